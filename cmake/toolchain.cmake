@@ -1,0 +1,32 @@
+# Flags that every target shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(BRAID_CCACHE ccache)
+if(BRAID_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BRAID_CCACHE})
+endif()
+
+# The numerics contract: no contraction of a*b+c unless an intrinsic or std::fma asks for it.
+add_compile_options(-ffp-contract=off)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno>)
+
+if(BRAID_SANITIZE)
+  add_compile_options(-fsanitize=${BRAID_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${BRAID_SANITIZE})
+  add_compile_options(-UNDEBUG)
+endif()
+if(BRAID_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+add_library(braid_warnings INTERFACE)
+target_compile_options(braid_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  $<$<BOOL:${BRAID_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # gcc 12 reports these inside its own headers and Boost's coroutines.
+  target_compile_options(braid_warnings INTERFACE -Wno-mismatched-new-delete -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
+    -Wno-maybe-uninitialized)
+endif()

@@ -1,0 +1,66 @@
+// The one way into generation. Everything here belongs to the loop's thread.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/result.h>
+#include <braid/token_event.h>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace braid {
+
+// The consumer's side of one running request. Destroying it cancels the request in every phase.
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+
+  // The next event, or nullopt when wake() was called meanwhile. After a Finish it must not be called again.
+  virtual boost::asio::awaitable<std::optional<TokenEvent>> next() = 0;
+
+  // What has arrived already; lets a session put several tokens into one write when the socket is behind.
+  virtual std::optional<TokenEvent> try_next() = 0;
+
+  // Makes a pending or the next next() return nullopt: a session's keep-alive timer and disconnect watcher use it, so that
+  // one coroutine does all writing.
+  virtual void wake() = 0;
+};
+
+// Move-only owner of a TokenSource.
+using Ticket = std::unique_ptr<TokenSource>;
+
+// Plain figures, copied out for /metrics and /readyz. Counters only grow.
+struct EngineStats {
+  std::uint64_t steps = 0;
+  std::uint64_t prompt_tokens = 0;      // prefilled, recomputed ones included
+  std::uint64_t generated_tokens = 0;
+  std::uint64_t submitted = 0;
+  std::uint64_t refused = 0;            // answered with kOverloaded
+  std::uint64_t finished = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t preemptions = 0;
+  double prefill_seconds = 0.0;         // strand time spent in steps, split by row share
+  double decode_seconds = 0.0;
+  std::uint32_t waiting = 0;
+  std::uint32_t prefilling = 0;
+  std::uint32_t decoding = 0;
+  std::uint32_t blocks_total = 0;
+  std::uint32_t blocks_free = 0;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Admits the request or refuses at once: kOverloaded when the waiting queue is full, kContextLength or kInvalidArgument when
+  // it can never run, kDraining during shutdown.
+  virtual Result<Ticket> submit(Request request) = 0;
+
+  virtual EngineStats stats() const = 0;
+};
+
+}  // namespace braid

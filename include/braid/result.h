@@ -1,0 +1,48 @@
+// Expected failures are values. Exceptions are for bugs and exhaustion only.
+#pragma once
+
+#include <boost/system/result.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace braid {
+
+// What went wrong, in the terms of a caller. `net` maps each code to one HTTP status in one table.
+enum class ErrorCode {
+  kInvalidArgument,    // 400: the request is wrong; `param` names the field
+  kContextLength,      // 400: the prompt does not fit the context
+  kNotFound,           // 404: unknown model, id or route
+  kMethodNotAllowed,   // 405
+  kTooLarge,           // 413
+  kOverloaded,         // 429: the waiting queue is full
+  kModelNotLoaded,     // 503: started without a model, or still loading
+  kDraining,           // 503: shutting down
+  kCancelled,          // the caller went away
+  kBadFile,            // cannot start: a model or config file is damaged or contradicts itself
+  kUnsupported,        // cannot start: the file is sound, but uses something this build lacks
+  kIo,                 // the operating system refused
+  kInternal,           // 500
+};
+
+// `message` is one sentence a user can act on. `param` is the path of the offending field, or empty.
+struct Error {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  std::string param;
+};
+
+template <class T>
+using Result = boost::system::result<T, Error>;
+
+inline Error invalid_argument(std::string message, std::string param = {}) {
+  return {ErrorCode::kInvalidArgument, std::move(message), std::move(param)};
+}
+
+// Called by Result<T>::value() on an error: reaching it is a bug in the caller.
+[[noreturn]] inline void throw_exception_from_error(const Error& error, const boost::source_location&) {
+  throw std::logic_error("unchecked error: " + error.message);
+}
+
+}  // namespace braid

@@ -1,0 +1,31 @@
+// What the HTTP side sees of the model that is being served. Loop only.
+#pragma once
+
+#include <braid/engine.h>
+#include <braid/text_codec.h>
+
+#include <cstdint>
+#include <string>
+
+namespace braid {
+
+struct ServedModel {
+  std::string id;                    // the file's name without .gguf and shard suffix, or --alias
+  std::int64_t created = 0;          // Unix seconds of loading
+  std::int32_t context_length = 0;   // tokens, prompt and answer together
+  std::string architecture;
+  std::int64_t parameters = 0;
+  Engine* engine = nullptr;          // owned by the composition root; outlives every session
+  const TextCodec* codec = nullptr;  // likewise
+};
+
+enum class ServiceState { kLoading, kReady, kNoModel, kDraining, kFailed };
+
+// One per process; the composition root writes it, sessions read it.
+struct ServiceStatus {
+  ServiceState state = ServiceState::kLoading;
+  std::string reason;                  // for /readyz while not ready
+  const ServedModel* model = nullptr;  // null until loaded
+};
+
+}  // namespace braid

@@ -1,0 +1,56 @@
+// Text to tokens and back, and the model's chat template. Implemented by `model`, used by `net`.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/result.h>
+#include <braid/value.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+struct EncodeOptions {
+  bool add_special = true;     // BOS/EOS as the model's metadata asks
+  bool parse_special = false;  // whether "<|im_end|>" in the text becomes the control token
+};
+
+// Variables of a chat template. `messages`, `tools` are JSON-shaped as in OpenAI's API.
+struct ChatPrompt {
+  Value messages;
+  Value tools;                        // null: none
+  bool add_generation_prompt = true;
+  Value kwargs;                       // further template variables (a dict), or null
+};
+
+// Incremental decoding of one sequence: appends whole UTF-8 characters only and keeps an unfinished tail.
+class StreamDecoder {
+ public:
+  virtual ~StreamDecoder() = default;
+  virtual void append(TokenId token, std::string& out) = 0;
+  // The tail at the end of the sequence; incomplete bytes become U+FFFD.
+  virtual void finish(std::string& out) = 0;
+};
+
+// Immutable after construction: every member may be called from any thread.
+class TextCodec {
+ public:
+  virtual ~TextCodec() = default;
+
+  virtual std::int32_t vocab_size() const = 0;
+
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const = 0;
+
+  // kInvalidArgument with construct and line when the template fails; "model has no chat template" when there is none.
+  virtual Result<std::string> render(const ChatPrompt& prompt) const = 0;
+
+  // A decoder for generated text. Control tokens (end of sequence, <|im_end|>) decode to nothing.
+  virtual std::unique_ptr<StreamDecoder> new_decoder() const = 0;
+
+  // The bytes of one token, as log-probability reports show them (not necessarily valid UTF-8 on its own).
+  virtual std::string token_bytes(TokenId token) const = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,46 @@
+// What comes back for a Request: any number of Token, then exactly one Finish.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace braid {
+
+struct TokenLogprob {
+  TokenId id = 0;
+  float logprob = 0.0F;
+};
+
+struct Token {
+  TokenId id = 0;
+  float logprob = 0.0F;                 // of the model's own distribution; 0 unless asked for
+  std::vector<TokenLogprob> top;        // best first; empty unless asked for
+};
+
+enum class FinishReason {
+  kStop,       // an end-of-sequence or stop token was sampled (it is delivered as a Token before)
+  kLength,     // max_tokens or the context is used up
+  kCancelled,  // the ticket was destroyed, or shutdown took it
+  kError,      // `error` says why
+};
+
+struct Usage {
+  std::int32_t prompt_tokens = 0;
+  std::int32_t completion_tokens = 0;
+  std::int32_t cached_tokens = 0;
+};
+
+struct Finish {
+  FinishReason reason = FinishReason::kStop;
+  Usage usage;
+  std::optional<Error> error;  // set for kError, and for a kCancelled that the server caused
+};
+
+using TokenEvent = std::variant<Token, Finish>;
+
+}  // namespace braid

@@ -1,0 +1,120 @@
+// The arithmetic of one instruction-set tier, as a table of function pointers that is constant after selection.
+//
+// Every function is pure and noexcept: ranges in, no allocation, no threads. The numerics contract: each output element is reduced
+// in an order that depends on the shapes of the weights and on the position in the context only, never on the number of rows, on
+// the range a thread was given, or on slicing. scalar/ is the specification; all tiers give the same bits unless a function says
+// otherwise.
+#pragma once
+
+#include <kernels/weight_type.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels {
+
+enum class Isa { kScalar, kAvx2, kAvx512, kAmx };
+
+enum class KvType { kF32, kF16 };
+
+// A weight matrix [outputs, inputs] in the layout of the tier that packed it. The memory belongs to the caller.
+// Outputs are grouped in panels of kPanel, the last one padded with zeros, so a range of outputs starts at a panel.
+inline constexpr std::int32_t kPanel = 16;
+struct PackedMatrix {
+  WeightType type = WeightType::kF32;
+  std::int64_t outputs = 0;
+  std::int64_t inputs = 0;
+  const std::byte* data = nullptr;  // 64-byte aligned
+
+  std::int64_t panels() const { return (outputs + kPanel - 1) / kPanel; }
+};
+
+// y[row, o] = sum_i x[row, i] * w[o, i], for the outputs of panels [panel_begin, panel_end).
+struct MatmulArgs {
+  const PackedMatrix* weights = nullptr;
+  const std::byte* prepared = nullptr;  // rows made by prepare_rows for weights->type, `rows` of them
+  std::int64_t rows = 0;
+  float* out = nullptr;                 // [rows, out_stride]
+  std::int64_t out_stride = 0;
+  bool accumulate = false;              // adds to `out` (the residual stream) instead of storing
+};
+
+// The bytes of one layer of the paged pool. Within one block and KV head, keys are stored [head_dim, block_tokens] (transposed, so
+// that scores vectorise over tokens) and values [block_tokens, head_dim].
+struct KvLayer {
+  std::byte* base = nullptr;         // key bytes of block 0, KV head 0
+  std::size_t block_stride = 0;      // bytes from a block to the next
+  std::size_t head_stride = 0;       // bytes from a KV head to the next within a block
+  std::size_t value_offset = 0;      // bytes from a head's keys to its values
+  std::int32_t block_tokens = 16;    // 8, 16, 32 or 64
+  std::int32_t head_dim = 0;
+  std::int32_t kv_heads = 0;
+  KvType type = KvType::kF16;
+};
+
+// One query row: the token at `position` of a sequence attends to positions [0, position] of the blocks in `blocks`.
+struct AttentionRow {
+  const std::int32_t* blocks = nullptr;  // block table of the sequence
+  std::int32_t position = 0;
+};
+
+struct AttentionArgs {
+  const KvLayer* kv = nullptr;
+  const AttentionRow* rows = nullptr;    // rows of one sequence are adjacent and in order of position
+  const float* queries = nullptr;        // [rows, query_stride]: heads * head_dim used
+  float* out = nullptr;                  // [rows, out_stride]
+  std::int64_t query_stride = 0;
+  std::int64_t out_stride = 0;
+  std::int32_t heads = 0;                // query heads; a multiple of kv->kv_heads
+  float scale = 1.0F;                    // usually 1 / sqrt(head_dim)
+  // Scratch of attention_scratch_bytes() for the calling thread.
+  std::byte* scratch = nullptr;
+};
+
+struct KernelTable {
+  Isa isa = Isa::kScalar;
+  const char* name = "scalar";
+
+  // --- weights -------------------------------------------------------------------------------------------------------------
+  std::size_t (*packed_bytes)(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept = nullptr;
+  // Packs stored rows (as in the file, `stored` points at row 0) of panels [panel_begin, panel_end) into `packed`.
+  void (*pack)(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed,
+               std::int64_t panel_begin, std::int64_t panel_end) noexcept = nullptr;
+  // Row `output` of a packed matrix as floats: embedding look-up.
+  void (*unpack_row)(const PackedMatrix& weights, std::int64_t output, float* out) noexcept = nullptr;
+
+  // --- matrix products -----------------------------------------------------------------------------------------------------
+  // Bytes of one prepared activation row: int8 with a scale per block of 32 for quantised weights, float otherwise.
+  std::size_t (*prepared_row_bytes)(WeightType type, std::int64_t inputs) noexcept = nullptr;
+  void (*prepare_rows)(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
+                       std::byte* prepared) noexcept = nullptr;
+  void (*matmul)(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept = nullptr;
+
+  // --- the rest of a step --------------------------------------------------------------------------------------------------
+  // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]
+  void (*rms_norm)(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept = nullptr;
+  // Rotates `heads` heads of head_dim values in place. cos and sin: [rotated / 2] for this row's position. `interleaved` pairs
+  // (2i, 2i+1) as llama's GGUF files want; otherwise (i, i + rotated / 2) as NeoX and Qwen do. Values past `rotated` stay.
+  void (*rope)(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
+               bool interleaved) noexcept = nullptr;
+  // out[i] = silu(gate[i]) * up[i]
+  void (*swiglu)(const float* gate, const float* up, std::int64_t n, float* out) noexcept = nullptr;
+  void (*add)(float* x, const float* y, std::int64_t n) noexcept = nullptr;  // x += y (biases)
+
+  // --- attention -----------------------------------------------------------------------------------------------------------
+  // Writes one token's keys and values [kv_heads, head_dim] into its slot of a block, rounded to the pool's type.
+  void (*kv_store)(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys,
+                   const float* values) noexcept = nullptr;
+  std::size_t (*attention_scratch_bytes)(std::int32_t heads, std::int32_t head_dim) noexcept = nullptr;
+  // Rows [row_begin, row_end) for the KV heads [kv_head_begin, kv_head_end) and the query heads that share them.
+  void (*attention)(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
+                    std::int32_t kv_head_end) noexcept = nullptr;
+
+  // --- sampling ------------------------------------------------------------------------------------------------------------
+  // Index of the largest value; the lowest index wins a tie.
+  std::int64_t (*argmax)(const float* x, std::int64_t n) noexcept = nullptr;
+  // out[i] = exp(x[i] * scale - shift); returns the sum, in the fixed order of the tier's tree. `out` may be `x`.
+  float (*exp_sum)(const float* x, std::int64_t n, float scale, float shift, float* out) noexcept = nullptr;
+};
+
+}  // namespace braid::kernels

@@ -1,0 +1,41 @@
+// A fixed team of threads inside the compute strand. The strand's own thread is member 0 and takes part in every loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace braid::kernels {
+
+class ThreadTeam {
+ public:
+  // `threads` counts the calling thread; 1 starts none.
+  explicit ThreadTeam(int threads);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int size() const;
+
+  // Calls body(begin, end, member) until [0, count) is covered, in chunks of at most `chunk`, claimed by fetch_add; returns when all
+  // are done. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
+  template <class Body>
+  void for_chunks(std::int64_t count, std::int64_t chunk, Body&& body) {
+    run(count, chunk, [](void* context, std::int64_t begin, std::int64_t end, int member) {
+      (*static_cast<std::remove_reference_t<Body>*>(context))(begin, end, member);
+    }, const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+ private:
+  using Call = void (*)(void* context, std::int64_t begin, std::int64_t end, int member);
+  void run(std::int64_t count, std::int64_t chunk, Call call, void* context);
+
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
+
+// Processors this process may use: the affinity mask cut by the cgroup's CPU quota (v1 and v2), at least 1.
+// `root` stands for "/" in tests.
+int usable_cpus(const char* root = "/");
+
+}  // namespace braid::kernels

@@ -1,0 +1,35 @@
+// Encodings of stored weights. Values equal ggml's type ids, as GGUF files name them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels {
+
+enum class WeightType : std::uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ8_0 = 8,
+  kBF16 = 30,
+};
+
+// How a type is stored in a file: `block_bytes` for every `block_values` consecutive values of a row.
+struct WeightFormat {
+  const char* name;
+  std::int32_t block_values;
+  std::int32_t block_bytes;
+};
+
+// Null for a type this build cannot compute with.
+const WeightFormat* weight_format(WeightType type);
+
+// Bytes of one stored row of `columns` values; `columns` must be a multiple of block_values.
+inline std::size_t stored_row_bytes(const WeightFormat& format, std::int64_t columns) {
+  return static_cast<std::size_t>(columns / format.block_values) * static_cast<std::size_t>(format.block_bytes);
+}
+
+// Dequantises one stored row into floats, exactly as ggml's reference does. The readable definition of every type.
+void dequantize_row(WeightType type, const std::byte* row, std::int64_t columns, float* out);
+
+}  // namespace braid::kernels

@@ -1,0 +1,87 @@
+// What crosses between the loop and the compute strand: a StepPlan moves over, a StepResult moves back. Plain values, made to be
+// reused: clear() keeps the capacity, so that a steady decode allocates nothing.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/token_event.h>
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+namespace braid::model {
+
+// Index of a sequence's sampling state on the strand, in [0, max_batch). The loop hands slots out and takes them back.
+using SlotId = std::uint32_t;
+
+// Sampling state a sequence brings along when it first joins a step (or joins again after a preemption).
+struct SlotStart {
+  SlotId slot = 0;
+  SamplingParams sampling;
+  StopRules stop;                    // max_tokens already cut to the room in the context
+  std::int32_t generated = 0;        // tokens sampled before a preemption: they count towards min_tokens and max_tokens
+};
+
+// One sequence's part of a step: `count` tokens at positions [position, position + count).
+struct StepRow {
+  SlotId slot = 0;
+  std::int32_t position = 0;
+  std::int32_t count = 1;
+  std::uint32_t token_begin = 0;     // into StepPlan::tokens; unused when from_sampler
+  std::uint32_t block_begin = 0;     // into StepPlan::blocks
+  std::uint32_t block_count = 0;     // covers positions [0, position + count)
+  bool from_sampler = false;         // decode: the input is the token this slot sampled last, known to the strand only
+  bool sample = false;               // the last token's logits are needed
+};
+
+struct StepPlan {
+  std::uint64_t id = 0;
+  std::vector<SlotStart> starts;     // applied before the rows
+  std::vector<StepRow> rows;         // at most one for a slot
+  std::vector<TokenId> tokens;
+  std::vector<std::int32_t> blocks;
+
+  void clear() {
+    starts.clear();
+    rows.clear();
+    tokens.clear();
+    blocks.clear();
+  }
+};
+
+// What one row with `sample` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
+struct RowResult {
+  SlotId slot = 0;
+  bool ran = false;
+  bool sampled = false;
+  bool finished = false;             // by end-of-sequence, stop token or max_tokens, decided on the strand
+  FinishReason reason = FinishReason::kStop;
+  TokenId token = 0;
+  float logprob = 0.0F;
+  std::uint32_t top_begin = 0;       // into StepResult::top
+  std::uint32_t top_count = 0;
+};
+
+struct StepResult {
+  std::uint64_t id = 0;
+  std::vector<RowResult> rows;       // in the order of the plan's rows
+  std::vector<TokenLogprob> top;
+  double seconds = 0.0;              // time on the strand
+  std::exception_ptr failure;        // the step threw: no row has run
+
+  void clear() {
+    rows.clear();
+    top.clear();
+    seconds = 0.0;
+    failure = nullptr;
+  }
+};
+
+// Executes plans, one at a time, on the strand's thread. The scheduler's tests put a fake here.
+class StepExecutor {
+ public:
+  virtual ~StepExecutor() = default;
+  virtual void execute(const StepPlan& plan, StepResult& result) = 0;
+};
+
+}  // namespace braid::model
