@@ -1,0 +1,106 @@
+// Holds every #include of src/ and include/ against the table in docs/architecture.md.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kRoot = BRAID_SOURCE_DIR;
+
+// Folder -> folders it may include, from the rows "| `folder` | ... | allowed |".
+std::map<std::string, std::set<std::string>> allowed_arrows() {
+  std::map<std::string, std::set<std::string>> arrows;
+  std::ifstream document(kRoot / "docs/architecture.md");
+  const std::regex row(R"(^\| `((?:src|include)/\w+)` \|[^|]*\|([^|]*)\|$)");
+  const std::regex folder(R"((src|include)/\w+)");
+  std::smatch match;
+  for (std::string line; std::getline(document, line);) {
+    if (!std::regex_match(line, match, row)) continue;
+    const std::string allowed_text = match[2];
+    auto& allowed = arrows[match[1]];
+    for (std::sregex_iterator it(allowed_text.begin(), allowed_text.end(), folder), end; it != end; ++it) allowed.insert(it->str());
+  }
+  return arrows;
+}
+
+struct Include {
+  std::string from;  // repository path
+  int line = 0;
+  std::string header;
+};
+
+std::vector<Include> includes_below(const std::string& folder) {
+  std::vector<Include> found;
+  const std::regex include_line(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+    const auto extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cpp") continue;
+    std::ifstream source(entry.path());
+    std::smatch match;
+    int number = 0;
+    for (std::string line; std::getline(source, line);) {
+      ++number;
+      if (std::regex_search(line, match, include_line)) found.push_back({fs::relative(entry.path(), kRoot), number, match[1]});
+    }
+  }
+  return found;
+}
+
+// The folder of the project that a header path names, or "" for a header from elsewhere.
+std::string folder_of(const std::string& header, const std::map<std::string, std::set<std::string>>& arrows) {
+  const std::string top = header.substr(0, header.find('/'));
+  if (top == "braid") return "include/braid";
+  const std::string folder = "src/" + top;
+  return header.find('/') != std::string::npos && arrows.contains(folder) ? folder : "";
+}
+
+TEST(Architecture, TheTableNamesEveryFolder) {
+  const auto arrows = allowed_arrows();
+  for (const auto& entry : fs::directory_iterator(kRoot / "src"))
+    EXPECT_TRUE(!entry.is_directory() || arrows.contains("src/" + entry.path().filename().string())) << entry.path();
+}
+
+TEST(Architecture, IncludesFollowTheTable) {
+  const auto arrows = allowed_arrows();
+  ASSERT_GE(arrows.size(), 7U);
+  for (const auto& [folder, allowed] : arrows) {
+    if (!fs::exists(kRoot / folder)) continue;
+    for (const auto& include : includes_below(folder)) {
+      const std::string target = folder_of(include.header, arrows);
+      if (target.empty() || target == folder) continue;
+      EXPECT_TRUE(allowed.contains(target)) << include.from << ":" << include.line << " includes <" << include.header << ">";
+    }
+  }
+}
+
+TEST(Architecture, ComputeLayersNeverIncludeAsio) {
+  for (const std::string folder : {"src/kernels", "src/cache", "src/model"})
+    for (const auto& include : includes_below(folder)) {
+      EXPECT_EQ(include.header.find("boost/asio"), std::string::npos) << include.from << ":" << include.line;
+      EXPECT_EQ(include.header.find("boost/beast"), std::string::npos) << include.from << ":" << include.line;
+      EXPECT_NE(include.header, "braid/engine.h") << include.from << ":" << include.line << ": the engine contract brings Asio along";
+    }
+}
+
+TEST(Architecture, NoFileOutgrowsOneSubject) {
+  for (const std::string folder : {"src", "include", "test", "perf"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      if (entry.path().string().find("node_modules") != std::string::npos) continue;
+      const auto extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp") continue;
+      std::ifstream source(entry.path());
+      int lines = 0;
+      for (std::string line; std::getline(source, line);) ++lines;
+      EXPECT_LE(lines, 600) << entry.path();
+    }
+}
+
+}  // namespace
