@@ -1,0 +1,56 @@
+// The HTTP server. The composition root owns it; everything runs on the loop's thread except long tokenisations (one worker).
+#pragma once
+
+#include <net/server_options.h>
+
+#include <braid/result.h>
+#include <braid/served_model.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace braid::net {
+
+struct Service;
+class Listener;
+
+// Shutdown, as the composition root does it: set status.state to kDraining (/readyz and new generations answer 503, probes still
+// get through), let the engine end its sequences, then stop_accepting(), close_idle(), and `co_await finished()` under a
+// deadline, after which abort_connections() and another finished() end what is left. Destroy the server before the engine.
+class Server {
+ public:
+  // `loop` and `status` outlive the server; `status` is read at each request.
+  Server(boost::asio::io_context& loop, ServerOptions options, const ServiceStatus& status);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Binds, listens and begins to accept. Returns the port, which differs from the option when that was 0. kIo with the address and
+  // the system's reason otherwise.
+  Result<std::uint16_t> start();
+
+  void stop_accepting();
+
+  // Closes connections between two requests; the others close after the answer they are working on. Later ones also do.
+  void close_idle();
+
+  // Drops every connection; running requests are cancelled. `reason` goes to the log.
+  void abort_connections(std::string_view reason);
+
+  // Returns when no connection is open. One caller at a time.
+  boost::asio::awaitable<void> finished();
+
+  std::size_t open_connections() const;
+  std::size_t open_streams() const;  // admitted SSE answers that have not ended
+
+ private:
+  std::shared_ptr<Service> service_;
+  std::shared_ptr<Listener> listener_;
+};
+
+}  // namespace braid::net

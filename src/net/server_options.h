@@ -1,0 +1,33 @@
+// What can be set about the HTTP side.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace braid::net {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // an address or a name; a name must resolve to one of this machine's addresses
+  std::uint16_t port = 8000;       // 0 picks a free one
+  int backlog = 4096;
+
+  std::size_t max_header_bytes = std::size_t{64} << 10;  // more is answered with 431
+  std::size_t max_body_bytes = std::size_t{32} << 20;    // more is answered with 413
+
+  std::chrono::milliseconds header_timeout{30'000};  // from the first byte of a request, or from accept
+  std::chrono::milliseconds body_timeout{60'000};    // without any progress of the body
+  std::chrono::milliseconds idle_timeout{75'000};    // between two requests of one connection
+  std::chrono::milliseconds write_timeout{60'000};   // a client that takes nothing for so long is dropped
+  std::chrono::milliseconds linger_timeout{2'000};   // for a client to read the answer to a request it has not finished sending
+  std::chrono::milliseconds ping_interval{15'000};   // `: ping` comments in streams
+
+  // Resolution of all of the above: one shared timer, which runs only while connections are open.
+  std::chrono::milliseconds tick{1'000};
+
+  // Prompts with more text than this are rendered and tokenised on the codec worker instead of the loop.
+  std::size_t inline_encode_bytes = std::size_t{16} << 10;
+};
+
+}  // namespace braid::net
