@@ -1,0 +1,89 @@
+#include <kernels/thread_team.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace braid::kernels {
+namespace {
+
+namespace fs = std::filesystem;
+
+int affinity_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+std::string first_line(const fs::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+// Whole processors of quota / period: a fraction of one more would only throttle the team at its barriers.
+std::optional<int> whole_cpus(const std::string& quota, const std::string& period) {
+  char* end = nullptr;
+  const double quota_us = std::strtod(quota.c_str(), &end);
+  if (end == quota.c_str() || quota_us <= 0) return std::nullopt;  // "max", -1 or nothing
+  const double period_us = std::strtod(period.c_str(), nullptr);
+  if (period_us <= 0) return std::nullopt;
+  return static_cast<int>(std::clamp(quota_us / period_us, 1.0, 4096.0));
+}
+
+std::optional<int> quota_v2(const fs::path& group) {
+  std::istringstream line(first_line(group / "cpu.max"));
+  std::string quota;
+  std::string period;
+  line >> quota >> period;
+  return whole_cpus(quota, period);
+}
+
+std::optional<int> quota_v1(const fs::path& group) {
+  return whole_cpus(first_line(group / "cpu.cfs_quota_us"), first_line(group / "cpu.cfs_period_us"));
+}
+
+// The smallest quota from the group up to the hierarchy's mount. Inside a container the group's path may not exist below the
+// mount; its levels then read as unlimited and the mount itself counts.
+template <class Quota>
+int cut(int cpus, const fs::path& mount, const std::string& group, Quota quota) {
+  fs::path relative = fs::path(group).relative_path();
+  for (;;) {
+    if (const std::optional<int> limit = quota(relative.empty() ? mount : mount / relative)) cpus = std::min(cpus, *limit);
+    if (relative.empty()) return cpus;
+    relative = relative.parent_path();
+  }
+}
+
+bool names_cpu(const std::string& controllers) { return ("," + controllers + ",").find(",cpu,") != std::string::npos; }
+
+}  // namespace
+
+int usable_cpus(const char* root) {
+  const fs::path base(root);
+  const fs::path mounts = base / "sys/fs/cgroup";
+  int cpus = affinity_cpus();
+  std::ifstream groups(base / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // hierarchy:controllers:path
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (controllers.empty()) {
+      cpus = cut(cpus, mounts, group, quota_v2);
+    } else if (names_cpu(controllers)) {
+      cpus = cut(cpus, mounts / controllers, group, quota_v1);
+      cpus = cut(cpus, mounts / "cpu", group, quota_v1);
+    }
+  }
+  return std::max(1, cpus);
+}
+
+}  // namespace braid::kernels

@@ -1,0 +1,114 @@
+#include <kernels/thread_team.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace braid::kernels {
+namespace {
+
+constexpr std::chrono::microseconds kSpin{50};
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Waits until `word` differs from `seen`: spins for at most `spin`, then sleeps in the kernel. Returns the new value.
+std::uint32_t await_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::microseconds spin) {
+  std::uint32_t value = word.load(std::memory_order_seq_cst);
+  if (value != seen) return value;
+  const auto deadline = std::chrono::steady_clock::now() + spin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      pause();
+      value = word.load(std::memory_order_seq_cst);
+      if (value != seen) return value;
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  word.wait(seen, std::memory_order_seq_cst);
+  return word.load(std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+// A loop is open while `epoch` is odd. A worker that sees it open enters (`active`), looks again, and only then touches the job;
+// the owner closes the loop when all chunks are claimed and waits for those inside. A worker that wakes too late, or not at all,
+// costs nothing, so a preempted thread delays a loop by one chunk at most.
+struct ThreadTeam::Shared {
+  alignas(64) std::atomic<std::uint32_t> epoch{0};
+  std::atomic<bool> stop{false};
+  alignas(64) std::atomic<std::uint32_t> active{0};
+  alignas(64) std::atomic<std::int64_t> next{0};
+  // The job: written by the owner while the loop is closed and nobody is inside.
+  alignas(64) std::int64_t count = 0;
+  std::int64_t chunk = 0;
+  Call call = nullptr;
+  void* context = nullptr;
+
+  std::chrono::microseconds spin{kSpin};
+  std::vector<std::jthread> workers;
+
+  void claim_chunks(int member) {
+    const std::int64_t end = count;
+    const std::int64_t step = chunk;
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(step, std::memory_order_relaxed);
+      if (begin >= end) return;
+      call(context, begin, std::min(begin + step, end), member);
+    }
+  }
+
+  void work(int member) {
+    std::uint32_t seen = 0;
+    for (;;) {
+      seen = await_change(epoch, seen, spin);
+      if (stop.load(std::memory_order_acquire)) return;
+      if (seen % 2 == 0) continue;
+      active.fetch_add(1, std::memory_order_seq_cst);
+      if (epoch.load(std::memory_order_seq_cst) == seen) claim_chunks(member);
+      if (active.fetch_sub(1, std::memory_order_seq_cst) == 1) active.notify_one();
+    }
+  }
+};
+
+ThreadTeam::ThreadTeam(int threads) : shared_(std::make_unique<Shared>()) {
+  // With more threads than processors a spinning member keeps a working one off its core.
+  if (threads > usable_cpus()) shared_->spin = std::chrono::microseconds{0};
+  for (int member = 1; member < threads; ++member) {
+    shared_->workers.emplace_back([shared = shared_.get(), member] { shared->work(member); });
+  }
+}
+
+ThreadTeam::~ThreadTeam() {
+  shared_->stop.store(true, std::memory_order_release);
+  shared_->epoch.fetch_add(2, std::memory_order_seq_cst);
+  shared_->epoch.notify_all();
+}
+
+int ThreadTeam::size() const { return static_cast<int>(shared_->workers.size()) + 1; }
+
+void ThreadTeam::run(std::int64_t count, std::int64_t chunk, Call call, void* context) {
+  Shared& shared = *shared_;
+  if (shared.workers.empty() || count <= chunk) {
+    for (std::int64_t begin = 0; begin < count; begin += chunk) call(context, begin, std::min(begin + chunk, count), 0);
+    return;
+  }
+  shared.count = count;
+  shared.chunk = chunk;
+  shared.call = call;
+  shared.context = context;
+  shared.next.store(0, std::memory_order_relaxed);
+  shared.epoch.fetch_add(1, std::memory_order_seq_cst);
+  shared.epoch.notify_all();
+  shared.claim_chunks(0);
+  shared.epoch.fetch_add(1, std::memory_order_seq_cst);
+  for (std::uint32_t inside = shared.active.load(std::memory_order_seq_cst); inside != 0;) {
+    inside = await_change(shared.active, inside, shared.spin);
+  }
+}
+
+}  // namespace braid::kernels

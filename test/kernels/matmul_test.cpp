@@ -1,0 +1,170 @@
+#include <gtest/gtest.h>
+#include <kernels/packed_layout.h>
+#include <kernels/tiers.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace braid::kernels {
+namespace {
+
+using test::AlignedBytes;
+using test::Random;
+
+constexpr WeightType kTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0};
+
+struct Weights {
+  Weights(const KernelTable& tier, Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs)
+      : stored(test::random_stored(random, type, outputs, inputs)), bytes(tier.packed_bytes(type, outputs, inputs)) {
+    packed = PackedMatrix{type, outputs, inputs, bytes.data()};
+    tier.pack(type, stored.data(), outputs, inputs, bytes.data(), 0, packed.panels());
+  }
+  std::vector<std::byte> stored;
+  AlignedBytes bytes;
+  PackedMatrix packed;
+};
+
+std::vector<float> multiply(const KernelTable& tier, const PackedMatrix& weights, const std::vector<float>& x, std::int64_t rows,
+                            std::vector<float> out, bool accumulate) {
+  AlignedBytes prepared(tier.prepared_row_bytes(weights.type, weights.inputs) * static_cast<std::size_t>(rows));
+  tier.prepare_rows(weights.type, x.data(), weights.inputs, rows, weights.inputs, prepared.data());
+  MatmulArgs args{&weights, prepared.data(), rows, out.data(), weights.outputs, accumulate};
+  tier.matmul(args, 0, weights.panels());
+  return out;
+}
+
+class Matmul : public testing::TestWithParam<const KernelTable*> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, Matmul, testing::ValuesIn(test::machine_tiers()), test::TierName());
+
+TEST_P(Matmul, UnpackedRowsEqualDequantizedOnes) {
+  Random random(1);
+  for (const WeightType type : kTypes) {
+    const Weights w(*GetParam(), random, type, 37, 96);
+    for (std::int64_t o = 0; o < 37; ++o) {
+      std::vector<float> expected(96);
+      std::vector<float> found(96);
+      dequantize_row(type, w.stored.data() + static_cast<std::size_t>(o) * stored_row_bytes(*weight_format(type), 96), 96,
+                     expected.data());
+      GetParam()->unpack_row(w.packed, o, found.data());
+      EXPECT_TRUE(test::same_bits(found, expected)) << weight_format(type)->name << " row " << o;
+    }
+  }
+}
+
+TEST_P(Matmul, IsCloseToTheProductInDouble) {
+  Random random(2);
+  const std::int64_t outputs = 50;
+  const std::int64_t inputs = 256;
+  for (const WeightType type : kTypes) {
+    const Weights w(*GetParam(), random, type, outputs, inputs);
+    const std::vector<float> x = test::random_floats(random, 3 * inputs);
+    const std::vector<float> y =
+        multiply(*GetParam(), w.packed, x, 3, std::vector<float>(static_cast<std::size_t>(3 * outputs)), false);
+    for (std::int64_t r = 0; r < 3; ++r) {
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        std::vector<float> row(static_cast<std::size_t>(inputs));
+        GetParam()->unpack_row(w.packed, o, row.data());
+        double expected = 0;
+        double size = 0;
+        for (std::int64_t k = 0; k < inputs; ++k) {
+          const double term = static_cast<double>(row[static_cast<std::size_t>(k)]) * x[static_cast<std::size_t>(r * inputs + k)];
+          expected += term;
+          size += term * term;
+        }
+        // Rounding activations to 8 bits changes each term by up to 1/254 of the block's largest: about 0.6% of the root of the
+        // squares' sum; five times that. Float types err by rounding alone.
+        const double bound = (is_quantized(type) ? 0.03 : 1e-5) * std::sqrt(size);
+        EXPECT_NEAR(y[static_cast<std::size_t>(r * outputs + o)], expected, bound) << weight_format(type)->name;
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, EqualsScalarBitForBit) {
+  Random random(3);
+  for (int round = 0; round < 60; ++round) {
+    const WeightType type = kTypes[round % 5];
+    const std::int64_t outputs = test::uniform(random, 1, 130);
+    const std::int64_t inputs = is_quantized(type) ? 32 * test::uniform(random, 1, 9) : test::uniform(random, 1, 200);
+    const std::int64_t rows = round % 3 == 0 ? 1 : test::uniform(random, 1, 21);
+    const Weights w(*GetParam(), random, type, outputs, inputs);
+    const std::vector<float> x = test::random_floats(random, rows * inputs);
+    const std::vector<float> before = test::random_floats(random, rows * outputs);
+    for (const bool accumulate : {false, true}) {
+      ASSERT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, rows, before, accumulate),
+                                  multiply(test::scalar_tier(), w.packed, x, rows, before, accumulate)))
+          << weight_format(type)->name << " outputs " << outputs << " inputs " << inputs << " rows " << rows;
+    }
+  }
+}
+
+TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
+  Random random(4);
+  for (const WeightType type : kTypes) {
+    const std::int64_t rows = 27;
+    const std::int64_t inputs = 160;
+    const Weights w(*GetParam(), random, type, 150, inputs);
+    const std::vector<float> x = test::random_floats(random, rows * inputs);
+    const std::vector<float> none(static_cast<std::size_t>(rows * 150));
+    const std::vector<float> together = multiply(*GetParam(), w.packed, x, rows, none, false);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::vector<float> row(x.begin() + r * inputs, x.begin() + (r + 1) * inputs);
+      const std::vector<float> alone = multiply(*GetParam(), w.packed, row, 1, std::vector<float>(150), false);
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + r * 150));
+    }
+    std::vector<float> pieces(none);
+    AlignedBytes prepared(GetParam()->prepared_row_bytes(type, inputs) * static_cast<std::size_t>(rows));
+    GetParam()->prepare_rows(type, x.data(), inputs, rows, inputs, prepared.data());
+    const MatmulArgs args{&w.packed, prepared.data(), rows, pieces.data(), 150, false};
+    for (std::int64_t p = w.packed.panels(); p-- > 0;) GetParam()->matmul(args, p, p + 1);
+    EXPECT_TRUE(test::same_bits(pieces, together));
+  }
+}
+
+TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
+  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_0}) {
+    for (const std::byte code : {std::byte{0x80}, std::byte{0x7F}, std::byte{0xFF}, std::byte{0x00}}) {
+      for (const float sign : {1.0F, -1.0F}) {
+        const std::int64_t inputs = 64;
+        std::vector<std::byte> stored(stored_row_bytes(*weight_format(type), inputs), code);
+        for (std::size_t at = 0; at < stored.size(); at += static_cast<std::size_t>(weight_format(type)->block_bytes)) {
+          stored[at] = std::byte{0};
+          stored[at + 1] = std::byte{0x3C};  // 1.0
+        }
+        AlignedBytes bytes(GetParam()->packed_bytes(type, 1, inputs));
+        GetParam()->pack(type, stored.data(), 1, inputs, bytes.data(), 0, 1);
+        const PackedMatrix packed{type, 1, inputs, bytes.data()};
+        std::vector<float> row(static_cast<std::size_t>(inputs));
+        GetParam()->unpack_row(packed, 0, row.data());
+        double expected = 0;
+        for (const float value : row) expected += static_cast<double>(value) * static_cast<double>(sign);
+        const std::vector<float> x(static_cast<std::size_t>(inputs), sign);
+        EXPECT_NEAR(multiply(*GetParam(), packed, x, 1, {0.0F}, false)[0], expected, 1e-3);
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, ZeroAndTinyActivationsGiveZeros) {
+  Random random(6);
+  const Weights w(*GetParam(), random, WeightType::kQ8_0, 16, 64);
+  std::vector<float> x(64, 0.0F);
+  x[3] = 1e-38F;
+  for (const float y : multiply(*GetParam(), w.packed, x, 1, std::vector<float>(16), false)) EXPECT_EQ(y, 0.0F);
+}
+
+TEST_P(Matmul, PreparedRowsEqualScalar) {
+  Random random(7);
+  for (const WeightType type : kTypes) {
+    const std::int64_t inputs = is_quantized(type) ? 224 : 221;
+    const std::vector<float> x = test::random_floats(random, 5 * (inputs + 3), 30.0F);
+    AlignedBytes found(GetParam()->prepared_row_bytes(type, inputs) * 5);
+    AlignedBytes expected(found.size());
+    GetParam()->prepare_rows(type, x.data(), inputs + 3, 5, inputs, found.data());
+    test::scalar_tier().prepare_rows(type, x.data(), inputs + 3, 5, inputs, expected.data());
+    EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size()), 0) << weight_format(type)->name;
+  }
+}
+
+}  // namespace
+}  // namespace braid::kernels

@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+#include <kernels/select.h>
+
+namespace braid::kernels {
+namespace {
+
+TEST(Select, NamesParse) {
+  EXPECT_EQ(parse_isa("scalar"), Isa::kScalar);
+  EXPECT_EQ(parse_isa("avx2"), Isa::kAvx2);
+  EXPECT_EQ(parse_isa("avx512"), Isa::kAvx512);
+  EXPECT_EQ(parse_isa("amx"), Isa::kAmx);
+  EXPECT_EQ(parse_isa("AVX2"), std::nullopt);
+}
+
+TEST(Select, ATierIsGivenOrItsLackIsNamed) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+    std::string missing;
+    const KernelTable* table = kernel_table(isa, missing);
+    EXPECT_NE(table == nullptr, missing.empty());
+    EXPECT_TRUE(table == nullptr || table->isa == isa);
+  }
+}
+
+TEST(Select, TheBestTierIsOneTheMachineHas) {
+  std::string missing;
+  EXPECT_EQ(kernel_table(best_kernel_table().isa, missing), &best_kernel_table());
+}
+
+TEST(Select, FeaturesImplyThoseTheyBuildOn) {
+  const CpuFeatures features = cpu_features();
+  EXPECT_TRUE(!features.amx || features.avx512);
+  EXPECT_TRUE(!features.avx512 || features.avx2_fma_f16c);
+}
+
+}  // namespace
+}  // namespace braid::kernels

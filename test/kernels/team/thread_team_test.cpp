@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+#include <kernels/thread_team.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace braid::kernels {
+namespace {
+
+TEST(ThreadTeam, CoversEveryIndexOnce) {
+  for (const int threads : {1, 2, 3, 5}) {
+    ThreadTeam team(threads);
+    EXPECT_EQ(team.size(), threads);
+    for (const std::int64_t count : {0, 1, 7, 100, 1000}) {
+      for (const std::int64_t chunk : {1, 3, 64, 5000}) {
+        std::vector<int> visits(static_cast<std::size_t>(count), 0);
+        team.for_chunks(count, chunk, [&](std::int64_t begin, std::int64_t end, int member) {
+          ASSERT_LE(end - begin, chunk);
+          ASSERT_GE(member, 0);
+          ASSERT_LT(member, threads);
+          for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+        });
+        EXPECT_TRUE(std::all_of(visits.begin(), visits.end(), [](int n) { return n == 1; }));
+      }
+    }
+  }
+}
+
+TEST(ThreadTeam, WritesOfOneLoopAreSeenByTheNext) {
+  ThreadTeam team(3);
+  std::vector<std::int64_t> values(97, 0);
+  constexpr int kLoops = 3000;
+  for (int loop = 0; loop < kLoops; ++loop) {
+    team.for_chunks(97, 5, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) values[static_cast<std::size_t>(i)] += i;
+    });
+  }
+  for (std::int64_t i = 0; i < 97; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)], i * kLoops);
+}
+
+TEST(ThreadTeam, MembersDoNotShareScratch) {
+  ThreadTeam team(4);
+  std::vector<std::int64_t> sums(4, 0);
+  for (int loop = 0; loop < 200; ++loop) {
+    team.for_chunks(64, 1, [&](std::int64_t begin, std::int64_t, int member) { sums[static_cast<std::size_t>(member)] += begin; });
+  }
+  std::int64_t total = 0;
+  for (const std::int64_t sum : sums) total += sum;
+  EXPECT_EQ(total, 200 * (63 * 64 / 2));
+}
+
+TEST(ThreadTeam, SleepingMembersWakeForALaterLoop) {
+  ThreadTeam team(2);
+  std::atomic<bool> helped{false};
+  // The owner holds one chunk until the other member has taken the second, which needs the member to wake from its sleep.
+  for (int loop = 0; loop < 3; ++loop) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    helped = false;
+    team.for_chunks(2, 1, [&](std::int64_t, std::int64_t, int member) {
+      if (member == 1) {
+        helped = true;
+        helped.notify_all();
+      } else {
+        helped.wait(false);
+      }
+    });
+    EXPECT_TRUE(helped);
+  }
+}
+
+TEST(ThreadTeam, EndsWhileIdleOrAsleep) {
+  for (int i = 0; i < 50; ++i) {
+    ThreadTeam team(3);
+    if (i % 2 == 0) team.for_chunks(10, 1, [](std::int64_t, std::int64_t, int) {});
+    if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+}  // namespace braid::kernels

@@ -1,0 +1,74 @@
+// What the kernel tests share: the tiers of this machine, random tensors, 64-byte aligned memory.
+#pragma once
+
+#include <kernels/kernel_table.h>
+#include <kernels/select.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace braid::kernels::test {
+
+inline std::vector<const KernelTable*> machine_tiers() {
+  std::vector<const KernelTable*> tiers;
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+    std::string missing;
+    if (const KernelTable* table = kernel_table(isa, missing)) tiers.push_back(table);
+  }
+  return tiers;
+}
+
+inline const KernelTable& scalar_tier() {
+  std::string missing;
+  return *kernel_table(Isa::kScalar, missing);
+}
+
+struct TierName {
+  template <class ParamInfo>
+  std::string operator()(const ParamInfo& tier) const {
+    return tier.param->name;
+  }
+};
+
+// Exactly `bytes` long, so that AddressSanitizer sees every access past the end.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::size_t bytes)
+      : size_(bytes), data_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}))) {
+    std::memset(data_, 0xA5, bytes);
+  }
+  ~AlignedBytes() { ::operator delete (data_, std::align_val_t{64}); }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::size_t size_;
+  std::byte* data_;
+};
+
+using Random = std::mt19937;
+
+inline int uniform(Random& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
+
+inline std::vector<float> random_floats(Random& random, std::int64_t n, float deviation = 1.0F) {
+  std::normal_distribution<float> normal(0.0F, deviation);
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// Rows as a file stores them: any codes, scales of a sensible size.
+std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs);
+
+// Equal bits; +0 and -0 differ.
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace braid::kernels::test
