@@ -25,4 +25,7 @@ function(braid_test name)
   target_compile_definitions(test_${name} PRIVATE BRAID_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  if("tsan" IN_LIST ARG_LABELS)
+    add_dependencies(braid_tsan_tests test_${name})
+  endif()
 endfunction()

@@ -1,0 +1,138 @@
+#include "app/command_line.h"
+
+#include "app/config_file.h"
+#include "app/embedded_model.h"
+#include "app/option_types.h"
+#include "app/version.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+#include <string>
+
+namespace braid::app {
+namespace {
+
+constexpr std::int32_t kMostTokens = 1 << 24;
+
+void add_model_options(CLI::App& app, ModelOptions& options) {
+  add_integer(app, "--ctx", options.context, 1, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
+  add_size(app, "--kv-memory", options.kv_memory, "Memory of the KV pool, such as 4GiB; half of what is left after load if not given");
+  add_kv_type(app, "--kv-dtype", options.kv_type, "Type of keys and values in the pool: f16 or f32");
+  add_integer(app, "--block-size", options.block_size, 8, 64, "Tokens of one KV block: 8, 16, 32 or 64")
+      ->check(CLI::IsMember({"8", "16", "32", "64"}));
+  add_integer(app, "--threads", options.threads, 0, 1024, "Compute threads; 0: one for each usable CPU");
+  add_isa(app, "--isa", options.isa, "Kernel tier: scalar, avx2, avx512 or amx; the machine's best if not given")
+      ->envname("BRAID_ISA");
+}
+
+CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
+  CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP with the OpenAI API");
+  serve->add_option("model", options.model.model, "A GGUF file (of a split one the first part); the embedded model if not given");
+  serve->add_option("--config", config, "YAML file with these options as keys; the command line wins");
+  serve->group("Commands");
+  CLI::App& http = *serve->add_option_group("Listening");
+  http.add_option("--host", options.host, "Address to listen on")->capture_default_str();
+  add_port(http, "--port", options.port, "Port to listen on; 0 picks a free one and prints it");
+  http.add_option("--alias", options.alias, "The model's id in the API; its file name if not given");
+  add_duration(http, "--drain-timeout", options.drain_timeout, "How long running answers may go on after SIGTERM");
+  CLI::App& model = *serve->add_option_group("Model and memory");
+  add_model_options(model, options.model);
+  model.add_flag("--no-model", options.no_model, "Start without a model");
+  model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
+  CLI::App& batch = *serve->add_option_group("Batching");
+  add_integer(batch, "--max-batch", options.batch.max_batch, 1, 65536, "Sequences in one step");
+  add_integer(batch, "--max-batch-tokens", options.batch.max_batch_tokens, 1, 1 << 20, "Tokens in one step");
+  add_integer(batch, "--prefill-slice-ms", options.batch.prefill_slice_ms, 1, 60'000,
+              "Milliseconds that prefill may add to a step that decodes");
+  add_integer(batch, "--max-waiting", options.batch.max_waiting, 0, 1 << 24, "Requests that may wait; more are answered with 429");
+  serve->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
+  return serve;
+}
+
+CLI::App* add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* run = app.add_subcommand("run", "Answer one prompt, or chat, in the terminal");
+  run->add_option("model", options.model.model, "A GGUF file; the embedded model if not given");
+  run->add_option("prompt", options.prompt, "What to answer; a chat if not given");
+  run->add_option("--system", options.system, "System prompt");
+  add_integer(*run, "--max-tokens", options.max_tokens, 0, kMostTokens, "Longest answer in tokens; 0: what the context leaves");
+  add_number(*run, "--temperature", options.temperature, 0.0, 100.0, "0 always takes the most likely token");
+  add_number(*run, "--top-p", options.top_p, 1e-6, 1.0, "Take from the most likely tokens of this total probability");
+  add_integer(*run, "--top-k", options.top_k, 0, kMostTokens, "Take from this many most likely tokens; 0: all");
+  add_number(*run, "--min-p", options.min_p, 0.0, 1.0, "Leave out tokens less likely than this share of the best");
+  add_seed(*run, "--seed", options.seed, "Makes the answer repeatable");
+  add_model_options(*run, options.model);
+  run->footer("With one argument: a name that ends in .gguf, or that exists, is the model; anything else is the prompt.");
+  return run;
+}
+
+CLI::App* add_info(CLI::App& app, ModelReportOptions& options) {
+  CLI::App* info = app.add_subcommand("info", "Show a model's metadata, tensors and the memory it will take");
+  info->add_option("model", options.model.model, "A GGUF file; the embedded model if not given");
+  add_integer(*info, "--max-batch", options.max_batch, 1, 65536, "Sequences in one step");
+  add_model_options(*info, options.model);
+  return info;
+}
+
+// `braid run "Tell me a story"` means the embedded model.
+void settle_run_arguments(RunOptions& options) {
+  if (!options.prompt.empty() || options.model.model.empty()) return;
+  std::error_code ignored;
+  if (options.model.model.ends_with(".gguf") || options.model.model == kEmbeddedModelName ||
+      std::filesystem::exists(options.model.model, ignored))
+    return;
+  options.prompt = std::move(options.model.model);
+  options.model.model.clear();
+}
+
+Farewell mistake(const CLI::App& app, const std::string& message) {
+  std::string command = "braid";
+  for (const CLI::App* parsed : app.get_subcommands()) command += " " + parsed->get_name();
+  return {2, fmt::format("{}: {}\nTry '{} --help'.\n", command, message, command)};
+}
+
+}  // namespace
+
+Command parse_command_line(int argc, const char* const* argv) {
+  CLI::App app("braid: an LLM inference server for CPUs", "braid");
+  app.set_version_flag("--version", std::string("braid ") + kVersion);
+  app.footer("'braid COMMAND --help' shows a command's options.");
+
+  ServeOptions serve_options;
+  RunOptions run_options;
+  ModelReportOptions info_options;
+  std::string config;
+  const CLI::App* serve = add_serve(app, serve_options, config);
+  const CLI::App* run = add_run(app, run_options);
+  const CLI::App* info = add_info(app, info_options);
+
+  try {
+    app.parse(argc, argv);
+    if (!config.empty()) apply_config_file(*app.get_subcommand("serve"), config);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    return Farewell{0, chosen.empty() ? app.help() : chosen.front()->help("braid")};
+  } catch (const CLI::CallForVersion&) {
+    return Farewell{0, fmt::format("braid {}\n", kVersion)};
+  } catch (const CLI::ParseError& e) {
+    return mistake(app, e.what());
+  }
+
+  if (*serve) {
+    if (serve_options.no_model && !serve_options.model.model.empty())
+      return mistake(app, fmt::format("--no-model contradicts the model '{}'", serve_options.model.model));
+    return serve_options;
+  }
+  if (*run) {
+    settle_run_arguments(run_options);
+    return run_options;
+  }
+  if (*info) return info_options;
+  return mistake(app, "a command is needed: serve, run or info");
+}
+
+}  // namespace braid::app

@@ -1,0 +1,21 @@
+// Turns argc and argv into one command's options, or into text for the terminal.
+#pragma once
+
+#include <app/options.h>
+
+#include <string>
+#include <variant>
+
+namespace braid::app {
+
+// --help, --version, or a mistake: print `text` and leave with `exit_code` (0, or 2 for a mistake).
+struct Farewell {
+  int exit_code = 0;
+  std::string text;
+};
+
+using Command = std::variant<ServeOptions, RunOptions, ModelReportOptions, Farewell>;
+
+Command parse_command_line(int argc, const char* const* argv);
+
+}  // namespace braid::app

@@ -1,0 +1,35 @@
+// How much memory there is, and how much of it the KV pool gets.
+#pragma once
+
+#include <braid/result.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace braid::app {
+
+// Bytes this process may still take: MemAvailable, cut by the memory limits of its control groups (v1 and v2).
+// `root` stands for "/" in tests.
+std::uint64_t available_memory(const char* root = "/");
+
+struct KvDemand {
+  std::uint64_t available = 0;                // after the weights are loaded
+  std::optional<std::uint64_t> asked;         // --kv-memory; half of `available` otherwise
+  std::uint64_t block_bytes = 0;              // all layers of one block
+  std::int32_t block_tokens = 16;
+  std::int32_t max_batch = 256;
+  std::int32_t model_context = 0;             // what the model was trained for
+  std::optional<std::int32_t> asked_context;  // --ctx
+};
+
+struct KvBudget {
+  std::int32_t blocks = 0;
+  std::int32_t context = 0;  // tokens of the longest sequence: never more than the pool can hold
+  std::uint64_t bytes = 0;
+};
+
+// Never more blocks than max_batch sequences of the whole context can use. An explicit context that does not fit the pool is an
+// error; the model's own is lowered to what fits.
+Result<KvBudget> plan_kv(const KvDemand& demand);
+
+}  // namespace braid::app

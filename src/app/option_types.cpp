@@ -1,0 +1,121 @@
+#include "app/option_types.h"
+
+#include "app/units.h"
+
+#include <kernels/select.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace braid::app {
+namespace {
+
+// An option whose text goes through `read`: it returns an empty string, or what is wrong.
+template <class Read>
+CLI::Option* add_checked(CLI::App& app, const std::string& name, const std::string& type, const std::string& help, Read read) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [name, read = std::move(read)](const std::string& text) {
+            const std::string wrong = read(text);
+            if (!wrong.empty()) throw CLI::ValidationError(name, wrong);
+          },
+          help)
+      ->type_name(type);
+}
+
+template <class Integer>
+bool read_integer(const std::string& text, Integer least, Integer most, Integer& value) {
+  Integer read = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
+  if (error != std::errc{} || end != text.data() + text.size() || read < least || read > most) return false;
+  value = read;
+  return true;
+}
+
+template <class Integer>
+std::string not_an_integer(const std::string& text, Integer least, Integer most) {
+  return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+}
+
+}  // namespace
+
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int32_t& target, std::int32_t least, std::int32_t most,
+                         const std::string& help) {
+  return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
+           return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
+         })->default_str(fmt::to_string(target));
+}
+
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least,
+                         std::int32_t most, const std::string& help) {
+  return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
+    return read_integer(text, least, most, target.emplace()) ? std::string() : not_an_integer(text, least, most);
+  });
+}
+
+CLI::Option* add_port(CLI::App& app, const std::string& name, std::uint16_t& target, const std::string& help) {
+  constexpr std::uint16_t kMost = std::numeric_limits<std::uint16_t>::max();
+  return add_checked(app, name, "PORT", help, [&target](const std::string& text) {
+           return read_integer<std::uint16_t>(text, 0, kMost, target) ? std::string() : not_an_integer<std::uint16_t>(text, 0, kMost);
+         })->default_str(fmt::to_string(target));
+}
+
+CLI::Option* add_seed(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return add_checked(app, name, "N", help, [&target](const std::string& text) {
+    return read_integer<std::uint64_t>(text, 0, kMost, target.emplace()) ? std::string() : not_an_integer<std::uint64_t>(text, 0, kMost);
+  });
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& name, double& target, double least, double most, const std::string& help) {
+  return add_checked(app, name, "X", help, [&target, least, most](const std::string& text) {
+           double value = 0.0;
+           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+           if (error != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
+             return fmt::format("'{}' is not a number from {} to {}", text, least, most);
+           target = value;
+           return std::string();
+         })->default_str(fmt::to_string(target));
+}
+
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help) {
+  return add_checked(app, name, "SIZE", help, [&target](const std::string& text) {
+    const auto size = parse_size(text);
+    if (!size) return size.error().message;
+    target = *size;
+    return std::string();
+  });
+}
+
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
+  return add_checked(app, name, "TIME", help, [&target](const std::string& text) {
+           const auto duration = parse_duration(text);
+           if (!duration) return duration.error().message;
+           target = *duration;
+           return std::string();
+         })->default_str(fmt::format("{}", std::chrono::duration_cast<std::chrono::seconds>(target)));
+}
+
+CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help) {
+  return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
+           if (text != "f16" && text != "f32") return fmt::format("'{}' is not a KV type: write f16 or f32", text);
+           target = text == "f16" ? kernels::KvType::kF16 : kernels::KvType::kF32;
+           return std::string();
+         })->default_str(target == kernels::KvType::kF16 ? "f16" : "f32");
+}
+
+CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help) {
+  return add_checked(app, name, "TIER", help, [&target](const std::string& text) {
+    target = kernels::parse_isa(text);
+    return target ? std::string() : fmt::format("'{}' is not a kernel tier: write scalar, avx2, avx512 or amx", text);
+  });
+}
+
+}  // namespace braid::app

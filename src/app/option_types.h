@@ -1,0 +1,28 @@
+// Options of the command line whose values are checked, with errors that say what would be accepted.
+#pragma once
+
+#include <app/options.h>
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace braid::app {
+
+// Each reads into `target`, which holds the default and must outlive the parse. The help text shows the default.
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int32_t& target, std::int32_t least, std::int32_t most,
+                         const std::string& help);
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least,
+                         std::int32_t most, const std::string& help);
+CLI::Option* add_port(CLI::App& app, const std::string& name, std::uint16_t& target, const std::string& help);
+CLI::Option* add_seed(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help);
+CLI::Option* add_number(CLI::App& app, const std::string& name, double& target, double least, double most, const std::string& help);
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help);
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);
+CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help);
+CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);
+
+}  // namespace braid::app

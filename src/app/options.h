@@ -1,0 +1,60 @@
+// What the command line asks for, one struct a command, with the defaults. Plain values: parsed once, then only read.
+#pragma once
+
+#include <kernels/kernel_table.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace braid::app {
+
+// Which model, how it is computed, and its memory.
+struct ModelOptions {
+  std::string model;                          // a GGUF file; empty: the embedded one
+  std::int32_t threads = 0;                   // of the compute strand; 0: all usable CPUs
+  std::optional<std::int32_t> context;        // tokens; the model's own otherwise
+  std::optional<std::uint64_t> kv_memory;     // bytes; half of what is available after load otherwise
+  kernels::KvType kv_type = kernels::KvType::kF16;
+  std::int32_t block_size = 16;               // tokens of a KV block
+  std::optional<kernels::Isa> isa;            // the best of this machine otherwise
+};
+
+struct BatchOptions {
+  std::int32_t max_batch = 256;               // sequences in one step
+  std::int32_t max_batch_tokens = 4096;       // tokens in one step
+  std::int32_t prefill_slice_ms = 50;         // what prefill may add to a step that decodes
+  std::int32_t max_waiting = 16384;           // queued requests, then 429
+};
+
+struct ServeOptions {
+  ModelOptions model;
+  BatchOptions batch;
+  bool no_model = false;
+  bool no_warmup = false;
+  std::string alias;                          // the model's id; empty: its file name
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;                  // 0: any free one
+  std::chrono::milliseconds drain_timeout{30'000};
+  std::string log_level = "info";
+};
+
+struct RunOptions {
+  ModelOptions model;
+  std::string prompt;                         // empty: an interactive chat
+  std::string system;                         // system prompt, or empty
+  std::int32_t max_tokens = 0;                // of one answer; 0: the rest of the context
+  double temperature = 0.7;
+  double top_p = 1.0;
+  std::int32_t top_k = 0;
+  double min_p = 0.0;
+  std::optional<std::uint64_t> seed;          // drawn otherwise
+};
+
+struct ModelReportOptions {
+  ModelOptions model;
+  std::int32_t max_batch = 256;
+};
+
+}  // namespace braid::app

@@ -1,0 +1,143 @@
+#include "app/command_line.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace braid::app {
+namespace {
+
+using testing::HasSubstr;
+
+Command parse(std::initializer_list<const char*> arguments) {
+  std::vector<const char*> argv = {"braid"};
+  argv.insert(argv.end(), arguments);
+  return parse_command_line(static_cast<int>(argv.size()), argv.data());
+}
+
+// The text of a mistake.
+std::string mistake(std::initializer_list<const char*> arguments) {
+  const Command command = parse(arguments);
+  const auto* farewell = std::get_if<Farewell>(&command);
+  if (farewell == nullptr) return "accepted";
+  EXPECT_EQ(farewell->exit_code, 2);
+  return farewell->text;
+}
+
+TEST(CommandLine, ServeHasDefaults) {
+  const auto options = std::get<ServeOptions>(parse({"serve"}));
+  EXPECT_EQ(options.host, "127.0.0.1");
+  EXPECT_EQ(options.port, 8000);
+  EXPECT_EQ(options.batch.max_batch, 256);
+  EXPECT_EQ(options.batch.max_batch_tokens, 4096);
+  EXPECT_EQ(options.batch.prefill_slice_ms, 50);
+  EXPECT_EQ(options.batch.max_waiting, 16384);
+  EXPECT_EQ(options.model.block_size, 16);
+  EXPECT_EQ(options.drain_timeout, std::chrono::seconds(30));
+  EXPECT_TRUE(options.model.model.empty());
+  EXPECT_FALSE(options.model.kv_memory.has_value());
+}
+
+TEST(CommandLine, ServeTakesItsOptions) {
+  const auto options = std::get<ServeOptions>(parse({"serve", "m.gguf", "--host", "0.0.0.0", "--port", "0", "--threads=3", "--ctx", "512",
+                                                     "--kv-memory", "2GiB", "--kv-dtype", "f32", "--drain-timeout", "500ms", "--isa",
+                                                     "scalar", "--alias", "m", "--no-warmup", "--block-size", "32"}));
+  EXPECT_EQ(options.model.model, "m.gguf");
+  EXPECT_EQ(options.host, "0.0.0.0");
+  EXPECT_EQ(options.port, 0);
+  EXPECT_EQ(options.model.threads, 3);
+  EXPECT_EQ(options.model.context, 512);
+  EXPECT_EQ(options.model.kv_memory, 2ULL << 30U);
+  EXPECT_EQ(options.model.kv_type, kernels::KvType::kF32);
+  EXPECT_EQ(options.model.isa, kernels::Isa::kScalar);
+  EXPECT_EQ(options.model.block_size, 32);
+  EXPECT_EQ(options.drain_timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(options.alias, "m");
+  EXPECT_TRUE(options.no_warmup);
+}
+
+TEST(CommandLine, MistakesNameOptionAndValue) {
+  EXPECT_THAT(mistake({"serve", "--port", "65536"}), HasSubstr("--port: '65536' is not a whole number from 0 to 65535"));
+  EXPECT_THAT(mistake({"serve", "--port", "-1"}), HasSubstr("'-1'"));
+  EXPECT_THAT(mistake({"serve", "--max-batch", "12.5"}), HasSubstr("--max-batch: '12.5'"));
+  EXPECT_THAT(mistake({"serve", "--max-batch", "99999999999999999999"}), HasSubstr("--max-batch"));
+  EXPECT_THAT(mistake({"serve", "--kv-memory", "4XB"}), HasSubstr("--kv-memory: '4XB' is not a size"));
+  EXPECT_THAT(mistake({"serve", "--drain-timeout", "x"}), HasSubstr("--drain-timeout: 'x' is not a duration"));
+  EXPECT_THAT(mistake({"serve", "--block-size", "24"}), HasSubstr("--block-size"));
+  EXPECT_THAT(mistake({"serve", "--isa", "sse"}), HasSubstr("--isa: 'sse'"));
+  EXPECT_THAT(mistake({"serve", "--no-model", "m.gguf"}), HasSubstr("--no-model"));
+  EXPECT_THAT(mistake({"serve", "--nonsense"}), HasSubstr("--nonsense"));
+  EXPECT_THAT(mistake({"run", "--top-p", "0"}), HasSubstr("--top-p: '0' is not a number from"));
+  EXPECT_THAT(mistake({"run", "--temperature", "nan"}), HasSubstr("--temperature"));
+  EXPECT_THAT(mistake({"explain"}), HasSubstr("explain"));
+}
+
+TEST(CommandLine, RunTellsModelFromPrompt) {
+  const auto prompt = std::get<RunOptions>(parse({"run", "Hello there"}));
+  EXPECT_EQ(prompt.model.model, "");
+  EXPECT_EQ(prompt.prompt, "Hello there");
+  const auto model = std::get<RunOptions>(parse({"run", "missing.gguf"}));
+  EXPECT_EQ(model.model.model, "missing.gguf");
+  EXPECT_EQ(model.prompt, "");
+  const auto both = std::get<RunOptions>(parse({"run", "m", "Hello"}));
+  EXPECT_EQ(both.model.model, "m");
+  EXPECT_EQ(both.prompt, "Hello");
+}
+
+TEST(CommandLine, HelpAndVersionLeaveWithZero) {
+  for (const auto& arguments : {std::initializer_list<const char*>{"--help"}, {"serve", "--help"}, {"--version"}}) {
+    const Command command = parse(arguments);
+    EXPECT_EQ(std::get<Farewell>(command).exit_code, 0);
+  }
+}
+
+TEST(CommandLine, EnvironmentChoosesTheTier) {
+  setenv("BRAID_ISA", "scalar", 1);
+  const auto options = std::get<ServeOptions>(parse({"serve"}));
+  unsetenv("BRAID_ISA");
+  EXPECT_EQ(options.model.isa, kernels::Isa::kScalar);
+}
+
+class ConfigFile : public testing::Test {
+ protected:
+  ~ConfigFile() override { std::filesystem::remove(path_); }
+  const char* write(const char* text) {
+    std::ofstream(path_) << text;
+    return path_.c_str();
+  }
+
+ private:
+  std::string path_ = testing::TempDir() + "braid-config-" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+};
+
+TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {
+  const char* path = write("port: 9000\nmax-batch: 4   # few\nkv-memory: 1GiB\nno-warmup: true\nmodel: m.gguf\nalias: a\n");
+  const auto options = std::get<ServeOptions>(parse({"serve", "--config", path, "--port", "9001"}));
+  EXPECT_EQ(options.port, 9001);
+  EXPECT_EQ(options.batch.max_batch, 4);
+  EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);
+  EXPECT_EQ(options.model.model, "m.gguf");
+  EXPECT_TRUE(options.no_warmup);
+}
+
+TEST_F(ConfigFile, FlagsMayBeFalse) {
+  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve", "--config", write("no-warmup: false\n")})).no_warmup);
+}
+
+TEST_F(ConfigFile, MistakesNameTheLine) {
+  EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nmax-wating: 7\n")}), HasSubstr(".yaml:2: there is no option 'max-wating'"));
+  EXPECT_THAT(mistake({"serve", "--config", write("\n\nport: many\n")}), HasSubstr(".yaml:3: --port: 'many'"));
+  EXPECT_THAT(mistake({"serve", "--config", write("port: [1, 2]\n")}), HasSubstr(".yaml:1: 'port' wants one plain value"));
+  EXPECT_THAT(mistake({"serve", "--config", write("no-model: perhaps\n")}), HasSubstr(".yaml:1"));
+  EXPECT_THAT(mistake({"serve", "--config", write("port: {\n")}), HasSubstr(".yaml:"));
+  EXPECT_THAT(mistake({"serve", "--config", write("just text")}), HasSubstr("option: value"));
+  EXPECT_THAT(mistake({"serve", "--config", "/does/not/exist.yaml"}), HasSubstr("cannot read '/does/not/exist.yaml'"));
+}
+
+}  // namespace
+}  // namespace braid::app
