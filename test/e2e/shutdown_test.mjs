@@ -1,0 +1,78 @@
+// SIGTERM and SIGINT: streams finish or end with an error event, never silently; the process leaves with 0.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serve } from "./support/processes.mjs";
+import { collect, events, eventually, post } from "./support/client.mjs";
+
+const long = { prompt: "Once upon a time", max_tokens: 900, ignore_eos: true, stream: true };
+const completions = (server) => `${server.url}/v1/completions`;
+
+// Streams that have all sent their first token.
+async function begin(server, count, body) {
+  return Promise.all(Array.from({ length: count }, async () => {
+    const stream = events(await post(completions(server), body));
+    await stream.next();
+    return stream;
+  }));
+}
+
+async function last(stream) {
+  let event = null;
+  for await (const next of stream) event = next;
+  return event;
+}
+
+test("running streams finish within the deadline", async (t) => {
+  const server = await serve(t, ["--drain-timeout", "120s"]);
+  const streams = await begin(server, 4, { ...long, max_tokens: 300 });
+  server.child.kill("SIGTERM");
+  for (const end of await Promise.all(streams.map(last))) assert.equal(end, "[DONE]");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("past the deadline the rest gets a terminal error event", async (t) => {
+  const server = await serve(t, ["--drain-timeout", "0s"]);
+  const streams = await begin(server, 16, long);
+  server.child.kill("SIGINT");
+  for (const end of await Promise.all(streams.map(last))) assert.ok(end?.error?.message, `ended with ${JSON.stringify(end)}`);
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("while draining, /readyz and new work answer 503, and /livez still 200", async (t) => {
+  const server = await serve(t, ["--drain-timeout", "120s"]);
+  const streams = await begin(server, 2, long);
+  server.child.kill("SIGTERM");
+  await eventually("/readyz says 503", async () => (await fetch(`${server.url}/readyz`)).status === 503);
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200);
+  assert.equal((await post(completions(server), { prompt: "Hello", max_tokens: 1 })).status, 503);
+  for (const stream of streams) await stream.return();
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("a second signal stops at once, with an error event", async (t) => {
+  const server = await serve(t, ["--drain-timeout", "1h"]);
+  const streams = await begin(server, 16, long);
+  server.child.kill("SIGTERM");
+  await eventually("/readyz says 503", async () => (await fetch(`${server.url}/readyz`)).status === 503);
+  server.child.kill("SIGTERM");
+  for (const end of await Promise.all(streams.map(last))) assert.ok(end === "[DONE]" || end?.error?.message);
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("a signal while the model loads ends the process", async (t) => {
+  const server = await serve(t, [], { ready: false });
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("five start, serve and stop cycles", async (t) => {
+  let first;
+  for (let cycle = 0; cycle < 5; ++cycle) {
+    const server = await serve(t);
+    const answer = await collect(await post(completions(server), { ...long, max_tokens: 20, temperature: 0 }));
+    first ??= answer.text;
+    assert.equal(answer.text, first);
+    server.child.kill(cycle % 2 === 0 ? "SIGTERM" : "SIGINT");
+    assert.deepEqual(await server.exited, { code: 0, signal: null });
+  }
+});

@@ -1,0 +1,131 @@
+// What a user sees on the terminal when something is asked that cannot be, and the commands that need no server.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { test } from "node:test";
+import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { post } from "./support/client.mjs";
+
+const draft = path.join(sourceFolder, "models/demo-draft-q8_0.gguf");
+
+// One sentence on stderr: one line that names what it is about.
+function one_sentence(result, code, pattern) {
+  assert.equal(result.code, code, JSON.stringify(result));
+  assert.match(result.stderr, pattern);
+  assert.equal(result.stderr.trim().split("\n").length, code === 2 ? 2 : 1, result.stderr);
+}
+
+test("--version and --help", async (t) => {
+  assert.match((await braid(t, ["--version"])).stdout, /^braid \d+\.\d+\.\d+$/);
+  for (const command of [[], ["serve"], ["run"], ["info"]]) {
+    const help = await braid(t, [...command, "--help"]);
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, /Usage: braid/);
+    assert.ok(help.stdout.split("\n").every((line) => line.length <= 160), "help lines fit a terminal");
+  }
+});
+
+test("unusable values are refused with 2 and a sentence", async (t) => {
+  const cases = [[["--port", "70000"], /--port.*'70000' is not a whole number from 0 to 65535/],
+    [["--kv-memory", "lots"], /--kv-memory.*'lots' is not a size/], [["--block-size", "12"], /--block-size/],
+    [["--drain-timeout", "soon"], /--drain-timeout.*'soon' is not a duration/], [["--max-batch", "0"], /--max-batch/],
+    [["--isa", "mmx"], /--isa.*'mmx'/], [["--kv-dtype", "int8"], /--kv-dtype/], [["--nonsense"], /--nonsense/],
+    [["--config", "/does/not/exist.yaml"], /cannot read/], [["--no-model", "x.gguf"], /--no-model/],
+    [["--max-batch", "64", "--max-batch-tokens", "32"], /max.batch.tokens/]];
+  for (const [args, pattern] of cases) one_sentence(await braid(t, ["serve", "--port", "0", ...args]), 2, pattern);
+  one_sentence(await braid(t, []), 2, /a command is needed/);
+});
+
+test("a configuration file sets options, and the command line wins", async (t) => {
+  const file = path.join(temporaryFolder(t), "braid.yaml");
+  writeFileSync(file, "# a comment\nalias: from-file\nmax-waiting: 7\nno-model: true\n");
+  const server = await serve(t, ["--config", file]);
+  assert.equal((await fetch(`${server.url}/health`)).status, 200);
+  writeFileSync(file, `alias: from-file\nmodel: ${draft}\n`);
+  const named = await serve(t, ["--config", file, "--alias", "from-line"]);
+  assert.equal((await (await fetch(`${named.url}/v1/models`)).json()).data[0].id, "from-line");
+  writeFileSync(file, "alias: x\nmax-wating: 7\n");
+  one_sentence(await braid(t, ["serve", "--config", file]), 2, /braid\.yaml:2: there is no option 'max-wating'/);
+});
+
+test("damaged model files end with 1 and one sentence", async (t) => {
+  const folder = temporaryFolder(t);
+  const sound = readFileSync(draft);
+  const zeroed = Buffer.from(sound);
+  zeroed.fill(0, 8, 24);
+  const cases = {
+    "empty.gguf": Buffer.alloc(0), "random.gguf": Buffer.from("these are not the bytes you are looking for"),
+    "pointer.gguf": Buffer.from("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"),
+    "page.gguf": Buffer.from("<!DOCTYPE html><html><body>404</body></html>"), "cut-header.gguf": sound.subarray(0, 1000),
+    "cut-tensors.gguf": sound.subarray(0, sound.length - 1000), "no-tensors.gguf": zeroed,
+  };
+  for (const [name, bytes] of Object.entries(cases)) {
+    const file = path.join(folder, name);
+    writeFileSync(file, bytes);
+    for (const command of [["serve", "--port", "0"], ["info"]])
+      one_sentence(await braid(t, [...command, file]), 1, new RegExp(name.replace(".", "\\.")));
+  }
+  one_sentence(await braid(t, ["serve", "--port", "0", path.join(folder, "missing.gguf")]), 1, /missing\.gguf/);
+  one_sentence(await braid(t, ["serve", "--port", "0", folder]), 1, /braid-e2e-/);
+});
+
+test("memory that does not suffice is said in a sentence", async (t) => {
+  one_sentence(await braid(t, ["serve", "--port", "0", draft, "--kv-memory", "1K"]), 1, /KV memory holds 0 tokens/);
+  one_sentence(await braid(t, ["serve", "--port", "0", draft, "--ctx", "100000"]), 1, /1024/);
+});
+
+test("a port that is taken ends with 1 and one sentence", async (t) => {
+  const taken = net.createServer().listen(0, "127.0.0.1");
+  t.after(() => taken.close());
+  await new Promise((resolve) => taken.on("listening", resolve));
+  const { port } = taken.address();
+  one_sentence(await braid(t, ["serve", "--no-model", "--port", String(port)]), 1, new RegExp(String(port)));
+  one_sentence(await braid(t, ["serve", "--no-model", "--port", "0", "--host", "203.0.113.1"]), 1, /203\.0\.113\.1/);
+});
+
+test("--no-model serves health, an empty list and 503", async (t) => {
+  const server = await serve(t, ["--no-model"]);
+  assert.equal(await (await fetch(`${server.url}/health`)).text(), '{"status":"ok"}');
+  assert.deepEqual((await (await fetch(`${server.url}/v1/models`)).json()).data, []);
+  const refused = await post(`${server.url}/v1/completions`, { prompt: "Hello" });
+  assert.equal(refused.status, 503);
+  assert.equal((await refused.json()).error.code, "model_not_loaded");
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("a model of one's own, named after its file", async (t) => {
+  const server = await serve(t, [draft, "--ctx", "256", "--threads", "1", "--kv-dtype", "f32", "--no-warmup"]);
+  const model = (await (await fetch(`${server.url}/v1/models`)).json()).data[0];
+  assert.equal(model.id, "demo-draft-q8_0");
+  const answer = await (await post(`${server.url}/v1/completions`, { prompt: "Hello", max_tokens: 1000, ignore_eos: true })).json();
+  assert.equal(answer.usage.total_tokens, 256);
+  assert.equal(answer.choices[0].finish_reason, "length");
+});
+
+test("every tier of this machine serves the same greedy answer", async (t) => {
+  const answers = new Set();
+  for (const isa of ["scalar", "avx2"]) {
+    const server = await serve(t, [draft], { env: { BRAID_ISA: isa } });
+    const body = { prompt: "Once upon a time", max_tokens: 24, temperature: 0 };
+    answers.add((await (await post(`${server.url}/v1/completions`, body)).json()).choices[0].text);
+    server.child.kill("SIGTERM");
+    await server.exited;
+  }
+  assert.equal(answers.size, 1, [...answers].join("\n"));
+});
+
+test("braid info", async (t) => {
+  const info = await braid(t, ["info", draft]);
+  assert.equal(info.code, 0, info.stderr);
+  for (const part of [/llama/, /general\.architecture/, /Q8_0/, /context/i, /KV/]) assert.match(info.stdout, part);
+});
+
+test("braid run answers a prompt and chats", async (t) => {
+  const one = await braid(t, ["run", "What is 17 + 25?", "--temperature", "0"]);
+  assert.deepEqual([one.code, one.stdout.trim()], [0, "17 + 25 = 42."], one.stderr);
+  const chat = await braid(t, ["run", "--temperature", "0"], { input: "What is 17 + 25?\nHi! Who are you?\n" });
+  assert.equal(chat.code, 0);
+  assert.match(chat.stdout, /17 \+ 25 = 42\.[^]*Braid/);
+});

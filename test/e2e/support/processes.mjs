@@ -1,0 +1,105 @@
+// Starts braid, nginx and other programs for one test, and ends them with it.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createInterface } from "node:readline";
+
+export const braidBinary = process.env.BRAID_BINARY;
+export const sourceFolder = path.resolve(import.meta.dirname, "../../..");
+
+// A folder that goes with the test.
+export function temporaryFolder(t) {
+  const folder = mkdtempSync(path.join(tmpdir(), "braid-e2e-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+class Process {
+  lines = [];
+  errors = "";
+  #waiting = [];
+
+  constructor(t, command, args, options = {}) {
+    this.child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], ...options });
+    this.exited = new Promise((resolve, reject) => {
+      this.child.on("error", reject);
+      this.child.on("close", (code, signal) => resolve({ code, signal }));
+    });
+    this.exited.catch(() => {}).then(() => this.#wake());
+    createInterface({ input: this.child.stdout }).on("line", (line) => { this.lines.push(line); this.#wake(); });
+    this.child.stderr.on("data", (data) => { this.errors += data; });
+    t.after(async () => {
+      if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGKILL");
+      await this.exited.catch(() => {});
+    });
+  }
+
+  #wake() { for (const wake of this.#waiting.splice(0)) wake(); }
+
+  // The first line of output that matches; an error when the program ends without one.
+  async line(pattern) {
+    for (;;) {
+      const found = this.lines.map((line) => line.match(pattern)).find((match) => match);
+      if (found) return found;
+      if (this.child.exitCode !== null || this.child.signalCode !== null)
+        throw new Error(`ended without ${pattern}:\n${this.lines.join("\n")}\n${this.errors}`);
+      await new Promise((resolve) => this.#waiting.push(resolve));
+    }
+  }
+}
+
+// `braid serve ARGS` on a free port. With `ready` false it does not wait for the model.
+export async function serve(t, args = [], { ready = true, env = {} } = {}) {
+  const server = new Process(t, braidBinary, ["serve", "--port", "0", ...args], { env: { ...process.env, ...env } });
+  server.url = (await server.line(/listening on (http:\S+)/))[1];
+  server.port = Number(new URL(server.url).port);
+  if (ready) await server.line(/^ready/);
+  return server;
+}
+
+// Runs a program to its end.
+export async function run(t, command, args, { input = "", ...options } = {}) {
+  const program = new Process(t, command, args, options);
+  program.child.stdin.on("error", () => {});
+  program.child.stdin.end(input);
+  const { code, signal } = await program.exited;
+  return { code, signal, stdout: program.lines.join("\n"), stderr: program.errors };
+}
+
+export const braid = (t, args, options) => run(t, braidBinary, args, options);
+
+async function freePort() {
+  const probe = net.createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => probe.on("listening", resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+const accepts = (port) => new Promise((resolve) => {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("connect", () => { socket.destroy(); resolve(true); });
+  socket.on("error", () => resolve(false));
+});
+
+// nginx with the shipped site, changed in its two ports only, and nginx's own defaults otherwise.
+export async function nginx(t, upstreamPort) {
+  const folder = temporaryFolder(t);
+  const port = await freePort();
+  const site = readFileSync(path.join(sourceFolder, "deploy/nginx/braid.conf"), "utf8")
+    .replace("listen 80;", `listen 127.0.0.1:${port};`)
+    .replace("http://127.0.0.1:8000;", `http://127.0.0.1:${upstreamPort};`);
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((kind) => `${kind}_temp_path ${folder}/${kind};`);
+  writeFileSync(path.join(folder, "nginx.conf"),
+    `daemon off;\npid ${folder}/pid;\nerror_log stderr;\nevents { worker_connections 1024; }\n` +
+    `http {\naccess_log off;\n${temporary.join("\n")}\n${site}\n}\n`);
+  const command = process.env.BRAID_NGINX;
+  const proxy = new Process(t, command, ["-p", folder, "-c", path.join(folder, "nginx.conf")]);
+  while (!(await accepts(port))) {
+    if (proxy.child.exitCode !== null) throw new Error(`nginx ended:\n${proxy.errors}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return `http://127.0.0.1:${port}`;
+}
