@@ -78,6 +78,9 @@ struct StepResult {
 };
 
 // Executes plans, one at a time, on the strand's thread. The scheduler's tests put a fake here.
+// A row has a result when it has `sample`; other rows may have one (with `sampled` false) or none.
+// When execute() throws, every slot that the plan names counts as finished: the next plan, posted before the failure was known, may
+// still have decode rows of them, which are skipped.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;

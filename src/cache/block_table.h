@@ -1,0 +1,41 @@
+// The blocks of one sequence, in the order of its positions.
+#pragma once
+
+#include "cache/block_pool.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace braid::cache {
+
+// Owns one reference to each of its blocks and gives them back at its end. Loop only; the pool outlives it.
+class BlockTable {
+ public:
+  explicit BlockTable(BlockPool& pool) : pool_(&pool) {}
+  ~BlockTable() { clear(); }
+  BlockTable(const BlockTable&) = delete;
+  BlockTable& operator=(const BlockTable&) = delete;
+
+  // Appends blocks until there are `count`. Takes all that are missing or, when the pool has too few, none.
+  bool grow_to(std::int32_t count) {
+    if (count - size() > pool_->free()) return false;
+    while (size() < count) blocks_.push_back(*pool_->allocate());
+    return true;
+  }
+
+  void clear() {
+    for (const BlockId block : blocks_) pool_->release(block);
+    blocks_.clear();
+  }
+
+  std::span<const BlockId> first(std::int32_t count) const { return std::span(blocks_).first(static_cast<std::size_t>(count)); }
+  std::int32_t size() const { return static_cast<std::int32_t>(blocks_.size()); }
+
+ private:
+  BlockPool* pool_;
+  std::vector<BlockId> blocks_;
+};
+
+}  // namespace braid::cache

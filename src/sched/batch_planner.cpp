@@ -1,0 +1,78 @@
+#include "sched/batch_planner.h"
+
+#include "sched/ticket.h"
+
+#include <algorithm>
+
+namespace braid::sched {
+
+namespace {
+
+// Tokens that the stream can still take when all posted steps have delivered theirs.
+std::int32_t stream_room(const Sequence& sequence) {
+  const TokenStream& stream = sequence.ticket->stream();
+  return stream.capacity() - stream.size() - sequence.pending;
+}
+
+}  // namespace
+
+bool BatchPlanner::add_decodes(SequenceList& batch, PlannedStep& step, std::vector<Sequence*>& full) const {
+  bool complete = true;
+  for (Sequence& sequence : batch) {
+    if (!sequence.may_decode()) continue;
+    if (stream_room(sequence) <= 0) {
+      if (sequence.pending == 0) full.push_back(&sequence);
+      continue;
+    }
+    if (sequence.needs_block(block_tokens_) && !sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
+      complete = false;
+      continue;
+    }
+    model::StepRow row;
+    row.from_sampler = true;
+    row.sample = true;
+    add_row(sequence, step, row);
+    ++step.shape.decode_rows;
+  }
+  return complete;
+}
+
+void BatchPlanner::add_prefills(SequenceList& batch, PlannedStep& step, const PrefillPace& pace) const {
+  const std::int32_t decode_rows = step.shape.decode_rows;
+  std::int32_t room = std::min(max_batch_tokens_ - decode_rows, pace.slice_tokens(decode_rows));
+  for (Sequence& sequence : batch) {
+    if (room == 0) return;
+    if (sequence.phase != SequencePhase::kPrefill) continue;
+    model::StepRow row;
+    row.count = std::min(room, sequence.known() - sequence.planned);
+    row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
+    row.sample = sequence.planned + row.count == sequence.known();
+    const auto slice = sequence.tokens.begin() + sequence.planned;
+    step.plan->tokens.insert(step.plan->tokens.end(), slice, slice + row.count);
+    add_row(sequence, step, row);
+    if (row.sample) sequence.phase = SequencePhase::kDecode;
+    step.shape.prefill_tokens += row.count;
+    room -= row.count;
+  }
+}
+
+void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const {
+  model::StepPlan& plan = *step.plan;
+  if (sequence.starts) {
+    plan.starts.push_back({sequence.slot, sequence.sampling, sequence.stop, sequence.generated()});
+    sequence.starts = false;
+  }
+  row.slot = sequence.slot;
+  row.position = sequence.planned;
+  sequence.planned += row.count;
+  sequence.pending += row.sample ? 1 : 0;
+  ++sequence.in_flight;
+  const auto blocks = sequence.blocks.first((sequence.planned + block_tokens_ - 1) / block_tokens_);
+  row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());
+  row.block_count = static_cast<std::uint32_t>(blocks.size());
+  plan.blocks.insert(plan.blocks.end(), blocks.begin(), blocks.end());
+  plan.rows.push_back(row);
+  step.members.push_back(&sequence);
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,40 @@
+// Turns the batch into the rows of one step.
+#pragma once
+
+#include "model/step.h"
+#include "sched/options.h"
+#include "sched/prefill_pace.h"
+#include "sched/sequence.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace braid::sched {
+
+// A plan in the making, and whose rows it has.
+struct PlannedStep {
+  model::StepPlan* plan = nullptr;
+  std::vector<Sequence*> members;  // parallel to plan->rows
+  StepShape shape;
+};
+
+// Decides from sequences and options alone; counts what it plans into the sequences. No clock, no queue, no Asio.
+class BatchPlanner {
+ public:
+  explicit BatchPlanner(const SchedulerOptions& options) : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens) {}
+
+  // A row for every sequence that can decode, oldest first, with the KV block that it needs. Those whose stream is full go to
+  // `full`. False when a sequence had to stay out for want of a block.
+  bool add_decodes(SequenceList& batch, PlannedStep& step, std::vector<Sequence*>& full) const;
+
+  // Slices of prefills, oldest first, within what the step's tokens and the pace allow. add_decodes() comes first.
+  void add_prefills(SequenceList& batch, PlannedStep& step, const PrefillPace& pace) const;
+
+ private:
+  void add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const;
+
+  std::int32_t block_tokens_;
+  std::int32_t max_batch_tokens_;
+};
+
+}  // namespace braid::sched

@@ -1,0 +1,25 @@
+// What the composition root decides about scheduling.
+#pragma once
+
+#include <braid/result.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace braid::sched {
+
+struct SchedulerOptions {
+  std::int32_t max_batch = 256;          // sequences that run at once; also the number of sampling slots on the strand
+  std::int32_t max_batch_tokens = 4096;  // tokens of one step, decode rows included; more than max_batch
+  std::int32_t prefill_slice_ms = 50;    // what prefill may add to a step in which sequences decode
+  std::int32_t max_waiting = 16384;      // requests not yet admitted; the next one is refused with kOverloaded
+  std::int32_t context_length = 0;       // tokens, prompt and answer together
+  std::int32_t block_tokens = 16;        // positions of one KV block
+  std::int32_t blocks = 0;               // KV blocks of the whole arena
+  std::int32_t stream_capacity = 64;     // tokens a client may lag behind before its sequence pauses
+};
+
+// The first thing wrong with them, as a sentence that names the option.
+std::optional<Error> find_fault(const SchedulerOptions& options);
+
+}  // namespace braid::sched

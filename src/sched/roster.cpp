@@ -1,0 +1,152 @@
+#include "sched/roster.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+namespace braid::sched {
+
+namespace {
+
+// Blocks kept free when admitting, at most this part of all: the batch grows by a block a sequence now and then, and admitting
+// someone only to preempt him at once wastes his prefill.
+constexpr std::int32_t kMarginPart = 16;
+
+}  // namespace
+
+Roster::Roster(const SchedulerOptions& options) : block_tokens_(options.block_tokens), pool_(options.blocks) {
+  for (auto slot = static_cast<model::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
+}
+
+Sequence& Roster::enqueue(Request request, std::int32_t answer_room) {
+  Sequence& sequence = waiting_.emplace_back(next_serial_++, std::move(request), answer_room, pool_);
+  sequence.home = &waiting_;
+  sequence.self = std::prev(waiting_.end());
+  if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
+  return sequence;
+}
+
+Sequence* Roster::find(std::string_view id) const {
+  const auto found = by_id_.find(id);
+  return found != by_id_.end() ? found->second : nullptr;
+}
+
+void Roster::admit() {
+  while (!waiting_.empty() && !slots_.empty()) {
+    Sequence& sequence = waiting_.front();
+    const std::int32_t blocks = blocks_for(sequence.known());
+    if (!reclaim_parked(blocks - sequence.blocks.size() + margin(), &sequence)) return;
+    move(sequence, batch_);
+    sequence.blocks.grow_to(blocks);
+    sequence.slot = slots_.back();
+    slots_.pop_back();
+    sequence.starts = true;
+    sequence.phase = SequencePhase::kPrefill;
+  }
+}
+
+std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(batch_.size()), pool_.total() / kMarginPart); }
+
+std::int32_t Roster::make_room() {
+  if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
+  std::int32_t needed = 0;
+  std::int32_t promised = 0;  // blocks of those who have left and wait for a posted step
+  for (const Sequence& sequence : batch_) {
+    if (!sequence.active()) promised += sequence.blocks.size();
+    if (sequence.may_decode() && sequence.needs_block(block_tokens_)) ++needed;
+  }
+  std::int32_t preempted = 0;
+  while (!reclaim_parked(needed - promised, nullptr)) {
+    Sequence& victim = youngest_active();
+    if (victim.may_decode() && victim.needs_block(block_tokens_)) --needed;
+    if (victim.in_flight > 0) promised += victim.blocks.size();
+    preempt(victim);
+    ++preempted;
+  }
+  return preempted;
+}
+
+// True once `wanted` blocks are free, after taking them from the youngest outside the batch as far as it needs; never from `keep`.
+bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
+  const auto take_from = [&](SequenceList& list) {
+    for (auto at = list.rbegin(); at != list.rend() && pool_.free() < wanted && parked_blocks_ > 0; ++at)
+      if (&*at != keep) drop_blocks(*at);
+  };
+  if (pool_.free() < wanted) take_from(stalled_);
+  if (pool_.free() < wanted) take_from(waiting_);
+  return pool_.free() >= wanted;
+}
+
+void Roster::drop_blocks(Sequence& sequence) {
+  if (sequence.home != &batch_) parked_blocks_ -= sequence.blocks.size();
+  sequence.blocks.clear();
+  sequence.planned = 0;
+}
+
+// There is one: a sequence that is alone never needs a block that the pool does not have (see admission).
+Sequence& Roster::youngest_active() {
+  const auto found = std::find_if(batch_.rbegin(), batch_.rend(), [](const Sequence& sequence) { return sequence.active(); });
+  assert(found != batch_.rend());
+  return *found;
+}
+
+void Roster::preempt(Sequence& sequence) {
+  sequence.phase = SequencePhase::kPreempted;
+  if (sequence.in_flight == 0) settle(sequence);
+}
+
+void Roster::stall(Sequence& sequence) {
+  assert(sequence.phase == SequencePhase::kDecode && sequence.in_flight == 0);
+  sequence.phase = SequencePhase::kStalled;
+  leave_batch(sequence, stalled_);
+}
+
+void Roster::resume(Sequence& sequence) {
+  assert(sequence.phase == SequencePhase::kStalled);
+  sequence.phase = SequencePhase::kWaiting;
+  move(sequence, waiting_);
+}
+
+void Roster::retire(Sequence& sequence) {
+  if (!sequence.id.empty()) by_id_.erase(sequence.id);
+  sequence.phase = SequencePhase::kDone;
+  if (sequence.in_flight == 0) settle(sequence);
+}
+
+void Roster::settle(Sequence& sequence) {
+  assert(sequence.in_flight == 0);
+  if (sequence.phase == SequencePhase::kPreempted) {
+    drop_blocks(sequence);
+    sequence.phase = SequencePhase::kWaiting;
+    leave_batch(sequence, waiting_);
+  } else if (sequence.phase == SequencePhase::kDone) {
+    if (sequence.home == &batch_) slots_.push_back(sequence.slot);
+    drop_blocks(sequence);
+    sequence.home->erase(sequence.self);
+  }
+}
+
+void Roster::leave_batch(Sequence& sequence, SequenceList& to) {
+  slots_.push_back(sequence.slot);
+  move(sequence, to);
+}
+
+// Keeps the order of submission. The search starts at the end where the place nearly always is: who returns to the queue is older
+// than most there, who joins the batch is younger.
+void Roster::move(Sequence& sequence, SequenceList& to) {
+  if (sequence.home == &batch_) parked_blocks_ += sequence.blocks.size();
+  if (&to == &batch_) parked_blocks_ -= sequence.blocks.size();
+  auto place = to.begin();
+  if (&to == &waiting_) {
+    while (place != to.end() && place->serial < sequence.serial) ++place;
+  } else {
+    place = to.end();
+    while (place != to.begin() && std::prev(place)->serial > sequence.serial) --place;
+  }
+  to.splice(place, *sequence.home, sequence.self);
+  sequence.home = &to;
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,78 @@
+// Who waits, who runs and who pauses, and what they hold: slots and KV blocks.
+#pragma once
+
+#include "cache/block_pool.h"
+#include "sched/options.h"
+#include "sched/sequence.h"
+
+#include <braid/request.h>
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace braid::sched {
+
+// Owns every sequence and the pool. Loop only; knows nothing of plans, streams or time.
+//
+// All lists are in order of submission, so "front" is the oldest everywhere: it is admitted first, gets the first free block and is
+// preempted last. Whoever is the oldest in the batch therefore always goes on, and nothing can wait in a circle. Blocks held outside
+// the batch (by stalled sequences) are given up first: a slow reader never makes others wait.
+class Roster {
+ public:
+  explicit Roster(const SchedulerOptions& options);
+
+  // A new last of the queue. `answer_room`: its max_tokens, cut to what fits.
+  Sequence& enqueue(Request request, std::int32_t answer_room);
+
+  // By Request::id, until retired; null when unknown.
+  Sequence* find(std::string_view id) const;
+
+  // Moves the queue's front into the batch while there are slots and blocks for all its known tokens and a margin for the batch to grow.
+  void admit();
+
+  // Preempts the youngest until every sequence of the batch that needs a block to decode can have one, now or when the blocks of those
+  // who leave have come back. Returns how many were preempted.
+  std::int32_t make_room();
+
+  // Takes a decoding sequence with nothing in flight out of the batch; it keeps its blocks. resume() puts it back into the queue.
+  void stall(Sequence& sequence);
+  void resume(Sequence& sequence);
+
+  // Its end, in any phase. The sequence is destroyed at once or, while posted steps name it, by settle().
+  void retire(Sequence& sequence);
+
+  // To be called when the last posted step that names it has come back. May destroy it.
+  void settle(Sequence& sequence);
+
+  bool empty() const { return waiting_.empty() && batch_.empty() && stalled_.empty(); }
+  SequenceList& batch() { return batch_; }
+  const SequenceList& batch() const { return batch_; }
+  SequenceList& waiting() { return waiting_; }
+  const SequenceList& waiting() const { return waiting_; }
+  SequenceList& stalled() { return stalled_; }
+  const cache::BlockPool& pool() const { return pool_; }
+
+ private:
+  std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
+  std::int32_t margin() const;
+  bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
+  void drop_blocks(Sequence& sequence);
+  Sequence& youngest_active();
+  void preempt(Sequence& sequence);
+  void leave_batch(Sequence& sequence, SequenceList& to);
+  void move(Sequence& sequence, SequenceList& to);
+
+  std::int32_t block_tokens_;
+  cache::BlockPool pool_;             // outlives the sequences below
+  std::vector<model::SlotId> slots_;  // free ones
+  SequenceList waiting_;
+  SequenceList batch_;                // also those that have left it but are named by posted steps
+  SequenceList stalled_;
+  std::int32_t parked_blocks_ = 0;    // held by sequences outside the batch
+  std::unordered_map<std::string_view, Sequence*> by_id_;
+  std::uint64_t next_serial_ = 0;
+};
+
+}  // namespace braid::sched

@@ -1,0 +1,256 @@
+#include "sched/scheduler.h"
+
+#include "sched/admission.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace braid::sched {
+
+namespace {
+
+namespace asio = boost::asio;
+
+std::string describe(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+Error internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message), {}}; }
+
+Token token_of(const model::RowResult& row, const model::StepResult& step) {
+  Token token;
+  token.id = row.token;
+  token.logprob = row.logprob;
+  const auto top = step.top.begin() + row.top_begin;
+  token.top.assign(top, top + row.top_count);
+  return token;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options)
+    : options_(options),
+      planner_(options),
+      pace_(std::chrono::duration<double>(std::chrono::milliseconds(options.prefill_slice_ms)).count()),
+      roster_(options),
+      drain_deadline_(loop),
+      strand_(loop, executor, [this] { wake_.notify_now(); }) {
+  assert(!find_fault(options));
+  asio::co_spawn(loop, run(), [](const std::exception_ptr& failure) {
+    if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
+  });
+}
+
+Scheduler::~Scheduler() {
+  finish_all({ErrorCode::kDraining, "the server is shutting down", {}});
+}
+
+Result<Ticket> Scheduler::submit(Request request) {
+  if (draining_) return Error{ErrorCode::kDraining, "the server is shutting down and takes no new requests", {}};
+  const Result<std::int32_t> room = answer_room(request, options_);
+  if (!room) return room.error();
+  if (!request.id.empty() && roster_.find(request.id) != nullptr)
+    return invalid_argument(fmt::format("a request with the id {} is running already", request.id), "id");
+  if (roster_.waiting().size() >= static_cast<std::size_t>(options_.max_waiting)) {
+    ++counters_.refused;
+    return Error{ErrorCode::kOverloaded, fmt::format("{} requests are waiting already; try again later", options_.max_waiting), {}};
+  }
+  ++counters_.submitted;
+  Sequence& sequence = roster_.enqueue(std::move(request), *room);
+  TicketListener& listener = *this;
+  auto ticket = std::make_unique<SequenceTicket>(listener, sequence, options_.stream_capacity);
+  sequence.ticket = ticket.get();
+  wake_.notify();
+  return Ticket(std::move(ticket));
+}
+
+std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
+  const Sequence* sequence = roster_.find(id);
+  return sequence != nullptr ? std::optional(sequence->phase) : std::nullopt;
+}
+
+EngineStats Scheduler::stats() const {
+  EngineStats stats = counters_;
+  stats.waiting = static_cast<std::uint32_t>(roster_.waiting().size());
+  for (const Sequence& sequence : roster_.batch()) {
+    if (sequence.phase == SequencePhase::kPrefill) ++stats.prefilling;
+    if (sequence.phase == SequencePhase::kDecode) ++stats.decoding;
+  }
+  stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
+  stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
+  return stats;
+}
+
+asio::awaitable<void> Scheduler::run() {
+  for (;;) {
+    turn();
+    if (draining_ && roster_.empty()) break;
+    co_await wake_.wait();
+  }
+  drain_deadline_.cancel();
+}
+
+void Scheduler::turn() {
+  while (const Step* step = strand_.returned()) {
+    apply(*step);
+    strand_.release();
+  }
+  while (strand_.can_post() && post_next()) {
+  }
+  deliver();
+}
+
+bool Scheduler::post_next() {
+  model::StepPlan& plan = strand_.next_plan();
+  PlannedStep& step = posted_[plan.id % posted_.size()];
+  step.plan = &plan;
+  step.members.clear();
+  step.shape = {};
+
+  counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
+  full_.clear();
+  const bool all_have_blocks = planner_.add_decodes(roster_.batch(), step, full_);
+  for (Sequence* sequence : full_) roster_.stall(*sequence);
+  if (all_have_blocks) roster_.admit();
+  planner_.add_prefills(roster_.batch(), step, pace_);
+
+  if (plan.rows.empty()) return false;
+  strand_.post();
+  return true;
+}
+
+void Scheduler::apply(const Step& step) {
+  const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
+  count(step, planned.shape);
+  const model::RowResult* result = step.result.rows.data();
+  const model::RowResult* const end = result + step.result.rows.size();
+  for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
+    const model::StepRow& row = step.plan.rows[i];
+    Sequence& sequence = *planned.members[i];
+    const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
+    if (row.sample) --sequence.pending;
+    if (sequence.phase != SequencePhase::kDone) apply_row(sequence, row, has_result ? result : nullptr, step.result);
+    if (has_result) ++result;
+    if (--sequence.in_flight == 0) roster_.settle(sequence);
+  }
+}
+
+void Scheduler::count(const Step& step, const StepShape& shape) {
+  ++counters_.steps;
+  const double seconds = step.result.seconds;
+  const double share = static_cast<double>(shape.prefill_tokens) / (shape.prefill_tokens + shape.decode_rows);
+  counters_.prefill_seconds += seconds * share;
+  counters_.decode_seconds += seconds * (1.0 - share);
+  if (step.result.failure) return;
+  counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
+  pace_.observe(shape, seconds);
+}
+
+// Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
+void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
+  if (step.failure) {
+    finish(sequence, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.failure)));
+  } else if (row.sample && result != nullptr && result->ran && result->sampled) {
+    accept(sequence, *result, step);
+  } else if (row.sample) {
+    finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
+  }
+}
+
+void Scheduler::accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step) {
+  sequence.tokens.push_back(row.token);
+  ++counters_.generated_tokens;
+  TokenStream& stream = sequence.ticket->stream();
+  stream.push(token_of(row, step));
+  assert(row.finished || sequence.generated() < sequence.stop.max_tokens);
+  if (row.finished) {
+    finish(sequence, row.reason);
+  } else {
+    touched_.push_back(&stream);
+  }
+}
+
+void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Error> error) {
+  Finish event;
+  event.reason = reason;
+  event.usage.prompt_tokens = sequence.prompt_tokens;
+  event.usage.completion_tokens = sequence.generated();
+  event.error = std::move(error);
+  TokenStream& stream = sequence.ticket->stream();
+  stream.finish(std::move(event));
+  touched_.push_back(&stream);
+  sequence.ticket->detach();
+  sequence.ticket = nullptr;
+  ++(reason == FinishReason::kCancelled ? counters_.cancelled : counters_.finished);
+  roster_.retire(sequence);
+}
+
+void Scheduler::deliver() {
+  for (TokenStream* stream : touched_) stream->deliver();
+  touched_.clear();
+}
+
+bool Scheduler::cancel(std::string_view id) {
+  Sequence* sequence = roster_.find(id);
+  if (sequence == nullptr) return false;
+  finish(*sequence, FinishReason::kCancelled);
+  deliver();
+  wake_.notify();
+  return true;
+}
+
+void Scheduler::on_abandoned(Sequence& sequence) {
+  sequence.ticket = nullptr;
+  ++counters_.cancelled;
+  roster_.retire(sequence);
+  wake_.notify();  // its slot or blocks may be what another one waits for
+}
+
+void Scheduler::on_drained(Sequence& sequence) {
+  roster_.resume(sequence);
+  wake_.notify();
+}
+
+void Scheduler::begin_drain() {
+  draining_ = true;
+  wake_.notify();
+}
+
+asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point deadline) {
+  drain_deadline_.expires_at(deadline);
+  if (!roster_.empty()) co_await drain_deadline_.async_wait(asio::as_tuple(asio::use_awaitable));
+  co_return roster_.empty();
+}
+
+void Scheduler::abort_remaining(const Error& reason) {
+  draining_ = true;
+  finish_all(reason);
+  wake_.notify();
+}
+
+void Scheduler::finish_all(const Error& reason) {
+  for (SequenceList* list : {&roster_.waiting(), &roster_.batch(), &roster_.stalled()}) {
+    for (auto at = list->begin(); at != list->end();) {
+      Sequence& sequence = *at++;  // finish() may destroy it
+      if (sequence.phase != SequencePhase::kDone) finish(sequence, FinishReason::kCancelled, reason);
+    }
+  }
+  deliver();
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,85 @@
+// The engine: continuous batching on one coroutine.
+#pragma once
+
+#include "model/step.h"
+#include "sched/batch_planner.h"
+#include "sched/compute_strand.h"
+#include "sched/options.h"
+#include "sched/prefill_pace.h"
+#include "sched/roster.h"
+#include "sched/signal.h"
+#include "sched/ticket.h"
+
+#include <braid/engine.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <array>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace braid::sched {
+
+// Runs from construction until it was told to drain and nothing is left; the io_context has work until then. Loop only, the
+// constructor included. Destroy it when the io_context has stopped running and before the io_context; tickets may outlive it.
+//
+// Each turn of the coroutine: apply the results that are back, plan and post until two steps are out, then wake the consumers. So the
+// strand always has its next step while consumers write. Between turns it sleeps until a step returns, a request comes or goes, or a
+// full stream has room again. A cancelled sequence leaves in the very call that cancels it: no plan made after that contains it.
+class Scheduler final : public Engine, private TicketListener {
+ public:
+  // `executor` outlives the scheduler. `options` have no fault (find_fault).
+  Scheduler(boost::asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options);
+  ~Scheduler() override;
+
+  // Engine. A Request::id in use is refused; requests with an empty id cannot be looked up.
+  Result<Ticket> submit(Request request) override;
+  EngineStats stats() const override;
+
+  // Lookup by Request::id: where it is, or nullopt when unknown or finished.
+  std::optional<SequencePhase> find(std::string_view id) const;
+  // Ends it with Finish{kCancelled}. False when unknown or finished.
+  bool cancel(std::string_view id);
+
+  // No new work from now on: submit() answers kDraining. What was accepted goes on.
+  void begin_drain();
+  // After begin_drain(): true when all that was accepted has ended, false when the deadline came first. One caller at a time.
+  boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point deadline);
+  // Drains at once: every remaining stream ends with Finish{kCancelled, reason}.
+  void abort_remaining(const Error& reason);
+
+ private:
+  boost::asio::awaitable<void> run();
+  void turn();
+  bool post_next();
+  void apply(const Step& step);
+  void count(const Step& step, const StepShape& shape);
+  void apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
+  void accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step);
+  void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
+  void finish_all(const Error& reason);
+  void deliver();
+
+  void on_abandoned(Sequence& sequence) override;
+  void on_drained(Sequence& sequence) override;
+
+  SchedulerOptions options_;
+  BatchPlanner planner_;
+  PrefillPace pace_;
+  Roster roster_;
+  EngineStats counters_;
+  std::array<PlannedStep, ComputeStrand::kMaxPosted> posted_;  // by plan id, modulo its size
+  std::vector<Sequence*> full_;
+  std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
+  bool draining_ = false;
+  boost::asio::steady_timer drain_deadline_;
+  Signal wake_;
+  ComputeStrand strand_;               // last: it is joined before anything that its steps name is destroyed
+};
+
+}  // namespace braid::sched

@@ -1,0 +1,75 @@
+// One request on its way through the scheduler. Loop only.
+#pragma once
+
+#include "cache/block_table.h"
+#include "model/step.h"
+#include "sched/token_stream.h"
+
+#include <braid/request.h>
+
+#include <cstdint>
+#include <list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid::sched {
+
+class SequenceTicket;
+struct Sequence;
+using SequenceList = std::list<Sequence>;
+
+// Waiting → Prefill → Decode → Done, with the detours Stalled and Preempted, which both lead back to Waiting.
+// A sequence that leaves the batch takes its phase at once, so that no step planned from then on contains it, and keeps its slot
+// and blocks until the last posted step that names it has come back.
+enum class SequencePhase {
+  kWaiting,    // in the queue; holds blocks only when it has been stalled
+  kPrefill,    // its known tokens are being put into the cache
+  kDecode,     // its next input is what it sampled last
+  kStalled,    // the consumer is too far behind; keeps its blocks while nobody needs them more
+  kPreempted,  // gives up its blocks; its tokens so far become its prompt
+  kDone,       // the consumer has its Finish, or went away
+};
+
+struct Sequence {
+  Sequence(std::uint64_t serial_number, Request request, std::int32_t answer_room, cache::BlockPool& pool)
+      : serial(serial_number),
+        id(std::move(request.id)),
+        sampling(request.sampling),
+        stop(std::move(request.stop)),
+        tokens(std::move(request.prompt)),
+        prompt_tokens(static_cast<std::int32_t>(tokens.size())),
+        blocks(pool) {
+    stop.max_tokens = answer_room;
+  }
+
+  std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
+  std::int32_t generated() const { return known() - prompt_tokens; }
+  // In the batch, and may be part of the next plan.
+  bool active() const { return phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode; }
+  // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
+  bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
+  // Whether the next position has no block yet.
+  bool needs_block(std::int32_t block_tokens) const { return planned == blocks.size() * block_tokens; }
+
+  const std::uint64_t serial;  // order of submission; the lower is the older one
+  const std::string id;
+  const SamplingParams sampling;
+  StopRules stop;               // max_tokens cut to what fits
+  std::vector<TokenId> tokens;  // prompt and accepted answer
+  const std::int32_t prompt_tokens;
+
+  SequencePhase phase = SequencePhase::kWaiting;
+  model::SlotId slot = 0;       // valid while in the batch
+  bool starts = false;          // the strand has not heard of the slot's new owner yet
+  cache::BlockTable blocks;
+  std::int32_t planned = 0;     // positions [0, planned) are cached once all posted steps are back
+  std::int32_t pending = 0;     // samples that posted steps will bring
+  std::int32_t in_flight = 0;   // posted steps that name it
+
+  SequenceTicket* ticket = nullptr;  // null once finished or abandoned
+  SequenceList* home = nullptr;      // the list it is in
+  SequenceList::iterator self;       // and its node there: lists are spliced, a sequence never moves in memory
+};
+
+}  // namespace braid::sched

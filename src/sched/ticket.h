@@ -1,0 +1,65 @@
+// The consumer's handle of a sequence: what Engine::submit hands out.
+#pragma once
+
+#include "sched/sequence.h"
+#include "sched/token_stream.h"
+
+#include <braid/engine.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace braid::sched {
+
+// Told about what consumers do.
+class TicketListener {
+ public:
+  virtual void on_abandoned(Sequence& sequence) = 0;  // the ticket is gone
+  virtual void on_drained(Sequence& sequence) = 0;    // a stalled sequence's consumer has caught up
+
+ protected:
+  ~TicketListener() = default;
+};
+
+// Owns the stream, so that what was delivered stays readable after the sequence has ended. Ticket and sequence know each other until
+// either ends. Loop only.
+class SequenceTicket final : public TokenSource {
+ public:
+  SequenceTicket(TicketListener& listener, Sequence& sequence, std::int32_t stream_capacity)
+      : listener_(listener), sequence_(&sequence), stream_(stream_capacity) {}
+  ~SequenceTicket() override {
+    if (sequence_ != nullptr) listener_.on_abandoned(*sequence_);
+  }
+
+  boost::asio::awaitable<std::optional<TokenEvent>> next() override {
+    auto event = co_await stream_.next();
+    report_drained();
+    co_return event;
+  }
+
+  std::optional<TokenEvent> try_next() override {
+    auto event = stream_.try_next();
+    report_drained();
+    return event;
+  }
+
+  void wake() override { stream_.wake(); }
+
+  TokenStream& stream() { return stream_; }
+
+  // The sequence has ended; the stream holds its Finish.
+  void detach() { sequence_ = nullptr; }
+
+ private:
+  // Half a stream of room, so that a slow consumer costs few changes of the batch.
+  void report_drained() {
+    if (sequence_ != nullptr && sequence_->phase == SequencePhase::kStalled && stream_.size() <= stream_.capacity() / 2)
+      listener_.on_drained(*sequence_);
+  }
+
+  TicketListener& listener_;
+  Sequence* sequence_;
+  TokenStream stream_;
+};
+
+}  // namespace braid::sched

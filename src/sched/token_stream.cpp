@@ -1,0 +1,57 @@
+#include "sched/token_stream.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace braid::sched {
+
+namespace {
+constexpr std::uint32_t kFirstRing = 4;
+}
+
+void TokenStream::push(Token token) {
+  assert(count_ < capacity_ && !finish_);
+  if (count_ == ring_size_) grow();
+  ring_[(head_ + count_) & (ring_size_ - 1)] = std::move(token);
+  ++count_;
+}
+
+void TokenStream::grow() {
+  const std::uint32_t size = std::max(kFirstRing, ring_size_ * 2);
+  auto ring = std::make_unique<Token[]>(size);
+  for (std::uint32_t i = 0; i < count_; ++i) ring[i] = std::move(ring_[(head_ + i) & (ring_size_ - 1)]);
+  ring_ = std::move(ring);
+  ring_size_ = size;
+  head_ = 0;
+}
+
+void TokenStream::finish(Finish finish) {
+  assert(!finish_);
+  finish_ = std::make_unique<Finish>(std::move(finish));
+}
+
+boost::asio::awaitable<std::optional<TokenEvent>> TokenStream::next() {
+  if (count_ == 0 && !finish_ && !woken_) co_await arrived_.wait();
+  if (std::exchange(woken_, false)) co_return std::nullopt;
+  co_return try_next();
+}
+
+std::optional<TokenEvent> TokenStream::try_next() {
+  if (count_ > 0) {
+    Token token = std::move(ring_[head_]);
+    head_ = (head_ + 1) & (ring_size_ - 1);
+    --count_;
+    return TokenEvent(std::move(token));
+  }
+  if (!finish_) return std::nullopt;
+  const auto finish = std::exchange(finish_, nullptr);
+  return TokenEvent(std::move(*finish));
+}
+
+void TokenStream::wake() {
+  woken_ = true;
+  arrived_.notify();
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,48 @@
+// The way of one sequence's events from the scheduler to its consumer.
+#pragma once
+
+#include "sched/signal.h"
+
+#include <braid/token_event.h>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace braid::sched {
+
+// A bounded queue with one consumer. Loop only. Holds at most `capacity` tokens and always has room for the Finish besides.
+// Memory follows the backlog: an idle or well-read stream holds a few tokens' worth.
+class TokenStream {
+ public:
+  explicit TokenStream(std::int32_t capacity) : capacity_(static_cast<std::uint32_t>(capacity)) {}
+
+  // Producer. push() and finish() do not wake the consumer: deliver() does, once the next step is on its way.
+  void push(Token token);
+  void finish(Finish finish);
+  void deliver() { arrived_.notify(); }
+  std::int32_t size() const { return static_cast<std::int32_t>(count_); }
+  std::int32_t capacity() const { return static_cast<std::int32_t>(capacity_); }
+
+  // Consumer. As in TokenSource; next() also returns nullopt when its coroutine was cancelled.
+  boost::asio::awaitable<std::optional<TokenEvent>> next();
+  std::optional<TokenEvent> try_next();
+  void wake();
+
+ private:
+  void grow();
+
+  std::unique_ptr<Token[]> ring_;   // [ring_size_], a power of two
+  std::uint32_t ring_size_ = 0;
+  std::uint32_t head_ = 0;          // index of the oldest token
+  std::uint32_t count_ = 0;
+  std::uint32_t capacity_;
+  bool woken_ = false;
+  std::unique_ptr<Finish> finish_;  // there is one for a moment at the end, so it is kept out of line
+  Signal arrived_;
+};
+
+}  // namespace braid::sched

@@ -1,0 +1,110 @@
+#include "cache/block_pool.h"
+
+#include "cache/block_table.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+namespace braid::cache {
+namespace {
+
+TEST(BlockPool, HandsOutEveryBlockOnce) {
+  BlockPool pool(5);
+  std::set<BlockId> seen;
+  for (int i = 0; i < 5; ++i) seen.insert(pool.allocate().value());
+  EXPECT_EQ(seen, (std::set<BlockId>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(pool.allocate(), std::nullopt);
+  EXPECT_EQ(pool.free(), 0);
+  EXPECT_EQ(pool.total(), 5);
+}
+
+TEST(BlockPool, SharedBlockIsFreeAfterItsLastOwner) {
+  BlockPool pool(1);
+  const BlockId block = pool.allocate().value();
+  pool.share(block);
+  pool.release(block);
+  EXPECT_EQ(pool.free(), 0);
+  pool.release(block);
+  EXPECT_EQ(pool.free(), 1);
+  EXPECT_EQ(pool.allocate(), block);
+}
+
+TEST(BlockPool, OfNothingIsAlwaysExhausted) {
+  BlockPool pool(0);
+  EXPECT_EQ(pool.allocate(), std::nullopt);
+}
+
+#ifndef NDEBUG
+TEST(BlockPoolDeathTest, DoubleFreeAsserts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  BlockPool pool(2);
+  const BlockId block = pool.allocate().value();
+  pool.release(block);
+  EXPECT_DEATH(pool.release(block), "releasing a free block");
+  EXPECT_DEATH(pool.share(block), "sharing a free block");
+  EXPECT_DEATH(pool.release(7), "no such block");
+}
+#endif
+
+// Random interleavings against the obvious model: a map from block to its number of owners.
+TEST(BlockPool, MatchesASimpleModel) {
+  constexpr int kTotal = 37;
+  BlockPool pool(kTotal);
+  std::map<BlockId, int> owners;
+  std::mt19937 random(7);
+  for (int i = 0; i < 50'000; ++i) {
+    const auto pick = owners.empty() ? owners.end() : std::next(owners.begin(), static_cast<int>(random() % owners.size()));
+    switch (random() % 3) {
+      case 0:
+        if (const auto block = pool.allocate()) {
+          ASSERT_TRUE(owners.emplace(*block, 1).second) << "block " << *block << " was handed out twice";
+        } else {
+          ASSERT_EQ(owners.size(), std::size_t{kTotal});
+        }
+        break;
+      case 1:
+        if (pick == owners.end()) break;
+        pool.share(pick->first);
+        ++pick->second;
+        break;
+      default:
+        if (pick == owners.end()) break;
+        pool.release(pick->first);
+        if (--pick->second == 0) owners.erase(pick);
+    }
+    ASSERT_EQ(pool.free(), kTotal - static_cast<int>(owners.size()));
+    for (const auto& [block, count] : owners) ASSERT_EQ(pool.references(block), count);
+  }
+}
+
+TEST(BlockTable, GrowsWhollyOrNotAtAll) {
+  BlockPool pool(4);
+  BlockTable first(pool);
+  BlockTable second(pool);
+  ASSERT_TRUE(first.grow_to(3));
+  EXPECT_FALSE(second.grow_to(2));
+  EXPECT_EQ(second.size(), 0);
+  EXPECT_EQ(pool.free(), 1);
+  EXPECT_TRUE(first.grow_to(2)) << "having more than asked for is enough";
+  EXPECT_EQ(first.size(), 3);
+}
+
+TEST(BlockTable, GivesItsBlocksBack) {
+  BlockPool pool(4);
+  {
+    BlockTable table(pool);
+    ASSERT_TRUE(table.grow_to(4));
+    const std::set<BlockId> ids(table.first(4).begin(), table.first(4).end());
+    EXPECT_EQ(ids.size(), 4U);
+    table.clear();
+    EXPECT_EQ(pool.free(), 4);
+    ASSERT_TRUE(table.grow_to(2));
+  }
+  EXPECT_EQ(pool.free(), 4);
+}
+
+}  // namespace
+}  // namespace braid::cache

@@ -1,0 +1,156 @@
+#include "sched/fake_model.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace braid::sched::test {
+
+FakeModel::FakeModel(const FakeModelOptions& options)
+    : options_(options), cache_(static_cast<std::size_t>(options.blocks) * static_cast<std::size_t>(options.block_tokens), -1) {}
+
+void FakeModel::hold() {
+  const std::lock_guard lock(mutex_);
+  held_ = true;
+  allowed_ = 0;
+}
+
+void FakeModel::allow(int steps) {
+  const std::lock_guard lock(mutex_);
+  allowed_ += steps;
+  gate_.notify_all();
+}
+
+void FakeModel::release() {
+  const std::lock_guard lock(mutex_);
+  held_ = false;
+  gate_.notify_all();
+}
+
+void FakeModel::fail_next(std::string message) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(message);
+}
+
+std::vector<StepRecord> FakeModel::steps() const {
+  const std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+std::vector<std::string> FakeModel::violations() const {
+  const std::lock_guard lock(mutex_);
+  return violations_;
+}
+
+void FakeModel::violation(std::string what) {
+  const std::lock_guard lock(mutex_);
+  violations_.push_back(std::move(what));
+}
+
+void FakeModel::wait_for_gate() {
+  std::unique_lock lock(mutex_);
+  gate_.wait(lock, [this] { return !held_ || allowed_ > 0; });
+  if (held_) --allowed_;
+  if (!failure_.empty()) throw std::runtime_error(std::exchange(failure_, {}));
+}
+
+void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) {
+  try {
+    wait_for_gate();
+  } catch (...) {
+    for (const model::StepRow& row : plan.rows) slots_[row.slot].finished = true;
+    throw;
+  }
+  check_blocks(plan);
+  for (const model::SlotStart& start : plan.starts) slots_[start.slot] = {start.stop, start.generated, -1, false};
+  StepRecord record;
+  record.rows = plan.rows;
+  for (const model::StepRow& row : plan.rows) {
+    (row.from_sampler ? record.decode_rows : record.prefill_tokens) += row.count;
+    model::RowResult& row_result = result.rows.emplace_back();
+    row_result.slot = row.slot;
+    run_row(plan, row, row_result);
+  }
+  record.seconds = options_.step_seconds + record.decode_rows * options_.decode_row_seconds +
+                   record.prefill_tokens * options_.prefill_token_seconds;
+  result.seconds = record.seconds;
+  const std::lock_guard lock(mutex_);
+  steps_.push_back(std::move(record));
+}
+
+// No block belongs to two rows of a step, not even to a row that turns out finished: its blocks are not free before it is back.
+void FakeModel::check_blocks(const model::StepPlan& plan) {
+  if (plan.rows.empty()) violation("an empty step");
+  std::set<std::int32_t> named;
+  std::set<model::SlotId> slots;
+  for (const model::StepRow& row : plan.rows) {
+    if (!slots.insert(row.slot).second) violation("two rows for a slot");
+    for (std::uint32_t i = 0; i < row.block_count; ++i) {
+      const std::int32_t block = plan.blocks[row.block_begin + i];
+      if (block < 0 || block >= options_.blocks) violation("a block outside the arena");
+      if (!named.insert(block).second) violation("block " + std::to_string(block) + " belongs to two rows");
+    }
+    const std::int32_t positions = row.position + row.count;
+    if (static_cast<std::int32_t>(row.block_count) != (positions + options_.block_tokens - 1) / options_.block_tokens)
+      violation("a row's blocks do not cover its positions");
+  }
+}
+
+void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result) {
+  Slot& slot = slots_[row.slot];
+  if (row.from_sampler && slot.finished) return;
+  result.ran = true;
+  write(plan, row, slot);
+  if (!row.sample) return;
+  const TokenId token = next_token(read(plan, row));
+  ++slot.generated;
+  slot.last = token;
+  slot.finished = ends(token, slot.generated, slot.stop, result.reason);
+  result.sampled = true;
+  result.finished = slot.finished;
+  result.token = token;
+}
+
+void FakeModel::write(const model::StepPlan& plan, const model::StepRow& row, Slot& slot) {
+  if (row.from_sampler && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
+  for (std::int32_t i = 0; i < row.count; ++i) {
+    const std::int32_t position = row.position + i;
+    const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
+    const auto at = static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens);
+    cache_[at] = row.from_sampler ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)];
+  }
+}
+
+std::vector<TokenId> FakeModel::read(const model::StepPlan& plan, const model::StepRow& row) {
+  std::vector<TokenId> context;
+  for (std::int32_t position = 0; position < row.position + row.count; ++position) {
+    const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
+    context.push_back(cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)]);
+  }
+  return context;
+}
+
+TokenId FakeModel::next_token(const std::vector<TokenId>& context) const {
+  std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
+  for (const TokenId token : context) hash = (hash ^ static_cast<std::uint32_t>(token)) * 1099511628211ULL;
+  return static_cast<TokenId>((hash >> 20) % static_cast<std::uint64_t>(options_.vocab));
+}
+
+bool FakeModel::ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const {
+  const bool is_stop = (token == options_.eos && !stop.ignore_eos) || std::ranges::count(stop.stop_token_ids, token) > 0;
+  reason = is_stop && generated > stop.min_tokens ? FinishReason::kStop : FinishReason::kLength;
+  return reason == FinishReason::kStop || generated == stop.max_tokens;
+}
+
+std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, const StopRules& stop) const {
+  std::vector<TokenId> context = prompt;
+  FinishReason reason = FinishReason::kStop;
+  do {
+    context.push_back(next_token(context));
+  } while (!ends(context.back(), static_cast<std::int32_t>(context.size() - prompt.size()), stop, reason));
+  context.erase(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
+  return context;
+}
+
+}  // namespace braid::sched::test

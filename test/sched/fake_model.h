@@ -1,0 +1,86 @@
+// A step executor without a model, for the scheduler's tests. Its "KV cache" holds the tokens themselves, and the next token is a hash
+// of what a row's blocks hold: a lost, stolen, stale or misplaced block changes the answer.
+#pragma once
+
+#include "model/step.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace braid::sched::test {
+
+struct FakeModelOptions {
+  std::int32_t block_tokens = 16;
+  std::int32_t blocks = 0;
+  std::int32_t vocab = 1000;
+  std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
+  // The clock: what StepResult::seconds says.
+  double step_seconds = 1e-3;
+  double decode_row_seconds = 0.0;
+  double prefill_token_seconds = 0.0;
+};
+
+// What a test wants to know about a step afterwards.
+struct StepRecord {
+  std::vector<model::StepRow> rows;
+  std::int32_t decode_rows = 0;
+  std::int32_t prefill_tokens = 0;
+  double seconds = 0.0;
+};
+
+class FakeModel final : public model::StepExecutor {
+ public:
+  explicit FakeModel(const FakeModelOptions& options);
+
+  void execute(const model::StepPlan& plan, model::StepResult& result) override;
+
+  // The answer of a sequence that has the machine for itself.
+  std::vector<TokenId> expected(const std::vector<TokenId>& prompt, const StopRules& stop) const;
+
+  // From any thread. While held, steps wait; each allow() lets one through; release() lets all through again.
+  void hold();
+  void allow(int steps = 1);
+  void release();
+  // The next step to run throws.
+  void fail_next(std::string message);
+
+  std::vector<StepRecord> steps() const;
+  // What broke the contract: empty when nothing did.
+  std::vector<std::string> violations() const;
+
+ private:
+  struct Slot {
+    StopRules stop;
+    std::int32_t generated = 0;
+    TokenId last = -1;
+    bool finished = false;
+  };
+
+  void wait_for_gate();
+  void check_blocks(const model::StepPlan& plan);
+  void run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result);
+  void write(const model::StepPlan& plan, const model::StepRow& row, Slot& slot);
+  std::vector<TokenId> read(const model::StepPlan& plan, const model::StepRow& row);
+  TokenId next_token(const std::vector<TokenId>& context) const;
+  bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
+  void violation(std::string what);
+
+  FakeModelOptions options_;
+  std::map<model::SlotId, Slot> slots_;
+  std::vector<TokenId> cache_;  // [blocks, block_tokens]
+
+  mutable std::mutex mutex_;
+  std::condition_variable gate_;
+  bool held_ = false;
+  int allowed_ = 0;
+  std::string failure_;
+  std::vector<StepRecord> steps_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace braid::sched::test

@@ -1,0 +1,167 @@
+// A scheduler over a fake model, and clients that read their streams to the end.
+#pragma once
+
+#include "sched/fake_model.h"
+#include "sched/scheduler.h"
+
+#include <braid/engine.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace braid::sched::test {
+
+// What a client has seen. The ticket is here so that a test can destroy it while nobody awaits it.
+struct Client {
+  std::string id;
+  Ticket ticket;
+  std::vector<TokenId> prompt;
+  StopRules stop;
+  std::vector<TokenId> tokens;
+  std::optional<Finish> finish;
+
+  bool finished() const { return finish.has_value(); }
+
+  // Everything that has arrived; true when that was anything.
+  bool take() {
+    bool any = false;
+    while (ticket != nullptr && !finish) {
+      std::optional<TokenEvent> event = ticket->try_next();
+      if (!event) break;
+      record(*event);
+      any = true;
+    }
+    return any;
+  }
+
+  void record(TokenEvent& event) {
+    if (auto* token = std::get_if<Token>(&event)) {
+      tokens.push_back(token->id);
+    } else {
+      finish = std::get<Finish>(std::move(event));
+    }
+  }
+};
+
+inline boost::asio::awaitable<void> read_to_end(Client& client) {
+  while (!client.finished()) {
+    std::optional<TokenEvent> event = co_await client.ticket->next();
+    if (event) client.record(*event);
+  }
+}
+
+struct Rig {
+  SchedulerOptions options;
+  boost::asio::io_context loop;
+  FakeModel model;
+  std::unique_ptr<Scheduler> scheduler;
+  std::vector<std::unique_ptr<Client>> clients;
+
+  static SchedulerOptions small_options() {
+    SchedulerOptions options;
+    options.max_batch = 8;
+    options.max_batch_tokens = 256;
+    options.max_waiting = 1000;
+    options.context_length = 512;
+    options.block_tokens = 4;
+    options.blocks = 1024;
+    return options;
+  }
+
+  explicit Rig(const SchedulerOptions& scheduler_options = small_options(), FakeModelOptions model_options = {})
+      : options(scheduler_options), model(fitting(model_options, scheduler_options)) {
+    scheduler = std::make_unique<Scheduler>(loop, model, options);
+  }
+
+  ~Rig() {
+    model.release();
+    EXPECT_TRUE(model.violations().empty()) << model.violations().front();
+  }
+
+  static FakeModelOptions fitting(FakeModelOptions model_options, const SchedulerOptions& scheduler_options) {
+    model_options.block_tokens = scheduler_options.block_tokens;
+    model_options.blocks = scheduler_options.blocks;
+    return model_options;
+  }
+
+  static std::vector<TokenId> prompt_of(std::int32_t length, std::int32_t key) {
+    std::vector<TokenId> prompt;
+    for (std::int32_t i = 0; i < length; ++i) prompt.push_back((key * 131 + i * 7) % 997);
+    return prompt;
+  }
+
+  // A request that nobody reads yet.
+  Client& submit(std::int32_t prompt_length, std::int32_t max_tokens, StopRules stop = {}) {
+    auto client = std::make_unique<Client>();
+    client->id = "request-" + std::to_string(clients.size());
+    client->prompt = prompt_of(prompt_length, static_cast<std::int32_t>(clients.size()));
+    stop.max_tokens = max_tokens;
+    client->stop = stop;
+    Request request;
+    request.id = client->id;
+    request.prompt = client->prompt;
+    request.stop = stop;
+    auto ticket = scheduler->submit(std::move(request));
+    EXPECT_TRUE(ticket.has_value());
+    if (ticket) client->ticket = std::move(*ticket);
+    clients.push_back(std::move(client));
+    return *clients.back();
+  }
+
+  // One with a coroutine that reads it to its end.
+  Client& start(std::int32_t prompt_length, std::int32_t max_tokens, StopRules stop = {}) {
+    Client& client = submit(prompt_length, max_tokens, std::move(stop));
+    boost::asio::co_spawn(loop, read_to_end(client), boost::asio::detached);
+    return client;
+  }
+
+  // Runs the loop until `reached`, at most for a time that only a hang takes.
+  template <class Condition>
+  bool run_until(Condition reached) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    loop.restart();
+    while (!reached()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      if (loop.run_one_for(std::chrono::seconds(1)) == 0 && loop.stopped()) return reached();
+    }
+    return true;
+  }
+
+  // Everything accepted comes to its end, and then the loop has nothing left.
+  void run_to_end() {
+    scheduler->begin_drain();
+    loop.restart();
+    loop.run_for(std::chrono::seconds(120));
+    EXPECT_TRUE(loop.stopped()) << "the loop still has work";
+    expect_nothing_held();
+  }
+
+  void expect_nothing_held() const {
+    const EngineStats stats = scheduler->stats();
+    EXPECT_EQ(stats.blocks_free, stats.blocks_total) << "blocks have leaked";
+    EXPECT_EQ(stats.waiting + stats.prefilling + stats.decoding, 0U);
+  }
+
+  void expect_right(const Client& client) const {
+    ASSERT_TRUE(client.finished());
+    EXPECT_EQ(client.tokens, model.expected(client.prompt, client.stop));
+    EXPECT_EQ(client.finish->usage.completion_tokens, static_cast<std::int32_t>(client.tokens.size()));
+    EXPECT_EQ(client.finish->usage.prompt_tokens, static_cast<std::int32_t>(client.prompt.size()));
+  }
+
+  SequencePhase phase(const Client& client) const { return scheduler->find(client.id).value_or(SequencePhase::kDone); }
+};
+
+}  // namespace braid::sched::test
