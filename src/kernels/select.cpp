@@ -1,6 +1,8 @@
-#include <cpuid.h>
+#include <kernels/avx512/tier.h>
 #include <kernels/scalar/tier.h>
 #include <kernels/select.h>
+
+#include <cpuid.h>
 
 #include <cstdint>
 
@@ -27,9 +29,9 @@ std::uint64_t saved_states() {
   return (static_cast<std::uint64_t>(high) << 32) | low;
 }
 
-constexpr std::uint64_t kYmmStates = 0x6;  // XMM, YMM
+constexpr std::uint64_t kYmmStates = 0x6;           // XMM, YMM
 constexpr std::uint64_t kZmmStates = kYmmStates | 0xE0;
-constexpr std::uint64_t kTileStates = 0x60000;  // TILECFG, TILEDATA
+constexpr std::uint64_t kTileStates = 0x60000;      // TILECFG, TILEDATA
 
 }  // namespace
 
@@ -55,13 +57,11 @@ CpuFeatures cpu_features() {
 const KernelTable* kernel_table(Isa isa, std::string& missing) {
   const CpuFeatures features = cpu_features();
   switch (isa) {
-    case Isa::kScalar:
-      return &scalar::kTable;
-    case Isa::kAvx2:
-      missing = "this build has no AVX2 kernels";
-      return nullptr;
+    case Isa::kScalar: return &scalar::kTable;
+    case Isa::kAvx2: missing = "this build has no AVX2 kernels"; return nullptr;
     case Isa::kAvx512:
-      missing = "this build has no AVX-512 kernels";
+      if (features.avx512) return &avx512::kTable;
+      missing = "this processor or operating system lacks AVX-512 F, BW, VL, DQ or VNNI";
       return nullptr;
     case Isa::kAmx:
       missing = features.amx ? "this build has no AMX kernels" : "this processor or operating system lacks AMX tiles, INT8 or BF16";
@@ -71,7 +71,11 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
   return nullptr;
 }
 
-const KernelTable& best_kernel_table() { return scalar::kTable; }
+const KernelTable& best_kernel_table() {
+  const CpuFeatures features = cpu_features();
+  if (features.avx512) return avx512::kTable;
+  return scalar::kTable;
+}
 
 std::optional<Isa> parse_isa(std::string_view name) {
   if (name == "scalar") return Isa::kScalar;

@@ -1,0 +1,114 @@
+#include <kernels/avx512/simd.h>
+#include <kernels/avx512/tier.h>
+
+namespace braid::kernels::avx512 {
+namespace {
+
+// Interleaved pairs of 8 angles: every angle twice, the pairs' members swapped for the sine.
+void rope_interleaved(float* x, std::int32_t pairs, const float* cos, const float* sin) {
+  const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+  for (std::int32_t i = 0; i < pairs; i += 8) {
+    const __mmask16 mask = first_lanes(2 * (pairs - i));
+    const __mmask16 angles = first_lanes(pairs - i < 8 ? pairs - i : 8);
+    const __m512 c = _mm512_permutexvar_ps(twice, _mm512_maskz_loadu_ps(angles, cos + i));
+    const __m512 s = _mm512_permutexvar_ps(twice, _mm512_maskz_loadu_ps(angles, sin + i));
+    const __m512 v = _mm512_maskz_loadu_ps(mask, x + 2 * i);
+    const __m512 swapped = _mm512_permute_ps(v, 0xB1);
+    _mm512_mask_storeu_ps(x + 2 * i, mask, _mm512_fmaddsub_ps(v, c, _mm512_mul_ps(swapped, s)));
+  }
+}
+
+void rope_halves(float* x, std::int32_t pairs, const float* cos, const float* sin) {
+  for (std::int32_t i = 0; i < pairs; i += 16) {
+    const __mmask16 mask = first_lanes(pairs - i);
+    const __m512 c = _mm512_maskz_loadu_ps(mask, cos + i);
+    const __m512 s = _mm512_maskz_loadu_ps(mask, sin + i);
+    const __m512 a = _mm512_maskz_loadu_ps(mask, x + i);
+    const __m512 b = _mm512_maskz_loadu_ps(mask, x + pairs + i);
+    _mm512_mask_storeu_ps(x + i, mask, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
+    _mm512_mask_storeu_ps(x + pairs + i, mask, _mm512_fmadd_ps(b, c, _mm512_mul_ps(a, s)));
+  }
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept {
+  __m512 squares = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __m512 v = _mm512_maskz_loadu_ps(first_lanes(n - i), x + i);
+    squares = _mm512_fmadd_ps(v, v, squares);
+  }
+  const __m128 mean = _mm_set_ss(lane_tree(squares) / static_cast<float>(n) + epsilon);
+  const __m512 inverse = _mm512_set1_ps(1.0F / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 scaled = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), inverse);
+    _mm512_mask_storeu_ps(out + i, mask, _mm512_mul_ps(scaled, _mm512_maskz_loadu_ps(mask, weight + i)));
+  }
+}
+
+void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
+          bool interleaved) noexcept {
+  for (std::int32_t h = 0; h < heads; ++h, x += head_dim) {
+    if (interleaved) {
+      rope_interleaved(x, rotated / 2, cos, sin);
+    } else {
+      rope_halves(x, rotated / 2, cos, sin);
+    }
+  }
+}
+
+void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 g = _mm512_maskz_loadu_ps(mask, gate + i);
+    const __m512 negated = _mm512_xor_ps(g, _mm512_set1_ps(-0.0F));
+    const __m512 silu = _mm512_div_ps(g, _mm512_add_ps(one, exp(negated)));
+    _mm512_mask_storeu_ps(out + i, mask, _mm512_mul_ps(silu, _mm512_maskz_loadu_ps(mask, up + i)));
+  }
+}
+
+void add(float* x, const float* y, std::int64_t n) noexcept {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    _mm512_mask_storeu_ps(x + i, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, y + i)));
+  }
+}
+
+// Two passes: the largest value, then its first place.
+std::int64_t argmax(const float* x, std::int64_t n) noexcept {
+  const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
+  __m512 largest[4] = {lowest, lowest, lowest, lowest};
+  std::int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    for (int part = 0; part < 4; ++part) largest[part] = _mm512_max_ps(_mm512_loadu_ps(x + i + part * 16), largest[part]);
+  }
+  for (; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    largest[0] = _mm512_mask_max_ps(largest[0], mask, _mm512_maskz_loadu_ps(mask, x + i), largest[0]);
+  }
+  const __m512 both = _mm512_max_ps(_mm512_max_ps(largest[0], largest[1]), _mm512_max_ps(largest[2], largest[3]));
+  const float best = _mm512_reduce_max_ps(both);
+  if (!(best > -__builtin_inff())) return 0;
+  for (i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __mmask16 equal = _mm512_mask_cmp_ps_mask(mask, _mm512_maskz_loadu_ps(mask, x + i), _mm512_set1_ps(best), _CMP_EQ_OQ);
+    if (equal != 0) return i + __builtin_ctz(equal);
+  }
+  return 0;
+}
+
+float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* out) noexcept {
+  __m512 sums = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 v = _mm512_maskz_loadu_ps(mask, x + i);
+    const __m512 y = exp(_mm512_fmsub_ps(v, _mm512_set1_ps(scale), _mm512_set1_ps(shift)));
+    _mm512_mask_storeu_ps(out + i, mask, y);
+    sums = _mm512_mask_add_ps(sums, mask, sums, y);
+  }
+  return lane_tree(sums);
+}
+
+}  // namespace braid::kernels::avx512

@@ -1,0 +1,57 @@
+// Vectors of 16 floats: the lane tree, exp and masks of numerics.h. Internal linkage only.
+#pragma once
+
+#include <immintrin.h>
+#include <kernels/numerics.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels::avx512 {
+
+// The first `count` lanes; all of them from 16 on, none below 1.
+static inline __mmask16 first_lanes(std::int64_t count) {
+  return static_cast<__mmask16>(count >= 16 ? 0xFFFF : count <= 0 ? 0 : (1 << count) - 1);
+}
+
+static inline float lane_tree(__m512 lanes) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(lanes), _mm512_extractf32x8_ps(lanes, 1));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+static inline __m512 exp(__m512 x) {
+  const __m512 magic = _mm512_set1_ps(kRoundMagic);
+  const __m512 clamped = _mm512_min_ps(_mm512_set1_ps(kExpHighest), x);
+  const __m512 shifted = _mm512_fmadd_ps(clamped, _mm512_set1_ps(kLog2E), magic);
+  const __m512 n = _mm512_sub_ps(shifted, magic);
+  const __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2Low), _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2High), clamped));
+  __m512 q = _mm512_fmadd_ps(_mm512_set1_ps(kExpQ4), r, _mm512_set1_ps(kExpQ3));
+  q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(kExpQ2));
+  q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(kExpQ1));
+  q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(kExpQ0));
+  const __m512 one = _mm512_set1_ps(1.0F);
+  const __m512 fraction = _mm512_fmadd_ps(_mm512_fmadd_ps(q, r, one), r, one);
+  const __m512i exponent = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23), _mm512_set1_epi32(0x3F800000));
+  const __mmask16 lowest = _mm512_cmp_ps_mask(x, _mm512_set1_ps(kExpLowest), _CMP_LT_OQ);
+  return _mm512_maskz_mul_ps(static_cast<__mmask16>(~lowest), fraction, _mm512_castsi512_ps(exponent));
+}
+
+static inline __m512i broadcast_int(const std::byte* from) {
+  std::int32_t value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return _mm512_set1_epi32(value);
+}
+
+static inline __m512 broadcast_float(const std::byte* from) {
+  float value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return _mm512_set1_ps(value);
+}
+
+static inline __m512 load_halves(const void* from) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+}
+
+}  // namespace braid::kernels::avx512
