@@ -1,0 +1,191 @@
+#include <model/hyper_parameters.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace braid::model {
+namespace {
+
+// Far above any model known, low enough that products of three stay within 63 bits.
+constexpr std::uint64_t kMaxDimension = 1U << 24;
+constexpr std::uint64_t kMaxLayers = 4096;
+constexpr std::uint64_t kMaxContext = 1U << 24;
+
+// Reads the keys of one architecture. The first failure is kept and every later look-up answers with its fallback.
+class KeyReader {
+ public:
+  KeyReader(const GgufFile& file, std::string_view architecture) : file_(file), architecture_(architecture) {}
+
+  std::optional<Error> error;
+
+  bool has(std::string_view key) const { return file_.find(full(key)) != nullptr; }
+
+  void fail(ErrorCode code, std::string message) {
+    if (!error) error = Error{code, fmt::format("{}: {}", file_.name(), message), {}};
+  }
+
+  // An integer in [1, max].
+  std::int32_t size(std::string_view key, std::optional<std::uint64_t> fallback, std::uint64_t max = kMaxDimension) {
+    if (!has(key) && !fallback) fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", full(key)));
+    if (error) return 1;
+    const std::uint64_t value = uniform(key, fallback.value_or(0));
+    if (value < 1 || value > max)
+      fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from 1 to {}", full(key), value, max));
+    return error ? 1 : static_cast<std::int32_t>(value);
+  }
+
+  // A finite number in [low, high].
+  double number(std::string_view key, std::optional<double> fallback, double low, double high) {
+    if (!has(key) && !fallback) fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", full(key)));
+    if (error) return low;
+    auto found = file_.number_or(full(key), fallback.value_or(0.0));
+    if (!found) return take(found.error()), low;
+    if (!(*found >= low && *found <= high))
+      fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from {} to {}", full(key), *found, low, high));
+    return *found;
+  }
+
+  std::string text(std::string_view key, std::string fallback) {
+    auto found = file_.string_or(full(key), std::move(fallback));
+    if (!found) return take(found.error()), std::string();
+    return *found;
+  }
+
+  std::string full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+
+ private:
+  void take(const Error& found) { fail(found.code, found.message); }
+
+  // A number, or an array with one value for every layer that are all equal.
+  std::uint64_t uniform(std::string_view key, std::uint64_t fallback) {
+    const GgufValue* value = file_.find(full(key));
+    if (const auto* array = value != nullptr ? std::get_if<GgufArray>(value) : nullptr)
+      return std::visit([&](const auto& items) { return uniform_item(key, items); }, array->items);
+    auto found = file_.unsigned_or(full(key), fallback);
+    if (!found) return take(found.error()), 1;
+    return *found;
+  }
+
+  template <class Items>
+  std::uint64_t uniform_item(std::string_view key, const Items& items) {
+    using Item = typename Items::value_type;
+    if constexpr (std::is_integral_v<Item> && !std::is_same_v<Item, bool>) {
+      for (const Item item : items)
+        if (item != items.front())
+          fail(ErrorCode::kUnsupported,
+               fmt::format("{} differs between layers ({} and {}), which this build cannot compute", full(key), items.front(), item));
+      if (!items.empty() && items.front() > 0) return static_cast<std::uint64_t>(items.front());
+    }
+    fail(ErrorCode::kBadFile, fmt::format("{} is an array without positive integers, expected a number", full(key)));
+    return 1;
+  }
+
+  const GgufFile& file_;
+  std::string_view architecture_;
+};
+
+std::optional<RopeScaling> parse_scaling(std::string_view name) {
+  if (name == "none") return RopeScaling::kNone;
+  if (name == "linear") return RopeScaling::kLinear;
+  if (name == "yarn") return RopeScaling::kYarn;
+  if (name == "longrope") return RopeScaling::kLongrope;
+  return std::nullopt;
+}
+
+RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t context_length) {
+  RopeParameters rope;
+  rope.base = keys.number("rope.freq_base", 10000.0, 2.0, 1e12);
+  rope.rotated = keys.size("rope.dimension_count", static_cast<std::uint64_t>(head_dim));
+  if (rope.rotated > head_dim || rope.rotated % 2 != 0)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected an even number up to the head size {}",
+                                               keys.full("rope.dimension_count"), rope.rotated, head_dim));
+  // Files of 2023 name a linear factor by rope.scale_linear and no type.
+  const bool old_linear = keys.has("rope.scale_linear");
+  const std::string name = keys.text("rope.scaling.type", old_linear ? "linear" : "none");
+  const auto scaling = parse_scaling(name);
+  if (!scaling)
+    keys.fail(ErrorCode::kUnsupported,
+              fmt::format("{} is \"{}\", expected none, linear, yarn or longrope", keys.full("rope.scaling.type"), name));
+  rope.scaling = scaling.value_or(RopeScaling::kNone);
+  if (rope.scaling == RopeScaling::kNone) return rope;
+
+  rope.factor = keys.number(old_linear ? "rope.scale_linear" : "rope.scaling.factor", 1.0, 1e-3, 1e6);
+  rope.original_context =
+      keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
+  rope.attention_factor = keys.number("rope.scaling.attn_factor", 1.0, 1e-3, 1e3);
+  rope.yarn_extrapolation = keys.number("rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
+  rope.attention_factor *= keys.number("rope.scaling.yarn_attn_factor", 1.0, 1e-3, 1e3);
+  rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);
+  rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1.0, 1e-3, 1e6);
+  return rope;
+}
+
+// The vocabulary is the embedding's number of rows; what else names its size must agree.
+std::int32_t read_vocab(const GgufFile& file, KeyReader& keys) {
+  const GgufTensor* embedding = file.tensor("token_embd.weight");
+  if (embedding == nullptr || embedding->shape.size() != 2) {
+    keys.fail(ErrorCode::kBadFile, embedding == nullptr ? "the tensor token_embd.weight is missing"
+                                                        : "the tensor token_embd.weight is not a matrix");
+    return 1;
+  }
+  const std::int64_t rows = embedding->shape[1];
+  if (rows < 1 || rows > static_cast<std::int64_t>(kMaxDimension))
+    keys.fail(ErrorCode::kBadFile, fmt::format("token_embd.weight has {} rows, expected 1 to {}", rows, kMaxDimension));
+  const GgufValue* tokens = file.find("tokenizer.ggml.tokens");
+  if (const auto* array = tokens != nullptr ? std::get_if<GgufArray>(tokens) : nullptr) {
+    const auto count = std::visit([](const auto& items) { return static_cast<std::int64_t>(items.size()); }, array->items);
+    if (count > rows)
+      keys.fail(ErrorCode::kBadFile,
+                fmt::format("tokenizer.ggml.tokens has {} entries, expected at most the {} rows of token_embd.weight", count, rows));
+  }
+  return keys.error ? 1 : static_cast<std::int32_t>(rows);
+}
+
+void check_heads(const HyperParameters& model, KeyReader& keys) {
+  if (model.heads % model.kv_heads != 0)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count_kv"),
+                                               model.kv_heads, keys.full("attention.head_count"), model.heads));
+  if (!keys.has("attention.key_length") && model.embedding % model.heads != 0)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count"),
+                                               model.heads, keys.full("embedding_length"), model.embedding));
+  const auto values = keys.size("attention.value_length", static_cast<std::uint64_t>(model.head_dim), 4096);
+  if (values != model.head_dim)
+    keys.fail(ErrorCode::kUnsupported, fmt::format("{} is {}, expected {} as {}", keys.full("attention.value_length"), values,
+                                                   model.head_dim, keys.full("attention.key_length")));
+}
+
+}  // namespace
+
+Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
+  auto architecture = file.string_or("general.architecture", "");
+  if (!architecture) return architecture.error();
+  HyperParameters model;
+  model.family = find_family(*architecture);
+  if (model.family == nullptr)
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: general.architecture is \"{}\", expected one of {}", file.name(), *architecture,
+                             known_architectures()),
+                 {}};
+
+  KeyReader keys(file, model.family->architecture);
+  model.context_length = keys.size("context_length", std::nullopt, kMaxContext);
+  model.layers = keys.size("block_count", std::nullopt, kMaxLayers);
+  model.embedding = keys.size("embedding_length", std::nullopt);
+  model.feed_forward = keys.size("feed_forward_length", std::nullopt);
+  model.heads = keys.size("attention.head_count", std::nullopt, 65536);
+  model.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(model.heads), 65536);
+  model.head_dim = keys.size("attention.key_length", static_cast<std::uint64_t>(std::max(1, model.embedding / model.heads)), 4096);
+  model.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", std::nullopt, 1e-12, 1.0));
+  if (keys.has("expert_count")) keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute");
+  check_heads(model, keys);
+  model.rope = read_rope(keys, model.head_dim, model.context_length);
+  model.vocab = read_vocab(file, keys);
+  if (keys.error) return *keys.error;
+  return model;
+}
+
+}  // namespace braid::model

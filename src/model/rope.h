@@ -1,0 +1,39 @@
+// Rotary position embedding (Su et al. 2021) with the context extensions that GGUF files name: linear interpolation, YaRN (Peng et
+// al. 2023), LongRoPE and Llama 3's per-dimension divisors. Every one of them is a list of frequencies and a magnitude.
+#pragma once
+
+#include <model/deterministic_math.h>
+#include <model/hyper_parameters.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace braid::model {
+
+struct RopeFrequencies {
+  std::vector<double> radians;  // for each rotated pair, per position
+  double magnitude = 1.0;       // multiplies cos and sin
+};
+
+// `divisors` is empty or has one value for each rotated pair.
+RopeFrequencies rope_frequencies(const RopeParameters& rope, std::span<const float> divisors);
+
+// cos and sin of any position in [0, context), composed in double from two small tables by the addition theorems: a few operations
+// for each row of a step instead of a table of the whole context. Immutable.
+class RopeTable {
+ public:
+  RopeTable(const RopeFrequencies& frequencies, std::int32_t context);
+
+  std::int32_t pairs() const { return pairs_; }
+  void fill(std::int32_t position, float* cos, float* sin) const;  // [pairs]
+
+ private:
+  static constexpr std::int32_t kFine = 256;
+  std::int32_t pairs_;
+  double magnitude_;
+  std::vector<SinCos> fine_;    // [kFine, pairs]: positions 0 to 255
+  std::vector<SinCos> coarse_;  // [context / kFine, pairs]: multiples of 256
+};
+
+}  // namespace braid::model
