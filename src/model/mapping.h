@@ -1,0 +1,32 @@
+// Anonymous memory by mmap: zeroed, page-aligned, given back at destruction.
+#pragma once
+
+#include <braid/result.h>
+
+#include <cstddef>
+#include <string_view>
+
+namespace braid::model {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  // `purpose` names the memory in the error sentence. Asks for huge pages; takes what the system gives.
+  static Result<Mapping> reserve(std::size_t bytes, std::string_view purpose);
+
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+  // Makes the pages of [begin, end) present and writable now. Any thread.
+  void prefault(std::size_t begin, std::size_t end) const;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace braid::model

@@ -1,0 +1,91 @@
+#include <model/tensor_reader.h>
+
+#include <model/gguf_tensor_type.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace braid::model {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::string type_name(std::uint32_t type) {
+  const GgufTensorType* known = gguf_tensor_type(type);
+  return known != nullptr ? known->name : fmt::format("number {}", type);
+}
+
+}  // namespace
+
+void TensorReader::fail(ErrorCode code, const std::string& tensor, const std::string& message) {
+  if (!error_) error_ = Error{code, fmt::format("{}: tensor {}: {}", file_.name(), tensor, message), {}};
+}
+
+const GgufTensor* TensorReader::find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence) {
+  const GgufTensor* tensor = file_.tensor(name);
+  if (tensor == nullptr) {
+    if (presence == Presence::kRequired) fail(ErrorCode::kBadFile, name, fmt::format("is missing, expected shape [{}]", fmt::join(shape, ", ")));
+    return nullptr;
+  }
+  if (presence == Presence::kAbsent) return nullptr;
+  seen_.insert(name);
+  if (!std::ranges::equal(tensor->shape, shape)) {
+    fail(ErrorCode::kBadFile, name, fmt::format("found shape [{}], expected [{}]", fmt::join(tensor->shape, ", "), fmt::join(shape, ", ")));
+    return nullptr;
+  }
+  const kernels::WeightFormat* format = kernels::weight_format(static_cast<kernels::WeightType>(tensor->type));
+  if (format == nullptr) {
+    fail(ErrorCode::kUnsupported, name, fmt::format("found type {}, which this build cannot compute with", type_name(tensor->type)));
+    return nullptr;
+  }
+  const std::int64_t columns = *shape.begin();
+  const auto rows = static_cast<std::size_t>(shape.size() == 2 ? *(shape.begin() + 1) : 1);
+  if (columns % format->block_values != 0 || tensor->bytes.size() != rows * kernels::stored_row_bytes(*format, columns)) {
+    fail(ErrorCode::kBadFile, name, fmt::format("found {} bytes, which is not what {} rows of {} values of type {} take",
+                                                tensor->bytes.size(), rows, columns, format->name));
+    return nullptr;
+  }
+  return tensor;
+}
+
+void TensorReader::vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out) {
+  const GgufTensor* tensor = find(name, {size}, presence);
+  if (tensor == nullptr) return;
+  out.resize(static_cast<std::size_t>(size));
+  kernels::dequantize_row(static_cast<kernels::WeightType>(tensor->type), tensor->bytes.data(), size, out.data());
+}
+
+void TensorReader::matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out) {
+  const GgufTensor* tensor = find(name, {inputs, outputs}, Presence::kRequired);
+  if (tensor == nullptr) return;
+  const auto type = static_cast<kernels::WeightType>(tensor->type);
+  out = {.type = type, .outputs = outputs, .inputs = inputs, .data = nullptr};
+  matrices_.push_back({tensor, &out, packed_bytes_});
+  packed_bytes_ += (table_.packed_bytes(type, outputs, inputs) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void TensorReader::refuse_others(std::string_view architecture) {
+  for (const GgufTensor& tensor : file_.tensors())
+    if (!seen_.contains(tensor.name))
+      fail(ErrorCode::kUnsupported, tensor.name, fmt::format("is not part of the {} architecture as this build computes it", architecture));
+}
+
+Result<Mapping> TensorReader::pack(kernels::ThreadTeam& team, const Progress& progress) const {
+  auto mapping = Mapping::reserve(packed_bytes_, "weights");
+  if (!mapping) return mapping.error();
+  for (const Noted& noted : matrices_) {
+    kernels::PackedMatrix& out = *noted.out;
+    std::byte* packed = mapping->data() + noted.offset;
+    team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) {
+      table_.pack(out.type, noted.tensor->bytes.data(), out.outputs, out.inputs, packed, begin, end);
+    });
+    out.data = packed;
+    file_.release(*noted.tensor);
+    if (progress) progress("weights", noted.offset + table_.packed_bytes(out.type, out.outputs, out.inputs), packed_bytes_);
+  }
+  return mapping;
+}
+
+}  // namespace braid::model

@@ -1,0 +1,63 @@
+// Looks tensors up by name and holds them against the expected shape; matrices are noted first and packed together later.
+#pragma once
+
+#include <kernels/kernel_table.h>
+#include <kernels/thread_team.h>
+#include <model/families.h>
+#include <model/gguf.h>
+#include <model/mapping.h>
+#include <model/progress.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace braid::model {
+
+// The first failure is kept in error(); later calls do no harm.
+class TensorReader {
+ public:
+  TensorReader(const GgufFile& file, const kernels::KernelTable& table) : file_(file), table_(table) {}
+
+  const std::optional<Error>& error() const { return error_; }
+  bool has(const std::string& name) const { return file_.tensor(name) != nullptr; }
+
+  // Reads a vector of `size` values as floats; leaves `out` empty when it is absent and may be.
+  void vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out);
+
+  // Notes a matrix for pack(); `out` must stay where it is until then.
+  void matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out);
+
+  // A tensor that is allowed and not used.
+  void ignore(const std::string& name) { seen_.insert(name); }
+
+  // Fails for a tensor of the file that nobody asked for: computing without it would give wrong answers.
+  void refuse_others(std::string_view architecture);
+
+  std::size_t packed_bytes() const { return packed_bytes_; }
+
+  // Packs what matrix() noted into one mapping and completes the matrices.
+  Result<Mapping> pack(kernels::ThreadTeam& team, const Progress& progress) const;
+
+ private:
+  struct Noted {
+    const GgufTensor* tensor;
+    kernels::PackedMatrix* out;
+    std::size_t offset;
+  };
+
+  const GgufTensor* find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence);
+  void fail(ErrorCode code, const std::string& tensor, const std::string& message);
+
+  const GgufFile& file_;
+  const kernels::KernelTable& table_;
+  std::optional<Error> error_;
+  std::unordered_set<std::string> seen_;
+  std::vector<Noted> matrices_;
+  std::size_t packed_bytes_ = 0;
+};
+
+}  // namespace braid::model
