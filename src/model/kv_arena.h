@@ -1,0 +1,32 @@
+// The bytes of the key/value pool. Which block belongs to whom is the scheduler's business. Strand only.
+#pragma once
+
+#include <kernels/thread_team.h>
+#include <model/kv_layout.h>
+#include <model/mapping.h>
+#include <model/progress.h>
+
+#include <cstdint>
+
+namespace braid::model {
+
+class KvArena {
+ public:
+  // `blocks` is at least 1.
+  static Result<KvArena> create(const KvLayout& layout, std::int32_t blocks);
+
+  const KvLayout& layout() const { return layout_; }
+  std::int32_t blocks() const { return blocks_; }
+  kernels::KvLayer layer(std::int32_t index) const;
+
+  // Touches every page, so that no step pays for it.
+  void prefault(kernels::ThreadTeam& team, const Progress& progress) const;
+
+ private:
+  KvArena(const KvLayout& layout, std::int32_t blocks, Mapping mapping);
+  KvLayout layout_;
+  std::int32_t blocks_;
+  Mapping mapping_;
+};
+
+}  // namespace braid::model

@@ -1,0 +1,31 @@
+// The shape of the paged key/value pool. A block holds `block_tokens` positions of one sequence, of all layers:
+//   block = [layers][kv_heads] of { keys [head_dim, block_tokens], values [block_tokens, head_dim] }
+// so that a block is one run of bytes: it can be copied, shared and moved as a whole.
+#pragma once
+
+#include <kernels/kernel_table.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::model {
+
+struct KvLayout {
+  std::int32_t layers = 0;
+  std::int32_t kv_heads = 0;
+  std::int32_t head_dim = 0;
+  std::int32_t block_tokens = 16;  // 8, 16, 32 or 64
+  kernels::KvType type = kernels::KvType::kF16;
+
+  std::size_t value_bytes() const { return type == kernels::KvType::kF32 ? 4 : 2; }
+  // Keys, or values, of one head in one block; a whole number of cache lines.
+  std::size_t half_bytes() const {
+    const std::size_t bytes = static_cast<std::size_t>(block_tokens) * static_cast<std::size_t>(head_dim) * value_bytes();
+    return (bytes + 63) / 64 * 64;
+  }
+  std::size_t head_bytes() const { return 2 * half_bytes(); }
+  std::size_t layer_bytes() const { return static_cast<std::size_t>(kv_heads) * head_bytes(); }
+  std::size_t block_bytes() const { return static_cast<std::size_t>(layers) * layer_bytes(); }
+};
+
+}  // namespace braid::model

@@ -1,0 +1,188 @@
+#include <model/transformer.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace braid::model {
+
+using kernels::KvLayer;
+using kernels::PackedMatrix;
+
+// One matrix product of the rows at hand.
+struct Transformer::Product {
+  const PackedMatrix* weights = nullptr;
+  float* out = nullptr;           // [rows, weights->outputs]
+  bool accumulate = false;
+};
+
+namespace {
+
+// Rows that one claim of row-wise work covers: a single row never wakes the team.
+constexpr std::int64_t kRowChunk = 4;
+
+}  // namespace
+
+Transformer::Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope,
+                         const kernels::KernelTable& table, kernels::ThreadTeam& team)
+    : model_(model), weights_(weights), rope_(rope), table_(table), team_(team) {}
+
+void Transformer::forward(std::span<const BatchToken> tokens, const KvArena& kv, Workspace& space) const {
+  embed(tokens, space);
+  for (std::int32_t i = 0; i < model_.layers; ++i) {
+    attention_block(tokens, i, kv, space);
+    feed_forward_block(static_cast<std::int64_t>(tokens.size()), weights_.layers[static_cast<std::size_t>(i)], space);
+  }
+}
+
+void Transformer::logits(std::span<const std::int32_t> picked, Workspace& space) const {
+  const Product product{&weights_.output, space.logits};
+  multiply({&product, 1}, static_cast<std::int64_t>(picked.size()), space, [&](std::int64_t row, float* scratch) {
+    const float* x = space.residual + std::int64_t{picked[static_cast<std::size_t>(row)]} * model_.embedding;
+    table_.rms_norm(x, weights_.output_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
+    return scratch;
+  });
+}
+
+void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) const {
+  const std::int64_t pairs = rope_.pairs();
+  team_.for_chunks(static_cast<std::int64_t>(tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const BatchToken& token = tokens[static_cast<std::size_t>(row)];
+      table_.unpack_row(weights_.embedding, token.token, space.residual + row * model_.embedding);
+      rope_.fill(token.position, space.cos + row * pairs, space.sin + row * pairs);
+      space.attention_rows[row] = {.blocks = token.blocks, .position = token.position};
+    }
+  });
+}
+
+void Transformer::attention_block(std::span<const BatchToken> tokens, std::int32_t index, const KvArena& kv,
+                                  Workspace& space) const {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const KvLayer pool = kv.layer(index);
+  const auto rows = static_cast<std::int64_t>(tokens.size());
+
+  const std::array projections{Product{&layer.query, space.query}, Product{&layer.key, space.key}, Product{&layer.value, space.value}};
+  multiply(projections, rows, space, [&](std::int64_t row, float* scratch) {
+    const float* x = space.residual + row * model_.embedding;
+    table_.rms_norm(x, layer.attention_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
+    return scratch;
+  });
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row)
+      rotate_and_store(tokens[static_cast<std::size_t>(row)], row, layer, pool, space);
+  });
+  attend(rows, pool, space);
+  const Product output{&layer.attention_output, space.residual, true};
+  multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return space.attended + row * model_.query_width(); });
+  if (!layer.attention_output_bias.empty())
+    for (std::int64_t row = 0; row < rows; ++row)
+      table_.add(space.residual + row * model_.embedding, layer.attention_output_bias.data(), model_.embedding);
+}
+
+// Biases, head norms and rotation of one token's projections; its keys and values go to the pool.
+void Transformer::rotate_and_store(const BatchToken& token, std::int64_t row, const LayerWeights& layer, const KvLayer& pool,
+                                   Workspace& space) const {
+  const auto finish = [&](float* heads, std::int32_t count, const std::vector<float>& bias, const std::vector<float>& norm) {
+    if (!bias.empty()) table_.add(heads, bias.data(), std::int64_t{count} * model_.head_dim);
+    for (std::int32_t h = 0; h < count && !norm.empty(); ++h) {
+      float* head = heads + std::int64_t{h} * model_.head_dim;
+      table_.rms_norm(head, norm.data(), model_.head_dim, model_.norm_epsilon, head);
+    }
+  };
+  const auto rotate = [&](float* heads, std::int32_t count) {
+    const std::int64_t pairs = rope_.pairs();
+    table_.rope(heads, count, model_.head_dim, model_.rope.rotated, space.cos + row * pairs, space.sin + row * pairs,
+                model_.family->interleaved_rope);
+  };
+  float* query = space.query + row * model_.query_width();
+  float* key = space.key + row * model_.kv_width();
+  float* value = space.value + row * model_.kv_width();
+  finish(query, model_.heads, layer.query_bias, layer.query_norm);
+  finish(key, model_.kv_heads, layer.key_bias, layer.key_norm);
+  finish(value, model_.kv_heads, layer.value_bias, {});
+  rotate(query, model_.heads);
+  rotate(key, model_.kv_heads);
+  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);
+}
+
+// Work is claimed by (tile of rows, key/value head), so that a single row spreads over the team as well.
+void Transformer::attend(std::int64_t rows, const KvLayer& pool, Workspace& space) const {
+  const std::int64_t tile = std::clamp<std::int64_t>(rows / (4 * team_.size()), 1, 16);
+  const std::int64_t tiles = (rows + tile - 1) / tile;
+  team_.for_chunks(tiles * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    const kernels::AttentionArgs args{.kv = &pool,
+                                      .rows = space.attention_rows,
+                                      .queries = space.query,
+                                      .out = space.attended,
+                                      .query_stride = model_.query_width(),
+                                      .out_stride = model_.query_width(),
+                                      .heads = model_.heads,
+                                      .scale = 1.0F / std::sqrt(static_cast<float>(model_.head_dim)),
+                                      .scratch = space.scratch + static_cast<std::size_t>(member) * space.scratch_stride};
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t first = item / model_.kv_heads * tile;
+      const auto head = static_cast<std::int32_t>(item % model_.kv_heads);
+      table_.attention(args, first, std::min(rows, first + tile), head, head + 1);
+    }
+  });
+}
+
+void Transformer::feed_forward_block(std::int64_t rows, const LayerWeights& layer, Workspace& space) const {
+  const std::array projections{Product{&layer.gate, space.gate}, Product{&layer.up, space.up}};
+  multiply(projections, rows, space, [&](std::int64_t row, float* scratch) {
+    const float* x = space.residual + row * model_.embedding;
+    table_.rms_norm(x, layer.feed_forward_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
+    return scratch;
+  });
+  const Product down{&layer.down, space.residual, true};
+  multiply({&down, 1}, rows, space, [&](std::int64_t row, float*) {
+    float* gate = space.gate + row * model_.feed_forward;
+    table_.swiglu(gate, space.up + row * model_.feed_forward, model_.feed_forward, gate);
+    return gate;
+  });
+}
+
+template <class Input>
+void Transformer::multiply(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input) const {
+  // Neighbours of one weight type share the prepared rows; another type (as in mixed quantisations) prepares them again.
+  while (!products.empty()) {
+    const PackedMatrix& first = *products.front().weights;
+    const auto same = std::ranges::find_if(products, [&](const Product& product) { return product.weights->type != first.type; });
+    const auto count = static_cast<std::size_t>(same - products.begin());
+    const std::size_t row_bytes = table_.prepared_row_bytes(first.type, first.inputs);
+    team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
+      auto* scratch = reinterpret_cast<float*>(space.scratch + static_cast<std::size_t>(member) * space.scratch_stride);
+      for (std::int64_t row = begin; row < end; ++row)
+        table_.prepare_rows(first.type, input(row, scratch), first.inputs, 1, first.inputs,
+                            space.prepared + static_cast<std::size_t>(row) * row_bytes);
+    });
+    multiply_prepared(products.first(count), rows, space);
+    products = products.subspan(count);
+  }
+}
+
+// The panels of all products form one range, from which the team claims.
+void Transformer::multiply_prepared(std::span<const Product> products, std::int64_t rows, Workspace& space) const {
+  std::int64_t panels = 0;
+  for (const Product& product : products) panels += product.weights->panels();
+  const std::int64_t chunk = std::max<std::int64_t>(2, panels / (8 * team_.size()) / 2 * 2);
+  team_.for_chunks(panels, chunk, [&](std::int64_t begin, std::int64_t end, int) {
+    std::int64_t offset = 0;
+    for (const Product& product : products) {
+      const std::int64_t own = product.weights->panels();
+      const std::int64_t from = std::max<std::int64_t>(0, begin - offset);
+      const std::int64_t to = std::min(own, end - offset);
+      const kernels::MatmulArgs args{.weights = product.weights,
+                                     .prepared = space.prepared,
+                                     .rows = rows,
+                                     .out = product.out,
+                                     .out_stride = product.weights->outputs,
+                                     .accumulate = product.accumulate};
+      if (from < to) table_.matmul(args, from, to);
+      offset += own;
+    }
+  });
+}
+
+}  // namespace braid::model

@@ -1,0 +1,61 @@
+// The forward pass of the Llama family (Touvron et al. 2023): pre-norm blocks of grouped-query attention and SwiGLU over a paged
+// key/value pool. No allocation, no I/O, no clock. A token's result depends on its sequence only, never on the other tokens of the
+// batch, on slicing or on the number of threads.
+#pragma once
+
+#include <braid/request.h>
+#include <kernels/kernel_table.h>
+#include <kernels/thread_team.h>
+#include <model/hyper_parameters.h>
+#include <model/kv_arena.h>
+#include <model/rope.h>
+#include <model/weights.h>
+#include <model/workspace.h>
+
+#include <cstdint>
+#include <span>
+
+namespace braid::model {
+
+// One token of a pass. Tokens of one sequence are adjacent and in order of position.
+struct BatchToken {
+  TokenId token = 0;
+  std::int32_t position = 0;
+  const std::int32_t* blocks = nullptr;  // the sequence's block table, covering `position`
+};
+
+class Transformer {
+ public:
+  // All arguments outlive the transformer.
+  Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope, const kernels::KernelTable& table,
+              kernels::ThreadTeam& team);
+
+  // Computes at most shape.rows tokens, writes their keys and values to the pool, and leaves the residual stream in `space`.
+  void forward(std::span<const BatchToken> tokens, const KvArena& kv, Workspace& space) const;
+
+  // Logits of the tokens `picked` (indices into the last forward's tokens, at most shape.logit_rows) into space.logits.
+  void logits(std::span<const std::int32_t> picked, Workspace& space) const;
+
+ private:
+  struct Product;
+
+  void embed(std::span<const BatchToken> tokens, Workspace& space) const;
+  void attention_block(std::span<const BatchToken> tokens, std::int32_t layer, const KvArena& kv, Workspace& space) const;
+  void rotate_and_store(const BatchToken& token, std::int64_t row, const LayerWeights& layer, const kernels::KvLayer& kv,
+                        Workspace& space) const;
+  void attend(std::int64_t rows, const kernels::KvLayer& kv, Workspace& space) const;
+  void feed_forward_block(std::int64_t rows, const LayerWeights& layer, Workspace& space) const;
+
+  // Runs products that read the same rows. input(row, scratch) gives a row's values; it may compute them in `scratch`.
+  template <class Input>
+  void multiply(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input) const;
+  void multiply_prepared(std::span<const Product> products, std::int64_t rows, Workspace& space) const;
+
+  const HyperParameters& model_;
+  const Weights& weights_;
+  const RopeTable& rope_;
+  const kernels::KernelTable& table_;
+  kernels::ThreadTeam& team_;
+};
+
+}  // namespace braid::model

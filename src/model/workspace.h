@@ -1,0 +1,45 @@
+// The activations of one pass: allocated once, reused by every pass. Strand only.
+#pragma once
+
+#include <kernels/kernel_table.h>
+#include <model/hyper_parameters.h>
+#include <model/mapping.h>
+#include <model/weights.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::model {
+
+struct WorkspaceShape {
+  std::int32_t rows = 512;        // tokens in one pass
+  std::int32_t logit_rows = 64;   // rows whose logits exist at once
+  std::int32_t members = 1;       // of the thread team
+};
+
+struct Workspace {
+  static Result<Workspace> create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
+                                  const WorkspaceShape& shape);
+  // What create() would take; the weights need no data.
+  static std::size_t bytes(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
+                           const WorkspaceShape& shape);
+
+  WorkspaceShape shape;
+  float* residual = nullptr;       // [rows, embedding]
+  float* query = nullptr;          // [rows, heads * head_dim]
+  float* key = nullptr;            // [rows, kv_heads * head_dim]
+  float* value = nullptr;          // [rows, kv_heads * head_dim]
+  float* attended = nullptr;       // [rows, heads * head_dim]
+  float* gate = nullptr;           // [rows, feed_forward]
+  float* up = nullptr;             // [rows, feed_forward]
+  float* cos = nullptr;            // [rows, rotated / 2]
+  float* sin = nullptr;            // [rows, rotated / 2]
+  float* logits = nullptr;         // [logit_rows, vocab]
+  std::byte* prepared = nullptr;   // [rows], the widest kind of prepared row
+  kernels::AttentionRow* attention_rows = nullptr;  // [rows]
+  std::byte* scratch = nullptr;    // [members, scratch_stride]: a normed row, or the attention kernel's
+  std::size_t scratch_stride = 0;
+  Mapping storage;
+};
+
+}  // namespace braid::model
