@@ -1,0 +1,197 @@
+#include <model/language_model.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+// Logits of a step are computed and sampled in groups of at most this many bytes, so that no batch x vocabulary buffer exists.
+constexpr std::int64_t kLogitBytes = std::int64_t{32} << 20;
+
+// What checking the file against the options gives, before any large allocation.
+struct Dimensions {
+  HyperParameters model;
+  std::int32_t context = 0;
+  KvLayout kv;
+  WorkspaceShape workspace;
+};
+
+Result<Dimensions> read_dimensions(const GgufFile& file, const LoadOptions& options, int members) {
+  auto model = read_hyper_parameters(file);
+  if (!model) return model.error();
+  const std::int32_t context = options.context_length > 0 ? options.context_length : model->context_length;
+  if (context > model->context_length)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: a context of {} tokens was asked for, the model has {}", file.name(), context, model->context_length),
+                 {}};
+  const std::int32_t block = options.block_tokens;
+  if (block != 8 && block != 16 && block != 32 && block != 64)
+    return Error{ErrorCode::kInvalidArgument, fmt::format("a block of {} tokens was asked for, expected 8, 16, 32 or 64", block), {}};
+  const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
+  return Dimensions{
+      .model = *model,
+      .context = context,
+      .kv = {.layers = model->layers, .kv_heads = model->kv_heads, .head_dim = model->head_dim, .block_tokens = block, .type = options.kv_type},
+      .workspace = {.rows = options.pass_rows,
+                    .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
+                    .members = members}};
+}
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::logic_error(std::string("step plan: ") + what);
+}
+
+}  // namespace
+
+Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
+  auto dimensions = read_dimensions(file, options, options.threads);
+  if (!dimensions) return dimensions.error();
+  auto weights = check_weights(file, dimensions->model, dimensions->context, table);
+  if (!weights) return weights.error();
+  return MemoryEstimate{.weights = weights->packed_bytes,
+                        .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace),
+                        .kv_block = dimensions->kv.block_bytes()};
+}
+
+Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file, const kernels::KernelTable& table,
+                                                           LoadOptions options) {
+  auto team = std::make_unique<kernels::ThreadTeam>(options.threads);
+  auto dimensions = read_dimensions(file, options, team->size());
+  if (!dimensions) return dimensions.error();
+  auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress);
+  if (!weights) return weights.error();
+  auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace);
+  if (!space) return space.error();
+  return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context,
+                                                          dimensions->kv, std::move(team), std::move(*weights), std::move(*space)));
+}
+
+LanguageModel::LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options,
+                             std::int32_t context, const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team,
+                             Weights weights, Workspace space)
+    : model_(model),
+      options_(std::move(options)),
+      context_(context),
+      kv_layout_(kv_layout),
+      team_(std::move(team)),
+      weights_(std::move(weights)),
+      rope_(rope_frequencies(model_.rope, weights_.rope_divisors), context_),
+      transformer_(model_, weights_, rope_, table, *team_),
+      space_(std::move(space)),
+      slots_(static_cast<std::size_t>(options_.max_batch)),
+      samplers_(static_cast<std::size_t>(team_->size()), Sampler(table, model_.vocab)) {
+  const auto rows = static_cast<std::size_t>(options_.pass_rows);
+  batch_.reserve(rows);
+  picked_tokens_.reserve(rows);
+  picked_.reserve(rows);
+}
+
+Result<void> LanguageModel::allocate_kv(std::int32_t blocks) {
+  auto arena = KvArena::create(kv_layout_, blocks);
+  if (!arena) return arena.error();
+  kv_.emplace(std::move(*arena));
+  kv_->prefault(*team_, options_.progress);
+  return {};
+}
+
+void LanguageModel::execute(const StepPlan& plan, StepResult& result) {
+  const auto begin = std::chrono::steady_clock::now();
+  result.clear();
+  result.id = plan.id;
+  try {
+    check(plan);
+    run(plan, result);
+  } catch (...) {
+    result.clear();
+    result.failure = std::current_exception();
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Everything an address is computed from.
+void LanguageModel::check(const StepPlan& plan) const {
+  require(kv_.has_value(), "there is no KV pool");
+  const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
+  for (const SlotStart& start : plan.starts) {
+    require(start.slot < slots_.size(), "slot out of range");
+    require(std::ranges::all_of(start.stop.stop_token_ids, in_vocab), "stop token out of the vocabulary");
+  }
+  require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
+  require(std::ranges::all_of(plan.blocks, [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); }), "block out of the pool");
+  for (const StepRow& row : plan.rows) {
+    require(row.slot < slots_.size(), "slot out of range");
+    require(row.count >= 1 && row.position >= 0 && row.position <= context_ - row.count, "position out of the context");
+    require(std::uint64_t{row.block_begin} + row.block_count <= plan.blocks.size(), "block table out of range");
+    require(std::int64_t{row.block_count} * kv_layout_.block_tokens >= std::int64_t{row.position} + row.count, "too few blocks");
+    require(row.from_sampler ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
+            "tokens out of range");
+  }
+}
+
+void LanguageModel::run(const StepPlan& plan, StepResult& result) {
+  start_pass();
+  for (const SlotStart& start : plan.starts) slots_[start.slot].start(start, options_.end_tokens);
+  result.rows.resize(plan.rows.size());
+  for (std::size_t index = 0; index < plan.rows.size(); ++index) {
+    const StepRow& row = plan.rows[index];
+    const Slot& slot = slots_[row.slot];
+    result.rows[index] = {.slot = row.slot, .ran = !slot.finished()};
+    if (slot.finished()) continue;
+    require(!row.from_sampler || slot.has_sampled(), "nothing was sampled for this slot yet");
+    for (std::int32_t i = 0; i < row.count; ++i) {
+      const TokenId token = row.from_sampler ? slot.last_token() : plan.tokens[row.token_begin + static_cast<std::size_t>(i)];
+      batch_.push_back({token, row.position + i, plan.blocks.data() + row.block_begin});
+      if (row.sample && i + 1 == row.count) {
+        picked_tokens_.push_back(static_cast<std::int32_t>(batch_.size() - 1));
+        picked_.push_back({index, std::int64_t{row.position} + row.count});
+      }
+      if (batch_.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
+    }
+  }
+  if (!batch_.empty()) run_pass(result);
+}
+
+void LanguageModel::start_pass() {
+  batch_.clear();
+  picked_tokens_.clear();
+  picked_.clear();
+}
+
+void LanguageModel::run_pass(StepResult& result) {
+  transformer_.forward(batch_, *kv_, space_);
+  const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
+  for (std::size_t begin = 0; begin < picked_.size(); begin += group) sample(begin, std::min(picked_.size(), begin + group), result);
+  start_pass();
+}
+
+// Logits and tokens of picked_[begin, end).
+void LanguageModel::sample(std::size_t begin, std::size_t end, StepResult& result) {
+  transformer_.logits(std::span(picked_tokens_).subspan(begin, end - begin), space_);
+  for (std::size_t i = begin; i < end; ++i) {
+    RowResult& row = result.rows[picked_[i].row];
+    row.top_begin = static_cast<std::uint32_t>(result.top.size());
+    row.top_count = static_cast<std::uint32_t>(std::clamp(slots_[row.slot].sampling().top_logprobs, 0, kMaxTopLogprobs));
+    result.top.resize(result.top.size() + row.top_count);
+  }
+  team_->for_chunks(static_cast<std::int64_t>(end - begin), 1, [&](std::int64_t from, std::int64_t to, int member) {
+    for (std::int64_t i = from; i < to; ++i) {
+      const Picked& picked = picked_[begin + static_cast<std::size_t>(i)];
+      RowResult& row = result.rows[picked.row];
+      Slot& slot = slots_[row.slot];
+      const std::span<const float> logits(space_.logits + i * model_.vocab, static_cast<std::size_t>(model_.vocab));
+      const SampledToken sampled =
+          samplers_[static_cast<std::size_t>(member)].sample(logits, slot.sampling(), picked.position, slot.banned(),
+                                                             std::span(result.top).subspan(row.top_begin, row.top_count));
+      row.logprob = sampled.logprob;
+      row.top_count = sampled.top_count;
+      slot.accept(sampled.token, row);
+    }
+  });
+}
+
+}  // namespace braid::model

@@ -1,0 +1,99 @@
+// A loaded model that executes steps. Loading may run on any thread; everything after it belongs to the compute strand, except the
+// constant facts.
+#pragma once
+
+#include <braid/result.h>
+#include <kernels/kernel_table.h>
+#include <kernels/thread_team.h>
+#include <model/gguf.h>
+#include <model/hyper_parameters.h>
+#include <model/kv_arena.h>
+#include <model/progress.h>
+#include <model/rope.h>
+#include <model/sampler.h>
+#include <model/slot.h>
+#include <model/step.h>
+#include <model/transformer.h>
+#include <model/weights.h>
+#include <model/workspace.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace braid::model {
+
+struct LoadOptions {
+  int threads = 1;                                    // of the kernel team, the strand's own included
+  std::int32_t context_length = 0;                    // 0: the model's
+  std::int32_t block_tokens = 16;
+  kernels::KvType kv_type = kernels::KvType::kF16;
+  std::int32_t max_batch = 256;                       // slots
+  std::int32_t pass_rows = 512;                       // tokens computed together; a longer step takes several passes
+  std::vector<TokenId> end_tokens;                    // the model's end-of-sequence tokens
+  Progress progress;                                  // called on the loading thread; may be empty
+};
+
+struct MemoryEstimate {
+  std::uint64_t weights = 0;
+  std::uint64_t workspace = 0;
+  std::uint64_t kv_block = 0;                         // one block of block_tokens positions
+};
+
+// What loading with these options would take, after all the checks of loading.
+Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options);
+
+class LanguageModel final : public StepExecutor {
+ public:
+  // The file is not needed after loading.
+  static Result<std::unique_ptr<LanguageModel>> load(const GgufFile& file, const kernels::KernelTable& table, LoadOptions options);
+
+  // Allocates and pre-faults the pool; once, before the first step.
+  Result<void> allocate_kv(std::int32_t blocks);
+
+  const HyperParameters& hyper_parameters() const { return model_; }
+  const KvLayout& kv_layout() const { return kv_layout_; }
+  std::int32_t context_length() const { return context_; }
+  std::int64_t parameters() const { return weights_.parameters; }
+  std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
+  std::uint64_t workspace_bytes() const { return space_.storage.size(); }
+
+  // A plan that breaks step.h's rules sets `failure` before anything is changed.
+  void execute(const StepPlan& plan, StepResult& result) override;
+
+ private:
+  struct Picked {
+    std::size_t row;              // of the plan
+    std::int64_t position;        // of the token to be sampled
+  };
+
+  LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
+                const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
+
+  void check(const StepPlan& plan) const;
+  void run(const StepPlan& plan, StepResult& result);
+  void start_pass();
+  void run_pass(StepResult& result);
+  void sample(std::size_t begin, std::size_t end, StepResult& result);
+
+  const HyperParameters model_;
+  const LoadOptions options_;
+  const std::int32_t context_;
+  const KvLayout kv_layout_;
+  const std::unique_ptr<kernels::ThreadTeam> team_;
+  const Weights weights_;
+  const RopeTable rope_;
+  const Transformer transformer_;
+  Workspace space_;
+  std::optional<KvArena> kv_;
+  std::vector<Slot> slots_;
+  std::vector<Sampler> samplers_;         // one for each member of the team
+  // The pass being put together.
+  std::vector<BatchToken> batch_;
+  std::vector<std::int32_t> picked_tokens_;  // indices into batch_ of the tokens whose logits are needed
+  std::vector<Picked> picked_;               // and what they are for
+};
+
+}  // namespace braid::model
