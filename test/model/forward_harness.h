@@ -1,0 +1,80 @@
+// Runs a model's forward pass without slots and samplers: logits of every position of a sequence.
+#pragma once
+
+#include <kernels/select.h>
+#include <model/gguf.h>
+#include <model/transformer.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace braid::model::test {
+
+class ForwardHarness {
+ public:
+  static constexpr std::int32_t kBlock = 16;
+
+  ForwardHarness(const GgufFile& file, const kernels::KernelTable& table, kernels::KvType kv_type = kernels::KvType::kF32)
+      : team_(1),
+        model_(read_hyper_parameters(file).value()),
+        weights_(load_weights(file, model_, model_.context_length, table, team_, {}).value()),
+        rope_(rope_frequencies(model_.rope, weights_.rope_divisors), model_.context_length),
+        transformer_(model_, weights_, rope_, table, team_),
+        space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
+    const std::int32_t blocks = (model_.context_length + kBlock - 1) / kBlock;
+    kv_.push_back(KvArena::create({.layers = model_.layers,
+                                   .kv_heads = model_.kv_heads,
+                                   .head_dim = model_.head_dim,
+                                   .block_tokens = kBlock,
+                                   .type = kv_type},
+                                  blocks)
+                      .value());
+    blocks_.resize(static_cast<std::size_t>(blocks));
+    std::iota(blocks_.rbegin(), blocks_.rend(), 0);  // not in order, to show that the table is followed
+  }
+
+  const HyperParameters& model() const { return model_; }
+
+  // Logits [ids.size(), vocab] of tokens at positions [position, position + ids.size()).
+  std::vector<float> logits(const std::vector<TokenId>& ids, std::int32_t position = 0) {
+    std::vector<float> all;
+    for (std::size_t begin = 0; begin < ids.size(); begin += 64) {
+      const std::size_t count = std::min<std::size_t>(64, ids.size() - begin);
+      std::vector<BatchToken> batch;
+      for (std::size_t i = begin; i < begin + count; ++i)
+        batch.push_back({ids[i], position + static_cast<std::int32_t>(i), blocks_.data()});
+      transformer_.forward(batch, kv_.front(), space_);
+      std::vector<std::int32_t> picked(count);
+      std::iota(picked.begin(), picked.end(), 0);
+      transformer_.logits(picked, space_);
+      all.insert(all.end(), space_.logits, space_.logits + count * static_cast<std::size_t>(model_.vocab));
+    }
+    return all;
+  }
+
+ private:
+  kernels::ThreadTeam team_;
+  const HyperParameters model_;
+  const Weights weights_;
+  const RopeTable rope_;
+  const Transformer transformer_;
+  Workspace space_;
+  std::vector<KvArena> kv_;
+  std::vector<std::int32_t> blocks_;
+};
+
+// Every tier that this machine can run.
+inline std::vector<const kernels::KernelTable*> available_tables() {
+  std::vector<const kernels::KernelTable*> tables;
+  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512, kernels::Isa::kAmx}) {
+    std::string missing;
+    if (const auto* table = kernels::kernel_table(isa, missing)) tables.push_back(table);
+  }
+  return tables;
+}
+
+}  // namespace braid::model::test
