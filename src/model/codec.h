@@ -1,0 +1,43 @@
+// The text side of a model: its tokenizer and its chat template, as the HTTP side sees them.
+#pragma once
+
+#include <braid/text_codec.h>
+#include <model/chat_template.h>
+#include <model/gguf.h>
+#include <model/tokenizer/tokenizer.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace braid::model {
+
+// Immutable: any thread may use it. Decoders refer to the codec and must not outlive it.
+class ModelCodec final : public TextCodec {
+ public:
+  // Fails when the tokenizer cannot be used. A chat template that cannot be parsed is a warning: render() then explains.
+  static Result<std::unique_ptr<const ModelCodec>> from_gguf(const GgufFile& file);
+
+  std::int32_t vocab_size() const override;
+  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
+  Result<std::string> render(const ChatPrompt& prompt) const override;
+  std::unique_ptr<StreamDecoder> new_decoder() const override;
+  std::string token_bytes(TokenId token) const override;
+
+  // Tokens that end an answer, ascending.
+  std::span<const TokenId> end_of_generation() const { return tokenizer_.vocabulary().end_of_generation; }
+  std::optional<TokenId> bos() const { return tokenizer_.vocabulary().bos; }
+  // Doubts about the file that loading should show, a sentence each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  ModelCodec(Tokenizer tokenizer, std::optional<Result<ChatTemplate>> chat_template);
+
+  Tokenizer tokenizer_;
+  std::optional<Result<ChatTemplate>> chat_template_;  // none: the model has no template
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace braid::model

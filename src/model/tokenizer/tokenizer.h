@@ -1,0 +1,46 @@
+// Text to tokens and the bytes of tokens, for one vocabulary.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/result.h>
+#include <braid/text_codec.h>
+#include <model/gguf.h>
+#include <model/tokenizer/piece_encoder.h>
+#include <model/tokenizer/prefix_trie.h>
+#include <model/tokenizer/vocabulary.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::model {
+
+// Immutable: any thread may use it.
+class Tokenizer {
+ public:
+  // kUnsupported or kBadFile with a sentence when the metadata name or hold a tokenizer that cannot be used.
+  static Result<Tokenizer> from_gguf(const GgufFile& file);
+
+  // At any place of the text the longest special token counts. User-defined tokens are found always, control tokens only with
+  // options.parse_special. Time is linear in the text, apart from merging within a word: O(n log n).
+  std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
+
+  // The bytes a token stands for; for control tokens the text that parse_special recognises. Empty for an unknown id.
+  std::string_view token_bytes(TokenId token) const;
+  // Whether the token is not part of an answer's text: control and unknown tokens.
+  bool is_silent(TokenId token) const;
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> encoder);
+
+  Vocabulary vocabulary_;
+  std::unique_ptr<const PieceEncoder> encoder_;
+  PrefixTrie special_;       // control, unknown and user-defined tokens
+  PrefixTrie user_defined_;
+  std::vector<std::string> bytes_;  // by token id
+};
+
+}  // namespace braid::model
