@@ -1,8 +1,8 @@
+#include <cpuid.h>
+#include <kernels/avx2/tier.h>
 #include <kernels/avx512/tier.h>
 #include <kernels/scalar/tier.h>
 #include <kernels/select.h>
-
-#include <cpuid.h>
 
 #include <cstdint>
 
@@ -29,9 +29,9 @@ std::uint64_t saved_states() {
   return (static_cast<std::uint64_t>(high) << 32) | low;
 }
 
-constexpr std::uint64_t kYmmStates = 0x6;           // XMM, YMM
+constexpr std::uint64_t kYmmStates = 0x6;  // XMM, YMM
 constexpr std::uint64_t kZmmStates = kYmmStates | 0xE0;
-constexpr std::uint64_t kTileStates = 0x60000;      // TILECFG, TILEDATA
+constexpr std::uint64_t kTileStates = 0x60000;  // TILECFG, TILEDATA
 
 }  // namespace
 
@@ -57,8 +57,12 @@ CpuFeatures cpu_features() {
 const KernelTable* kernel_table(Isa isa, std::string& missing) {
   const CpuFeatures features = cpu_features();
   switch (isa) {
-    case Isa::kScalar: return &scalar::kTable;
-    case Isa::kAvx2: missing = "this build has no AVX2 kernels"; return nullptr;
+    case Isa::kScalar:
+      return &scalar::kTable;
+    case Isa::kAvx2:
+      if (features.avx2_fma_f16c) return &avx2::kTable;
+      missing = "this processor or operating system lacks AVX2, FMA or F16C";
+      return nullptr;
     case Isa::kAvx512:
       if (features.avx512) return &avx512::kTable;
       missing = "this processor or operating system lacks AVX-512 F, BW, VL, DQ or VNNI";
@@ -74,6 +78,7 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
 const KernelTable& best_kernel_table() {
   const CpuFeatures features = cpu_features();
   if (features.avx512) return avx512::kTable;
+  if (features.avx2_fma_f16c) return avx2::kTable;
   return scalar::kTable;
 }
 

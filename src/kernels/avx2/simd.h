@@ -1,0 +1,75 @@
+// Vectors of 8 floats: the lane tree, exp and masks of numerics.h. Internal linkage only.
+#pragma once
+
+#include <immintrin.h>
+#include <kernels/numerics.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels::avx2 {
+
+// All bits in the first `count` lanes; in all of them from 8 on, in none below 1.
+static inline __m256i first_lanes(std::int64_t count) {
+  const int lanes = static_cast<int>(count > 8 ? 8 : count < 0 ? 0 : count);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// Lanes 0 to 7 and 8 to 15 of a reduction.
+static inline float lane_tree(__m256 low, __m256 high) {
+  const __m256 eight = _mm256_add_ps(low, high);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+static inline float largest_lane(__m256 lanes) {
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+static inline __m256 exp(__m256 x) {
+  const __m256 magic = _mm256_set1_ps(kRoundMagic);
+  const __m256 clamped = _mm256_min_ps(_mm256_set1_ps(kExpHighest), x);
+  const __m256 shifted = _mm256_fmadd_ps(clamped, _mm256_set1_ps(kLog2E), magic);
+  const __m256 n = _mm256_sub_ps(shifted, magic);
+  const __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-kLn2Low), _mm256_fmadd_ps(n, _mm256_set1_ps(-kLn2High), clamped));
+  __m256 q = _mm256_fmadd_ps(_mm256_set1_ps(kExpQ4), r, _mm256_set1_ps(kExpQ3));
+  q = _mm256_fmadd_ps(q, r, _mm256_set1_ps(kExpQ2));
+  q = _mm256_fmadd_ps(q, r, _mm256_set1_ps(kExpQ1));
+  q = _mm256_fmadd_ps(q, r, _mm256_set1_ps(kExpQ0));
+  const __m256 one = _mm256_set1_ps(1.0F);
+  const __m256 fraction = _mm256_fmadd_ps(_mm256_fmadd_ps(q, r, one), r, one);
+  const __m256i exponent = _mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(shifted), 23), _mm256_set1_epi32(0x3F800000));
+  const __m256 lowest = _mm256_cmp_ps(x, _mm256_set1_ps(kExpLowest), _CMP_LT_OQ);
+  return _mm256_andnot_ps(lowest, _mm256_mul_ps(fraction, _mm256_castsi256_ps(exponent)));
+}
+
+static inline __m256i broadcast_int(const std::byte* from) {
+  std::int32_t value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return _mm256_set1_epi32(value);
+}
+
+static inline __m256 broadcast_float(const std::byte* from) {
+  float value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return _mm256_set1_ps(value);
+}
+
+static inline __m256 load_halves(const void* from) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
+
+// Two vectors to a panel: outputs 0 to 7 and 8 to 15. Stores the first `outputs` of them, or adds them to what is there.
+static inline void store_panel(float* out, std::int64_t outputs, bool accumulate, __m256 low, __m256 high) {
+  const __m256i low_mask = first_lanes(outputs);
+  const __m256i high_mask = first_lanes(outputs - 8);
+  if (accumulate) {
+    low = _mm256_add_ps(_mm256_maskload_ps(out, low_mask), low);
+    high = _mm256_add_ps(_mm256_maskload_ps(out + 8, high_mask), high);
+  }
+  _mm256_maskstore_ps(out, low_mask, low);
+  _mm256_maskstore_ps(out + 8, high_mask, high);
+}
+
+}  // namespace braid::kernels::avx2

@@ -1,0 +1,37 @@
+#include <kernels/avx2/tier.h>
+#include <kernels/packed_layout.h>
+
+namespace braid::kernels::avx2 {
+namespace {
+
+void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  if (is_quantized(args.weights->type)) {
+    matmul_quantized(args, panel_begin, panel_end);
+  } else {
+    matmul_float(args, panel_begin, panel_end);
+  }
+}
+
+}  // namespace
+
+constinit const KernelTable kTable{
+    .isa = Isa::kAvx2,
+    .name = "avx2",
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .unpack_row = unpack_row,
+    .prepared_row_bytes = prepared_row_bytes,
+    .prepare_rows = prepare_rows,
+    .matmul = matmul,
+    .rms_norm = rms_norm,
+    .rope = rope,
+    .swiglu = swiglu,
+    .add = add,
+    .kv_store = kv_store,
+    .attention_scratch_bytes = attention_scratch_bytes,
+    .attention = attention,
+    .argmax = argmax,
+    .exp_sum = exp_sum,
+};
+
+}  // namespace braid::kernels::avx2

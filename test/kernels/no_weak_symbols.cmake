@@ -1,0 +1,19 @@
+# Fails when an object of a wide instruction set defines a weak symbol: an inline function that other sources may define too. The
+# linker keeps one copy, and a machine without that instruction set would run the wide one.
+# Arguments: NM, OBJECTS (all objects of the layer, separated by commas).
+string(REPLACE "," ";" objects "${OBJECTS}")
+set(checked 0)
+foreach(object ${objects})
+  if(NOT object MATCHES "/(avx2|avx512|amx)/" OR object MATCHES "/table\\.cpp")
+    continue()
+  endif()
+  execute_process(COMMAND ${NM} -C --defined-only ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]* [WVu] [^\n]*" weak "${symbols}")
+  if(weak)
+    message(SEND_ERROR "${object} defines ${weak}")
+  endif()
+  math(EXPR checked "${checked} + 1")
+endforeach()
+if(checked EQUAL 0)
+  message(FATAL_ERROR "no tier's object was found")
+endif()
