@@ -1,0 +1,93 @@
+// The contract: a request's tokens and log-probabilities are the same bits whatever else is in the batch, however its prefill is
+// sliced, whether it is preempted, and at any number of threads.
+#include <model/forward_harness.h>
+#include <model/step_driver.h>
+
+#include <cstring>
+
+namespace braid::model::test {
+namespace {
+
+constexpr std::int32_t kBlocks = 512;
+
+const GgufFile& draft_model() {
+  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  return file;
+}
+
+std::vector<DrivenRequest> make_requests(std::size_t count) {
+  std::mt19937 random(7);
+  std::vector<DrivenRequest> requests(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    DrivenRequest& request = requests[i];
+    request.prompt.resize(1 + random() % 40);
+    for (TokenId& id : request.prompt) id = static_cast<TokenId>(5 + random() % 2000);
+    request.sampling = {.temperature = i % 4 == 0 ? 0.0F : 0.5F + 0.1F * static_cast<float>(i % 8),
+                        .top_p = i % 3 == 0 ? 0.9F : 1.0F,
+                        .min_p = i % 5 == 0 ? 0.02F : 0.0F,
+                        .top_k = i % 2 == 0 ? 40 : 0,
+                        .seed = 1000 + i,
+                        .choice = static_cast<std::uint32_t>(i % 3),
+                        .top_logprobs = static_cast<std::int32_t>(i % 4)};
+    request.stop = {.max_tokens = static_cast<std::int32_t>(2 + i % 9), .min_tokens = 0, .ignore_eos = i % 2 == 0, .stop_token_ids = {}};
+  }
+  return requests;
+}
+
+std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, int threads, std::size_t requests, const Schedule& schedule,
+                                     kernels::KvType kv_type = kernels::KvType::kF16, std::int32_t pass_rows = 512) {
+  LoadOptions options{.threads = threads, .kv_type = kv_type, .max_batch = 64, .pass_rows = pass_rows, .end_tokens = {2}, .progress = {}};
+  auto model = LanguageModel::load(draft_model(), table, options).value();
+  model->allocate_kv(kBlocks).value();
+  return StepDriver(*model, kBlocks).run(make_requests(requests), schedule);
+}
+
+template <class T>
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+void expect_same(const std::vector<DrivenAnswer>& a, const std::vector<DrivenAnswer>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].tokens, b[i].tokens) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].logprobs, b[i].logprobs)) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].top, b[i].top)) << what << ", request " << i;
+    EXPECT_EQ(a[i].reason, b[i].reason) << what << ", request " << i;
+  }
+}
+
+// The portable tier is too slow for all of them.
+std::size_t request_count(const kernels::KernelTable& table) { return table.isa == kernels::Isa::kScalar ? 6 : 64; }
+
+TEST(NumericsContract, HoldsForEveryScheduleOnEveryTier) {
+  for (const auto* table : available_tables()) {
+    const std::size_t count = request_count(*table);
+    const auto alone = answers_of(*table, 1, count, {});
+    const std::string tier = table->name;
+    expect_same(alone, answers_of(*table, 1, count, {.at_once = 64}), tier + ": together");
+    expect_same(alone, answers_of(*table, 2, count, {.at_once = 64, .shuffle = true, .slice = 7, .seed = 2}), tier + ": small slices, 2 threads");
+    expect_same(alone, answers_of(*table, 2, count, {.at_once = 23, .shuffle = true, .slice = 33, .preempt = 0.1, .seed = 3}),
+                tier + ": preempted, 2 threads");
+  }
+}
+
+TEST(NumericsContract, HoldsWhenAStepTakesSeveralPasses) {
+  const auto& table = kernels::best_kernel_table();
+  expect_same(answers_of(table, 1, 32, {}), answers_of(table, 2, 32, {.at_once = 32}, kernels::KvType::kF16, 48), "passes of 48 rows");
+}
+
+TEST(NumericsContract, HoldsWithAFloatPool) {
+  const auto& table = kernels::best_kernel_table();
+  expect_same(answers_of(table, 1, 32, {}, kernels::KvType::kF32),
+              answers_of(table, 2, 32, {.at_once = 32, .shuffle = true, .slice = 5, .seed = 4}, kernels::KvType::kF32), "f32 pool");
+}
+
+TEST(NumericsContract, AllTiersGiveTheSameBits) {
+  const auto tables = available_tables();
+  const auto scalar = answers_of(*tables.front(), 1, 6, {.at_once = 6});
+  for (const auto* table : tables) expect_same(scalar, answers_of(*table, 2, 6, {.at_once = 3, .slice = 9}), table->name);
+}
+
+}  // namespace
+}  // namespace braid::model::test

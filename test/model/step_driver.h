@@ -1,0 +1,62 @@
+// A stand-in for the scheduler: turns requests into step plans and collects the answers, under different schedules.
+#pragma once
+
+#include <model/language_model.h>
+
+#include <random>
+#include <vector>
+
+namespace braid::model::test {
+
+struct DrivenRequest {
+  std::vector<TokenId> prompt;
+  SamplingParams sampling;
+  StopRules stop;
+};
+
+struct DrivenAnswer {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+  std::vector<TokenLogprob> top;
+  FinishReason reason = FinishReason::kError;
+};
+
+struct Schedule {
+  std::size_t at_once = 1;        // sequences that run together
+  bool shuffle = false;           // order of admission and of the rows in a step
+  std::int32_t slice = 0;         // prefill at most this many tokens of a sequence in a step, at random; 0: the whole prompt
+  double preempt = 0.0;           // chance, in each step, that a sequence starts over by recompute
+  std::uint32_t seed = 1;
+};
+
+class StepDriver {
+ public:
+  // The model has its pool; blocks are handed out in a random order.
+  StepDriver(LanguageModel& model, std::int32_t blocks);
+
+  std::vector<DrivenAnswer> run(const std::vector<DrivenRequest>& requests, const Schedule& schedule);
+
+ private:
+  struct Sequence {
+    std::size_t request = 0;
+    SlotId slot = 0;
+    std::vector<TokenId> known;          // prompt, and after a preemption what was generated
+    std::int32_t computed = 0;           // positions in the pool
+    bool started = false;
+    std::vector<std::int32_t> blocks;
+  };
+
+  void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
+  bool apply(const RowResult& row, DrivenAnswer& answer) const;
+  void preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer);
+  void release(Sequence& sequence);
+
+  LanguageModel& model_;
+  std::vector<std::int32_t> free_;
+  std::mt19937 random_;
+  std::int32_t slice_ = 0;
+  StepPlan plan_;
+  StepResult result_;
+};
+
+}  // namespace braid::model::test
