@@ -1,0 +1,45 @@
+#include <net/admin/probes.h>
+
+#include <net/json/write.h>
+
+#include <string_view>
+
+namespace braid::net::admin {
+namespace {
+
+std::string_view reason_of(const ServiceStatus& status) {
+  if (!status.reason.empty()) return status.reason;
+  switch (status.state) {
+    case ServiceState::kLoading: return "the model is being loaded";
+    case ServiceState::kDraining: return "the server is shutting down";
+    case ServiceState::kFailed: return "the model could not be loaded";
+    case ServiceState::kReady:
+    case ServiceState::kNoModel: break;
+  }
+  return "";
+}
+
+}  // namespace
+
+http::Response health() {
+  http::Response response;
+  response.body = R"({"status":"ok"})";
+  return response;
+}
+
+http::Response livez() { return health(); }
+
+http::Response readyz(const ServiceStatus& status) {
+  http::Response response;
+  if (status.state == ServiceState::kReady || status.state == ServiceState::kNoModel) {
+    response.body = R"({"status":"ready"})";
+    return response;
+  }
+  response.status = 503;
+  response.body = R"({"status":"unavailable","reasons":[)";
+  json::append_lossy_string(response.body, reason_of(status));
+  response.body += "]}";
+  return response;
+}
+
+}  // namespace braid::net::admin

@@ -1,0 +1,16 @@
+// What answers each endpoint: a dialect's generation, or a response made at once.
+#pragma once
+
+#include <net/generation/generate.h>
+#include <net/http/response.h>
+#include <net/router.h>
+#include <net/service.h>
+
+namespace braid::net {
+
+// Null when the endpoint does not generate.
+const Dialect* dialect_of(Endpoint endpoint);
+
+http::Response answer_now(const Service& service, const Route& route);
+
+}  // namespace braid::net

@@ -1,0 +1,138 @@
+#include <net/generation/choice_streams.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <utility>
+
+namespace braid::net {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::size_t kMaxQueuedEvents = 64;  // then the engine's own bounded streams fill and stall their sequences
+
+void log_failure(std::exception_ptr failure) {
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    spdlog::error("reading a choice's tokens failed: {}", error.what());
+  }
+}
+
+}  // namespace
+
+// A timer that never expires serves as a condition: cancelling it wakes who waits.
+struct ChoiceStreams::Merge {
+  Merge(const asio::any_io_executor& executor, std::size_t choices)
+      : sources(choices, nullptr),
+        dropped(choices, false),
+        arrived(executor, std::chrono::steady_clock::time_point::max()),
+        taken(executor, std::chrono::steady_clock::time_point::max()) {}
+
+  std::optional<ChoiceEvent> take() {
+    while (!queue.empty()) {
+      ChoiceEvent event = std::move(queue.front());
+      queue.pop_front();
+      taken.cancel();
+      if (!dropped[event.choice]) return event;
+    }
+    return std::nullopt;
+  }
+
+  void drop(std::uint32_t choice) {
+    dropped[choice] = true;
+    if (sources[choice] != nullptr) sources[choice]->wake();
+    taken.cancel();
+  }
+
+  std::vector<TokenSource*> sources;  // null when its pump has ended
+  std::vector<bool> dropped;
+  std::deque<ChoiceEvent> queue;
+  bool woken = false;
+  asio::steady_timer arrived;
+  asio::steady_timer taken;
+};
+
+ChoiceStreams::ChoiceStreams(asio::any_io_executor executor, std::vector<Ticket> tickets) {
+  if (tickets.size() == 1) {
+    single_ = std::move(tickets.front());
+    return;
+  }
+  merge_ = std::make_shared<Merge>(executor, tickets.size());
+  for (std::uint32_t i = 0; i < tickets.size(); ++i) {
+    merge_->sources[i] = tickets[i].get();
+    asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failure);
+  }
+}
+
+ChoiceStreams::~ChoiceStreams() {
+  if (merge_ == nullptr) return;
+  for (std::uint32_t i = 0; i < merge_->sources.size(); ++i) merge_->drop(i);
+}
+
+asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uint32_t choice, Ticket ticket) {
+  bool ended = false;
+  while (!ended && !merge->dropped[choice]) {
+    std::optional<TokenEvent> event = co_await ticket->next();
+    if (!event) continue;  // woken to look at `dropped`
+    ended = std::holds_alternative<Finish>(*event);
+    merge->queue.push_back({choice, std::move(*event)});
+    merge->arrived.cancel();
+    while (merge->queue.size() >= kMaxQueuedEvents && !merge->dropped[choice]) {
+      error_code cancelled;
+      co_await merge->taken.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+  }
+  merge->sources[choice] = nullptr;
+}
+
+asio::awaitable<std::optional<ChoiceEvent>> ChoiceStreams::next() {
+  if (merge_ == nullptr) {
+    std::optional<TokenEvent> event = co_await single_->next();
+    if (!event) co_return std::nullopt;
+    co_return ChoiceEvent{0, std::move(*event)};
+  }
+  while (true) {
+    if (std::exchange(merge_->woken, false)) co_return std::nullopt;
+    if (std::optional<ChoiceEvent> event = merge_->take()) co_return event;
+    error_code cancelled;
+    co_await merge_->arrived.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+}
+
+std::optional<ChoiceEvent> ChoiceStreams::try_next() {
+  if (merge_ != nullptr) return merge_->take();
+  if (single_ == nullptr) return std::nullopt;
+  std::optional<TokenEvent> event = single_->try_next();
+  if (!event) return std::nullopt;
+  return ChoiceEvent{0, std::move(*event)};
+}
+
+void ChoiceStreams::wake() {
+  if (merge_ != nullptr) {
+    merge_->woken = true;
+    merge_->arrived.cancel();
+  } else if (single_ != nullptr) {
+    single_->wake();
+  }
+}
+
+void ChoiceStreams::drop(std::uint32_t choice) {
+  if (merge_ != nullptr) {
+    merge_->drop(choice);
+  } else {
+    single_.reset();
+  }
+}
+
+}  // namespace braid::net

@@ -1,0 +1,47 @@
+// The running choices of one request as one stream of events.
+#pragma once
+
+#include <braid/engine.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace braid::net {
+
+struct ChoiceEvent {
+  std::uint32_t choice = 0;
+  TokenEvent event;
+};
+
+// Loop only. One ticket, the usual case, is read directly; several are read by one coroutine each, which own them. Destroying this
+// cancels what still runs.
+class ChoiceStreams {
+ public:
+  ChoiceStreams(boost::asio::any_io_executor executor, std::vector<Ticket> tickets);
+  ~ChoiceStreams();
+  ChoiceStreams(const ChoiceStreams&) = delete;
+  ChoiceStreams& operator=(const ChoiceStreams&) = delete;
+
+  // The next event of any choice, or nullopt when wake() was called meanwhile. Not to be called when no choice is left.
+  boost::asio::awaitable<std::optional<ChoiceEvent>> next();
+  std::optional<ChoiceEvent> try_next();
+  void wake();
+
+  // Cancels one choice; it has no more events.
+  void drop(std::uint32_t choice);
+
+ private:
+  struct Merge;
+
+  static boost::asio::awaitable<void> pump(std::shared_ptr<Merge> merge, std::uint32_t choice, Ticket ticket);
+
+  Ticket single_;
+  std::shared_ptr<Merge> merge_;  // null when there is one choice
+};
+
+}  // namespace braid::net

@@ -1,0 +1,274 @@
+#include <net/generation/generate.h>
+
+#include <net/generation/choice_streams.h>
+#include <net/generation/prompts.h>
+#include <net/http/body_writer.h>
+#include <net/http/error_response.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace braid::net {
+namespace {
+
+namespace asio = boost::asio;
+using http::Clock;
+using http::Connection;
+
+constexpr std::size_t kMaxCoalescedBytes = 65536;  // one write takes no more than about this
+constexpr int kClientClosedRequest = 499;          // nginx's name for it; never sent
+
+using Prompts = std::vector<std::vector<TokenId>>;
+
+asio::awaitable<Result<Prompts>> encode_job(const TextCodec* codec, const GenerationCall* call) {
+  co_return encode_prompts(*codec, *call);
+}
+
+Result<const ServedModel*> served_model(const ServiceStatus& status) {
+  if (status.state == ServiceState::kDraining) return Error{ErrorCode::kDraining, "the server is shutting down", ""};
+  if (status.model != nullptr) return status.model;
+  if (status.state == ServiceState::kLoading) return Error{ErrorCode::kModelNotLoaded, "the model is still being loaded", ""};
+  if (status.state == ServiceState::kFailed) return Error{ErrorCode::kModelNotLoaded, "the model could not be loaded", ""};
+  return Error{ErrorCode::kModelNotLoaded, "this server runs without a model", ""};
+}
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// The state of one generation; its members are the phases in the order in which they run.
+class Generation {
+ public:
+  Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect)
+      : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect) {
+    connection_.begin_watch([this] {
+      if (streams_ != nullptr) streams_->wake();
+    });
+  }
+  ~Generation() {
+    connection_.end_pings();
+    connection_.end_watch();
+  }
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  asio::awaitable<GenerationOutcome> run() {
+    const Result<void> admitted = co_await admit();
+    if (connection_.gone()) co_return lost();
+    if (!admitted) co_return co_await refuse(admitted.error());
+    if (call_.stream) co_return co_await stream();
+    co_return co_await collect();
+  }
+
+ private:
+  // Parsing, tokenising and submitting: nothing has been sent yet, so every failure still has a status.
+  asio::awaitable<Result<void>> admit() {
+    const Result<const ServedModel*> model = served_model(service_.status);
+    if (!model) co_return model.error();
+    model_ = *model;
+    Result<GenerationCall> call = dialect_.parse(request_.body, *model_);
+    request_.body = std::string();
+    if (!call) co_return call.error();
+    call_ = std::move(*call);
+    Result<Prompts> prompts = co_await encode();
+    if (!prompts) co_return prompts.error();
+    if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
+    const auto executor = co_await asio::this_coro::executor;
+    co_return submit(std::move(*prompts), executor);
+  }
+
+  asio::awaitable<Result<Prompts>> encode() {
+    if (text_bytes(call_) <= service_.options.inline_encode_bytes) co_return encode_prompts(*model_->codec, call_);
+    auto job = encode_job(model_->codec, &call_);
+    co_return co_await asio::co_spawn(service_.codec_worker.get_executor(), std::move(job), asio::use_awaitable);
+  }
+
+  Result<void> submit(Prompts prompts, const asio::any_io_executor& executor) {
+    const std::string id = service_.new_id(dialect_.id_prefix);
+    const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
+    Result<std::vector<Request>> requests = make_requests(*model_, call_, id, seed, std::move(prompts));
+    if (!requests) return requests.error();
+    std::vector<Ticket> tickets;
+    for (Request& request : *requests) {
+      usage_.prompt_tokens += static_cast<std::int32_t>(request.prompt.size());
+      Result<Ticket> ticket = model_->engine->submit(std::move(request));
+      if (!ticket) return ticket.error();
+      tickets.push_back(std::move(*ticket));
+      texts_.emplace_back(*model_->codec, call_);
+    }
+    call_.prompt = std::vector<PromptItem>();  // texts can be long, streams too
+    running_ = tickets.size();
+    format_ = dialect_.make_format(id, *model_, call_);
+    streams_ = std::make_unique<ChoiceStreams>(executor, std::move(tickets));
+    return {};
+  }
+
+  asio::awaitable<GenerationOutcome> stream() {
+    const StreamCount count(service_.counters);
+    const http::Framing framing = request_.version == 10 ? http::Framing::kClose : http::Framing::kChunked;
+    const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.closing;
+    http::BodyWriter body(framing);
+    if (!co_await send_stream_head(framing, keep_alive)) co_return lost();
+    connection_.begin_pings(service_.options.ping_interval);
+    while (!ended()) {
+      std::optional<ChoiceEvent> event = co_await streams_->next();
+      for (; event; event = next_for_write(body)) append_event(body.buffer(), std::move(*event));
+      if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
+      if (ended()) append_end(body.buffer());
+      if (connection_.gone()) co_return lost();
+      if (body.empty()) continue;
+      const std::string_view rest = connection_.write_now(body.frame(ended()));  // no coroutine for the usual case
+      if (!rest.empty() && !co_await connection_.write(rest, service_.options.write_timeout)) co_return lost();
+      body.clear();
+    }
+    co_return GenerationOutcome{200, keep_alive && !failure_};
+  }
+
+  void append_end(std::string& out) {
+    streams_.reset();
+    if (failure_) {
+      spdlog::warn("request {}: the stream ends with an error: {}", request_.request_id, failure_->message);
+      format_->append_error(out, *failure_);
+    } else {
+      format_->append_end(out, usage_);
+    }
+  }
+
+  asio::awaitable<GenerationOutcome> collect() {
+    std::vector<ChoiceAnswer> answers(texts_.size());
+    while (!ended()) {
+      std::optional<ChoiceEvent> event = co_await streams_->next();
+      if (connection_.gone()) co_return lost();
+      for (; event; event = ended() ? std::nullopt : streams_->try_next()) {
+        const std::uint32_t choice = event->choice;
+        if (const auto reason = advance(std::move(*event))) answers[choice] = {std::move(texts_[choice].pending()), *reason};
+      }
+    }
+    streams_.reset();
+    if (failure_) co_return co_await refuse(*failure_);
+    http::Response response;
+    format_->append_whole(response.body, answers, usage_);
+    co_return co_await respond(response);
+  }
+
+  bool ended() const { return running_ == 0 || failure_; }
+
+  // Takes one event into its choice's text. The reason when it ends the choice.
+  std::optional<FinishReason> advance(ChoiceEvent&& event) {
+    ChoiceText& text = texts_[event.choice];
+    if (auto* token = std::get_if<Token>(&event.event)) {
+      if (!std::exchange(first_token_seen_, true)) service_.counters.first_token_ms.observe(milliseconds_since(start_));
+      ++usage_.completion_tokens;
+      if (!text.add(std::move(*token))) return std::nullopt;
+      streams_->drop(event.choice);
+      --running_;
+      return FinishReason::kStop;
+    }
+    const auto& finish = std::get<Finish>(event.event);
+    --running_;
+    usage_.cached_tokens += finish.usage.cached_tokens;
+    if (finish.reason == FinishReason::kError || finish.reason == FinishReason::kCancelled) {
+      failure_ = finish.error.value_or(Error{ErrorCode::kInternal, "the generation was cut off", ""});
+      return std::nullopt;
+    }
+    return text.finish() ? FinishReason::kStop : finish.reason;
+  }
+
+  void append_event(std::string& out, ChoiceEvent&& event) {
+    const std::uint32_t choice = event.choice;
+    const std::optional<FinishReason> reason = advance(std::move(event));
+    Pending& pending = texts_[choice].pending();
+    if (!pending.text.empty()) {
+      format_->append_delta(out, choice, pending);
+      pending.clear();
+    }
+    if (!reason) return;
+    format_->append_finish(out, choice, *reason, pending);
+    pending.clear();
+  }
+
+  // What has arrived while the last write was under way goes into one write with it.
+  std::optional<ChoiceEvent> next_for_write(http::BodyWriter& body) {
+    if (ended() || body.buffer().size() >= kMaxCoalescedBytes) return std::nullopt;
+    return streams_->try_next();
+  }
+
+  asio::awaitable<bool> send_stream_head(http::Framing framing, bool keep_alive) {
+    http::Response response;
+    response.content_type = "text/event-stream";
+    response.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+    std::string head;
+    http::append_head(head, response, framing, request_, keep_alive);
+    co_return co_await connection_.write(head, service_.options.write_timeout);
+  }
+
+  asio::awaitable<GenerationOutcome> refuse(const Error& error) {
+    const http::Response response = http::error_response(error);
+    co_return co_await respond(response);
+  }
+
+  asio::awaitable<GenerationOutcome> respond(const http::Response& response) {
+    const bool keep_alive = request_.keep_alive && !service_.closing;
+    std::string bytes;
+    http::append_head(bytes, response, http::Framing::kLength, request_, keep_alive);
+    bytes += response.body;
+    if (!co_await connection_.write(bytes, service_.options.write_timeout)) co_return lost();
+    co_return GenerationOutcome{response.status, keep_alive};
+  }
+
+  GenerationOutcome lost() {
+    streams_.reset();
+    if (connection_.timed_out()) {
+      ++service_.counters.write_timeouts;
+      spdlog::info("request {} dropped: the client took nothing for too long", request_.request_id);
+    } else {
+      ++service_.counters.disconnects;
+      spdlog::info("request {} cancelled: the client has gone", request_.request_id);
+    }
+    return {kClientClosedRequest, false};
+  }
+
+  // Counts an open stream while it lives.
+  class StreamCount {
+   public:
+    explicit StreamCount(Counters& counters) : counters_(counters) { ++counters_.open_streams; }
+    ~StreamCount() { --counters_.open_streams; }
+    StreamCount(const StreamCount&) = delete;
+    StreamCount& operator=(const StreamCount&) = delete;
+
+   private:
+    Counters& counters_;
+  };
+
+  Service& service_;
+  Connection& connection_;
+  http::Request request_;
+  const Dialect& dialect_;
+  const ServedModel* model_ = nullptr;
+  GenerationCall call_;
+  std::unique_ptr<AnswerFormat> format_;
+  std::vector<ChoiceText> texts_;  // [choices]
+  std::unique_ptr<ChoiceStreams> streams_;
+  std::size_t running_ = 0;  // choices that have not ended
+  Usage usage_;
+  std::optional<Error> failure_;  // of any choice: ends the answer
+  bool first_token_seen_ = false;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
+
+asio::awaitable<GenerationOutcome> generate(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection,
+                                            http::Request request, Dialect dialect) {
+  Generation generation(*service, *connection, std::move(request), dialect);
+  co_return co_await generation.run();
+}
+
+}  // namespace braid::net

@@ -1,0 +1,26 @@
+// From a call to the engine's requests: rendering, tokenising and the checks against the context.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/result.h>
+#include <braid/served_model.h>
+#include <net/generation/call.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace braid::net {
+
+// Bytes of text that encode_prompts will have to work on.
+std::size_t text_bytes(const GenerationCall& call);
+
+// Completion texts are encoded with the model's own BOS/EOS; special tokens in them count, as they do in llama-server and vLLM.
+// A chat's rendered template writes its own BOS. Token ids are taken as they are. May run on any thread.
+Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec, const GenerationCall& call);
+
+// One request per prompt, each with max_tokens cut to the room left. kContextLength when a prompt leaves no room for one token.
+Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
+                                           std::uint64_t seed, std::vector<std::vector<TokenId>> prompts);
+
+}  // namespace braid::net

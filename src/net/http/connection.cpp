@@ -1,0 +1,145 @@
+#include <net/http/connection.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <utility>
+
+namespace braid::net::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t kReadBytes = 4096;
+constexpr std::size_t kMaxReadAheadBytes = 65536;  // pipelined input beyond this waits in the kernel
+constexpr std::size_t kKeptInputBytes = 4096;      // a larger buffer is given back when it is empty
+constexpr std::size_t kMaxLingerBytes = std::size_t{64} << 20;
+
+bool would_block(const error_code& failure) { return failure == asio::error::would_block || failure == asio::error::try_again; }
+
+}  // namespace
+
+Connection::Connection(tcp::socket socket) : socket_(std::move(socket)) {
+  error_code ignored;  // a socket that died meanwhile is noticed by the first read
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(tcp::no_delay(true), ignored);
+}
+
+std::string_view Connection::input() const {
+  const auto data = input_.cdata();
+  return {static_cast<const char*>(data.data()), data.size()};
+}
+
+asio::awaitable<bool> Connection::read_more(std::chrono::milliseconds timeout) {
+  if (gone_) co_return false;
+  if (input_.size() == 0 && input_.capacity() > kKeptInputBytes) input_.shrink_to_fit();
+  deadline_ = Clock::now() + timeout;
+  const auto room = input_.prepare(kReadBytes);
+  error_code failure;
+  const std::size_t count = co_await socket_.async_read_some(room, asio::redirect_error(asio::use_awaitable, failure));
+  deadline_ = Clock::time_point::max();
+  input_.commit(count);
+  if (failure && !timed_out_) gone_ = true;
+  co_return !failure;
+}
+
+std::string_view Connection::write_now(std::string_view bytes) {
+  while (!bytes.empty() && !gone_) {
+    error_code failure;
+    const std::size_t count = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), failure);
+    bytes.remove_prefix(count);
+    if (would_block(failure)) break;
+    if (failure) gone_ = true;
+  }
+  return bytes;
+}
+
+asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::milliseconds timeout) {
+  for (bytes = write_now(bytes); !bytes.empty() && !gone_; bytes = write_now(bytes)) {
+    deadline_ = Clock::now() + timeout;
+    error_code failure;
+    co_await socket_.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, failure));
+    if (failure) gone_ = true;
+  }
+  deadline_ = Clock::time_point::max();
+  co_return !gone_;
+}
+
+asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
+  error_code failure;
+  socket_.shutdown(tcp::socket::shutdown_send, failure);
+  deadline_ = Clock::now() + timeout;
+  std::size_t discarded = 0;
+  char buffer[kReadBytes];
+  while (!failure && discarded < kMaxLingerBytes) {
+    const auto count = co_await socket_.async_read_some(asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, failure));
+    discarded += count;
+  }
+  close();
+}
+
+void Connection::begin_watch(std::function<void()> interrupt) {
+  interrupt_ = std::move(interrupt);
+  ++watch_;
+  read_ahead();
+}
+
+void Connection::end_watch() {
+  interrupt_ = nullptr;
+  ++watch_;
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
+void Connection::wait_for_input() {
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(), watch = watch_](const error_code&) {
+    if (self->watch_ == watch && !self->gone_) self->read_ahead();
+  });
+}
+
+void Connection::read_ahead() {
+  while (input_.size() < kMaxReadAheadBytes) {
+    error_code failure;
+    const std::size_t count = socket_.read_some(input_.prepare(kReadBytes), failure);
+    input_.commit(count);
+    if (would_block(failure)) return wait_for_input();
+    if (failure) return lose();
+  }
+}
+
+void Connection::lose() {
+  gone_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);  // a blocked write
+  if (interrupt_) interrupt_();
+}
+
+void Connection::begin_pings(std::chrono::milliseconds interval) {
+  ping_interval_ = interval;
+  ping_at_ = Clock::now() + interval;
+}
+
+void Connection::close() {
+  gone_ = true;
+  error_code ignored;
+  socket_.close(ignored);
+  if (interrupt_) interrupt_();
+}
+
+void Connection::tick(Clock::time_point now) {
+  if (now >= deadline_) {
+    deadline_ = Clock::time_point::max();
+    timed_out_ = true;
+    error_code ignored;
+    socket_.cancel(ignored);
+  } else if (now >= ping_at_) {
+    ping_at_ = now + ping_interval_;
+    ping_due_ = true;
+    if (interrupt_) interrupt_();
+  }
+}
+
+}  // namespace braid::net::http

@@ -1,0 +1,76 @@
+// One client's socket: buffered reading, writing by one coroutine at a time, deadlines, and notice of a client that goes away.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/intrusive/list_hook.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace braid::net::http {
+
+using Clock = std::chrono::steady_clock;
+using AutoUnlinkHook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+
+// Loop only. Its session's coroutine owns it; the watcher's handler shares that until it has run.
+class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Connection> {
+ public:
+  explicit Connection(boost::asio::ip::tcp::socket socket);
+
+  std::string_view input() const;
+  void consume(std::size_t bytes) { input_.consume(bytes); }
+
+  // False when the client has closed, close() was called, or `timeout` passed, after which an answer can still be written.
+  boost::asio::awaitable<bool> read_more(std::chrono::milliseconds timeout);
+
+  // Sends without waiting what the socket takes, and returns the rest.
+  std::string_view write_now(std::string_view bytes);
+
+  // Sends all of `bytes`, which outlive the wait. False when the client is gone or took nothing for `timeout`.
+  boost::asio::awaitable<bool> write(std::string_view bytes, std::chrono::milliseconds timeout);
+
+  // Ends the answer to a request that was not read to its end: lets the client read it before the socket closes.
+  boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout);
+
+  // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
+  // what it reads is input of the next request. `interrupt` is called when the client goes or a ping is due.
+  void begin_watch(std::function<void()> interrupt);
+  void end_watch();
+
+  void begin_pings(std::chrono::milliseconds interval);
+  void end_pings() { ping_at_ = Clock::time_point::max(); }
+  bool take_due_ping() { return std::exchange(ping_due_, false); }
+
+  bool gone() const { return gone_; }            // nothing can be sent any more
+  bool timed_out() const { return timed_out_; }  // a deadline passed
+  bool idle() const { return idle_; }            // between two requests
+  void set_idle(bool idle) { idle_ = idle; }
+
+  void close();
+  void tick(Clock::time_point now);  // by ConnectionSet
+
+ private:
+  void wait_for_input();
+  void read_ahead();
+  void lose();
+
+  boost::asio::ip::tcp::socket socket_;
+  boost::beast::flat_buffer input_;
+  std::function<void()> interrupt_;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point ping_at_ = Clock::time_point::max();
+  std::chrono::milliseconds ping_interval_{0};
+  std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over
+  bool ping_due_ = false;
+  bool gone_ = false;
+  bool timed_out_ = false;
+  bool idle_ = false;
+};
+
+}  // namespace braid::net::http

@@ -1,0 +1,92 @@
+#include <net/http/request_reader.h>
+
+#include <fmt/format.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace braid::net::http {
+namespace {
+
+namespace beast_http = boost::beast::http;
+
+constexpr std::size_t kMaxRequestIdBytes = 128;
+
+Method to_method(beast_http::verb verb) {
+  switch (verb) {
+    case beast_http::verb::get: return Method::kGet;
+    case beast_http::verb::head: return Method::kHead;
+    case beast_http::verb::post: return Method::kPost;
+    case beast_http::verb::options: return Method::kOptions;
+    default: return Method::kOther;
+  }
+}
+
+// A client's id comes back in a header and goes to the log: visible ASCII only.
+std::string accept_request_id(std::string_view id) {
+  const bool visible = std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+  return visible && id.size() <= kMaxRequestIdBytes ? std::string(id) : std::string();
+}
+
+}  // namespace
+
+struct RequestReader::Parser : beast_http::request_parser<beast_http::string_body> {};
+
+RequestReader::RequestReader(const ReadLimits& limits) : parser_(std::make_unique<Parser>()), limits_(limits) {
+  parser_->header_limit(static_cast<std::uint32_t>(limits.header_bytes));
+  parser_->body_limit(limits.body_bytes);
+}
+
+RequestReader::~RequestReader() = default;
+
+std::size_t RequestReader::feed(std::string_view bytes) {
+  std::size_t used = 0;
+  if (!parser_->got_some())  // RFC 9112, 2.2: empty lines before a request are ignored
+    while (used < bytes.size() && (bytes[used] == '\r' || bytes[used] == '\n')) ++used;
+  while (used < bytes.size() && stage_ != Stage::kComplete && stage_ != Stage::kFailed) {
+    boost::system::error_code failure;
+    const std::size_t taken = parser_->put(boost::asio::buffer(bytes.data() + used, bytes.size() - used), failure);
+    used += taken;
+    if (failure && failure != beast_http::error::need_more) {
+      if (failure == beast_http::error::header_limit) {
+        fail(431, fmt::format("the request's headers are larger than {} bytes", limits_.header_bytes));
+      } else if (failure == beast_http::error::body_limit) {
+        fail(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
+      } else {
+        fail(400, fmt::format("the request is not valid HTTP: {}", failure.message()));
+      }
+      break;
+    }
+    stage_ = parser_->is_done() ? Stage::kComplete : parser_->is_header_done() ? Stage::kBody : Stage::kHeader;
+    if (failure || taken == 0) break;
+  }
+  return used;
+}
+
+bool RequestReader::expects_continue() const {
+  const auto& message = parser_->get();
+  return message.version() >= 11 && boost::beast::iequals(message[beast_http::field::expect], "100-continue");
+}
+
+Request RequestReader::take() {
+  auto& message = parser_->get();
+  Request request;
+  request.method = to_method(message.method());
+  request.target = std::string(message.target());
+  request.version = static_cast<int>(message.version());
+  request.keep_alive = message.keep_alive();
+  request.request_id = accept_request_id(message["X-Request-Id"]);
+  request.body = std::move(message.body());
+  return request;
+}
+
+void RequestReader::fail(int status, std::string message) {
+  stage_ = Stage::kFailed;
+  failure_ = {status, std::move(message)};
+}
+
+}  // namespace braid::net::http

@@ -1,0 +1,141 @@
+#include <net/http/session.h>
+
+#include <net/endpoints.h>
+#include <net/generation/generate.h>
+#include <net/http/error_response.h>
+#include <net/http/request_reader.h>
+#include <net/http/response.h>
+#include <net/router.h>
+
+#include <boost/asio/use_awaitable.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace braid::net::http {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+using Failure = RequestReader::Failure;
+using Received = std::variant<std::monostate, Request, Failure>;  // nothing: the client has closed, or was idle for too long
+
+// Reads one request, or finds out that there is none.
+asio::awaitable<Received> receive(Service& service, Connection& connection) {
+  const ServerOptions& options = service.options;
+  RequestReader reader({options.max_header_bytes, options.max_body_bytes});
+  bool begun = false;
+  bool continued = false;
+  while (true) {
+    const std::size_t used = reader.feed(connection.input());
+    connection.consume(used);
+    if (reader.stage() == RequestReader::Stage::kComplete) co_return reader.take();
+    if (reader.stage() == RequestReader::Stage::kFailed) co_return reader.failure();
+    begun = begun || used > 0 || !connection.input().empty();
+    if (!begun && service.closing) co_return std::monostate{};
+    const bool in_body = reader.stage() == RequestReader::Stage::kBody;
+    if (in_body && !std::exchange(continued, true) && reader.expects_continue() && connection.input().empty()) {
+      if (!co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
+    }
+    const auto timeout = in_body ? options.body_timeout : begun ? options.header_timeout : options.idle_timeout;
+    connection.set_idle(!begun);
+    const bool received = co_await connection.read_more(timeout);
+    connection.set_idle(false);
+    if (received) continue;
+    if (!connection.timed_out() || !begun) co_return std::monostate{};
+    co_return Failure{408, "the request did not arrive in time"};
+  }
+}
+
+asio::awaitable<bool> write_response(Service& service, Connection& connection, const Request& request, const Response& response,
+                                     bool keep_alive) {
+  std::string bytes;
+  append_head(bytes, response, Framing::kLength, request, keep_alive);
+  if (request.method != Method::kHead) bytes += response.body;
+  const bool written = co_await connection.write(bytes, service.options.write_timeout);
+  co_return written && keep_alive;
+}
+
+// Counts one request while it is answered.
+class RequestRecord {
+ public:
+  RequestRecord(Counters& counters, Endpoint endpoint) : counters_(counters), endpoint_(endpoint) { ++counters_.active_requests; }
+  ~RequestRecord() {
+    --counters_.active_requests;
+    ++counters_.requests[{endpoint_, status}];
+    counters_.request_ms.observe(std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
+  }
+  RequestRecord(const RequestRecord&) = delete;
+  RequestRecord& operator=(const RequestRecord&) = delete;
+
+  int status = 500;
+
+ private:
+  Counters& counters_;
+  Endpoint endpoint_;
+  Clock::time_point start_ = Clock::now();
+};
+
+// Answers one request. True when the connection may take another.
+asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request) {
+  if (request.request_id.empty()) request.request_id = service->new_id("req");
+  const bool keep_alive = request.keep_alive && !service->closing;
+  const Resolution resolution = resolve(request.method, request.target);
+  if (const auto* response = std::get_if<Response>(&resolution)) {
+    ++service->counters.unrouted;
+    co_return co_await write_response(*service, *connection, request, *response, keep_alive);
+  }
+  const Route& route = std::get<Route>(resolution);
+  RequestRecord record(service->counters, route.endpoint);
+  if (const Dialect* dialect = dialect_of(route.endpoint)) {
+    auto generation = generate(service, connection, std::move(request), *dialect);
+    const GenerationOutcome outcome = co_await std::move(generation);
+    record.status = outcome.status;
+    co_return outcome.keep_alive;
+  }
+  const Response response = answer_now(*service, route);
+  record.status = response.status;
+  co_return co_await write_response(*service, *connection, request, response, keep_alive);
+}
+
+// Membership in the set of open connections.
+class Membership {
+ public:
+  Membership(ConnectionSet& set, Connection& connection) : set_(set), connection_(connection) { set_.add(connection_); }
+  ~Membership() { set_.remove(connection_); }
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+ private:
+  ConnectionSet& set_;
+  Connection& connection_;
+};
+
+}  // namespace
+
+asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection) {
+  const Membership membership(*service->connections, *connection);
+  ++service->counters.connections;
+  bool open = true;
+  while (open) {
+    Received received = co_await receive(*service, *connection);
+    if (const auto* failure = std::get_if<Failure>(&received)) {
+      ++service->counters.unrouted;
+      const Response response = protocol_error(failure->status, failure->message);
+      const Request unknown;
+      co_await write_response(*service, *connection, unknown, response, false);
+      co_await connection->linger(service->options.linger_timeout);
+    }
+    auto* request = std::get_if<Request>(&received);
+    open = request != nullptr && co_await answer(service, connection, *request);
+  }
+  connection->close();
+}
+
+}  // namespace braid::net::http

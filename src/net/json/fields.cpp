@@ -1,0 +1,55 @@
+#include <net/json/fields.h>
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace braid::net::json {
+
+std::string_view type_name(const Value& value) {
+  static constexpr std::array<std::string_view, 7> kNames = {"null",     "a boolean", "an integer", "a number",
+                                                             "a string", "an array",  "an object"};
+  return kNames.at(value.storage().index());
+}
+
+Error wrong_type(const std::string& path, std::string_view expected, const Value& got) {
+  return invalid_argument(fmt::format("'{}' must be {}, not {}", path, expected, type_name(got)), path);
+}
+
+Result<bool> read_bool(const Value& value, const std::string& path) {
+  if (const auto* flag = value.get_if<bool>()) return *flag;
+  return wrong_type(path, "a boolean", value);
+}
+
+Result<std::int64_t> read_integer(const Value& value, const std::string& path, std::int64_t low, std::int64_t high) {
+  const auto* number = value.get_if<std::int64_t>();
+  if (number == nullptr) return wrong_type(path, "an integer", value);
+  if (*number >= low && *number <= high) return *number;
+  if (high == std::numeric_limits<std::int64_t>::max())
+    return invalid_argument(fmt::format("'{}' is {}, but must be at least {}", path, *number, low), path);
+  return invalid_argument(fmt::format("'{}' is {}, but must be from {} to {}", path, *number, low, high), path);
+}
+
+Result<float> read_number(const Value& value, const std::string& path, float low, float high) {
+  double number = 0.0;
+  if (const auto* integer = value.get_if<std::int64_t>()) {
+    number = static_cast<double>(*integer);
+  } else if (const auto* real = value.get_if<double>()) {
+    number = *real;
+  } else {
+    return wrong_type(path, "a number", value);
+  }
+  if (number >= low && number <= high) return static_cast<float>(number);
+  return invalid_argument(fmt::format("'{}' is {}, but must be from {} to {}", path, number, low, high), path);
+}
+
+Result<std::string> read_string(const Value& value, const std::string& path) {
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  return wrong_type(path, "a string", value);
+}
+
+std::string at_index(const std::string& path, std::size_t index) { return fmt::format("{}[{}]", path, index); }
+
+std::string at_key(const std::string& path, std::string_view key) { return fmt::format("{}.{}", path, key); }
+
+}  // namespace braid::net::json

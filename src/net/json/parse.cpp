@@ -1,0 +1,71 @@
+#include <net/json/parse.h>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <utility>
+
+namespace braid::net::json {
+namespace {
+
+namespace dom = simdjson::dom;
+
+class Converter {
+ public:
+  // Valid after the conversion: whether kMaxValues was respected.
+  bool within_limit() const { return values_ <= kMaxValues; }
+
+  Value convert(const dom::element& element) {
+    if (++values_ > kMaxValues) return {};
+    switch (element.type()) {
+      case dom::element_type::ARRAY: return convert_list(element.get_array().value_unsafe());
+      case dom::element_type::OBJECT: return convert_dict(element.get_object().value_unsafe());
+      case dom::element_type::INT64: return element.get_int64().value_unsafe();
+      case dom::element_type::UINT64: return static_cast<double>(element.get_uint64().value_unsafe());
+      case dom::element_type::DOUBLE: return element.get_double().value_unsafe();
+      case dom::element_type::STRING: return std::string(element.get_string().value_unsafe());
+      case dom::element_type::BOOL: return element.get_bool().value_unsafe();
+      case dom::element_type::NULL_VALUE: break;
+    }
+    return {};
+  }
+
+ private:
+  Value convert_list(const dom::array& array) {
+    ValueList list;
+    for (const dom::element item : array) {
+      list.push_back(convert(item));
+      if (!within_limit()) break;
+    }
+    return list;
+  }
+
+  Value convert_dict(const dom::object& object) {
+    ValueDict dict;
+    for (const auto& [key, item] : object) {
+      dict.emplace_back(std::string(key), convert(item));
+      if (!within_limit()) break;
+    }
+    return dict;
+  }
+
+  int values_ = 0;
+};
+
+}  // namespace
+
+Result<Value> parse(std::string& text) {
+  text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  dom::parser parser;
+  if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) return Error{ErrorCode::kTooLarge, "the body is too large", ""};
+  dom::element root;
+  const auto failure = parser.parse(text.data(), text.size(), false).get(root);
+  if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
+  if (failure != simdjson::SUCCESS) return invalid_argument(fmt::format("the body is not valid JSON: {}", error_message(failure)));
+  Converter converter;
+  Value value = converter.convert(root);
+  if (!converter.within_limit()) return invalid_argument(fmt::format("the body holds more than {} values", kMaxValues));
+  return value;
+}
+
+}  // namespace braid::net::json

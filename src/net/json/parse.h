@@ -1,0 +1,18 @@
+// JSON in: a request's body becomes a Value. The only user of simdjson.
+#pragma once
+
+#include <braid/result.h>
+#include <braid/value.h>
+
+#include <string>
+
+namespace braid::net::json {
+
+inline constexpr int kMaxDepth = 128;
+inline constexpr int kMaxValues = 2'000'000;  // a Value takes 40 bytes, the byte of `[1,1,…]` it came from only 2
+
+// `text` may be reallocated (simdjson wants room behind it); its content stays. kInvalidArgument when it is no JSON document, holds
+// bytes that are not UTF-8, or exceeds the limits above. Of equal keys of one object all are kept; Value::find sees the first.
+Result<Value> parse(std::string& text);
+
+}  // namespace braid::net::json

@@ -1,0 +1,21 @@
+// JSON out: appended to a buffer that the caller reuses.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace braid::net::json {
+
+// `text` is UTF-8. Appends it with quotes and escapes.
+void append_string(std::string& out, std::string_view text);
+
+// The same for bytes that may not be UTF-8: each offending byte becomes U+FFFD.
+void append_lossy_string(std::string& out, std::string_view bytes);
+
+// The shortest form that reads back as the same float; JSON has no infinities, so those become ±9999 as OpenAI writes them.
+void append_float(std::string& out, float value);
+
+// The length of the UTF-8 character that `text` begins with, or 0 when it does not begin with a whole one.
+std::size_t utf8_length(std::string_view text);
+
+}  // namespace braid::net::json

@@ -1,0 +1,127 @@
+#include <net/openai/messages.h>
+
+#include <net/json/fields.h>
+#include <net/json/parse.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace braid::net::openai {
+namespace {
+
+using json::at_index;
+using json::at_key;
+
+Value* find_member(ValueDict& dict, std::string_view key) {
+  for (auto& [name, value] : dict)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+Result<std::string> text_of_part(const Value& part, const std::string& path) {
+  if (part.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", part);
+  const Value* type = part.find("type");
+  if (type == nullptr || type->get_if<std::string>() == nullptr)
+    return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
+  const std::string& kind = *type->get_if<std::string>();
+  if (kind != "text" && kind != "refusal")
+    return invalid_argument(fmt::format("'{}' is a content part of type '{}', and only text is supported", path, kind), path);
+  const Value* text = part.find(kind);
+  if (text == nullptr) return invalid_argument(fmt::format("'{}' has no '{}'", path, kind), at_key(path, kind));
+  return json::read_string(*text, at_key(path, kind));
+}
+
+Result<std::string> join_parts(const ValueList& parts, const std::string& path) {
+  std::string joined;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Result<std::string> text = text_of_part(parts[i], at_index(path, i));
+    if (!text) return text.error();
+    if (i > 0) joined += '\n';
+    joined += *text;
+  }
+  return joined;
+}
+
+Result<void> normalize_content(ValueDict& message, bool may_be_absent, const std::string& path) {
+  Value* content = find_member(message, "content");
+  if (content == nullptr) {
+    if (!may_be_absent) return invalid_argument(fmt::format("'{}' is missing", path), path);
+    message.emplace_back("content", "");
+    return {};
+  }
+  if (content->is_null() && may_be_absent) {
+    *content = "";
+    return {};
+  }
+  if (const auto* parts = content->get_if<ValueList>()) {
+    Result<std::string> text = join_parts(*parts, path);
+    if (!text) return text.error();
+    *content = std::move(*text);
+    return {};
+  }
+  if (content->get_if<std::string>() == nullptr) return json::wrong_type(path, "a string or an array of content parts", *content);
+  return {};
+}
+
+// Templates print arguments with `tojson`; OpenAI sends them as a string that holds JSON. Text that is no object stays as it is.
+void open_arguments(ValueDict& function) {
+  Value* arguments = find_member(function, "arguments");
+  if (arguments == nullptr) return;
+  const auto* text = arguments->get_if<std::string>();
+  if (text == nullptr) return;
+  std::string copy = *text;
+  Result<Value> parsed = json::parse(copy);
+  if (parsed && parsed->get_if<ValueDict>() != nullptr) *arguments = std::move(*parsed);
+}
+
+Result<void> normalize_tool_calls(Value& calls, const std::string& path) {
+  auto* list = calls.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", calls);
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string call_path = at_index(path, i);
+    auto* call = (*list)[i].get_if<ValueDict>();
+    if (call == nullptr) return json::wrong_type(call_path, "an object", (*list)[i]);
+    Value* function = find_member(*call, "function");
+    const std::string function_path = at_key(call_path, "function");
+    if (function == nullptr) return invalid_argument(fmt::format("'{}' is missing", function_path), function_path);
+    auto* members = function->get_if<ValueDict>();
+    if (members == nullptr) return json::wrong_type(function_path, "an object", *function);
+    const Value* name = function->find("name");
+    const std::string name_path = at_key(function_path, "name");
+    if (name == nullptr) return invalid_argument(fmt::format("'{}' is missing", name_path), name_path);
+    if (name->get_if<std::string>() == nullptr) return json::wrong_type(name_path, "a string", *name);
+    open_arguments(*members);
+  }
+  return {};
+}
+
+Result<void> normalize_message(Value& value, const std::string& path) {
+  auto* message = value.get_if<ValueDict>();
+  if (message == nullptr) return json::wrong_type(path, "an object", value);
+  const std::string role_path = at_key(path, "role");
+  const Value* role = value.find("role");
+  if (role == nullptr) return invalid_argument(fmt::format("'{}' is missing", role_path), role_path);
+  if (role->get_if<std::string>() == nullptr) return json::wrong_type(role_path, "a string", *role);
+  const bool assistant = *role == Value("assistant");
+  if (Value* calls = find_member(*message, "tool_calls"); calls != nullptr && !calls->is_null()) {
+    const Result<void> normal = normalize_tool_calls(*calls, at_key(path, "tool_calls"));
+    if (!normal) return normal.error();
+  }
+  return normalize_content(*message, assistant, at_key(path, "content"));
+}
+
+}  // namespace
+
+Result<void> normalize_messages(Value& messages, const std::string& path) {
+  auto* list = messages.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", messages);
+  if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Result<void> normal = normalize_message((*list)[i], at_index(path, i));
+    if (!normal) return normal.error();
+  }
+  return {};
+}
+
+}  // namespace braid::net::openai

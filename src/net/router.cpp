@@ -1,0 +1,95 @@
+#include <net/router.h>
+
+#include <net/http/error_response.h>
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace braid::net {
+namespace {
+
+using http::Method;
+
+struct Row {
+  Endpoint endpoint;
+  std::string_view path;
+  Method method;   // GET implies HEAD
+  bool argument;   // one more path segment (or several: model ids may hold slashes) follows
+};
+
+constexpr std::array<Row, kEndpointCount> kTable = {{
+    {Endpoint::kCompletions, "/completions", Method::kPost, false},
+    {Endpoint::kChatCompletions, "/chat/completions", Method::kPost, false},
+    {Endpoint::kModels, "/models", Method::kGet, false},
+    {Endpoint::kModel, "/models/", Method::kGet, true},
+    {Endpoint::kHealth, "/health", Method::kGet, false},
+    {Endpoint::kLivez, "/livez", Method::kGet, false},
+    {Endpoint::kReadyz, "/readyz", Method::kGet, false},
+    {Endpoint::kMetrics, "/metrics", Method::kGet, false},
+}};
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string percent_decode(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+    if (low >= 0) {
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+const Row* find_row(std::string_view path) {
+  for (const Row& row : kTable)
+    if (row.argument ? path.size() > row.path.size() && path.starts_with(row.path) : path == row.path) return &row;
+  return nullptr;
+}
+
+http::Response not_found(std::string_view target) {
+  return http::error_response({ErrorCode::kNotFound, fmt::format("there is no route {}", target), ""});
+}
+
+http::Response with_allow(http::Response response, const Row& row) {
+  response.headers.emplace_back("Allow", row.method == Method::kPost ? "POST, OPTIONS" : "GET, HEAD, OPTIONS");
+  return response;
+}
+
+http::Response no_content() {
+  http::Response response;
+  response.status = 204;
+  response.content_type.clear();
+  return response;
+}
+
+}  // namespace
+
+std::string_view path_of(Endpoint endpoint) { return kTable.at(static_cast<std::size_t>(endpoint)).path; }
+
+Resolution resolve(Method method, std::string_view target) {
+  if (method == Method::kOptions && target == "*") return no_content();
+  std::string_view path = target.substr(0, target.find('?'));
+  if (path.starts_with("/v1/")) path.remove_prefix(3);
+  const Row* row = find_row(path);
+  if (row == nullptr) return not_found(target);
+  if (method == Method::kOptions) return with_allow(no_content(), *row);
+  const bool allowed = method == row->method || (method == Method::kHead && row->method == Method::kGet);
+  if (!allowed) {
+    const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};
+    return with_allow(http::error_response(error), *row);
+  }
+  return Route{row->endpoint, row->argument ? percent_decode(path.substr(row->path.size())) : std::string()};
+}
+
+}  // namespace braid::net

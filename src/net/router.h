@@ -1,0 +1,31 @@
+// Which endpoint a request is for.
+#pragma once
+
+#include <net/http/request.h>
+#include <net/http/response.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace braid::net {
+
+enum class Endpoint { kCompletions, kChatCompletions, kModels, kModel, kHealth, kLivez, kReadyz, kMetrics };
+inline constexpr std::size_t kEndpointCount = 8;
+
+// The endpoint's path without /v1: its label in metrics.
+std::string_view path_of(Endpoint endpoint);
+
+struct Route {
+  Endpoint endpoint = Endpoint::kHealth;
+  std::string argument;  // the decoded rest of the path, for kModel
+};
+
+// A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.
+using Resolution = std::variant<Route, http::Response>;
+
+// With and without /v1 alike. HEAD is allowed where GET is.
+Resolution resolve(http::Method method, std::string_view target);
+
+}  // namespace braid::net

@@ -1,0 +1,39 @@
+// What all sessions of one server share.
+#pragma once
+
+#include <braid/served_model.h>
+#include <net/http/connection_set.h>
+#include <net/metrics/counters.h>
+#include <net/server_options.h>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace braid::net {
+
+// Loop only. Held by the server and by every running session.
+struct Service {
+  Service(boost::asio::io_context& loop, ServerOptions server_options, const ServiceStatus& service_status)
+      : options(std::move(server_options)),
+        status(service_status),
+        connections(std::make_shared<http::ConnectionSet>(loop, options.tick)) {}
+
+  // "<prefix>-" and 24 hexadecimal digits; not a secret.
+  std::string new_id(std::string_view prefix);
+  std::uint64_t new_seed() { return random(); }
+
+  const ServerOptions options;
+  const ServiceStatus& status;
+  const std::shared_ptr<http::ConnectionSet> connections;
+  Counters counters;
+  bool closing = false;  // no connection is kept alive any more
+  std::mt19937_64 random{std::random_device{}()};
+  boost::asio::thread_pool codec_worker{1};  // renders and tokenises long prompts
+};
+
+}  // namespace braid::net

@@ -1,0 +1,23 @@
+// A codec without a model: each byte is a token, and there are three control tokens.
+#pragma once
+
+#include <braid/text_codec.h>
+
+namespace braid::test {
+
+inline constexpr TokenId kBos = 256;
+inline constexpr TokenId kEos = 257;   // "<eos>" where special tokens are parsed
+inline constexpr TokenId kSlow = 258;  // in the vocabulary, but in no text
+inline constexpr std::int32_t kVocab = 259;
+
+// Chats are rendered as "role:content;" per message, with "assistant:" behind. kwargs {"fail": true} is a template error.
+class FakeCodec final : public TextCodec {
+ public:
+  std::int32_t vocab_size() const override { return kVocab; }
+  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
+  Result<std::string> render(const ChatPrompt& prompt) const override;
+  std::unique_ptr<StreamDecoder> new_decoder() const override;
+  std::string token_bytes(TokenId token) const override;
+};
+
+}  // namespace braid::test

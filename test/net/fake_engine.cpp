@@ -1,0 +1,92 @@
+#include "fake_engine.h"
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <deque>
+
+namespace braid::test {
+
+namespace asio = boost::asio;
+
+class FakeSource final : public TokenSource {
+ public:
+  FakeSource(FakeEngine& engine, std::size_t index)
+      : engine_(engine), index_(index), signal_(engine.loop_, std::chrono::steady_clock::time_point::max()) {
+    engine_.live[index_] = this;
+  }
+  ~FakeSource() override {
+    engine_.live.erase(index_);
+    if (!finished_) ++engine_.cancelled;
+  }
+
+  void push(TokenEvent event) {
+    events_.push_back(std::move(event));
+    signal_.cancel();
+  }
+
+  asio::awaitable<std::optional<TokenEvent>> next() override {
+    while (true) {
+      if (std::exchange(woken_, false)) co_return std::nullopt;
+      if (std::optional<TokenEvent> event = try_next()) co_return event;
+      boost::system::error_code cancelled;
+      co_await signal_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+  }
+
+  std::optional<TokenEvent> try_next() override {
+    if (events_.empty()) return std::nullopt;
+    TokenEvent event = std::move(events_.front());
+    events_.pop_front();
+    finished_ = finished_ || std::holds_alternative<Finish>(event);
+    return event;
+  }
+
+  void wake() override {
+    woken_ = true;
+    signal_.cancel();
+  }
+
+ private:
+  FakeEngine& engine_;
+  std::size_t index_;
+  asio::steady_timer signal_;
+  std::deque<TokenEvent> events_;
+  bool woken_ = false;
+  bool finished_ = false;
+};
+
+Result<Ticket> FakeEngine::submit(Request request) {
+  if (refusal) return *refusal;
+  auto source = std::make_unique<FakeSource>(*this, submitted.size());
+  if (script)
+    for (TokenEvent& event : script(request)) source->push(std::move(event));
+  submitted.push_back(std::move(request));
+  return Ticket(std::move(source));
+}
+
+EngineStats FakeEngine::stats() const {
+  EngineStats stats;
+  stats.submitted = submitted.size();
+  stats.cancelled = cancelled;
+  stats.blocks_total = 64;
+  return stats;
+}
+
+void FakeEngine::push(std::size_t index, TokenEvent event) {
+  const auto found = live.find(index);
+  if (found != live.end()) found->second->push(std::move(event));
+}
+
+std::vector<TokenEvent> events_of(std::string_view text, FinishReason reason, std::int32_t prompt_tokens) {
+  std::vector<TokenEvent> events;
+  for (const char c : text) events.push_back(Token{static_cast<unsigned char>(c), 0.0F, {}});
+  Finish finish;
+  finish.reason = reason;
+  finish.usage = {prompt_tokens, static_cast<std::int32_t>(text.size()), 0};
+  events.push_back(std::move(finish));
+  return events;
+}
+
+}  // namespace braid::test

@@ -1,0 +1,45 @@
+// An engine without a model: a test says which events each request gets, at once or one by one.
+#pragma once
+
+#include <braid/engine.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::test {
+
+class FakeSource;
+
+// Loop only, like every engine.
+class FakeEngine final : public Engine {
+ public:
+  explicit FakeEngine(boost::asio::io_context& loop) : loop_(loop) {}
+
+  Result<Ticket> submit(Request request) override;
+  EngineStats stats() const override;
+
+  // What a new request gets at once; by default "Hi" and an end. Set it to nothing to drive requests by push().
+  std::function<std::vector<TokenEvent>(const Request&)> script;
+  std::optional<Error> refusal;  // instead of a ticket
+
+  void push(std::size_t index, TokenEvent event);  // to the index-th request ever submitted, if it lives
+
+  std::vector<Request> submitted;
+  std::map<std::size_t, FakeSource*> live;
+  std::size_t cancelled = 0;  // tickets destroyed before their Finish was taken
+
+ private:
+  friend class FakeSource;
+
+  boost::asio::io_context& loop_;
+};
+
+// The events of `text`, one token a byte, then a Finish.
+std::vector<TokenEvent> events_of(std::string_view text, FinishReason reason = FinishReason::kStop, std::int32_t prompt_tokens = 0);
+
+}  // namespace braid::test

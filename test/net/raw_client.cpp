@@ -1,0 +1,135 @@
+#include "raw_client.h"
+
+#include <fmt/format.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <regex>
+#include <stdexcept>
+#include <utility>
+
+namespace braid::test {
+
+RawClient::RawClient(std::uint16_t port, int receive_buffer_bytes) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const timeval timeout{10, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  if (receive_buffer_bytes > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof receive_buffer_bytes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) throw std::runtime_error("cannot connect");
+}
+
+RawClient::~RawClient() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+RawClient::RawClient(RawClient&& other) noexcept : socket_(std::exchange(other.socket_, -1)), input_(std::move(other.input_)) {}
+
+void RawClient::send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return;  // the server has closed; the test sees it by reading
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+bool RawClient::fill() {
+  char buffer[65536];
+  const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);
+  if (count > 0) input_.append(buffer, static_cast<std::size_t>(count));
+  return count > 0;
+}
+
+std::string RawClient::read_until(std::string_view end) {
+  std::size_t found = input_.find(end);
+  while (found == std::string::npos && fill()) found = input_.find(end);
+  const std::size_t size = found == std::string::npos ? input_.size() : found + end.size();
+  std::string text = input_.substr(0, size);
+  input_.erase(0, size);
+  return text;
+}
+
+std::string RawClient::read_to_close() {
+  while (fill()) {
+  }
+  return std::exchange(input_, {});
+}
+
+bool RawClient::closed() {
+  while (fill()) {
+  }
+  char byte = 0;
+  const ssize_t count = ::recv(socket_, &byte, 1, MSG_DONTWAIT);
+  return count == 0 || (count < 0 && errno != EAGAIN);
+}
+
+Reply RawClient::read_reply(bool head_only) {
+  Reply reply;
+  const std::string head = read_until("\r\n\r\n");
+  if (head.size() < 12) return reply;
+  reply.status = std::stoi(head.substr(9, 3));
+  for (std::size_t at = head.find("\r\n") + 2; at + 2 < head.size();) {
+    const std::size_t end = head.find("\r\n", at);
+    const std::size_t colon = head.find(": ", at);
+    std::string name = head.substr(at, colon - at);
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    reply.headers[name] = head.substr(colon + 2, end - colon - 2);
+    at = end + 2;
+  }
+  if (head_only || reply.status == 204) return reply;
+  if (reply.headers.contains("transfer-encoding")) {
+    while (true) {
+      const std::string line = read_until("\r\n");
+      const std::size_t size = line.size() > 2 ? std::stoul(line, nullptr, 16) : 0;
+      while (input_.size() < size + 2 && fill()) {
+      }
+      reply.body += input_.substr(0, size);
+      input_.erase(0, size + 2);
+      if (size == 0) return reply;
+    }
+  }
+  if (!reply.headers.contains("content-length")) {
+    reply.body = read_to_close();
+    return reply;
+  }
+  const std::size_t size = std::stoul(reply.headers["content-length"]);
+  while (input_.size() < size && fill()) {
+  }
+  reply.body = input_.substr(0, size);
+  input_.erase(0, size);
+  return reply;
+}
+
+void RawClient::finish_sending() { ::shutdown(socket_, SHUT_WR); }
+
+void RawClient::reset() {
+  const linger now{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  ::close(std::exchange(socket_, -1));
+}
+
+std::string post(std::string_view target, std::string_view body, std::string_view headers, std::string_view version) {
+  return fmt::format("POST {} HTTP/{}\r\nHost: test\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{}", target, version,
+                     headers, body.size(), body);
+}
+
+std::string get(std::string_view target, std::string_view headers) {
+  return fmt::format("GET {} HTTP/1.1\r\nHost: test\r\n{}\r\n", target, headers);
+}
+
+std::string normalized(std::string text) {
+  static const std::regex kIds("(cmpl|chatcmpl|req)-[0-9a-f]{24}");
+  static const std::regex kCreated("\"created\":[0-9]+");
+  static const std::regex kDate("Date: [^\r]*");
+  text = std::regex_replace(text, kIds, "$1-ID");
+  text = std::regex_replace(text, kCreated, "\"created\":0");
+  return std::regex_replace(text, kDate, "Date: NOW");
+}
+
+}  // namespace braid::test

@@ -1,0 +1,46 @@
+// A client that sends and sees bytes. Every wait is bounded; a timeout shows as a short answer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace braid::test {
+
+struct Reply {
+  int status = 0;
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;                            // without chunk framing
+};
+
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port, int receive_buffer_bytes = 0);
+  ~RawClient();
+  RawClient(RawClient&& other) noexcept;
+  RawClient(const RawClient&) = delete;
+
+  void send(std::string_view bytes);
+  std::string read_until(std::string_view end);  // through the first `end`; what follows stays for the next read
+  std::string read_to_close();
+  Reply read_reply(bool head_only = false);
+  bool closed();  // waits for the server's FIN or RST
+
+  void finish_sending();  // FIN
+  void reset();           // RST
+
+ private:
+  bool fill();
+
+  int socket_ = -1;
+  std::string input_;
+};
+
+std::string post(std::string_view target, std::string_view body, std::string_view headers = "", std::string_view version = "1.1");
+std::string get(std::string_view target, std::string_view headers = "");
+
+// Ids, times and the Date header vary: replaced by fixed words.
+std::string normalized(std::string text);
+
+}  // namespace braid::test
