@@ -1,0 +1,182 @@
+// Whole answers, errors and log-probabilities.
+#include "test_server.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace braid::test {
+namespace {
+
+TEST(Answer, ChatIsExact) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/chat/completions", R"({"model":"default","messages":[{"role":"user","content":"hello"}]})"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(normalized(reply.body),
+            R"({"id":"chatcmpl-ID","object":"chat.completion","created":0,"model":"fake-model","choices":[{"index":0,)"
+            R"("message":{"role":"assistant","content":"Hi","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
+            R"("usage":{"prompt_tokens":21,"completion_tokens":2,"total_tokens":23,"prompt_tokens_details":{"cached_tokens":0}}})");
+}
+
+TEST(Answer, CompletionOfSeveralPromptsIsExact) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/completions", R"({"prompt":[[65],[66,67]],"return_token_ids":true})"));
+  EXPECT_EQ(normalized(reply.body),
+            R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
+            R"({"index":0,"text":"Hi","logprobs":null,"finish_reason":"stop","token_ids":[72,105]},)"
+            R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":"stop","token_ids":[72,105]}],)"
+            R"("usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":0}}})");
+}
+
+TEST(Answer, AStopStringCutsTheText) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stop":"STOP"})"));
+  EXPECT_NE(reply.body.find(R"("text":"one ","logprobs":null,"finish_reason":"stop")"), std::string::npos);
+}
+
+TEST(Answer, StringsGetABosAndTokenIdsDoNot) {
+  TestServer server;
+  server.ask(post("/v1/completions", R"({"prompt":"a<eos>"})"));
+  server.ask(post("/v1/completions", R"({"prompt":[97]})"));
+  server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"));
+  server.on_loop([&] {
+    EXPECT_EQ(server.engine().submitted[0].prompt, (std::vector<TokenId>{kBos, 'a', kEos}));
+    EXPECT_EQ(server.engine().submitted[1].prompt, (std::vector<TokenId>{'a'}));
+    EXPECT_EQ(server.engine().submitted[2].prompt.front(), 'u');
+  });
+}
+
+TEST(Answer, LongPromptsGoThroughTheWorker) {
+  TestServer server;
+  server.on_loop([&] { server.model().context_length = 100'000; });
+  const std::string text(50'000, 'a');
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":")" + text + R"("})")).status, 200);
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted[0].prompt.size(), text.size() + 1); });
+}
+
+TEST(Answer, LimitsFollowTheEndpointAndTheContext) {
+  TestServer server;
+  server.ask(post("/v1/completions", R"({"prompt":[1]})"));
+  server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"));
+  server.ask(post("/v1/completions", R"({"prompt":[1],"max_tokens":99999999999})"));
+  server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"max_completion_tokens":7})"));
+  server.on_loop([&] {
+    const auto& requests = server.engine().submitted;
+    EXPECT_EQ(requests[0].stop.max_tokens, 16);
+    EXPECT_EQ(requests[1].stop.max_tokens, 1000 - 17);
+    EXPECT_EQ(requests[2].stop.max_tokens, 999);
+    EXPECT_EQ(requests[3].stop.max_tokens, 7);
+  });
+}
+
+TEST(Answer, SeedsAreKeptAndDrawnWhenAbsent) {
+  TestServer server;
+  server.ask(post("/v1/completions", R"({"prompt":["a","b"],"seed":-3})"));
+  server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  server.on_loop([&] {
+    const auto& requests = server.engine().submitted;
+    EXPECT_EQ(requests[0].sampling.seed, static_cast<std::uint64_t>(-3));
+    EXPECT_EQ(requests[1].sampling.seed, static_cast<std::uint64_t>(-3));
+    EXPECT_EQ(requests[1].sampling.choice, 1U);
+    EXPECT_NE(requests[2].sampling.seed, requests[3].sampling.seed);
+  });
+}
+
+std::vector<TokenEvent> scored(const Request&) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}}, Finish{}};
+}
+
+TEST(Logprobs, CompletionForm) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = scored; });
+  const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":2})"));
+  EXPECT_NE(reply.body.find(R"("text":"Hé","logprobs":{"tokens":["H","bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.5,-0.25,-2],)"
+                            R"("top_logprobs":[{"H":-0.5,"bytes:\\xc3":-1.25},{"i":-9999,"bytes:\\xc3":-0.25},{"bytes:\\xa9":-2}],)"
+                            R"("text_offset":[0,1,2]})"),
+            std::string::npos)
+      << reply.body;
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted[0].sampling.top_logprobs, 2); });
+}
+
+TEST(Logprobs, ChatForm) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = scored; });
+  const Reply reply =
+      server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"top_logprobs":2})"));
+  EXPECT_NE(reply.body.find(R"("logprobs":{"content":[{"token":"H","logprob":-0.5,"bytes":[72],"top_logprobs":[)"
+                            R"({"token":"H","logprob":-0.5,"bytes":[72]},{"token":"�","logprob":-1.25,"bytes":[195]}]},)"
+                            R"({"token":"�","logprob":-0.25,"bytes":[195],"top_logprobs":[{"token":"i","logprob":-9999,"bytes":[105]}]},)"
+                            R"({"token":"�","logprob":-2,"bytes":[169],"top_logprobs":[]}],"refusal":null})"),
+            std::string::npos)
+      << reply.body;
+}
+
+TEST(Logprobs, AStreamLosesNoneToAHeldCharacter) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = scored; });
+  const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0,"stream":true})"));
+  EXPECT_NE(reply.body.find(R"("text":"é","logprobs":{"tokens":["bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.25,-2],)"),
+            std::string::npos)
+      << reply.body;
+}
+
+struct ErrorCase {
+  Error error;
+  int status;
+  std::string_view code;
+};
+
+TEST(Errors, TheEnginesRefusalsHaveTheirStatus) {
+  TestServer server;
+  const ErrorCase cases[] = {{{ErrorCode::kOverloaded, "full", ""}, 429, R"("code":"overloaded")"},
+                             {{ErrorCode::kDraining, "bye", ""}, 503, R"("code":"shutting_down")"},
+                             {{ErrorCode::kContextLength, "long", "prompt"}, 400, R"("code":"context_length_exceeded")"},
+                             {{ErrorCode::kInternal, "bug", ""}, 500, R"("code":"internal_error")"}};
+  for (const ErrorCase& expected : cases) {
+    server.on_loop([&] { server.engine().refusal = expected.error; });
+    for (const std::string_view body : {R"({"prompt":"a"})", R"({"prompt":"a","stream":true})", R"({"prompt":["a","b"]})"}) {
+      const Reply reply = server.ask(post("/v1/completions", body));
+      EXPECT_EQ(reply.status, expected.status);
+      EXPECT_NE(reply.body.find(expected.code), std::string::npos) << reply.body;
+      EXPECT_EQ(reply.headers.contains("retry-after"), expected.status == 429 || expected.status == 503);
+    }
+  }
+}
+
+TEST(Errors, WithoutAModelGenerationSaysWhy) {
+  TestServer server;
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", nullptr}; });
+  const Reply none = server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  EXPECT_EQ(none.status, 503);
+  EXPECT_NE(none.body.find("without a model"), std::string::npos);
+  EXPECT_NE(none.body.find(R"("code":"model_not_loaded")"), std::string::npos);
+  server.on_loop([&] { server.status() = {ServiceState::kLoading, "", nullptr}; });
+  EXPECT_NE(server.ask(post("/v1/completions", R"({"prompt":"a"})")).body.find("still being loaded"), std::string::npos);
+}
+
+TEST(Errors, AFailureOfTheEngineIsAStatusWhenNothingWasSent) {
+  TestServer server;
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      Finish finish;
+      finish.reason = FinishReason::kCancelled;
+      finish.error = Error{ErrorCode::kDraining, "the server is shutting down", ""};
+      return std::vector<TokenEvent>{Token{'x', 0.0F, {}}, finish};
+    };
+  });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a"})")).status, 503);
+}
+
+TEST(Errors, ATemplatesFailureIsA400) {
+  TestServer server;
+  const Reply reply = server.ask(
+      post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"fail":true}})"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("line 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid::test

@@ -1,0 +1,228 @@
+// HTTP as it goes over the wire.
+#include "test_server.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace braid::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kBody = R"({"prompt":"a"})";
+
+TEST(Http, ProbesAnswer) {
+  TestServer server;
+  EXPECT_EQ(server.ask(get("/health")).body, R"({"status":"ok"})");
+  EXPECT_EQ(server.ask(get("/v1/livez")).status, 200);
+  EXPECT_EQ(server.ask(get("/readyz?verbose")).status, 200);
+}
+
+TEST(Http, ReadyzNamesTheReason) {
+  TestServer server;
+  server.on_loop([&] { server.status() = {ServiceState::kLoading, "weights: 40%", nullptr}; });
+  const Reply loading = server.ask(get("/readyz"));
+  EXPECT_EQ(loading.status, 503);
+  EXPECT_EQ(loading.body, R"({"status":"unavailable","reasons":["weights: 40%"]})");
+  EXPECT_EQ(server.ask(get("/health")).status, 200);
+  server.on_loop([&] { server.status() = {ServiceState::kDraining, "", nullptr}; });
+  EXPECT_EQ(server.ask(get("/readyz")).status, 503);
+}
+
+TEST(Http, ModelsAreListedAndShown) {
+  TestServer server;
+  const Reply list = server.ask(get("/v1/models"));
+  EXPECT_EQ(list.body,
+            R"({"object":"list","data":[{"id":"fake-model","object":"model","created":1700000000,"owned_by":"braid",)"
+            R"("max_model_len":1000,"meta":{"architecture":"fake","n_params":42,"n_vocab":259}}]})");
+  EXPECT_EQ(server.ask(get("/models/fake%2dmodel")).status, 200);
+  EXPECT_EQ(server.ask(get("/v1/models/default")).status, 200);
+  const Reply unknown = server.ask(get("/v1/models/org/other"));
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_NE(unknown.body.find(R"("code":"model_not_found")"), std::string::npos);
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", nullptr}; });
+  EXPECT_EQ(server.ask(get("/v1/models")).body, R"({"object":"list","data":[]})");
+}
+
+TEST(Http, UnknownRoutesAndMethodsAreRefused) {
+  TestServer server;
+  const Reply route = server.ask(get("/v1/nothing"));
+  EXPECT_EQ(route.status, 404);
+  EXPECT_EQ(route.body,
+            R"({"error":{"message":"there is no route /v1/nothing","type":"invalid_request_error","param":null,"code":"not_found"}})");
+  const Reply method = server.ask(get("/v1/completions"));
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(method.headers.at("allow"), "POST, OPTIONS");
+  EXPECT_EQ(server.ask("DELETE /v1/models HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+  const Reply options = server.ask("OPTIONS /v1/models HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(options.status, 204);
+  EXPECT_EQ(options.headers.at("allow"), "GET, HEAD, OPTIONS");
+  EXPECT_EQ(server.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").status, 204);
+}
+
+TEST(Http, HeadHasTheLengthAndNoBody) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send("HEAD /health HTTP/1.1\r\nHost: a\r\n\r\n" + get("/health"));
+  const Reply head = client.read_reply(true);
+  EXPECT_EQ(head.headers.at("content-length"), "15");
+  EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
+}
+
+TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kBody) + get("/health") + post("/v1/completions", kBody) + get("/v1/nothing"));
+  EXPECT_NE(client.read_reply().body.find("\"Hi\""), std::string::npos);
+  EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
+  EXPECT_NE(client.read_reply().body.find("\"Hi\""), std::string::npos);
+  EXPECT_EQ(client.read_reply().status, 404);
+}
+
+TEST(Http, ARequestMayArriveByteByByte) {
+  TestServer server;
+  RawClient client = server.connect();
+  for (const char c : "\r\n" + post("/v1/completions", kBody)) client.send(std::string_view(&c, 1));
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST(Http, ChunkedRequestBodiesAreRead) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n{\"pro\r\n");
+  client.send("9\r\nmpt\":\"a\"}\r\n0\r\nTrailer: t\r\n\r\n" + get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
+}
+
+TEST(Http, ExpectContinueIsAnsweredBeforeTheBody) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 14\r\n\r\n");
+  EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send(kBody);
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST(Http, ABodyThatIsTooLargeIsRefusedBeforeItIsSent) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 100001\r\n\r\n");
+  EXPECT_EQ(client.read_reply().status, 413);
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(Http, AChunkedBodyThatIsTooLargeIsRefused) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ffff\r\n" + std::string(0x1ffff, ' '));
+  EXPECT_EQ(client.read_reply().status, 413);
+}
+
+TEST(Http, HeadersThatAreTooLargeAreRefused) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send("GET /health HTTP/1.1\r\nHost: a\r\nX: " + std::string(70'000, 'x') + "\r\n\r\n");
+  EXPECT_EQ(client.read_reply().status, 431);
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(Http, WhatIsNotHttpIsRefused) {
+  TestServer server;
+  EXPECT_EQ(server.ask("hello\r\n\r\n").status, 400);
+  EXPECT_EQ(server.ask("POST /v1/completions HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc").status, 400);
+  EXPECT_EQ(server.ask("POST /v1/completions HTTP/1.1\r\nContent-Length: -1\r\n\r\nabc").status, 400);
+  EXPECT_EQ(server.ask("GET /health HTTP/2.0\r\n\r\n").status, 400);
+}
+
+TEST(Http, Http10ClosesUnlessAskedToKeepAlive) {
+  TestServer server;
+  RawClient closing = server.connect();
+  closing.send("GET /health HTTP/1.0\r\n\r\n");
+  EXPECT_NE(closing.read_to_close().find("Connection: close"), std::string::npos);
+  RawClient keeping = server.connect();
+  keeping.send("GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_EQ(keeping.read_reply().headers.at("connection"), "keep-alive");
+  keeping.send("GET /health HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(keeping.read_reply().status, 200);
+}
+
+TEST(Http, RequestIdsComeBackUnlessTheyAreUnfit) {
+  TestServer server;
+  EXPECT_EQ(server.ask(get("/health", "X-Request-Id: my-id\r\n")).headers.at("x-request-id"), "my-id");
+  EXPECT_EQ(normalized(server.ask(get("/health", "X-Request-Id: a b\r\n")).headers.at("x-request-id")), "req-ID");
+}
+
+TEST(Http, AHeaderThatNeverEndsTimesOut) {
+  net::ServerOptions options = test_options();
+  options.header_timeout = 30ms;
+  TestServer server(options);
+  RawClient client = server.connect();
+  client.send("GET /health HTTP/1.1\r\nHost");
+  EXPECT_EQ(client.read_reply().status, 408);
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(Http, ABodyThatNeverEndsTimesOut) {
+  net::ServerOptions options = test_options();
+  options.body_timeout = 30ms;
+  TestServer server(options);
+  RawClient client = server.connect();
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{");
+  EXPECT_EQ(client.read_reply().status, 408);
+}
+
+TEST(Http, AnIdleConnectionIsClosedSilently) {
+  net::ServerOptions options = test_options();
+  options.idle_timeout = 30ms;
+  TestServer server(options);
+  RawClient client = server.connect();
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  EXPECT_EQ(client.read_to_close(), "");
+}
+
+TEST(Http, MetricsAreExposed) {
+  TestServer server;
+  server.ask(post("/v1/completions", kBody));
+  const Reply reply = server.ask(get("/metrics"));
+  EXPECT_EQ(reply.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  for (const std::string_view line :
+       {"requests_total{route=\"/completions\",status=\"200\"} 1\n", "time_to_first_token_ms_count 1\n", "active_requests 1\n",
+        "open_streams 0\n", "kv_blocks_total 64\n", "process_resident_memory_bytes ", "request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
+    EXPECT_NE(reply.body.find(line), std::string::npos) << line << " in\n" << reply.body;
+}
+
+TEST(Http, CloseIdleSparesRunningRequestsAndEndsTheirConnections) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient idle = server.connect();
+  idle.send(get("/health"));
+  EXPECT_EQ(idle.read_reply().status, 200);
+  RawClient busy = server.connect();
+  busy.send(post("/v1/completions", kBody));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.server().close_idle(); });
+  EXPECT_TRUE(idle.closed());
+  server.on_loop([&] { server.engine().push(0, Finish{}); });
+  EXPECT_EQ(busy.read_reply().headers.at("connection"), "close");
+  EXPECT_TRUE(busy.closed());
+  EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
+}
+
+TEST(Http, StartNamesAnAddressThatIsTaken) {
+  TestServer server;
+  server.on_loop([&] {
+    net::ServerOptions options = test_options();
+    options.host = "host.invalid";
+    net::Server other(server.loop(), options, server.status());
+    const Result<std::uint16_t> started = other.start();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, ErrorCode::kIo);
+    EXPECT_NE(started.error().message.find("host.invalid"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace braid::test
