@@ -83,8 +83,9 @@ LanguageModel::LanguageModel(const HyperParameters& model, const kernels::Kernel
       rope_(rope_frequencies(model_.rope, weights_.rope_divisors), context_),
       transformer_(model_, weights_, rope_, table, *team_),
       space_(std::move(space)),
-      slots_(static_cast<std::size_t>(options_.max_batch)),
-      samplers_(static_cast<std::size_t>(team_->size()), Sampler(table, model_.vocab)) {
+      slots_(static_cast<std::size_t>(options_.max_batch)) {
+  samplers_.reserve(static_cast<std::size_t>(team_->size()));
+  for (int member = 0; member < team_->size(); ++member) samplers_.emplace_back(table, model_.vocab);  // a copy would lose its reserve
   const auto rows = static_cast<std::size_t>(options_.pass_rows);
   batch_.reserve(rows);
   picked_tokens_.reserve(rows);

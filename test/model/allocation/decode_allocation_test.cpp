@@ -1,0 +1,89 @@
+// A program of its own: it replaces operator new to count what a decode step allocates.
+#include <kernels/select.h>
+#include <model/language_model.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+void* counted(std::size_t size, std::align_val_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  const auto align = static_cast<std::size_t>(alignment);
+  if (void* memory = std::aligned_alloc(align, (size + align - 1) / align * align)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, alignment); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return counted(size, alignment); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace braid::model::test {
+namespace {
+
+constexpr std::uint32_t kRows = 8;
+constexpr std::int32_t kPrompt = 5;
+
+SamplingParams strategy(std::uint32_t row) {
+  switch (row % 4) {
+    case 0: return {.temperature = 0.0F};
+    case 1: return {.seed = 1, .top_logprobs = 5};
+    case 2: return {.top_p = 0.9F, .seed = 2, .top_logprobs = 0};
+    default: return {.temperature = 0.8F, .top_p = 0.95F, .min_p = 0.01F, .top_k = 40, .seed = 3};
+  }
+}
+
+TEST(DecodeStep, AllocatesNothing) {
+  const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = kRows, .end_tokens = {2}, .progress = {}}).value();
+  model->allocate_kv(kRows * 4).value();
+
+  StepPlan plan;
+  StepResult result;
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    plan.starts.push_back({row, strategy(row), {.max_tokens = 1000, .min_tokens = 1000, .stop_token_ids = {}}, 0});
+    for (std::int32_t i = 0; i < kPrompt; ++i) plan.tokens.push_back(static_cast<TokenId>(10 + row) + i);
+    for (std::int32_t i = 0; i < 4; ++i) plan.blocks.push_back(static_cast<std::int32_t>(row * 4) + i);
+    plan.rows.push_back({.slot = row, .count = kPrompt, .token_begin = row * kPrompt, .block_begin = row * 4, .block_count = 4, .sample = true});
+  }
+  model->execute(plan, result);
+  ASSERT_FALSE(result.failure);
+  plan.starts.clear();
+
+  for (std::int32_t step = 0; step < 50; ++step) {
+    for (StepRow& row : plan.rows) {
+      row.position = kPrompt + step;
+      row.count = 1;
+      row.from_sampler = true;
+    }
+    const std::int64_t before = allocations.load();
+    model->execute(plan, result);
+    EXPECT_EQ(allocations.load() - before, 0) << "step " << step;
+    ASSERT_FALSE(result.failure);
+  }
+}
+
+}  // namespace
+}  // namespace braid::model::test

@@ -1,0 +1,117 @@
+#include <model/hyper_parameters.h>
+#include <model/tiny_model.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace braid::model::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(HyperParameters, AreReadWithTheirDefaults) {
+  const HyperParameters model = read_hyper_parameters(TinyModel().file()).value();
+  EXPECT_EQ(model.family->architecture, "llama");
+  EXPECT_EQ(model.head_dim, 16);
+  EXPECT_EQ(model.kv_heads, 2);
+  EXPECT_EQ(model.vocab, 40);
+  EXPECT_EQ(model.rope.rotated, 16);
+  EXPECT_EQ(model.rope.base, 10000.0);
+  EXPECT_EQ(model.rope.scaling, RopeScaling::kNone);
+}
+
+TEST(HyperParameters, TakeTheHeadSizeFromKeyLength) {
+  TinyModel tiny("qwen3");
+  tiny.keys["qwen3.attention.key_length"] = 32U;
+  const HyperParameters model = read_hyper_parameters(tiny.file()).value();
+  EXPECT_EQ(model.head_dim, 32);
+  EXPECT_EQ(model.query_width(), 128);
+}
+
+TEST(HyperParameters, AcceptOneValueForEveryLayer) {
+  TinyModel tiny;
+  tiny.keys["llama.attention.head_count_kv"] = std::vector<std::uint32_t>{2, 2, 2};
+  EXPECT_EQ(read_hyper_parameters(tiny.file()).value().kv_heads, 2);
+}
+
+TEST(HyperParameters, ReadEveryKindOfRopeScaling) {
+  for (const auto& [name, kind] : {std::pair{"none", RopeScaling::kNone}, std::pair{"linear", RopeScaling::kLinear},
+                                   std::pair{"yarn", RopeScaling::kYarn}, std::pair{"longrope", RopeScaling::kLongrope}}) {
+    TinyModel tiny;
+    tiny.keys["llama.rope.scaling.type"] = name;
+    tiny.keys["llama.rope.scaling.factor"] = 4.0F;
+    tiny.keys["llama.rope.dimension_count"] = 8U;
+    const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+    EXPECT_EQ(rope.scaling, kind);
+    EXPECT_EQ(rope.rotated, 8);
+  }
+}
+
+TEST(HyperParameters, ReadTheOldNameOfALinearFactor) {
+  TinyModel tiny;
+  tiny.keys["llama.rope.scale_linear"] = 2.0F;
+  const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+  EXPECT_EQ(rope.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(rope.factor, 2.0);
+}
+
+struct Broken {
+  const char* key;
+  TinyModel::Value value;
+  const char* found;
+  const char* expected;
+};
+
+TEST(HyperParameters, NameTheKeyThatIsWrong) {
+  const std::vector<Broken> cases = {
+      {"llama.block_count", 0U, "is 0", "from 1 to"},
+      {"llama.block_count", std::string("two"), "a string", "integer"},
+      {"llama.embedding_length", 4000000000U, "is 4000000000", "from 1 to"},
+      {"llama.context_length", 4000000000U, "is 4000000000", "from 1 to"},
+      {"llama.attention.head_count", 5U, "is 2", "a divisor of llama.attention.head_count = 5"},
+      {"llama.attention.head_count_kv", 3U, "is 3", "a divisor of"},
+      {"llama.attention.head_count_kv", std::vector<std::uint32_t>{2, 4}, "differs between layers", "2 and 4"},
+      {"llama.attention.layer_norm_rms_epsilon", -1.0F, "is -1", "a number from"},
+      {"llama.attention.value_length", 8U, "is 8", "expected 16"},
+      {"llama.rope.dimension_count", 18U, "is 18", "up to the head size 16"},
+      {"llama.rope.dimension_count", 7U, "is 7", "an even number"},
+      {"llama.rope.freq_base", 0.0F, "is 0", "a number from"},
+      {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
+      {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
+      {"general.architecture", std::string("mamba"), "\"mamba\"", "llama, qwen2, qwen3"},
+  };
+  for (const Broken& broken : cases) {
+    TinyModel tiny;
+    tiny.keys[broken.key] = broken.value;
+    const auto result = read_hyper_parameters(tiny.file());
+    ASSERT_FALSE(result) << broken.key;
+    EXPECT_THAT(result.error().message, AllOf(HasSubstr("tiny.gguf"), HasSubstr(broken.found), HasSubstr(broken.expected)));
+  }
+}
+
+TEST(HyperParameters, NameTheKeyThatIsMissing) {
+  for (const char* key : {"llama.block_count", "llama.context_length", "llama.embedding_length", "llama.feed_forward_length",
+                          "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
+    TinyModel tiny;
+    tiny.keys.erase(key);
+    const auto result = read_hyper_parameters(tiny.file());
+    ASSERT_FALSE(result) << key;
+    EXPECT_THAT(result.error().message, AllOf(HasSubstr(key), HasSubstr("missing")));
+  }
+}
+
+TEST(HyperParameters, HoldTheVocabularyAgainstTheEmbedding) {
+  braid::test::GgufWriter writer;
+  const std::vector<float> values(8, 0.0F);
+  writer.string("general.architecture", "llama").strings("tokenizer.ggml.tokens", {"a", "b", "c"});
+  for (const char* key : {"context_length", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"})
+    writer.u32(std::string("llama.") + key, key == std::string("embedding_length") ? 4 : 1);
+  writer.f32("llama.attention.layer_norm_rms_epsilon", 1e-5F).tensor_f32("token_embd.weight", {4, 2}, values);
+  const auto result = read_hyper_parameters(GgufFile::from_bytes(writer.source()).value());
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message, AllOf(HasSubstr("tokenizer.ggml.tokens has 3"), HasSubstr("the 2 rows")));
+}
+
+}  // namespace
+}  // namespace braid::model::test

@@ -1,0 +1,153 @@
+// The rules of step.h, on the draft model.
+#include <model/forward_harness.h>
+#include <model/step_driver.h>
+
+namespace braid::model::test {
+namespace {
+
+constexpr SamplingParams kGreedy{.temperature = 0.0F};
+
+class LanguageModelSteps : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+    model_ = LanguageModel::load(file, kernels::best_kernel_table(), {.max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
+    model_->allocate_kv(16).value();
+    plan_.blocks = {3, 1};
+  }
+
+  void start(SlotId slot, const StopRules& stop, const SamplingParams& sampling = kGreedy) {
+    plan_.starts = {{.slot = slot, .sampling = sampling, .stop = stop}};
+  }
+
+  // One step of a prompt, then greedy steps; what was sampled, until the slot finishes.
+  std::vector<RowResult> generate(const StopRules& stop) {
+    std::vector<RowResult> rows;
+    start(0, stop);
+    plan_.tokens = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
+    plan_.rows = {{.slot = 0, .count = 10, .block_count = 2, .sample = true}};
+    for (std::int32_t position = 10; position < 32; ++position) {
+      model_->execute(plan_, result_);
+      EXPECT_FALSE(result_.failure);
+      rows.push_back(result_.rows.at(0));
+      if (rows.back().finished) break;
+      plan_.starts.clear();
+      plan_.rows = {{.slot = 0, .position = position, .block_count = 2, .from_sampler = true, .sample = true}};
+    }
+    return rows;
+  }
+
+  std::string failure() {
+    model_->execute(plan_, result_);
+    EXPECT_TRUE(result_.rows.empty());
+    try {
+      if (result_.failure) std::rethrow_exception(result_.failure);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::unique_ptr<LanguageModel> model_;
+  StepPlan plan_;
+  StepResult result_;
+};
+
+TEST_F(LanguageModelSteps, EndAtMaxTokens) {
+  const auto rows = generate({.max_tokens = 3, .ignore_eos = true, .stop_token_ids = {}});
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_FALSE(rows[1].finished);
+  EXPECT_TRUE(rows[2].finished);
+  EXPECT_EQ(rows[2].reason, FinishReason::kLength);
+}
+
+TEST_F(LanguageModelSteps, EndAtEndOfSequenceUnlessIgnored) {
+  const auto rows = generate({.max_tokens = 22, .stop_token_ids = {}});
+  ASSERT_LT(rows.size(), 22U) << "the draft model answers a greeting in a few tokens";
+  EXPECT_EQ(rows.back().token, 2);
+  EXPECT_EQ(rows.back().reason, FinishReason::kStop);
+  EXPECT_EQ(generate({.max_tokens = 22, .ignore_eos = true, .stop_token_ids = {}}).size(), 22U);
+}
+
+TEST_F(LanguageModelSteps, EndAtAStopTokenNotBeforeMinTokens) {
+  const auto free = generate({.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}});
+  const TokenId stop = free.at(1).token;
+  EXPECT_EQ(generate({.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {stop}}).size(), 2U);
+  const auto later = generate({.max_tokens = 8, .min_tokens = 4, .ignore_eos = true, .stop_token_ids = {stop}});
+  ASSERT_GE(later.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NE(later[i].token, stop);
+}
+
+TEST_F(LanguageModelSteps, SkipARowWhoseSlotHasFinished) {
+  generate({.max_tokens = 1, .stop_token_ids = {}});
+  plan_.starts.clear();
+  plan_.rows = {{.slot = 0, .position = 10, .block_count = 2, .from_sampler = true, .sample = true}};
+  model_->execute(plan_, result_);
+  ASSERT_EQ(result_.rows.size(), 1U);
+  EXPECT_FALSE(result_.rows[0].ran);
+  EXPECT_FALSE(result_.rows[0].sampled);
+}
+
+TEST_F(LanguageModelSteps, CountTokensOfBeforeAPreemption) {
+  start(0, {.max_tokens = 5, .stop_token_ids = {}});
+  plan_.starts[0].generated = 4;
+  plan_.tokens = {5};
+  plan_.rows = {{.slot = 0, .block_count = 1, .sample = true}};
+  model_->execute(plan_, result_);
+  EXPECT_TRUE(result_.rows.at(0).finished);
+}
+
+TEST_F(LanguageModelSteps, ReportTopLogprobsOfEachRow) {
+  plan_.starts = {{.slot = 0, .sampling = {.temperature = 0.0F, .top_logprobs = 3}, .stop = {}},
+                  {.slot = 1, .sampling = {.temperature = 0.0F}, .stop = {}},
+                  {.slot = 2, .sampling = {.temperature = 0.0F, .top_logprobs = 5}, .stop = {}}};
+  plan_.tokens = {5, 6, 7};
+  plan_.blocks = {0, 1, 2};
+  for (std::uint32_t i = 0; i < 3; ++i)
+    plan_.rows.push_back({.slot = i, .token_begin = i, .block_begin = i, .block_count = 1, .sample = true});
+  model_->execute(plan_, result_);
+  EXPECT_EQ(result_.rows.at(0).top_count, 3U);
+  EXPECT_EQ(result_.rows.at(1).top_count, 0U);
+  EXPECT_EQ(result_.rows.at(2).top_count, 5U);
+  for (const RowResult& row : result_.rows) {
+    if (row.top_count == 0) continue;
+    EXPECT_EQ(result_.top[row.top_begin].id, row.token);
+    EXPECT_EQ(result_.top[row.top_begin].logprob, row.logprob);
+  }
+}
+
+TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
+  const auto sound = [&] {
+    start(0, {.stop_token_ids = {}});
+    plan_.tokens = {5, 6};
+    plan_.blocks = {0};
+    plan_.rows = {{.slot = 0, .count = 2, .block_count = 1, .sample = true}};
+  };
+  sound();
+  plan_.rows[0].slot = 4;
+  EXPECT_EQ(failure(), "step plan: slot out of range");
+  sound();
+  plan_.tokens[1] = -1;
+  EXPECT_EQ(failure(), "step plan: token out of the vocabulary");
+  sound();
+  plan_.blocks[0] = 16;
+  EXPECT_EQ(failure(), "step plan: block out of the pool");
+  sound();
+  plan_.rows[0].position = 15;
+  EXPECT_EQ(failure(), "step plan: too few blocks");
+  sound();
+  plan_.rows[0].count = 3;
+  EXPECT_EQ(failure(), "step plan: tokens out of range");
+  sound();
+  plan_.rows[0].position = model_->context_length() - 1;
+  EXPECT_EQ(failure(), "step plan: position out of the context");
+  sound();
+  plan_.rows[0].from_sampler = true;
+  plan_.rows[0].count = 1;
+  EXPECT_EQ(failure(), "step plan: nothing was sampled for this slot yet");
+  sound();
+  EXPECT_EQ((model_->execute(plan_, result_), result_.rows.size()), 1U);
+}
+
+}  // namespace
+}  // namespace braid::model::test

@@ -1,0 +1,138 @@
+#include <kernels/select.h>
+#include <model/language_model.h>
+#include <model/tiny_model.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace braid::model::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Result<std::unique_ptr<LanguageModel>> load(const TinyModel& tiny) {
+  return LanguageModel::load(tiny.file(), kernels::best_kernel_table(), {.max_batch = 2, .end_tokens = {}, .progress = {}});
+}
+
+Error error_of(const TinyModel& tiny) {
+  const auto model = load(tiny);
+  return model ? Error{ErrorCode::kInternal, "loaded", {}} : model.error();
+}
+
+TEST(Weights, LoadFromASoundFile) {
+  const auto model = load(TinyModel());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ((*model)->parameters(), 64 * 40 + 3 * 64 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96);
+  EXPECT_GE((*model)->weight_bytes(), 4 * (64 * 40 + 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96));
+}
+
+TEST(Weights, EstimateIsWhatLoadingTakes) {
+  const TinyModel tiny;
+  const LoadOptions options{.max_batch = 2, .end_tokens = {}, .progress = {}};
+  const MemoryEstimate estimate = estimate_memory(tiny.file(), kernels::best_kernel_table(), options).value();
+  const auto model = load(tiny).value();
+  EXPECT_EQ(estimate.weights, model->weight_bytes());
+  EXPECT_EQ(estimate.workspace, model->workspace_bytes());
+  EXPECT_EQ(estimate.kv_block, model->kv_layout().block_bytes());
+  EXPECT_EQ(estimate.kv_block, 1U * 2 * 2 * 16 * 16 * 2);
+}
+
+TEST(Weights, ReportProgressUpToTheWhole) {
+  std::uint64_t last = 0, total = 0;
+  LoadOptions options{.threads = 2, .max_batch = 2, .end_tokens = {}, .progress = {}};
+  options.progress = [&](std::string_view what, std::uint64_t done, std::uint64_t all) {
+    if (what != "weights") return;
+    EXPECT_GE(done, last);
+    last = done;
+    total = all;
+  };
+  ASSERT_TRUE(LanguageModel::load(TinyModel().file(), kernels::best_kernel_table(), options));
+  EXPECT_GT(total, 0U);
+  EXPECT_EQ(last, total);
+}
+
+TEST(Weights, NameATensorThatIsMissing) {
+  for (const auto& [name, tensor] : TinyModel().tensors) {
+    TinyModel tiny;
+    tiny.tensors.erase(name);
+    const Error error = error_of(tiny);
+    EXPECT_EQ(error.code, ErrorCode::kBadFile);
+    EXPECT_THAT(error.message, AllOf(HasSubstr(name), HasSubstr("missing")));
+  }
+}
+
+TEST(Weights, NameATensorOfTheWrongShape) {
+  for (const auto& [name, tensor] : TinyModel().tensors) {
+    TinyModel tiny;
+    tiny.tensors[name].shape[0] += 32;
+    const Error error = error_of(tiny);
+    EXPECT_EQ(error.code, ErrorCode::kBadFile) << name;
+    EXPECT_THAT(error.message, AllOf(HasSubstr(name), HasSubstr("found shape ["), HasSubstr("expected [")));
+  }
+}
+
+TEST(Weights, NameATypeThatCannotBeComputed) {
+  TinyModel tiny;
+  tiny.tensors["blk.0.ffn_up.weight"].type = 24;  // I8
+  const Error error = error_of(tiny);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("blk.0.ffn_up.weight"), HasSubstr("type I8")));
+}
+
+TEST(Weights, RefuseATensorThatTheArchitectureDoesNotHave) {
+  TinyModel tiny;
+  tiny.tensors["blk.0.attn_q_norm.weight"] = {{16}};
+  const Error error = error_of(tiny);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("blk.0.attn_q_norm.weight"), HasSubstr("llama")));
+}
+
+TEST(Weights, Qwen2NeedsItsBiases) {
+  TinyModel tiny("qwen2");
+  EXPECT_THAT(error_of(tiny).message, AllOf(HasSubstr("blk.0.attn_q.bias"), HasSubstr("missing")));
+  tiny.tensors["blk.0.attn_q.bias"] = {{64}};
+  tiny.tensors["blk.0.attn_k.bias"] = {{32}};
+  tiny.tensors["blk.0.attn_v.bias"] = {{32}};
+  EXPECT_TRUE(load(tiny));
+}
+
+TEST(Weights, ZeroRopeDivisorsAreRefused) {
+  TinyModel tiny;
+  tiny.tensors["rope_freqs.weight"] = {{8}};  // zeros
+  EXPECT_THAT(error_of(tiny).message, HasSubstr("rope divisors"));
+}
+
+TEST(Weights, ALayerCountBeyondTheFileIsRefused) {
+  TinyModel tiny;
+  tiny.keys["llama.block_count"] = 4000U;
+  EXPECT_THAT(error_of(tiny).message, AllOf(HasSubstr("llama.block_count is 4000"), HasSubstr("tensors only")));
+}
+
+TEST(LanguageModel, RefusesAContextBeyondTheModels) {
+  const auto model = LanguageModel::load(TinyModel().file(), kernels::best_kernel_table(),
+                                         {.context_length = 65, .max_batch = 2, .end_tokens = {}, .progress = {}});
+  ASSERT_FALSE(model);
+  EXPECT_THAT(model.error().message, AllOf(HasSubstr("65"), HasSubstr("64")));
+}
+
+TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
+  TinyModel tiny;
+  tiny.tensors["blk.0.attn_v.weight"].type = 8;    // Q8_0 beside F32
+  tiny.tensors["blk.0.ffn_gate.weight"].type = 2;  // Q4_0
+  tiny.tensors["blk.0.ffn_up.weight"].type = 1;    // F16
+  auto model = load(tiny).value();
+  model->allocate_kv(1).value();
+  StepPlan plan;
+  plan.starts.push_back({.slot = 0, .sampling = {.temperature = 0.0F}, .stop = {}});
+  plan.tokens = {1, 2, 3};
+  plan.blocks = {0};
+  plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
+  StepResult result;
+  model->execute(plan, result);
+  EXPECT_FALSE(result.failure);
+  EXPECT_EQ(result.rows.at(0).token, 0) << "zero weights tie all tokens";
+}
+
+}  // namespace
+}  // namespace braid::model::test
