@@ -58,9 +58,7 @@ void MergeTable::propose(const std::vector<Piece>& pieces, std::uint32_t left, s
 
 void MergeTable::merge(std::vector<Piece>& pieces, Scratch& scratch) const {
   const auto count = static_cast<std::uint32_t>(pieces.size());
-  std::vector<Candidate>& heap = scratch.heap;
-  std::vector<std::uint32_t>& previous = scratch.previous;
-  std::vector<std::uint32_t>& next = scratch.next;
+  auto& [heap, previous, next] = scratch;
   heap.clear();
   for (std::uint32_t i = 1; i < count; ++i) propose(pieces, i - 1, i, scratch);
   if (heap.empty()) return;

@@ -1,0 +1,121 @@
+// Filters about text. Like Jinja's they take any value and work on its text.
+#include "model/jinja/filters.h"
+#include "model/jinja/text_format.h"
+#include "model/jinja/text_operations.h"
+#include "model/jinja/unicode_text.h"
+
+#include <algorithm>
+
+namespace braid::model::jinja {
+namespace {
+
+template <std::string (*kMap)(std::string_view)>
+Object run_map(Runtime& runtime, Arguments& arguments) { return runtime.text(kMap(runtime.to_text(arguments[0]))); }
+
+Object run_trim(Runtime& runtime, Arguments& arguments) {
+  const std::string text = runtime.to_text(arguments[0]);
+  if (!arguments.given(1) || arguments[1].is_none()) return runtime.text(std::string(strip(text, Side::kBoth)));
+  return runtime.text(std::string(strip(text, Side::kBoth, runtime.to_text(arguments[1]))));
+}
+
+Object run_replace(Runtime& runtime, Arguments& arguments) {
+  const bool limited = arguments.given(3) && !arguments[3].is_none();
+  const auto count = limited ? runtime.to_integer(arguments[3], "the count of replace") : -1;
+  return replace_text(runtime, runtime.to_text(arguments[0]), runtime.to_text(arguments[1]), runtime.to_text(arguments[2]), count);
+}
+
+// Jinja's own rule: words start behind white space, hyphens and opening brackets.
+std::string title_words(std::string_view text) {
+  std::string out;
+  bool starts = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const std::int32_t c = next_code_point(text, at);
+    const auto character = text.substr(begin, at - begin);
+    out += starts ? to_upper(character) : to_lower(character);
+    starts = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+  }
+  return out;
+}
+
+Object run_indent(Runtime& runtime, Arguments& arguments) {
+  const bool first = arguments.given(2) && arguments[2].truth();
+  const bool blank = arguments.given(3) && arguments[3].truth();
+  std::string indent = "    ";
+  if (arguments.given(1) && arguments[1].text() != nullptr) {
+    indent = *arguments[1].text();
+  } else if (arguments.given(1)) {
+    const auto width = std::clamp<std::int64_t>(runtime.to_integer(arguments[1], "the width of indent"), 0, 1000);
+    indent = std::string(static_cast<std::size_t>(width), ' ');
+  }
+  const std::string text = runtime.to_text(arguments[0]) + "\n";
+  const auto lines = split_lines(text, false);
+  std::string out = first ? indent : "";
+  for (std::size_t i = 0; i < lines.size() && out.size() <= runtime.bytes_left(); ++i) {
+    if (i > 0) out += "\n";
+    if (i > 0 && (blank || !lines[i].empty())) out += indent;
+    out += lines[i];
+  }
+  return runtime.text(std::move(out));
+}
+
+Object run_escape(Runtime& runtime, Arguments& arguments) {
+  std::string out;
+  for (const char c : runtime.to_text(arguments[0])) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '\'': out += "&#39;"; break;
+      case '"': out += "&#34;"; break;
+      default: out.push_back(c);
+    }
+  }
+  return runtime.text(std::move(out));
+}
+
+Object run_safe(Runtime& runtime, Arguments& arguments) {
+  return arguments[0].text() != nullptr ? arguments[0] : runtime.text(runtime.to_text(arguments[0]));
+}
+
+Object run_format(Runtime& runtime, Arguments& arguments) {
+  const std::string format = runtime.to_text(arguments[0]);
+  if (arguments.named.empty()) return percent_format(runtime, format, runtime.sequence(std::move(arguments.rest), Sequence::Kind::kTuple));
+  auto members = std::make_shared<Dict>();
+  for (auto& [name, value] : arguments.named) runtime.set(*members, Object::from_text(name), value);
+  return percent_format(runtime, format, runtime.dict(std::move(members)));
+}
+
+Object run_wordcount(Runtime& runtime, Arguments& arguments) {
+  const std::string text = runtime.to_text(arguments[0]);
+  std::int64_t count = 0;
+  bool in_word = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::int32_t c = next_code_point(text, at);
+    const bool belongs = is_letter(c) || is_digit(c) || c == '_';
+    count += belongs && !in_word ? 1 : 0;
+    in_word = belongs;
+  }
+  return count;
+}
+
+constexpr Native kFilters[] = {
+    {"capitalize", "value", run_map<capitalize>},
+    {"e", "value", run_escape},
+    {"escape", "value", run_escape},
+    {"format", "value * **", run_format},
+    {"indent", "value width? first? blank?", run_indent},
+    {"lower", "value", run_map<to_lower>},
+    {"replace", "value old new count?", run_replace},
+    {"safe", "value", run_safe},
+    {"title", "value", run_map<title_words>},
+    {"trim", "value chars?", run_trim},
+    {"upper", "value", run_map<to_upper>},
+    {"wordcount", "value", run_wordcount},
+};
+
+}  // namespace
+
+const Native* find_text_filter(std::string_view name) { return find_in(kFilters, name); }
+
+}  // namespace braid::model::jinja
