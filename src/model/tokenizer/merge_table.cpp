@@ -1,6 +1,7 @@
 #include <model/tokenizer/merge_table.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace braid::model {
@@ -57,6 +58,39 @@ void MergeTable::propose(const std::vector<Piece>& pieces, std::uint32_t left, s
 }
 
 void MergeTable::merge(std::vector<Piece>& pieces, Scratch& scratch) const {
+  if (pieces.size() <= kShort) {
+    merge_short(pieces);
+  } else {
+    merge_long(pieces, scratch);
+  }
+}
+
+// Words are mostly this short, and then looking at all neighbours beats a heap.
+void MergeTable::merge_short(std::vector<Piece>& pieces) const {
+  std::array<const Slot*, kShort> with_next{};  // how piece i merges with the one after it; null: not at all
+  for (std::size_t i = 1; i < pieces.size(); ++i) with_next[i - 1] = find(pieces[i - 1].id, pieces[i].id);
+  while (true) {
+    const Slot* best = nullptr;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
+      if (with_next[i] == nullptr || (best != nullptr && with_next[i]->priority <= best->priority)) continue;
+      best = with_next[i];
+      at = i;
+    }
+    if (best == nullptr) return;
+    pieces[at].size += pieces[at + 1].size;
+    pieces[at].id = best->merged;
+    for (std::size_t i = at + 1; i + 1 < pieces.size(); ++i) {
+      pieces[i] = pieces[i + 1];
+      with_next[i] = with_next[i + 1];
+    }
+    pieces.pop_back();
+    if (at > 0) with_next[at - 1] = find(pieces[at - 1].id, pieces[at].id);
+    with_next[at] = at + 1 < pieces.size() ? find(pieces[at].id, pieces[at + 1].id) : nullptr;
+  }
+}
+
+void MergeTable::merge_long(std::vector<Piece>& pieces, Scratch& scratch) const {
   const auto count = static_cast<std::uint32_t>(pieces.size());
   auto& [heap, previous, next] = scratch;
   heap.clear();

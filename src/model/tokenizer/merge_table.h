@@ -35,7 +35,8 @@ class MergeTable {
   // Of two merges of the same pair the first counts.
   void add(PieceId left, PieceId right, float priority, PieceId merged);
 
-  // Applies merges, highest priority first and leftmost among equals, until none is left. O(n log n).
+  // Applies merges, highest priority first and leftmost among equals, until none is left. O(n log n). Pieces that went into
+  // others are gone or have size 0.
   void merge(std::vector<Piece>& pieces, Scratch& scratch) const;
 
  private:
@@ -46,6 +47,9 @@ class MergeTable {
     float priority = 0;
   };
   const Slot* find(PieceId left, PieceId right) const;
+  static constexpr std::size_t kShort = 24;
+  void merge_short(std::vector<Piece>& pieces) const;
+  void merge_long(std::vector<Piece>& pieces, Scratch& scratch) const;
   std::size_t home(PieceId left, PieceId right) const;
   void propose(const std::vector<Piece>& pieces, std::uint32_t left, std::uint32_t right, Scratch& scratch) const;
 
