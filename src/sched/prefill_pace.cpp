@@ -40,16 +40,16 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
   tokens_per_second_ += (std::min(sample, kGrowth * tokens_per_second_) - tokens_per_second_) * weight;
 }
 
-// From the nearest measured bucket, in doubt too little, which makes the prefill look slower than it is: fewer rows are taken at
-// their cost, more rows in proportion.
+// From the nearest measured bucket. In doubt too little, which makes the prefill look slower than it is: more rows cost at least what
+// fewer do, and fewer at least their part.
 double PrefillPace::decode_seconds(std::int32_t rows) const {
   if (rows == 0) return 0.0;
   const std::size_t wanted = bucket(rows);
-  double part = 1.0;
-  for (std::size_t distance = 0; distance < decode_seconds_.size(); ++distance, part *= 0.5) {
+  double least_part = 0.5;
+  for (std::size_t distance = 0; distance < decode_seconds_.size(); ++distance, least_part *= 0.5) {
     if (distance <= wanted && decode_seconds_[wanted - distance] > 0.0) return decode_seconds_[wanted - distance];
     const std::size_t above = wanted + distance;
-    if (above < decode_seconds_.size() && decode_seconds_[above] > 0.0) return decode_seconds_[above] * part;
+    if (above < decode_seconds_.size() && decode_seconds_[above] > 0.0) return decode_seconds_[above] * least_part;
   }
   return 0.0;
 }

@@ -1,0 +1,176 @@
+// make_random_model SHAPE TYPE FILE: a GGUF file with random weights in the shape of a real model. It has no tokenizer.
+#include "random_weights.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using braid::kernels::WeightType;
+
+struct Shape {
+  const char* architecture;
+  std::uint32_t layers, embedding, feed_forward, heads, kv_heads, vocab, context;
+  float rope_base, epsilon;
+  bool tied, biased, rope_divisors;
+};
+
+const std::map<std::string, Shape> kShapes = {
+    {"smollm2-135m", {"llama", 30, 576, 1536, 9, 3, 49152, 8192, 1e5F, 1e-5F, true, false, false}},
+    {"qwen2.5-0.5b", {"qwen2", 24, 896, 4864, 14, 2, 151936, 32768, 1e6F, 1e-6F, true, true, false}},
+    {"tinyllama-1.1b", {"llama", 22, 2048, 5632, 32, 4, 32000, 2048, 1e4F, 1e-5F, false, false, false}},
+    {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 128256, 131072, 5e5F, 1e-5F, true, false, true}},
+};
+
+const std::map<std::string, WeightType> kTypes = {{"f32", WeightType::kF32},   {"f16", WeightType::kF16},   {"bf16", WeightType::kBF16},
+                                                  {"q8_0", WeightType::kQ8_0}, {"q4_0", WeightType::kQ4_0}};
+
+struct Tensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // ggml order
+  WeightType type;
+  float deviation;                   // 0: all ones
+};
+
+std::vector<Tensor> tensors_of(const Shape& shape, WeightType type) {
+  std::vector<Tensor> tensors;
+  const auto matrix = [&](const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
+    tensors.push_back({name, {inputs, outputs}, type, 1.0F / std::sqrt(static_cast<float>(inputs))});
+  };
+  const auto vector = [&](const std::string& name, std::uint64_t size, float deviation) {
+    tensors.push_back({name, {size}, WeightType::kF32, deviation});
+  };
+  const std::uint64_t kv_width = shape.embedding / shape.heads * shape.kv_heads;
+  matrix("token_embd.weight", shape.embedding, shape.vocab);
+  for (std::uint32_t i = 0; i < shape.layers; ++i) {
+    const std::string layer = "blk." + std::to_string(i) + ".";
+    vector(layer + "attn_norm.weight", shape.embedding, 0.0F);
+    matrix(layer + "attn_q.weight", shape.embedding, shape.embedding);
+    matrix(layer + "attn_k.weight", shape.embedding, kv_width);
+    matrix(layer + "attn_v.weight", shape.embedding, kv_width);
+    if (shape.biased) vector(layer + "attn_q.bias", shape.embedding, 0.1F);
+    if (shape.biased) vector(layer + "attn_k.bias", kv_width, 0.1F);
+    if (shape.biased) vector(layer + "attn_v.bias", kv_width, 0.1F);
+    matrix(layer + "attn_output.weight", shape.embedding, shape.embedding);
+    vector(layer + "ffn_norm.weight", shape.embedding, 0.0F);
+    matrix(layer + "ffn_gate.weight", shape.embedding, shape.feed_forward);
+    matrix(layer + "ffn_up.weight", shape.embedding, shape.feed_forward);
+    matrix(layer + "ffn_down.weight", shape.feed_forward, shape.embedding);
+  }
+  vector("output_norm.weight", shape.embedding, 0.0F);
+  if (!shape.tied) matrix("output.weight", shape.embedding, shape.vocab);
+  if (shape.rope_divisors) vector("rope_freqs.weight", shape.embedding / shape.heads / 2, 0.0F);
+  return tensors;
+}
+
+// Streams one GGUF v3 file; tensors follow each other at multiples of 32 bytes.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::string& path) : out_(path, std::ios::binary) {}
+
+  template <class T>
+  void put(T value) { out_.write(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void text(const std::string& value) {
+    put<std::uint64_t>(value.size());
+    out_.write(value.data(), static_cast<std::streamsize>(value.size()));
+  }
+  void key(const std::string& name, std::uint32_t value) { text(name), put<std::uint32_t>(4), put(value), ++keys; }
+  void key(const std::string& name, float value) { text(name), put<std::uint32_t>(6), put(value), ++keys; }
+  void key(const std::string& name, const std::string& value) { text(name), put<std::uint32_t>(8), text(value), ++keys; }
+  void pad() {
+    while (out_.tellp() % 32 != 0) out_.put('\0');
+  }
+  void bytes(const std::vector<std::byte>& data) {
+    out_.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
+  }
+  void header(std::uint64_t tensors) {
+    out_.seekp(0);
+    out_.write("GGUF", 4);
+    put<std::uint32_t>(3);
+    put(tensors);
+    put(keys);
+  }
+  void to_end() { out_.seekp(0, std::ios::end); }
+  bool good() { return out_.flush().good(); }
+
+  std::uint64_t keys = 0;
+
+ private:
+  std::ofstream out_;
+};
+
+void write_keys(FileWriter& file, const std::string& name, const Shape& shape) {
+  const std::string prefix = std::string(shape.architecture) + ".";
+  file.key("general.architecture", std::string(shape.architecture));
+  file.key("general.name", "random " + name);
+  file.key("tokenizer.ggml.model", std::string("no_vocab"));
+  file.key(prefix + "vocab_size", shape.vocab);
+  file.key(prefix + "context_length", shape.context);
+  file.key(prefix + "block_count", shape.layers);
+  file.key(prefix + "embedding_length", shape.embedding);
+  file.key(prefix + "feed_forward_length", shape.feed_forward);
+  file.key(prefix + "attention.head_count", shape.heads);
+  file.key(prefix + "attention.head_count_kv", shape.kv_heads);
+  file.key(prefix + "attention.layer_norm_rms_epsilon", shape.epsilon);
+  file.key(prefix + "rope.freq_base", shape.rope_base);
+  file.key(prefix + "rope.dimension_count", shape.embedding / shape.heads);
+}
+
+std::uint64_t stored_bytes(const Tensor& tensor) {
+  const std::uint64_t rows = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
+  return rows * braid::kernels::stored_row_bytes(*braid::kernels::weight_format(tensor.type), static_cast<std::int64_t>(tensor.shape[0]));
+}
+
+void write_model(FileWriter& file, const std::string& name, const Shape& shape, WeightType type) {
+  const std::vector<Tensor> tensors = tensors_of(shape, type);
+  file.header(tensors.size());
+  write_keys(file, name, shape);
+  std::uint64_t offset = 0;
+  for (const Tensor& tensor : tensors) {
+    file.text(tensor.name);
+    file.put(static_cast<std::uint32_t>(tensor.shape.size()));
+    for (const std::uint64_t size : tensor.shape) file.put(size);
+    file.put(static_cast<std::uint32_t>(tensor.type));
+    file.put(offset);
+    offset += (stored_bytes(tensor) + 31) / 32 * 32;
+  }
+  file.pad();
+  braid::perf::RandomValues random(1);
+  std::vector<float> values;
+  std::vector<std::byte> encoded;
+  for (const Tensor& tensor : tensors) {
+    values.resize(tensor.shape[0]);
+    for (std::uint64_t row = 0; row < (tensor.shape.size() == 2 ? tensor.shape[1] : 1); ++row) {
+      for (float& value : values) value = tensor.deviation == 0.0F ? 1.0F : random.next(tensor.deviation);
+      encoded.clear();
+      braid::perf::encode(tensor.type, values.data(), values.size(), encoded);
+      file.bytes(encoded);
+    }
+    file.pad();
+  }
+  file.header(tensors.size());  // the number of keys is known now
+  file.to_end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Writes a GGUF file with random weights in the shape of a real model"};
+  std::string shape, type, path;
+  app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
+  app.add_option("type", type)->required()->check(CLI::IsMember(kTypes));
+  app.add_option("file", path)->required();
+  CLI11_PARSE(app, argc, argv);
+  FileWriter file(path);
+  write_model(file, shape, kShapes.at(shape), kTypes.at(type));
+  if (file.good()) return 0;
+  std::fprintf(stderr, "%s: cannot write: %s\n", path.c_str(), std::strerror(errno));
+  return 1;
+}

@@ -1,0 +1,157 @@
+// model_bench FILE: tokens per second of prefill and of decode at several batch sizes, through the step executor, without HTTP and
+// without a scheduler. One JSON object on stdout. For comparisons run it in turns with the other program.
+#include <kernels/select.h>
+#include <kernels/thread_team.h>
+#include <model/language_model.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using braid::kernels::KvType;
+using namespace braid::model;
+
+struct Options {
+  std::string file;
+  std::string isa;
+  int threads = braid::kernels::usable_cpus();
+  std::int32_t prefill = 512;
+  std::vector<std::int32_t> rows = {1, 8, 32, 64};
+  std::int32_t prompt = 128;
+  std::int32_t tokens = 64;
+  int repeat = 3;
+  bool f32_kv = false;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+class Bench {
+ public:
+  Bench(LanguageModel& model, std::int32_t blocks) : model_(model), blocks_(blocks) {}
+
+  // Seconds of one step that prefills `rows` sequences of `length` tokens each.
+  double prefill(std::int32_t rows, std::int32_t length, std::int32_t context) {
+    const std::int32_t block_tokens = model_.kv_layout().block_tokens;
+    const std::int32_t per_row = (context + block_tokens - 1) / block_tokens;
+    plan_.clear();
+    for (std::int32_t i = 0; i < rows * per_row; ++i) plan_.blocks.push_back(i % blocks_);
+    for (std::int32_t row = 0; row < rows; ++row) {
+      const auto slot = static_cast<SlotId>(row);
+      plan_.starts.push_back({slot, {.temperature = 0.0F}, {.max_tokens = context, .ignore_eos = true, .stop_token_ids = {}}, 0});
+      plan_.rows.push_back({.slot = slot,
+                            .count = length,
+                            .token_begin = static_cast<std::uint32_t>(plan_.tokens.size()),
+                            .block_begin = static_cast<std::uint32_t>(row * per_row),
+                            .block_count = static_cast<std::uint32_t>(per_row),
+                            .sample = true});
+      for (std::int32_t i = 0; i < length; ++i) plan_.tokens.push_back((row * 7919 + i * 104729 + 17) % model_.hyper_parameters().vocab);
+    }
+    return step();
+  }
+
+  // Seconds of `tokens` decode steps of the sequences prefilled last.
+  double decode(std::int32_t position, std::int32_t tokens) {
+    plan_.starts.clear();
+    plan_.tokens.clear();
+    double seconds = 0.0;
+    for (std::int32_t i = 0; i < tokens; ++i) {
+      for (StepRow& row : plan_.rows) {
+        row.position = position + i;
+        row.count = 1;
+        row.from_sampler = true;
+      }
+      seconds += step();
+    }
+    return seconds;
+  }
+
+ private:
+  double step() {
+    model_.execute(plan_, result_);
+    if (result_.failure) std::rethrow_exception(result_.failure);
+    return result_.seconds;
+  }
+
+  LanguageModel& model_;
+  std::int32_t blocks_;
+  StepPlan plan_;
+  StepResult result_;
+};
+
+braid::Result<const braid::kernels::KernelTable*> choose_table(const std::string& isa) {
+  if (isa.empty()) return &braid::kernels::best_kernel_table();
+  const auto parsed = braid::kernels::parse_isa(isa);
+  std::string missing = "no such instruction set";
+  const auto* table = parsed ? braid::kernels::kernel_table(*parsed, missing) : nullptr;
+  if (table == nullptr) return braid::invalid_argument(isa + ": " + missing);
+  return table;
+}
+
+braid::Result<std::string> measure(const Options& options) {
+  auto table = choose_table(options.isa);
+  if (!table) return table.error();
+  auto file = GgufFile::open(options.file);
+  if (!file) return file.error();
+  const std::int32_t most_rows = std::max(1, *std::ranges::max_element(options.rows));
+  LoadOptions load{.threads = options.threads,
+                   .kv_type = options.f32_kv ? KvType::kF32 : KvType::kF16,
+                   .max_batch = most_rows,
+                   .end_tokens = {},
+                   .progress = {}};
+  auto model = LanguageModel::load(*file, **table, load);
+  if (!model) return model.error();
+  const std::int32_t context = options.prompt + options.tokens;
+  const std::int32_t block_tokens = (*model)->kv_layout().block_tokens;
+  const std::int32_t blocks =
+      std::max(most_rows * ((context + block_tokens - 1) / block_tokens), (options.prefill + block_tokens - 1) / block_tokens);
+  if (auto allocated = (*model)->allocate_kv(blocks); !allocated) return allocated.error();
+
+  Bench bench(**model, blocks);
+  bench.prefill(1, std::min(32, options.prompt), context);  // warm-up
+  std::string figures;
+  std::vector<double> seconds;
+  for (int i = 0; i < options.repeat && options.prefill > 0; ++i) seconds.push_back(bench.prefill(1, options.prefill, options.prefill));
+  if (!seconds.empty()) figures = fmt::format("\"prefill_{}\": {:.1f}", options.prefill, options.prefill / median(seconds));
+  for (const std::int32_t rows : options.rows) {
+    seconds.clear();
+    for (int i = 0; i < options.repeat && rows > 0; ++i) {
+      bench.prefill(rows, options.prompt, context);
+      seconds.push_back(bench.decode(options.prompt, options.tokens));
+    }
+    if (!seconds.empty())
+      figures += fmt::format("{}\"decode_{}\": {:.1f}", figures.empty() ? "" : ", ", rows, rows * options.tokens / median(seconds));
+  }
+  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"tokens_per_second\": {{{}}}}}",
+                     options.file, (*table)->name, options.threads, options.prompt, options.tokens, figures);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Tokens per second of a model, without HTTP"};
+  app.add_option("file", options.file, "GGUF file")->required();
+  app.add_option("--isa", options.isa, "scalar, avx2, avx512 or amx; default: the best of this machine");
+  app.add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--prefill", options.prefill, "Tokens of the prefill figure; 0 leaves it out")->capture_default_str();
+  app.add_option("--rows", options.rows, "Batch sizes of the decode figures; 0 leaves them out")->delimiter(',')->capture_default_str();
+  app.add_option("--prompt", options.prompt, "Prompt of the decode figures")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--tokens", options.tokens, "Tokens generated for each row")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--repeat", options.repeat, "Runs, of which the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_flag("--f32-kv", options.f32_kv, "Keys and values in f32 instead of f16");
+  CLI11_PARSE(app, argc, argv);
+  const auto report = measure(options);
+  if (!report) return std::fprintf(stderr, "%s\n", report.error().message.c_str()), 1;
+  std::printf("%s\n", report->c_str());
+  return 0;
+}

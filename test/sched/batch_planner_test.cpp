@@ -1,0 +1,216 @@
+#include "sched/batch_planner.h"
+
+#include "sched/roster.h"
+#include "sched/ticket.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace braid::sched {
+namespace {
+
+class NobodyListens final : public TicketListener {
+  void on_abandoned(Sequence&) override {}
+  void on_drained(Sequence&) override {}
+};
+
+// Roster and planner without loop, strand or model: steps "come back" when the test says so.
+class BatchPlannerTest : public testing::Test {
+ protected:
+  static SchedulerOptions small() {
+    SchedulerOptions options;
+    options.max_batch = 4;
+    options.max_batch_tokens = 32;
+    options.context_length = 100;
+    options.block_tokens = 4;
+    options.blocks = 20;
+    options.stream_capacity = 8;
+    return options;
+  }
+
+  Sequence& enqueue(std::int32_t prompt, std::int32_t max_tokens) {
+    Request request;
+    for (std::int32_t i = 0; i < prompt; ++i) request.prompt.push_back(i);
+    Sequence& sequence = roster_.enqueue(std::move(request), max_tokens);
+    tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, sequence, options_.stream_capacity));
+    sequence.ticket = tickets_.back().get();
+    return sequence;
+  }
+
+  const model::StepPlan& plan() {
+    plan_.clear();
+    step_ = PlannedStep{&plan_, {}, {}};
+    full_.clear();
+    complete_ = planner_.add_decodes(roster_.batch(), step_, full_);
+    if (complete_) roster_.admit();
+    planner_.add_prefills(roster_.batch(), step_, pace_);
+    return plan_;
+  }
+
+  // The last plan's samples arrive.
+  void come_back() {
+    for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
+      Sequence& sequence = *step_.members[i];
+      if (plan_.rows[i].sample) {
+        --sequence.pending;
+        sequence.tokens.push_back(1000);
+      }
+      if (--sequence.in_flight == 0) roster_.settle(sequence);
+    }
+  }
+
+  SchedulerOptions options_ = small();
+  NobodyListens nobody_;
+  Roster roster_{options_};
+  BatchPlanner planner_{options_};
+  PrefillPace pace_{0.05};
+  std::vector<std::unique_ptr<SequenceTicket>> tickets_;
+  model::StepPlan plan_;
+  PlannedStep step_;
+  std::vector<Sequence*> full_;
+  bool complete_ = true;
+};
+
+TEST_F(BatchPlannerTest, WholePromptIsOneRowThatSamples) {
+  Sequence& sequence = enqueue(6, 10);
+  const model::StepPlan& step = plan();
+  ASSERT_EQ(step.rows.size(), 1U);
+  const model::StepRow& row = step.rows[0];
+  EXPECT_EQ(row.position, 0);
+  EXPECT_EQ(row.count, 6);
+  EXPECT_EQ(row.block_count, 2U);
+  EXPECT_TRUE(row.sample);
+  EXPECT_FALSE(row.from_sampler);
+  EXPECT_EQ(step.tokens, (std::vector<TokenId>{0, 1, 2, 3, 4, 5}));
+  ASSERT_EQ(step.starts.size(), 1U);
+  EXPECT_EQ(step.starts[0].slot, row.slot);
+  EXPECT_EQ(step.starts[0].stop.max_tokens, 10);
+  EXPECT_EQ(sequence.phase, SequencePhase::kDecode);
+}
+
+TEST_F(BatchPlannerTest, DecodeRowIsPlannedBeforeItsTokenIsKnown) {
+  enqueue(6, 10);
+  plan();
+  const model::StepPlan& next = plan();
+  ASSERT_EQ(next.rows.size(), 1U);
+  EXPECT_TRUE(next.starts.empty());
+  EXPECT_TRUE(next.rows[0].from_sampler);
+  EXPECT_TRUE(next.rows[0].sample);
+  EXPECT_EQ(next.rows[0].position, 6);
+  EXPECT_EQ(next.rows[0].count, 1);
+}
+
+TEST_F(BatchPlannerTest, LongPromptIsSlicedByTheTokenBudget) {
+  enqueue(70, 1);
+  for (const std::int32_t expected : {32, 32, 6}) {
+    const model::StepPlan& step = plan();
+    ASSERT_EQ(step.rows.size(), 1U);
+    EXPECT_EQ(step.rows[0].count, expected);
+    EXPECT_EQ(step.rows[0].sample, expected == 6);
+    EXPECT_EQ(step.tokens.front(), step.rows[0].position);
+  }
+}
+
+TEST_F(BatchPlannerTest, SlicesGoToTheOldestFirst) {
+  enqueue(20, 1);
+  enqueue(20, 1);
+  const model::StepPlan& step = plan();
+  ASSERT_EQ(step.rows.size(), 2U);
+  EXPECT_EQ(step.rows[0].count, 20);
+  EXPECT_EQ(step.rows[1].count, 12);
+  EXPECT_EQ(step.rows[1].token_begin, 20U);
+  EXPECT_EQ(step.rows[1].block_begin, 5U);
+  EXPECT_EQ(step_.shape.prefill_tokens, 32);
+}
+
+TEST_F(BatchPlannerTest, PlansNoMoreRowsThanTokensAreWanted) {
+  enqueue(3, 2);
+  EXPECT_EQ(plan().rows.size(), 1U);
+  EXPECT_EQ(plan().rows.size(), 1U);
+  EXPECT_TRUE(plan().rows.empty()) << "both tokens are on their way";
+}
+
+TEST_F(BatchPlannerTest, FullStreamIsReportedOnlyWhenNothingIsOnItsWay) {
+  Sequence& sequence = enqueue(3, 50);
+  plan();
+  come_back();
+  for (int i = 0; i < options_.stream_capacity - 1; ++i) tickets_[0]->stream().push({});
+  ASSERT_EQ(plan().rows.size(), 1U);
+  EXPECT_TRUE(plan().rows.empty()) << "the last place is taken by the token in flight";
+  EXPECT_TRUE(full_.empty());
+  sequence.pending = sequence.in_flight = 0;
+  tickets_[0]->stream().push({});
+  EXPECT_TRUE(plan().rows.empty());
+  EXPECT_EQ(full_, std::vector<Sequence*>{&sequence});
+}
+
+TEST_F(BatchPlannerTest, AdmissionKeepsAMarginForTheBatch) {
+  enqueue(39, 1);  // ten of twenty blocks
+  enqueue(40, 1);  // the other ten, and the margin is one
+  EXPECT_EQ(plan().rows.size(), 1U);
+  EXPECT_EQ(roster_.waiting().size(), 1U);
+  EXPECT_EQ(roster_.pool().free(), 10);
+}
+
+TEST_F(BatchPlannerTest, YoungestMakesRoom) {
+  Sequence& old = enqueue(36, 40);
+  Sequence& young = enqueue(36, 40);
+  while (old.phase != SequencePhase::kDecode || young.phase != SequencePhase::kDecode) {
+    plan();
+    come_back();
+  }
+  std::int32_t preempted = 0;
+  while (preempted == 0) {
+    preempted = roster_.make_room();
+    if (preempted > 0) break;
+    plan();
+    come_back();
+  }
+  EXPECT_EQ(preempted, 1);
+  EXPECT_EQ(young.phase, SequencePhase::kWaiting);
+  EXPECT_EQ(young.planned, 0);
+  EXPECT_EQ(young.blocks.size(), 0);
+  EXPECT_GT(young.generated(), 0) << "what it has generated becomes part of its prompt";
+  EXPECT_EQ(old.phase, SequencePhase::kDecode);
+  EXPECT_FALSE(plan().rows.empty());
+}
+
+TEST_F(BatchPlannerTest, PreemptedInFlightGivesItsBlocksWhenItsStepIsBack) {
+  Sequence& old = enqueue(40, 40);
+  Sequence& young = enqueue(34, 40);
+  while (young.phase != SequencePhase::kDecode) {
+    plan();
+    come_back();
+  }
+  while (roster_.pool().free() > 0) {
+    plan();
+    come_back();
+  }
+  plan();  // both are in flight now
+  while (roster_.make_room() == 0) {
+    come_back();
+    plan();
+  }
+  EXPECT_EQ(young.phase, SequencePhase::kPreempted);
+  EXPECT_GT(young.blocks.size(), 0);
+  EXPECT_EQ(roster_.make_room(), 0) << "what is promised counts";
+  come_back();
+  EXPECT_EQ(young.phase, SequencePhase::kWaiting);
+  EXPECT_EQ(young.blocks.size(), 0);
+  EXPECT_EQ(old.phase, SequencePhase::kDecode);
+}
+
+TEST(SchedulerOptions, FaultsNameTheOption) {
+  SchedulerOptions options;
+  EXPECT_EQ(find_fault(options)->message, "the context length must be at least 1, not 0");
+  options.context_length = 100;
+  options.blocks = 10;
+  EXPECT_FALSE(find_fault(options));
+  options.max_batch_tokens = options.max_batch;
+  EXPECT_NE(find_fault(options)->message.find("max-batch-tokens (256) must be larger than max-batch (256)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid::sched

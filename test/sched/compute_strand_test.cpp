@@ -1,0 +1,136 @@
+#include "sched/compute_strand.h"
+
+#include <boost/asio/io_context.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <semaphore>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace braid::sched {
+namespace {
+
+class Executor final : public model::StepExecutor {
+ public:
+  std::function<void(const model::StepPlan&, model::StepResult&)> body = [](const auto&, auto&) {};
+  void execute(const model::StepPlan& plan, model::StepResult& result) override { body(plan, result); }
+};
+
+TEST(ComputeStrand, ResultsComeBackInOrderOnTheLoop) {
+  boost::asio::io_context loop;
+  Executor executor;
+  const auto loop_thread = std::this_thread::get_id();
+  std::atomic<bool> on_loop_thread{false};
+  executor.body = [&](const model::StepPlan& plan, model::StepResult& result) {
+    if (std::this_thread::get_id() == loop_thread) on_loop_thread = true;
+    result.rows.emplace_back().token = plan.tokens.front() * 2;
+  };
+  std::vector<TokenId> got;
+  TokenId sent = 0;
+  ComputeStrand* strand = nullptr;
+  const auto refill = [&] {
+    while (strand->can_post() && sent < 1000) {
+      strand->next_plan().tokens.push_back(sent++);
+      strand->post();
+    }
+  };
+  ComputeStrand the_strand(loop, executor, [&] {
+    EXPECT_EQ(std::this_thread::get_id(), loop_thread);
+    while (const Step* step = strand->returned()) {
+      EXPECT_EQ(step->result.id, step->plan.id);
+      EXPECT_GT(step->result.seconds, 0.0);
+      got.push_back(step->result.rows.front().token);
+      strand->release();
+    }
+    refill();
+  });
+  strand = &the_strand;
+  refill();
+  loop.run();  // ends because no step is out any more
+  ASSERT_EQ(got.size(), 1000U);
+  for (TokenId i = 0; i < 1000; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], 2 * i);
+  EXPECT_FALSE(on_loop_thread);
+  EXPECT_TRUE(the_strand.idle());
+}
+
+TEST(ComputeStrand, TwoStepsAreOutAtMost) {
+  boost::asio::io_context loop;
+  Executor executor;
+  std::binary_semaphore gate(0);
+  executor.body = [&](const auto&, auto&) { gate.acquire(); };
+  ComputeStrand strand(loop, executor, [] {});
+  strand.next_plan();
+  strand.post();
+  EXPECT_TRUE(strand.can_post());
+  strand.next_plan();
+  strand.post();
+  EXPECT_FALSE(strand.can_post());
+  gate.release();
+  loop.run_one();
+  EXPECT_FALSE(strand.can_post()) << "a step that is back still has its place until released";
+  ASSERT_NE(strand.returned(), nullptr);
+  strand.release();
+  EXPECT_TRUE(strand.can_post());
+  gate.release();
+  loop.run();
+}
+
+TEST(ComputeStrand, ExceptionBecomesAFailedResult) {
+  boost::asio::io_context loop;
+  Executor executor;
+  executor.body = [](const auto&, model::StepResult& result) {
+    result.rows.emplace_back();
+    throw std::runtime_error("broken");
+  };
+  ComputeStrand strand(loop, executor, [] {});
+  strand.next_plan();
+  strand.post();
+  loop.run();
+  const Step* step = strand.returned();
+  ASSERT_NE(step, nullptr);
+  EXPECT_TRUE(step->result.rows.empty());
+  ASSERT_TRUE(step->result.failure);
+  EXPECT_THROW(std::rethrow_exception(step->result.failure), std::runtime_error);
+}
+
+TEST(ComputeStrand, ExecutorWithItsOwnClockIsBelieved) {
+  boost::asio::io_context loop;
+  Executor executor;
+  executor.body = [](const auto&, model::StepResult& result) { result.seconds = 42.0; };
+  ComputeStrand strand(loop, executor, [] {});
+  strand.next_plan();
+  strand.post();
+  loop.run();
+  EXPECT_EQ(strand.returned()->result.seconds, 42.0);
+}
+
+TEST(ComputeStrand, DestroyedWhileBusyDropsWhatIsOut) {
+  boost::asio::io_context loop;
+  Executor executor;
+  std::binary_semaphore running(0);
+  std::atomic<int> executed{0};
+  executor.body = [&](const auto&, auto&) {
+    if (executed++ == 0) running.release();
+  };
+  bool returned = false;
+  {
+    ComputeStrand strand(loop, executor, [&] { returned = true; });
+    for (int i = 0; i < 2; ++i) {
+      strand.next_plan();
+      strand.post();
+    }
+    running.acquire();
+  }
+  loop.run();
+  EXPECT_FALSE(returned);
+  EXPECT_GE(executed, 1);
+}
+
+}  // namespace
+}  // namespace braid::sched

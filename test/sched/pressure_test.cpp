@@ -1,0 +1,110 @@
+// Too few blocks for all: the youngest give way, everybody gets the answer he would have got alone.
+#include "sched/rig.h"
+
+namespace braid::sched::test {
+namespace {
+
+SchedulerOptions tight(std::int32_t blocks) {
+  SchedulerOptions options = Rig::small_options();
+  options.blocks = blocks;
+  return options;
+}
+
+TEST(Pressure, PreemptedAnswersEqualSoloAnswers) {
+  Rig rig(tight(40));
+  for (int i = 0; i < 20; ++i) rig.start(5 + i % 11, 40 + i);
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  EXPECT_GT(rig.scheduler->stats().preemptions, 0U);
+  EXPECT_EQ(rig.scheduler->stats().finished, 20U);
+}
+
+TEST(Pressure, EverySequenceNeedsTheWholePool) {
+  Rig rig(tight(10));
+  for (int i = 0; i < 6; ++i) rig.start(8, 33);  // 40 positions written: all ten blocks
+  rig.run_to_end();
+  for (const auto& client : rig.clients) {
+    EXPECT_EQ(client->tokens.size(), 33U);
+    rig.expect_right(*client);
+  }
+}
+
+TEST(Pressure, OldestIsNeverPreempted) {
+  Rig rig(tight(30));
+  Client& oldest = rig.start(10, 100);
+  for (int i = 0; i < 7; ++i) rig.start(10, 100);
+  ASSERT_TRUE(rig.run_until([&] { return oldest.finished(); }));
+  for (std::size_t i = 1; i < rig.clients.size(); ++i) EXPECT_FALSE(rig.clients[i]->finished());
+  // Alone it takes a step for the prompt and one for each further token; beside the others it skips none of them but those in
+  // which blocks are on their way back.
+  EXPECT_GT(rig.scheduler->stats().preemptions, 0U);
+  EXPECT_LE(rig.model.steps().size(), 150U);
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+}
+
+TEST(Pressure, PreemptionKeepsTheOrderOfSubmission) {
+  Rig rig(tight(24));
+  for (int i = 0; i < 8; ++i) rig.start(10, 60);
+  for (std::size_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(rig.run_until([&] { return rig.clients[i]->finished(); }));
+    for (std::size_t later = i + 2; later < 8; ++later) EXPECT_FALSE(rig.clients[later]->finished());
+  }
+  rig.run_to_end();
+}
+
+TEST(Pressure, StalledReaderGivesUpItsBlocksToOthers) {
+  SchedulerOptions options = tight(20);
+  options.stream_capacity = 16;
+  Rig rig(options);
+  Client& slow = rig.submit(20, 50);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(slow) == SequencePhase::kStalled; }));
+  Client& large = rig.start(60, 20);
+  ASSERT_TRUE(rig.run_until([&] { return large.finished(); })) << "needs blocks that only the stalled one has";
+  rig.expect_right(large);
+  ASSERT_TRUE(rig.run_until([&] { return slow.take(), slow.finished(); }));
+  rig.expect_right(slow);
+  rig.run_to_end();
+}
+
+TEST(Pressure, OnlyStalledReadersHoldBlocksWhileOthersDecode) {
+  SchedulerOptions options = tight(16);
+  options.stream_capacity = 4;
+  Rig rig(options);
+  for (int i = 0; i < 3; ++i) rig.submit(12, 50);
+  ASSERT_TRUE(rig.run_until([&] {
+    return rig.phase(*rig.clients[0]) == SequencePhase::kStalled && rig.phase(*rig.clients[2]) == SequencePhase::kStalled;
+  }));
+  Client& grows = rig.start(4, 60);
+  ASSERT_TRUE(rig.run_until([&] { return grows.finished(); }));
+  rig.expect_right(grows);
+  ASSERT_TRUE(rig.run_until([&] {
+    bool all = true;
+    for (int i = 0; i < 3; ++i) all = (rig.clients[static_cast<std::size_t>(i)]->take(), rig.clients[static_cast<std::size_t>(i)]->finished()) && all;
+    return all;
+  }));
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+}
+
+TEST(Pressure, FailedStepUnderPressureLosesNoBlock) {
+  Rig rig(tight(40));
+  for (int i = 0; i < 12; ++i) rig.start(9, 40);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().preemptions > 0; }));
+  rig.model.fail_next("out of luck");
+  rig.run_to_end();
+  int failed = 0;
+  for (const auto& client : rig.clients) {
+    ASSERT_TRUE(client->finished());
+    if (client->finish->reason == FinishReason::kError) {
+      ++failed;
+    } else {
+      rig.expect_right(*client);
+    }
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 12);
+}
+
+}  // namespace
+}  // namespace braid::sched::test

@@ -1,0 +1,155 @@
+#include "sched/token_stream.h"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace braid::sched {
+namespace {
+
+namespace asio = boost::asio;
+
+Token token(TokenId id) {
+  Token result;
+  result.id = id;
+  return result;
+}
+
+TokenId id_of(const std::optional<TokenEvent>& event) { return std::get<Token>(event.value()).id; }
+
+bool is_finish(const std::optional<TokenEvent>& event) { return event && std::holds_alternative<Finish>(*event); }
+
+// Runs one next() and stores what it gives.
+asio::awaitable<void> read_one(TokenStream& stream, std::optional<TokenEvent>& event, bool& done) {
+  event = co_await stream.next();
+  done = true;
+}
+
+struct Reader {
+  std::optional<TokenEvent> event;
+  bool done = false;
+
+  Reader(asio::io_context& loop, TokenStream& stream) {
+    asio::co_spawn(loop, read_one(stream, event, done), asio::detached);
+    loop.restart();
+    loop.poll();
+  }
+};
+
+TEST(TokenStream, GivesTokensInOrderAndFinishLast) {
+  TokenStream stream(100);
+  for (TokenId id = 0; id < 100; ++id) stream.push(token(id));
+  stream.finish({});
+  EXPECT_EQ(stream.size(), 100) << "the finish takes no token's place";
+  for (TokenId id = 0; id < 100; ++id) EXPECT_EQ(id_of(stream.try_next()), id);
+  EXPECT_TRUE(is_finish(stream.try_next()));
+  EXPECT_EQ(stream.try_next(), std::nullopt);
+}
+
+TEST(TokenStream, KeepsOrderWhileTheRingTurnsAndGrows) {
+  TokenStream stream(64);
+  TokenId written = 0;
+  TokenId read = 0;
+  for (int round = 1; round <= 60; ++round) {
+    while (stream.size() < round) stream.push(token(written++));
+    for (int i = 0; i < round / 2; ++i) ASSERT_EQ(id_of(stream.try_next()), read++);
+  }
+}
+
+TEST(TokenStream, NextWaitsForDelivery) {
+  asio::io_context loop;
+  TokenStream stream(4);
+  Reader reader(loop, stream);
+  EXPECT_FALSE(reader.done);
+  stream.push(token(7));
+  stream.deliver();
+  EXPECT_FALSE(reader.done) << "the consumer runs from the loop, not inside deliver()";
+  loop.restart();
+  loop.poll();
+  ASSERT_TRUE(reader.done);
+  EXPECT_EQ(id_of(reader.event), 7);
+}
+
+TEST(TokenStream, NextGivesWhatIsThereWithoutWaiting) {
+  asio::io_context loop;
+  TokenStream stream(4);
+  stream.push(token(1));
+  stream.push(token(2));
+  stream.deliver();
+  EXPECT_EQ(id_of(Reader(loop, stream).event), 1);
+  EXPECT_EQ(id_of(Reader(loop, stream).event), 2);
+  Reader third(loop, stream);
+  EXPECT_FALSE(third.done) << "a delivery from before does not end a later wait";
+  stream.finish({});
+  stream.deliver();
+  loop.restart();
+  loop.poll();
+  EXPECT_TRUE(is_finish(third.event));
+}
+
+TEST(TokenStream, WakeEndsThePendingOrTheNextWait) {
+  asio::io_context loop;
+  TokenStream stream(4);
+  Reader pending(loop, stream);
+  stream.wake();
+  loop.restart();
+  loop.poll();
+  EXPECT_TRUE(pending.done);
+  EXPECT_EQ(pending.event, std::nullopt);
+
+  stream.wake();
+  stream.push(token(1));
+  EXPECT_EQ(Reader(loop, stream).event, std::nullopt);
+  EXPECT_EQ(id_of(Reader(loop, stream).event), 1) << "nothing was lost";
+}
+
+TEST(TokenStream, CancelledWaitLosesNothing) {
+  asio::io_context loop;
+  TokenStream stream(4);
+  asio::cancellation_signal cancel;
+  bool ended = false;
+  std::optional<TokenEvent> event;
+  bool done = false;
+  asio::co_spawn(loop, read_one(stream, event, done),
+                 asio::bind_cancellation_slot(cancel.slot(), [&ended](const std::exception_ptr&) { ended = true; }));
+  loop.poll();
+  EXPECT_FALSE(ended);
+  cancel.emit(asio::cancellation_type::terminal);
+  loop.restart();
+  loop.poll();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(event, std::nullopt);
+  stream.push(token(5));
+  EXPECT_EQ(id_of(Reader(loop, stream).event), 5);
+}
+
+TEST(TokenStream, DestroyedUnderAWaiterUnwindsIt) {
+  asio::io_context loop;
+  const auto alive = std::make_shared<int>(0);
+  auto stream = std::make_unique<TokenStream>(4);
+  const auto waits = [](TokenStream& source, std::shared_ptr<int> held) -> asio::awaitable<void> {
+    co_await source.next();
+    ++*held;
+  };
+  asio::co_spawn(loop, waits(*stream, alive), asio::detached);
+  loop.poll();
+  EXPECT_EQ(alive.use_count(), 2);
+  stream.reset();
+  loop.restart();
+  loop.run();
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_EQ(*alive, 0);
+}
+
+}  // namespace
+}  // namespace braid::sched
