@@ -57,7 +57,9 @@ void multiply(const Tile& given) {
       for (int v = 0; v < kPanels * 2; ++v) acc[r][v] = _mm256_fmadd_ps(weights[v], x, acc[r][v]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
       store_panel(tile.out + r * tile.out_stride + p * kPanel, tile.outputs - p * kPanel, tile.accumulate, acc[r][2 * p],
                   acc[r][2 * p + 1]);

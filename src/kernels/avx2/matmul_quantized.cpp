@@ -112,6 +112,7 @@ void multiply(const Tile& given) {
       }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     store_panel(tile.out + r * tile.out_stride, tile.outputs, tile.accumulate, acc[r][0], acc[r][1]);
   }

@@ -18,9 +18,9 @@ struct Tile {
   std::int32_t head = 0;  // KV head
   int count = 0;
   std::int32_t tokens[kQueryTile] = {};  // positions that each query attends to, never decreasing
-  float* query[kQueryTile] = {};         // [head_dim], scaled
   float* acc[kQueryTile] = {};           // [head_dim]
-  float* weights[kQueryTile] = {};       // [kChunkTokens]
+  float* queries = nullptr;              // [head_dim, kQueryTile], scaled
+  float* weights = nullptr;              // [kQueryTile, kChunkTokens]
   float top[kQueryTile] = {};
   float total[kQueryTile] = {};
 };
@@ -61,9 +61,9 @@ void score(const Tile& tile, int q, const KeyVector* keys, std::int32_t vector) 
   const std::int64_t step = tile.kv->block_tokens * kBytes<kType>;
   const std::int32_t head_dim = tile.kv->head_dim;
   KeyVector at[kKeys];
+#pragma GCC unroll 8
   for (int v = 0; v < kKeys; ++v) at[v] = keys[vector + v];
-  const float* query[kQueries];
-  for (int i = 0; i < kQueries; ++i) query[i] = tile.query[q + i];
+  const float* query = tile.queries + q;
   __m512 sum[kQueries][kKeys];
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
@@ -76,13 +76,15 @@ void score(const Tile& tile, int q, const KeyVector* keys, std::int32_t vector) 
     for (int v = 0; v < kKeys; ++v) key[v] = load_keys<kType, kHalves>(at[v], d * step);
 #pragma GCC unroll 8
     for (int i = 0; i < kQueries; ++i) {
-      const __m512 scaled = _mm512_set1_ps(query[i][d]);
+      const __m512 scaled = _mm512_set1_ps(query[d * kQueryTile + i]);
 #pragma GCC unroll 8
       for (int v = 0; v < kKeys; ++v) sum[i][v] = _mm512_fmadd_ps(scaled, key[v], sum[i][v]);
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
-    for (int v = 0; v < kKeys; ++v) _mm512_storeu_ps(tile.weights[q + i] + (vector + v) * 16, sum[i][v]);
+#pragma GCC unroll 8
+    for (int v = 0; v < kKeys; ++v) _mm512_storeu_ps(tile.weights + (q + i) * kChunkTokens + (vector + v) * 16, sum[i][v]);
   }
 }
 
@@ -98,12 +100,12 @@ void add_values(const Tile& tile, int q, std::int32_t chunk, std::int32_t begin,
   const KvLayer& kv = *tile.kv;
   const std::int64_t step = kv.head_dim * kBytes<kType>;
   __mmask16 mask[kDims];
+#pragma GCC unroll 8
   for (int v = 0; v < kDims; ++v) mask[v] = first_lanes(kv.head_dim - d - v * 16);
-  const float* weights[kQueries];
+  const float* weights = tile.weights + q * kChunkTokens - chunk;
   __m512 acc[kQueries][kDims];
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
-    weights[i] = tile.weights[q + i] - chunk;
 #pragma GCC unroll 8
     for (int v = 0; v < kDims; ++v) acc[i][v] = _mm512_maskz_loadu_ps(mask[v], tile.acc[q + i] + d + v * 16);
   }
@@ -117,13 +119,15 @@ void add_values(const Tile& tile, int q, std::int32_t chunk, std::int32_t begin,
       for (int v = 0; v < kDims; ++v) values[v] = load_values<kType>(mask[v], value + v * 16 * kBytes<kType>);
 #pragma GCC unroll 8
       for (int i = 0; i < kQueries; ++i) {
-        const __m512 weight = _mm512_set1_ps(weights[i][t]);
+        const __m512 weight = _mm512_set1_ps(weights[i * kChunkTokens + t]);
 #pragma GCC unroll 8
         for (int v = 0; v < kDims; ++v) acc[i][v] = _mm512_fmadd_ps(weight, values[v], acc[i][v]);
       }
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
+#pragma GCC unroll 8
     for (int v = 0; v < kDims; ++v) _mm512_mask_storeu_ps(tile.acc[q + i] + d + v * 16, mask[v], acc[i][v]);
   }
 }
@@ -139,7 +143,7 @@ void add_all_values(const Tile& tile, int q, std::int32_t chunk, std::int32_t be
 
 // Scores become weights; the running top and total move on, and the accumulator decays.
 void soften(Tile& tile, int q, std::int32_t chunk) {
-  float* weights = tile.weights[q];
+  float* weights = tile.weights + q * kChunkTokens;
   const std::int32_t count = tile.tokens[q] - chunk < kChunkTokens ? tile.tokens[q] - chunk : kChunkTokens;
   const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
   __m512 largest = lowest;
@@ -174,9 +178,11 @@ void attend_chunk(Tile& tile, int q, std::int32_t chunk, const KeyVector* keys) 
   std::int32_t vector = 0;
   for (; vector + kKeys <= vectors; vector += kKeys) score<kType, kHalves, kQueries, kKeys>(tile, q, keys, vector);
   for (; vector < vectors; ++vector) score<kType, kHalves, kQueries, 1>(tile, q, keys, vector);
+#pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) soften(tile, q + i, chunk);
   add_all_values<kType, kQueries>(tile, q, chunk, chunk, shortest);
   // Later rows of the sequence see a few positions more. The earlier ones must not meet those values, not even with weight zero.
+#pragma GCC unroll 8
   for (int i = 0; i < kQueries && shortest < longest; ++i) {
     const std::int32_t end = tile.tokens[q + i] < longest ? tile.tokens[q + i] : longest;
     if (end > shortest) add_all_values<kType, 1>(tile, q + i, chunk, shortest, end);
@@ -229,6 +235,34 @@ void attend(Tile& tile) {
   }
 }
 
+// Loads queries [first, first + tile.count) of the rows from `row` on, in the order row, head of the KV head's group.
+void start_tile(const AttentionArgs& args, std::int64_t row, std::int64_t first, Tile& tile) {
+  const KvLayer& kv = *args.kv;
+  const std::int32_t group = args.heads / kv.kv_heads;
+  for (int q = 0; q < tile.count; ++q) {
+    const std::int64_t r = row + (first + q) / group;
+    const float* query = args.queries + r * args.query_stride + (tile.head * group + (first + q) % group) * kv.head_dim;
+    for (std::int32_t d = 0; d < kv.head_dim; ++d) tile.queries[d * kQueryTile + q] = query[d] * args.scale;
+    for (std::int32_t d = 0; d < kv.head_dim; d += 16) _mm512_storeu_ps(tile.acc[q] + d, _mm512_setzero_ps());
+    tile.tokens[q] = args.rows[r].position + 1;
+    tile.total[q] = 0.0F;
+  }
+}
+
+void finish_tile(const AttentionArgs& args, std::int64_t row, std::int64_t first, const Tile& tile) {
+  const KvLayer& kv = *args.kv;
+  const std::int32_t group = args.heads / kv.kv_heads;
+  for (int q = 0; q < tile.count; ++q) {
+    const std::int64_t r = row + (first + q) / group;
+    float* out = args.out + r * args.out_stride + (tile.head * group + (first + q) % group) * kv.head_dim;
+    const __m512 inverse = _mm512_set1_ps(1.0F / tile.total[q]);
+    for (std::int32_t d = 0; d < kv.head_dim; d += 16) {
+      const __m512 acc = _mm512_loadu_ps(tile.acc[q] + d);
+      _mm512_mask_storeu_ps(out + d, first_lanes(kv.head_dim - d), _mm512_mul_ps(acc, inverse));
+    }
+  }
+}
+
 }  // namespace
 
 void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
@@ -263,47 +297,25 @@ std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_di
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept {
   const KvLayer& kv = *args.kv;
-  const std::int32_t group = args.heads / kv.kv_heads;
   const std::int64_t width = padded(kv.head_dim);
   Tile tile;
   tile.kv = &kv;
-  for (int q = 0; q < kQueryTile; ++q) {
-    tile.query[q] = reinterpret_cast<float*>(args.scratch) + q * (2 * width + kChunkTokens);
-    tile.acc[q] = tile.query[q] + width;
-    tile.weights[q] = tile.acc[q] + width;
-  }
-  for (std::int32_t h = kv_head_begin; h < kv_head_end; ++h) {
-    tile.head = h;
-    for (std::int64_t begin = row_begin; begin < row_end;) {
-      std::int64_t end = begin + 1;  // rows of one sequence
-      while (end < row_end && args.rows[end].blocks == args.rows[begin].blocks) ++end;
-      tile.blocks = args.rows[begin].blocks;
-      const std::int64_t queries = (end - begin) * group;
+  tile.weights = reinterpret_cast<float*>(args.scratch);
+  tile.queries = tile.weights + kQueryTile * kChunkTokens;
+  for (int q = 0; q < kQueryTile; ++q) tile.acc[q] = tile.queries + (kQueryTile + q) * width;
+  for (tile.head = kv_head_begin; tile.head < kv_head_end; ++tile.head) {
+    for (std::int64_t row = row_begin; row < row_end;) {
+      std::int64_t end = row + 1;  // rows of one sequence
+      while (end < row_end && args.rows[end].blocks == args.rows[row].blocks) ++end;
+      tile.blocks = args.rows[row].blocks;
+      const std::int64_t queries = (end - row) * (args.heads / kv.kv_heads);
       for (std::int64_t first = 0; first < queries; first += kQueryTile) {
         tile.count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
-        for (int q = 0; q < tile.count; ++q) {
-          const std::int64_t r = begin + (first + q) / group;
-          const float* query = args.queries + r * args.query_stride + (h * group + (first + q) % group) * kv.head_dim;
-          tile.tokens[q] = args.rows[r].position + 1;
-          for (std::int32_t d = 0; d < kv.head_dim; d += 16) {
-            const __m512 values = _mm512_maskz_loadu_ps(first_lanes(kv.head_dim - d), query + d);
-            _mm512_storeu_ps(tile.query[q] + d, _mm512_mul_ps(values, _mm512_set1_ps(args.scale)));
-            _mm512_storeu_ps(tile.acc[q] + d, _mm512_setzero_ps());
-          }
-          tile.total[q] = 0.0F;
-        }
+        start_tile(args, row, first, tile);
         attend(tile);
-        for (int q = 0; q < tile.count; ++q) {
-          const std::int64_t r = begin + (first + q) / group;
-          float* out = args.out + r * args.out_stride + (h * group + (first + q) % group) * kv.head_dim;
-          const __m512 inverse = _mm512_set1_ps(1.0F / tile.total[q]);
-          for (std::int32_t d = 0; d < kv.head_dim; d += 16) {
-            const __m512 acc = _mm512_loadu_ps(tile.acc[q] + d);
-            _mm512_mask_storeu_ps(out + d, first_lanes(kv.head_dim - d), _mm512_mul_ps(acc, inverse));
-          }
-        }
+        finish_tile(args, row, first, tile);
       }
-      begin = end;
+      row = end;
     }
   }
 }

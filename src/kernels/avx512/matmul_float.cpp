@@ -58,7 +58,9 @@ void multiply(const Tile& given) {
       for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(weights[p], x, acc[r][p]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
       float* out = tile.out + r * tile.out_stride + p * kPanel;
       const __mmask16 mask = first_lanes(tile.outputs - p * kPanel);

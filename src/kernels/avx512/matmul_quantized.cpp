@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kMostRows = 6;
 constexpr int kMostPanels = 2;
-constexpr std::int64_t kPrefetchBytes = 4096;  // ahead of a single row, which runs at the speed of memory
+constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels, into the second-level cache
+constexpr std::int64_t kPrefetchBytes = 2048;        // ahead of a single row, which runs at the speed of memory
 
 struct Tile {
   const std::byte* panel;  // kPanels adjacent ones
@@ -24,6 +25,8 @@ struct Tile {
   std::int64_t out_stride;
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
+  const std::byte* next;    // what this tile prefetches for the next panels, so that memory works while the rows are multiplied:
+  std::int64_t next_lines;  // 64-byte lines in each K block
 };
 
 // The codes of groups g and g + kGroups / 2 that 64 packed bytes hold.
@@ -87,7 +90,9 @@ template <WeightType kType, int kRows, int kPanels>
     }
   }
   if constexpr (kSplit) {
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
       for (int p = 0; p < kPanels; ++p) sum[r][p] = _mm512_add_epi32(sum[r][p], odd[r][p]);
     }
   }
@@ -105,10 +110,15 @@ void multiply(const Tile& given) {
   for (std::int64_t b = 0; b < tile.blocks; ++b) {
     __m512i sum[kRows][kPanels];
     sum_block<kType, kRows, kPanels>(tile, b, sum);
+    for (std::int64_t line = b * tile.next_lines; kRows > 1 && line < (b + 1) * tile.next_lines; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T1);
+    }
     __m512 weight_scale[kPanels];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
-      weight_scale[p] = load_halves(tile.panel + p * tile.layout.bytes + tile.layout.scales + b * 2 * kPanel);
+      const std::byte* scales = tile.panel + p * tile.layout.bytes + tile.layout.scales + b * 2 * kPanel;
+      weight_scale[p] = load_halves(scales);
+      if (kRows == 1) _mm_prefetch(reinterpret_cast<const char*>(scales + kPanels * tile.layout.bytes), _MM_HINT_T0);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -119,7 +129,9 @@ void multiply(const Tile& given) {
       }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
       float* out = tile.out + r * tile.out_stride + p * kPanel;
       const __mmask16 mask = first_lanes(tile.outputs - p * kPanel);
@@ -142,9 +154,13 @@ constexpr Multiply kTiles[kMostRows][kMostPanels] = {
 // All rows times `panels` panels, the rows in tiles of nearly equal height.
 void multiply_panels(const Multiply (&tiles)[kMostRows][kMostPanels], Tile tile, std::int64_t rows, std::int64_t panels) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
+  const std::int64_t bytes = panels * tile.layout.bytes;
+  tile.next = tile.panel + bytes;
+  tile.next_lines = bytes > kMostPrefetched ? 0 : (bytes + 64 * tile.blocks * count - 1) / (64 * tile.blocks * count);
   for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
     tiles[height - 1][panels - 1](tile);
+    tile.next += tile.next_lines * tile.blocks * 64;
     tile.x += height * tile.row.bytes;
     tile.out += height * tile.out_stride;
     rows -= height;
@@ -157,7 +173,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   const PackedMatrix& w = *args.weights;
   const auto& tiles = w.type == WeightType::kQ8_0 ? kTiles<WeightType::kQ8_0> : kTiles<WeightType::kQ4_0>;
   // One row reads its panels one after the other, as memory likes best.
-  const std::int64_t width = args.rows == 1 ? 1 : kMostPanels;
+  const std::int64_t width = kMostPanels;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);
