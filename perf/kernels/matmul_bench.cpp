@@ -1,0 +1,70 @@
+// Matrix products over the shapes of one model's layer, and over a matrix of 1 GB that no cache holds.
+#include "bench.h"
+
+namespace braid::kernels::perf {
+namespace {
+
+void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows) {
+  const KernelTable& kernels = tier();
+  ThreadTeam team(threads());
+  const Bytes weights(kernels.packed_bytes(type, outputs, inputs) + 8192);
+  const Bytes prepared(kernels.prepared_row_bytes(type, inputs) * static_cast<std::size_t>(rows));
+  const Bytes x(static_cast<std::size_t>(rows * inputs) * sizeof(float));
+  const Bytes out(static_cast<std::size_t>(rows * outputs) * sizeof(float));
+  const PackedMatrix matrix{type, outputs, inputs, weights.data()};
+  kernels.prepare_rows(type, x.floats(), inputs, rows, inputs, prepared.data());
+  const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false};
+  for (auto _ : state) {
+    team.for_chunks(matrix.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { kernels.matmul(args, begin, end); });
+  }
+  count_rate(state, "GB/s", static_cast<double>(kernels.packed_bytes(type, outputs, inputs)));
+  count_rate(state, "GOP/s", 2.0 * static_cast<double>(outputs * inputs * rows));
+  state.SetLabel(std::string(weight_format(type)->name) + " " + kernels.name);
+}
+
+void Matmul_1GB(benchmark::State& state) {
+  const auto type = static_cast<WeightType>(state.range(0));
+  const WeightFormat& format = *weight_format(type);
+  const std::int64_t inputs = 2048;
+  const std::int64_t outputs = (std::int64_t{1} << 30) * format.block_values / (format.block_bytes * inputs);
+  run(state, type, outputs, inputs, state.range(1));
+}
+BENCHMARK(Matmul_1GB)->ArgsProduct({{8, 2, 1}, {1, 2, 4, 8, 16, 32}})->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// [outputs, inputs] of TinyLlama-1.1B: attention output, gate or up, down.
+void Matmul_layer(benchmark::State& state) {
+  run(state, static_cast<WeightType>(state.range(0)), state.range(1), state.range(2), state.range(3));
+}
+BENCHMARK(Matmul_layer)
+    ->ArgsProduct({{8, 2}, {5632}, {2048}, {1, 8, 32, 512}})
+    ->ArgsProduct({{8}, {2048}, {5632}, {1, 32, 512}})
+    ->ArgsProduct({{0, 1}, {5632}, {2048}, {1, 32, 512}})
+    ->ArgsProduct({{8}, {576}, {576}, {1, 32, 512}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void Prepare_rows(benchmark::State& state) {
+  const KernelTable& kernels = tier();
+  const std::int64_t inputs = 2048;
+  const std::int64_t rows = state.range(0);
+  const Bytes x(static_cast<std::size_t>(rows * inputs) * sizeof(float));
+  const Bytes prepared(kernels.prepared_row_bytes(WeightType::kQ8_0, inputs) * static_cast<std::size_t>(rows));
+  for (auto _ : state) kernels.prepare_rows(WeightType::kQ8_0, x.floats(), inputs, rows, inputs, prepared.data());
+  count_rate(state, "GB/s", static_cast<double>(x.size()));
+}
+BENCHMARK(Prepare_rows)->Arg(1)->Arg(32);
+
+void Pack(benchmark::State& state) {
+  const KernelTable& kernels = tier();
+  const auto type = static_cast<WeightType>(state.range(0));
+  const std::int64_t outputs = 4096;
+  const std::int64_t inputs = 2048;
+  const Bytes stored(stored_row_bytes(*weight_format(type), inputs) * static_cast<std::size_t>(outputs));
+  const Bytes packed(kernels.packed_bytes(type, outputs, inputs));
+  for (auto _ : state) kernels.pack(type, stored.data(), outputs, inputs, packed.data(), 0, outputs / kPanel);
+  count_rate(state, "GB/s", static_cast<double>(stored.size()));
+}
+BENCHMARK(Pack)->Arg(8)->Arg(2)->Arg(1)->Arg(0)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace braid::kernels::perf

@@ -1,0 +1,55 @@
+#include "peaks.h"
+
+#include <immintrin.h>
+
+namespace braid::kernels::perf {
+namespace {
+
+constexpr int kChains = 16;
+
+}  // namespace
+
+std::int64_t multiply_vnni(std::int64_t instructions) {
+  __m512i sum[kChains];
+  for (auto& chain : sum) chain = _mm512_setzero_si512();
+  __m512i a = _mm512_set1_epi8(3);
+  const __m512i b = _mm512_set1_epi8(2);
+  for (std::int64_t i = 0; i < instructions; i += kChains) {
+    __asm__ volatile("" : "+v"(a));
+#pragma GCC unroll 16
+    for (int chain = 0; chain < kChains; ++chain) sum[chain] = _mm512_dpbusd_epi32(sum[chain], a, b);
+  }
+  __m512i all = sum[0];
+  for (int chain = 1; chain < kChains; ++chain) all = _mm512_add_epi32(all, sum[chain]);
+  return _mm512_reduce_add_epi32(all);
+}
+
+float multiply_fma(std::int64_t instructions) {
+  __m512 sum[kChains];
+  for (auto& chain : sum) chain = _mm512_setzero_ps();
+  __m512 a = _mm512_set1_ps(1e-3F);
+  const __m512 b = _mm512_set1_ps(1e-3F);
+  for (std::int64_t i = 0; i < instructions; i += kChains) {
+    __asm__ volatile("" : "+v"(a));
+#pragma GCC unroll 16
+    for (int chain = 0; chain < kChains; ++chain) sum[chain] = _mm512_fmadd_ps(a, b, sum[chain]);
+  }
+  __m512 all = sum[0];
+  for (int chain = 1; chain < kChains; ++chain) all = _mm512_add_ps(all, sum[chain]);
+  return _mm512_reduce_add_ps(all);
+}
+
+std::int64_t read_bytes(const std::byte* data, std::int64_t bytes) {
+  __m512i sum[4];
+  for (auto& chain : sum) chain = _mm512_setzero_si512();
+  for (std::int64_t i = 0; i + 256 <= bytes; i += 256) {
+#pragma GCC unroll 4
+    for (int part = 0; part < 4; ++part) {
+      _mm_prefetch(reinterpret_cast<const char*>(data + i + part * 64 + 4096), _MM_HINT_T0);
+      sum[part] = _mm512_xor_si512(sum[part], _mm512_load_si512(data + i + part * 64));
+    }
+  }
+  return _mm512_reduce_add_epi64(_mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));
+}
+
+}  // namespace braid::kernels::perf

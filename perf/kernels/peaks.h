@@ -1,0 +1,15 @@
+// Register-resident loops of the multiply instructions, and a plain read: the ceilings that kernels are measured against.
+// AVX-512 with VNNI only; ask cpu_features() first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels::perf {
+
+// Each returns something that depends on the work, so that it cannot be dropped.
+std::int64_t multiply_vnni(std::int64_t instructions);
+float multiply_fma(std::int64_t instructions);
+std::int64_t read_bytes(const std::byte* data, std::int64_t bytes);
+
+}  // namespace braid::kernels::perf

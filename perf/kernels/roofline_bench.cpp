@@ -1,0 +1,57 @@
+#include <atomic>
+
+#include "bench.h"
+#include "peaks.h"
+
+namespace braid::kernels::perf {
+namespace {
+
+constexpr std::int64_t kInstructions = 1 << 22;
+
+void Roofline_read(benchmark::State& state) {
+  if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512");
+  ThreadTeam team(threads());
+  const std::int64_t bytes = state.range(0) << 20;
+  const Bytes data(static_cast<std::size_t>(bytes) + 8192);
+  std::atomic<std::int64_t> sink{0};
+  for (auto _ : state) {
+    team.for_chunks(bytes, 1 << 18, [&](std::int64_t begin, std::int64_t end, int) {
+      sink.fetch_add(read_bytes(data.data() + begin, end - begin), std::memory_order_relaxed);
+    });
+  }
+  count_rate(state, "GB/s", static_cast<double>(bytes));
+}
+BENCHMARK(Roofline_read)->Arg(1)->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void Roofline_vnni(benchmark::State& state) {
+  if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512 VNNI");
+  ThreadTeam team(threads());
+  for (auto _ : state) {
+    team.for_chunks(team.size(), 1,
+                    [](std::int64_t, std::int64_t, int) { benchmark::DoNotOptimize(multiply_vnni(kInstructions)); });
+  }
+  count_rate(state, "GOP/s", 128.0 * kInstructions * team.size());
+}
+BENCHMARK(Roofline_vnni)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void Roofline_fma(benchmark::State& state) {
+  if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512");
+  ThreadTeam team(threads());
+  for (auto _ : state) {
+    team.for_chunks(team.size(), 1, [](std::int64_t, std::int64_t, int) { benchmark::DoNotOptimize(multiply_fma(kInstructions)); });
+  }
+  count_rate(state, "GOP/s", 32.0 * kInstructions * team.size());
+}
+BENCHMARK(Roofline_fma)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// An empty parallel loop, one right after the other.
+void Barrier(benchmark::State& state) {
+  ThreadTeam team(threads());
+  for (auto _ : state) {
+    team.for_chunks(team.size(), 1, [](std::int64_t, std::int64_t, int) {});
+  }
+}
+BENCHMARK(Barrier)->UseRealTime();
+
+}  // namespace
+}  // namespace braid::kernels::perf
