@@ -1,0 +1,95 @@
+#include <model/codec.h>
+
+#include <support/small_vocabularies.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace braid::model {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::unique_ptr<const ModelCodec> open(const test::GgufWriter& writer) {
+  const auto file = GgufFile::from_bytes(writer.source());
+  auto codec = ModelCodec::from_gguf(file.value());
+  if (!codec) throw std::runtime_error(codec.error().message);
+  return std::move(*codec);
+}
+
+std::string decode(const ModelCodec& codec, const std::vector<TokenId>& tokens) {
+  const auto decoder = codec.new_decoder();
+  std::string out;
+  for (const TokenId token : tokens) decoder->append(token, out);
+  decoder->finish(out);
+  return out;
+}
+
+ChatPrompt hello_prompt() {
+  ChatPrompt prompt;
+  prompt.messages = ValueList{ValueDict{{"role", "user"}, {"content", "hello"}}};
+  return prompt;
+}
+
+TEST(ModelCodec, tells_the_tokens_that_end_an_answer) {
+  const auto codec = open(test::byte_pair_vocabulary().u32("tokenizer.ggml.bos_token_id", 256));
+  EXPECT_THAT(std::vector<TokenId>(codec->end_of_generation().begin(), codec->end_of_generation().end()), ElementsAre(256, 257));
+  EXPECT_EQ(codec->bos(), 256);
+  EXPECT_EQ(codec->vocab_size(), 268);
+}
+
+TEST(ModelCodec, decodes_a_continuation_with_its_leading_space) {
+  const auto codec = open(test::sentence_piece_vocabulary());
+  EXPECT_EQ(decode(*codec, *codec->encode("hello world", {})), " hello world");
+}
+
+TEST(ModelCodec, control_tokens_decode_to_nothing_and_user_defined_ones_to_their_text) {
+  const auto codec = open(test::byte_pair_vocabulary());
+  EXPECT_EQ(decode(*codec, {'h', 257, 258, 'i', 256, -1, 99999}), decode(*codec, {'h', 258, 'i'}));
+  EXPECT_EQ(decode(*codec, {258}), "<tool>");
+  EXPECT_EQ(codec->token_bytes(257), "<|im_end|>");
+}
+
+TEST(ModelCodec, a_character_in_several_tokens_comes_out_whole) {
+  const auto codec = open(test::byte_pair_vocabulary());
+  const auto tokens = codec->encode("a😀", {}).value();
+  ASSERT_EQ(tokens.size(), 5U);
+  const auto decoder = codec->new_decoder();
+  std::string out;
+  for (std::size_t i = 0; i < 4; ++i) decoder->append(tokens[i], out);
+  EXPECT_EQ(out, "a");
+  decoder->append(tokens[4], out);
+  EXPECT_EQ(out, "a😀");
+}
+
+TEST(ModelCodec, an_unfinished_character_at_the_end_is_replaced) {
+  const auto codec = open(test::byte_pair_vocabulary());
+  EXPECT_EQ(decode(*codec, {'a', 0xf0, 0x9f}), "a\ufffd");
+}
+
+TEST(ModelCodec, renders_the_template_of_the_model) {
+  const auto codec = open(test::byte_pair_vocabulary().string(
+      "tokenizer.chat_template", "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}{{ eos_token }}{% endfor %}"));
+  const auto text = codec->render(hello_prompt());
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_EQ(*text, "user: hello<|im_end|>");
+}
+
+TEST(ModelCodec, a_model_without_a_template_says_so) {
+  const auto text = open(test::byte_pair_vocabulary())->render(hello_prompt());
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(text.error().message, "model has no chat template");
+}
+
+TEST(ModelCodec, a_template_that_cannot_be_parsed_is_a_warning_until_it_is_needed) {
+  const auto codec = open(test::byte_pair_vocabulary().string("tokenizer.chat_template", "{% for %}"));
+  EXPECT_THAT(codec->warnings(), ElementsAre(HasSubstr("chat template")));
+  EXPECT_EQ(codec->render(hello_prompt()).error().code, ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace braid::model
