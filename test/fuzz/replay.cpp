@@ -15,7 +15,7 @@ namespace {
 
 using Input = std::vector<std::uint8_t>;
 
-constexpr int kMutations = 6000;  // of all seeds together
+constexpr int kMutations = 20000;  // of all seeds together
 
 Input read(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);

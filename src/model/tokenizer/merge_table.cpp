@@ -92,7 +92,9 @@ void MergeTable::merge_short(std::vector<Piece>& pieces) const {
 
 void MergeTable::merge_long(std::vector<Piece>& pieces, Scratch& scratch) const {
   const auto count = static_cast<std::uint32_t>(pieces.size());
-  auto& [heap, previous, next] = scratch;
+  std::vector<Candidate>& heap = scratch.heap;
+  std::vector<std::uint32_t>& previous = scratch.previous;
+  std::vector<std::uint32_t>& next = scratch.next;
   heap.clear();
   for (std::uint32_t i = 1; i < count; ++i) propose(pieces, i - 1, i, scratch);
   if (heap.empty()) return;
