@@ -26,8 +26,8 @@ struct ServerOptions {
   // Resolution of all of the above: one shared timer, which runs only while connections are open.
   std::chrono::milliseconds tick{1'000};
 
-  // Prompts with more text than this are rendered and tokenised on the codec worker instead of the loop.
-  std::size_t inline_encode_bytes = std::size_t{16} << 10;
+  // Larger bodies are parsed, rendered and tokenised on the codec worker instead of the loop.
+  std::size_t max_inline_body_bytes = std::size_t{16} << 10;
 };
 
 }  // namespace braid::net

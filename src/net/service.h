@@ -33,7 +33,7 @@ struct Service {
   Counters counters;
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
-  boost::asio::thread_pool codec_worker{1};  // renders and tokenises long prompts
+  boost::asio::thread_pool codec_worker{1};  // parses, renders and tokenises long requests
 };
 
 }  // namespace braid::net

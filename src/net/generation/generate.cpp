@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,23 @@ constexpr int kClientClosedRequest = 499;          // nginx's name for it; never
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
-asio::awaitable<Result<Prompts>> encode_job(const TextCodec* codec, const GenerationCall* call) {
-  co_return encode_prompts(*codec, *call);
+struct Prepared {
+  GenerationCall call;
+  Prompts prompts;
+};
+
+// From the body to token ids. Touches nothing but its arguments and what is immutable of the model: may run on any thread.
+Result<Prepared> prepare(const Dialect& dialect, std::string& body, const ServedModel& model) {
+  Result<GenerationCall> call = dialect.parse(body, model);
+  if (!call) return call.error();
+  Result<Prompts> prompts = encode_prompts(*model.codec, *call);
+  if (!prompts) return prompts.error();
+  return Prepared{std::move(*call), std::move(*prompts)};
+}
+
+// The arguments outlive the job: who waits for it holds them.
+asio::awaitable<Result<Prepared>> prepare_job(const Dialect* dialect, std::string* body, const ServedModel* model) {
+  co_return prepare(*dialect, *body, *model);
 }
 
 Result<const ServedModel*> served_model(const ServiceStatus& status) {
@@ -60,7 +76,12 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   asio::awaitable<GenerationOutcome> run() {
-    const Result<void> admitted = co_await admit();
+    Result<void> admitted = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+    try {
+      admitted = co_await admit();
+    } catch (const std::exception& bug) {
+      spdlog::error("request {}: {}", request_.request_id, bug.what());
+    }
     if (connection_.gone()) co_return lost();
     if (!admitted) co_return co_await refuse(admitted.error());
     if (call_.stream) co_return co_await stream();
@@ -73,20 +94,18 @@ class Generation {
     const Result<const ServedModel*> model = served_model(service_.status);
     if (!model) co_return model.error();
     model_ = *model;
-    Result<GenerationCall> call = dialect_.parse(request_.body, *model_);
-    request_.body = std::string();
-    if (!call) co_return call.error();
-    call_ = std::move(*call);
-    Result<Prompts> prompts = co_await encode();
-    if (!prompts) co_return prompts.error();
+    Result<Prepared> prepared = co_await prepare_anywhere();
+    if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
+    request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
+    call_ = std::move(prepared->call);
     const auto executor = co_await asio::this_coro::executor;
-    co_return submit(std::move(*prompts), executor);
+    co_return submit(std::move(prepared->prompts), executor);
   }
 
-  asio::awaitable<Result<Prompts>> encode() {
-    if (text_bytes(call_) <= service_.options.inline_encode_bytes) co_return encode_prompts(*model_->codec, call_);
-    auto job = encode_job(model_->codec, &call_);
+  asio::awaitable<Result<Prepared>> prepare_anywhere() {
+    if (request_.body.size() <= service_.options.max_inline_body_bytes) co_return prepare(dialect_, request_.body, *model_);
+    auto job = prepare_job(&dialect_, &request_.body, model_);
     co_return co_await asio::co_spawn(service_.codec_worker.get_executor(), std::move(job), asio::use_awaitable);
   }
 
@@ -103,7 +122,7 @@ class Generation {
       tickets.push_back(std::move(*ticket));
       texts_.emplace_back(*model_->codec, call_);
     }
-    call_.prompt = std::vector<PromptItem>();  // texts can be long, streams too
+    call_.prompt = std::vector<PromptItem>();
     running_ = tickets.size();
     format_ = dialect_.make_format(id, *model_, call_);
     streams_ = std::make_unique<ChoiceStreams>(executor, std::move(tickets));

@@ -10,16 +10,6 @@ namespace {
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
-std::size_t text_bytes_of(const Value& value) {
-  if (const auto* text = value.get_if<std::string>()) return text->size();
-  std::size_t bytes = 0;
-  if (const auto* list = value.get_if<ValueList>())
-    for (const Value& item : *list) bytes += text_bytes_of(item);
-  if (const auto* dict = value.get_if<ValueDict>())
-    for (const auto& [key, item] : *dict) bytes += text_bytes_of(item);
-  return bytes;
-}
-
 Result<Prompts> encode_chat(const TextCodec& codec, const ChatPrompt& chat) {
   const Result<std::string> text = codec.render(chat);
   if (!text) return text.error();
@@ -47,14 +37,6 @@ Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptIte
 }
 
 }  // namespace
-
-std::size_t text_bytes(const GenerationCall& call) {
-  if (const auto* chat = std::get_if<ChatPrompt>(&call.prompt)) return text_bytes_of(chat->messages) + text_bytes_of(chat->kwargs);
-  std::size_t bytes = 0;
-  for (const PromptItem& item : std::get<std::vector<PromptItem>>(call.prompt))
-    if (const auto* text = std::get_if<std::string>(&item)) bytes += text->size();
-  return bytes;
-}
 
 Result<Prompts> encode_prompts(const TextCodec& codec, const GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);

@@ -6,14 +6,10 @@
 #include <braid/served_model.h>
 #include <net/generation/call.h>
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace braid::net {
-
-// Bytes of text that encode_prompts will have to work on.
-std::size_t text_bytes(const GenerationCall& call);
 
 // Completion texts are encoded with the model's own BOS/EOS; special tokens in them count, as they do in llama-server and vLLM.
 // A chat's rendered template writes its own BOS. Token ids are taken as they are. May run on any thread.
