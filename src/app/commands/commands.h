@@ -1,0 +1,19 @@
+// The commands of the command line. Each returns the process's exit code.
+#pragma once
+
+#include <app/command_line.h>
+#include <app/options.h>
+
+#include <braid/result.h>
+
+namespace braid::app {
+
+int run_command(const ServeOptions& options);
+int run_command(const RunOptions& options);
+int run_command(const ModelReportOptions& options);
+int run_command(const Farewell& farewell);
+
+// Prints the error's sentence: 2 when the command line asked what cannot be, 1 otherwise.
+int report(const Error& error);
+
+}  // namespace braid::app

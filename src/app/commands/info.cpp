@@ -1,0 +1,106 @@
+#include "app/commands/commands.h"
+#include "app/loaded_model.h"
+#include "app/units.h"
+
+#include <model/gguf_tensor_type.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+namespace braid::app {
+namespace {
+
+constexpr std::size_t kLongestText = 80;
+
+// One line, however long the text is.
+std::string shorten(const std::string& text) {
+  std::string line;
+  for (const char c : text.substr(0, kLongestText)) line += c == '\n' ? "\\n" : std::string(1, c);
+  return text.size() > kLongestText ? fmt::format("{}... ({} characters)", line, text.size()) : line;
+}
+
+std::string describe(const model::GgufValue& value) {
+  return std::visit(
+      [](const auto& item) -> std::string {
+        using Item = std::decay_t<decltype(item)>;
+        if constexpr (std::is_same_v<Item, std::string>) return shorten(item);
+        else if constexpr (std::is_same_v<Item, model::GgufArray>)
+          return std::visit([](const auto& items) { return fmt::format("[{} items]", items.size()); }, item.items);
+        else return fmt::format("{}", item);
+      },
+      value);
+}
+
+struct TypeTotal {
+  std::int64_t tensors = 0;
+  std::int64_t values = 0;
+  std::uint64_t bytes = 0;
+};
+
+void print_tensors(const model::GgufFile& file) {
+  std::map<std::string, TypeTotal> totals;
+  for (const model::GgufTensor& tensor : file.tensors()) {
+    TypeTotal& total = totals[model::gguf_tensor_type(tensor.type)->name];
+    std::int64_t values = 1;
+    for (const std::int64_t extent : tensor.shape) values *= extent;
+    ++total.tensors;
+    total.values += values;
+    total.bytes += tensor.bytes.size();
+  }
+  fmt::print("\nTensors\n");
+  for (const auto& [type, total] : totals)
+    fmt::print("  {:8} {:5} tensors {:>14} values {:>10}\n", type, total.tensors, total.values, format_size(total.bytes));
+}
+
+// What `braid serve` would take with these options, after all the checks of loading.
+Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions& options) {
+  const auto table = choose_kernels(options.model);
+  if (!table) return table.error();
+  const model::LoadOptions load = load_options(options.model, options.max_batch);
+  const auto estimate = model::estimate_memory(file, **table, load);
+  if (!estimate) return estimate.error();
+  const auto dimensions = model::read_hyper_parameters(file);
+  if (!dimensions) return dimensions.error();
+  const std::uint64_t available = available_memory();
+
+  KvDemand demand;
+  demand.available = available - std::min(available, estimate->weights + estimate->workspace);
+  demand.asked = options.model.kv_memory;
+  demand.block_bytes = estimate->kv_block;
+  demand.block_tokens = options.model.block_size;
+  demand.max_batch = options.max_batch;
+  demand.model_context = dimensions->context_length;
+  demand.asked_context = options.model.context;
+  const auto kv = plan_kv(demand);
+  if (!kv) return kv.error();
+
+  fmt::print("\nMemory with {} kernels, {} threads and at most {} sequences in a step\n", (*table)->name, load.threads, options.max_batch);
+  fmt::print("  weights    {:>10}\n", format_size(estimate->weights));
+  fmt::print("  workspace  {:>10}\n", format_size(estimate->workspace));
+  fmt::print("  KV pool    {:>10}  {} blocks of {} tokens, {} a token; context {}\n", format_size(kv->bytes), kv->blocks,
+             options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)), kv->context);
+  fmt::print("  together   {:>10}  of {} available\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
+             format_size(available));
+  return {};
+}
+
+}  // namespace
+
+int run_command(const ModelReportOptions& options) {
+  const auto file = open_model(options.model.model);
+  if (!file) return report(file.error());
+  fmt::print("{}: GGUF version {}, {}\n\nMetadata\n", file->name(), file->version(), format_size(file->file_bytes()));
+  for (const auto& [key, value] : file->metadata()) fmt::print("  {:44} {}\n", key, describe(value));
+  print_tensors(*file);
+  if (const auto printed = print_memory(*file, options); !printed) return report(printed.error());
+  return EXIT_SUCCESS;
+}
+
+}  // namespace braid::app

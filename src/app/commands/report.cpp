@@ -1,0 +1,20 @@
+#include "app/commands/commands.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace braid::app {
+
+int run_command(const Farewell& farewell) {
+  fmt::print(farewell.exit_code == EXIT_SUCCESS ? stdout : stderr, "{}", farewell.text);
+  return farewell.exit_code;
+}
+
+int report(const Error& error) {
+  fmt::print(stderr, "braid: {}\n", error.message);
+  return error.code == ErrorCode::kInvalidArgument ? 2 : EXIT_FAILURE;
+}
+
+}  // namespace braid::app

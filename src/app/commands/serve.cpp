@@ -1,0 +1,35 @@
+#include "app/commands/commands.h"
+#include "app/serving.h"
+
+#include <boost/asio/io_context.hpp>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+
+namespace braid::app {
+namespace {
+
+// Each client takes a file; the usual soft limit of 1024 is far below what the server can hold.
+void raise_open_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) spdlog::warn("cannot raise the limit of open files");
+}
+
+}  // namespace
+
+int run_command(const ServeOptions& options) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
+  spdlog::set_level(spdlog::level::from_str(options.log_level));
+  raise_open_files();
+  boost::asio::io_context loop(1);
+  Serving serving(loop, options);
+  if (const Result<void> started = serving.start(); !started) return report(started.error());
+  loop.run();
+  return serving.failure() ? report(*serving.failure()) : EXIT_SUCCESS;
+}
+
+}  // namespace braid::app

@@ -1,0 +1,128 @@
+#include "app/conversation.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <variant>
+
+namespace braid::app {
+namespace {
+
+namespace asio = boost::asio;
+
+Value message(const char* role, const std::string& content) {
+  ValueDict fields;
+  fields.emplace_back("role", Value(role));
+  fields.emplace_back("content", Value(content));
+  return Value(std::move(fields));
+}
+
+std::uint64_t draw_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+}  // namespace
+
+Conversation::Conversation(const LoadedModel& loaded, const RunOptions& options)
+    : loaded_(loaded),
+      options_(options),
+      seed_(options.seed.value_or(draw_seed())),
+      scheduler_(loop_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)) {}
+
+Conversation::~Conversation() {
+  scheduler_.abort_remaining({ErrorCode::kCancelled, "the conversation is over", {}});
+  loop_.restart();
+  loop_.run();  // until the scheduler's coroutine has ended
+}
+
+Result<std::vector<TokenId>> Conversation::prompt_for(const std::string& text) const {
+  if (!loaded_.has_chat_template) return loaded_.codec->encode(text, EncodeOptions{});
+  ValueList messages = messages_;
+  if (!options_.system.empty()) messages.insert(messages.begin(), message("system", options_.system));
+  messages.push_back(message("user", text));
+  ChatPrompt prompt;
+  prompt.messages = Value(std::move(messages));
+  const Result<std::string> rendered = loaded_.codec->render(prompt);
+  if (!rendered) return rendered.error();
+  EncodeOptions encode;
+  encode.add_special = false;  // the template writes them
+  encode.parse_special = true;
+  return loaded_.codec->encode(*rendered, encode);
+}
+
+asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, std::string& spoken) {
+  const std::unique_ptr<StreamDecoder> decoder = loaded_.codec->new_decoder();
+  std::string piece;
+  while (!interrupted) {
+    const std::optional<TokenEvent> event = co_await tokens.next();
+    if (!event) continue;
+    const auto* finish = std::get_if<Finish>(&*event);
+    piece.clear();
+    if (finish == nullptr) decoder->append(std::get<Token>(*event).id, piece);
+    else decoder->finish(piece);
+    fmt::print("{}", piece);
+    std::fflush(stdout);
+    spoken += piece;
+    if (finish != nullptr && finish->error) co_return *finish->error;
+    if (finish != nullptr) break;
+  }
+  co_return Result<void>();
+}
+
+Result<void> Conversation::run_loop(TokenSource& tokens, std::string& spoken) {
+  bool interrupted = false;
+  std::optional<Result<void>> outcome;
+  std::exception_ptr failure;
+  loop_.restart();
+  // Only while an answer runs does Ctrl-C mean its end; at the prompt it ends the program.
+  asio::signal_set interrupt(loop_, SIGINT);
+  interrupt.async_wait([&](const boost::system::error_code& error, int) {
+    if (error) return;
+    interrupted = true;
+    tokens.wake();
+  });
+  asio::co_spawn(loop_, stream(tokens, interrupted, spoken), [&](const std::exception_ptr& thrown, Result<void> result) {
+    failure = thrown;
+    outcome = std::move(result);
+  });
+  while (!outcome) loop_.run_one();
+  interrupt.cancel();
+  loop_.poll();  // its handler refers to what ends here
+  if (failure) std::rethrow_exception(failure);
+  return *outcome;
+}
+
+Result<void> Conversation::answer(const std::string& text) {
+  Result<std::vector<TokenId>> prompt = prompt_for(text);
+  if (!prompt) return prompt.error();
+  Request request;
+  request.prompt = std::move(*prompt);
+  request.sampling.temperature = static_cast<float>(options_.temperature);
+  request.sampling.top_p = static_cast<float>(options_.top_p);
+  request.sampling.top_k = options_.top_k;
+  request.sampling.min_p = static_cast<float>(options_.min_p);
+  request.sampling.seed = seed_;
+  request.stop.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : std::numeric_limits<std::int32_t>::max();
+  Result<Ticket> ticket = scheduler_.submit(std::move(request));
+  if (!ticket) return ticket.error();
+
+  std::string spoken;
+  const Result<void> streamed = run_loop(**ticket, spoken);
+  fmt::print("\n");
+  if (!streamed) return streamed;
+  messages_.push_back(message("user", text));
+  messages_.push_back(message("assistant", spoken));
+  return {};
+}
+
+}  // namespace braid::app

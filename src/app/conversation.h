@@ -1,0 +1,50 @@
+// Generation for a person at a terminal: one loaded model, one answer at a time, through the engine that serves clients.
+#pragma once
+
+#include <app/loaded_model.h>
+#include <app/options.h>
+#include <sched/scheduler.h>
+
+#include <braid/result.h>
+#include <braid/value.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid::app {
+
+// One sequence at a time: the model is loaded with room for no more.
+inline constexpr BatchOptions kSingleUser = {.max_batch = 1};
+
+class Conversation {
+ public:
+  // `loaded` and `options` outlive it.
+  Conversation(const LoadedModel& loaded, const RunOptions& options);
+  ~Conversation();
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  // Answers on stdout, piece by piece, knowing what was said before; a model without a chat template continues the text instead.
+  // Ctrl-C ends the answer.
+  Result<void> answer(const std::string& text);
+
+  void forget() { messages_.clear(); }
+
+ private:
+  Result<std::vector<TokenId>> prompt_for(const std::string& text) const;
+  boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, std::string& spoken);
+  Result<void> run_loop(TokenSource& tokens, std::string& spoken);
+
+  const LoadedModel& loaded_;
+  const RunOptions& options_;
+  std::uint64_t seed_;
+  ValueList messages_;
+  boost::asio::io_context loop_{1};
+  sched::Scheduler scheduler_;
+};
+
+}  // namespace braid::app

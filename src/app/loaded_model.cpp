@@ -1,0 +1,127 @@
+#include "app/loaded_model.h"
+
+#include "app/embedded_model.h"
+#include "app/units.h"
+
+#include <kernels/select.h>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace braid::app {
+
+std::string model_id(std::string_view path) {
+  path.remove_prefix(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
+  if (path.ends_with(".gguf")) path.remove_suffix(5);
+  constexpr std::string_view kFirstPart = "-00001-of-00000";
+  if (path.size() > kFirstPart.size()) {
+    const std::string_view suffix = path.substr(path.size() - kFirstPart.size());
+    if (suffix.starts_with("-00001-of-") && suffix.find_first_not_of("0123456789", 10) == std::string_view::npos)
+      path.remove_suffix(suffix.size());
+  }
+  return std::string(path);
+}
+
+Result<model::GgufFile> open_model(const std::string& path) {
+  if (!path.empty() && path != kEmbeddedModelName) return model::GgufFile::open(path);
+  std::shared_ptr<const model::ByteSource> bytes = embedded_model();
+  if (bytes == nullptr)
+    return invalid_argument("no model was named, and this braid was built without an embedded one: name a GGUF file, or use --no-model");
+  return model::GgufFile::from_bytes(std::move(bytes));
+}
+
+Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options) {
+  if (!options.isa) return &kernels::best_kernel_table();
+  std::string missing;
+  const kernels::KernelTable* table = kernels::kernel_table(*options.isa, missing);
+  if (table == nullptr) return invalid_argument(fmt::format("--isa: this machine cannot run that tier; it lacks {}", missing));
+  return table;
+}
+
+model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch) {
+  model::LoadOptions load;
+  load.threads = options.threads > 0 ? options.threads : kernels::usable_cpus();
+  load.context_length = options.context.value_or(0);
+  load.block_tokens = options.block_size;
+  load.kv_type = options.kv_type;
+  load.max_batch = max_batch;
+  return load;
+}
+
+namespace {
+
+Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOptions& options, std::int32_t max_batch) {
+  KvDemand demand;
+  demand.available = available_memory();
+  demand.asked = options.kv_memory;
+  demand.block_bytes = language_model.kv_layout().block_bytes();
+  demand.block_tokens = options.block_size;
+  demand.max_batch = max_batch;
+  demand.model_context = language_model.context_length();
+  demand.asked_context = options.context;
+  Result<KvBudget> budget = plan_kv(demand);
+  if (!budget) return budget;
+  if (budget->context < language_model.context_length())
+    spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
+                 language_model.context_length());
+  if (const auto allocated = language_model.allocate_kv(budget->blocks); !allocated) return allocated.error();
+  return budget;
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress) {
+  const Result<const kernels::KernelTable*> table = choose_kernels(options);
+  if (!table) return table.error();
+  const Result<model::GgufFile> file = open_model(options.model);
+  if (!file) return file.error();
+
+  LoadedModel loaded;
+  loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
+  loaded.table = *table;
+  loaded.has_chat_template = file->find("tokenizer.chat_template") != nullptr;
+  const Result<std::string> architecture = file->string_or("general.architecture", "");
+  if (!architecture) return architecture.error();
+  loaded.architecture = *architecture;
+
+  auto codec = model::ModelCodec::from_gguf(*file);
+  if (!codec) return codec.error();
+  loaded.codec = std::move(*codec);
+  for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);
+
+  model::LoadOptions load = load_options(options, max_batch);
+  const auto ends = loaded.codec->end_of_generation();
+  load.end_tokens.assign(ends.begin(), ends.end());
+  load.progress = std::move(progress);
+  loaded.threads = load.threads;
+  auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
+  if (!language_model) return language_model.error();
+  loaded.language_model = std::move(*language_model);
+
+  const Result<KvBudget> kv = allocate_kv(*loaded.language_model, options, max_batch);
+  if (!kv) return kv.error();
+  loaded.kv = *kv;
+  return loaded;
+}
+
+std::string describe_memory(const LoadedModel& loaded, std::int32_t block_tokens) {
+  return fmt::format("weights {}, KV pool {} ({} tokens), workspace {}", format_size(loaded.language_model->weight_bytes()),
+                     format_size(loaded.kv.bytes), std::int64_t{loaded.kv.blocks} * block_tokens,
+                     format_size(loaded.language_model->workspace_bytes()));
+}
+
+sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const BatchOptions& batch, std::int32_t block_tokens) {
+  sched::SchedulerOptions options;
+  options.max_batch = batch.max_batch;
+  options.max_batch_tokens = batch.max_batch_tokens;
+  options.prefill_slice_ms = batch.prefill_slice_ms;
+  options.max_waiting = batch.max_waiting;
+  options.context_length = loaded.kv.context;
+  options.block_tokens = block_tokens;
+  options.blocks = loaded.kv.blocks;
+  return options;
+}
+
+}  // namespace braid::app

@@ -1,0 +1,52 @@
+// From a file (or the embedded bytes) to a model that can compute.
+#pragma once
+
+#include <app/memory.h>
+#include <app/options.h>
+#include <kernels/kernel_table.h>
+#include <model/codec.h>
+#include <model/gguf.h>
+#include <model/language_model.h>
+#include <model/progress.h>
+#include <sched/options.h>
+
+#include <braid/result.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace braid::app {
+
+// Weights, pre-faulted KV arena and codec. Immutable here; the strand computes with `language_model`.
+struct LoadedModel {
+  std::string id;
+  std::string architecture;
+  bool has_chat_template = false;
+  std::unique_ptr<const model::ModelCodec> codec;
+  std::unique_ptr<model::LanguageModel> language_model;
+  KvBudget kv;
+  const kernels::KernelTable* table = nullptr;
+  int threads = 1;
+};
+
+// The file's name without folder, ".gguf" and "-00001-of-0000N".
+std::string model_id(std::string_view path);
+
+// The file, or the embedded model when `path` is empty.
+Result<model::GgufFile> open_model(const std::string& path);
+
+// kInvalidArgument: this machine lacks what was asked for.
+Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options);
+
+model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch);
+
+// Takes as long as it takes; any thread. `progress` is called on it.
+Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress);
+
+// "weights 30.0 MiB, KV pool 3.50 GiB (262144 tokens), workspace 12.1 MiB".
+std::string describe_memory(const LoadedModel& loaded, std::int32_t block_tokens);
+
+sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const BatchOptions& batch, std::int32_t block_tokens);
+
+}  // namespace braid::app

@@ -1,0 +1,187 @@
+#include "app/serving.h"
+
+#include "app/load_progress.h"
+#include "app/version.h"
+#include "app/warm_up.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace braid::app {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+// How long shutdown waits for clients to take what was written for them, and for the last steps to come back.
+constexpr std::chrono::seconds kFarewell{5};
+
+constexpr auto rethrow = [](const std::exception_ptr& failure) {
+  if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
+};
+
+// What the program says to whoever started it: a line of stdout.
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print(format, std::forward<Args>(args)...);
+  std::putchar('\n');
+  std::fflush(stdout);
+}
+
+net::ServerOptions server_options(const ServeOptions& options) {
+  net::ServerOptions server;
+  server.host = options.host;
+  server.port = options.port;
+  return server;
+}
+
+}  // namespace
+
+Serving::Serving(asio::io_context& loop, const ServeOptions& options) : loop_(loop), options_(options), signals_(loop) {
+  status_.reason = "the model is loading";
+}
+
+Serving::~Serving() {
+  if (loader_.joinable()) loader_.join();
+}
+
+Result<void> Serving::start() {
+  server_.emplace(loop_, server_options(options_), status_);
+  const Result<std::uint16_t> port = server_->start();
+  if (!port) return port.error();
+  const bool is_v6 = options_.host.find(':') != std::string::npos;
+  say("braid {} listening on http://{}{}{}:{}", kVersion, is_v6 ? "[" : "", options_.host, is_v6 ? "]" : "", *port);
+  signals_.add(SIGINT);
+  signals_.add(SIGTERM);
+  await_signal();
+  if (options_.no_model) {
+    status_ = {ServiceState::kNoModel, "started without a model", nullptr};
+    say("ready without a model");
+  } else {
+    begin_loading();
+  }
+  return {};
+}
+
+void Serving::begin_loading() {
+  loader_ = std::thread([this, work = asio::make_work_guard(loop_)] {
+    Result<LoadedModel> loaded = [this]() -> Result<LoadedModel> {
+      try {
+        LoadProgress progress;
+        return load_model(options_.model, options_.batch.max_batch,
+                          [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); });
+      } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::kIo, "not enough memory to load the model", {}};
+      }
+    }();
+    asio::post(loop_, [this, loaded = std::move(loaded)]() mutable { on_loaded(std::move(loaded)); });
+  });
+}
+
+void Serving::on_loaded(Result<LoadedModel> loaded) {
+  loader_.join();
+  if (!loaded) return fail(loaded.error());
+  loaded_ = std::move(*loaded);
+  const sched::SchedulerOptions options = scheduler_options(*loaded_, options_.batch, options_.model.block_size);
+  if (const std::optional<Error> fault = sched::find_fault(options)) return fail(*fault);
+  scheduler_.emplace(loop_, *loaded_->language_model, options);
+
+  served_.id = options_.alias.empty() ? loaded_->id : options_.alias;
+  served_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  served_.context_length = options.context_length;
+  served_.architecture = loaded_->architecture;
+  served_.parameters = loaded_->language_model->parameters();
+  served_.engine = &*scheduler_;
+  served_.codec = loaded_->codec.get();
+  say("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
+      static_cast<double>(served_.parameters) / 1e6, served_.context_length, loaded_->table->name, loaded_->threads);
+  say("memory: {}", describe_memory(*loaded_, options_.model.block_size));
+  asio::co_spawn(loop_, become_ready(), rethrow);
+}
+
+asio::awaitable<void> Serving::become_ready() {
+  if (!options_.no_warmup) {
+    const Result<void> warm = co_await warm_up(*scheduler_, served_.context_length);
+    if (shutting_down_) co_return;
+    if (!warm) {
+      fail(warm.error());
+      co_return;
+    }
+  }
+  status_ = {ServiceState::kReady, {}, &served_};
+  say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
+}
+
+void Serving::fail(const Error& error) {
+  failure_ = error;
+  status_ = {ServiceState::kFailed, error.message, nullptr};
+  loop_.stop();
+}
+
+void Serving::await_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    await_signal();
+    on_signal(number);
+  });
+}
+
+void Serving::on_signal(int number) {
+  const char* name = number == SIGINT ? "SIGINT" : "SIGTERM";
+  if (loader_.joinable()) {
+    // Loading cannot be interrupted and holds nothing that must be saved.
+    spdlog::info("{} while the model loads: stopping", name);
+    std::_Exit(EXIT_SUCCESS);
+  }
+  if (!shutting_down_) {
+    spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", name, server_->open_streams(),
+                 options_.drain_timeout);
+    shutting_down_ = true;
+    asio::co_spawn(loop_, shut_down(), rethrow);
+  } else if (scheduler_) {
+    spdlog::info("{} again: stopping at once", name);
+    scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
+  }
+}
+
+asio::awaitable<void> Serving::shut_down() {
+  status_.state = ServiceState::kDraining;
+  status_.reason = "the server is shutting down";
+  if (scheduler_) co_await drain_engine();
+  co_await close_connections();
+  signals_.cancel();
+  spdlog::info("stopped");
+}
+
+asio::awaitable<void> Serving::drain_engine() {
+  scheduler_->begin_drain();
+  const bool finished = co_await scheduler_->drained(Clock::now() + options_.drain_timeout);
+  if (finished) co_return;
+  spdlog::warn("the drain timeout is over: ending {} running requests", server_->open_streams());
+  scheduler_->abort_remaining({ErrorCode::kDraining, "the server shut down before the answer was complete", {}});
+  co_await scheduler_->drained(Clock::now() + kFarewell);
+}
+
+asio::awaitable<void> Serving::close_connections() {
+  server_->stop_accepting();
+  server_->close_idle();
+  asio::steady_timer deadline(loop_, kFarewell);
+  deadline.async_wait([this](const boost::system::error_code& error) {
+    if (!error) server_->abort_connections("the server is shutting down");
+  });
+  co_await server_->finished();
+  deadline.cancel();
+}
+
+}  // namespace braid::app

@@ -1,0 +1,65 @@
+// One running server, from the open port to the last closed connection.
+#pragma once
+
+#include <app/loaded_model.h>
+#include <app/options.h>
+#include <net/server.h>
+#include <sched/scheduler.h>
+
+#include <braid/result.h>
+#include <braid/served_model.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace braid::app {
+
+// Everything belongs to the loop but the loading thread, which hands its model over and ends. While it runs, the io_context has work.
+class Serving {
+ public:
+  // `loop` and `options` outlive it.
+  Serving(boost::asio::io_context& loop, const ServeOptions& options);
+  ~Serving();
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+  // Opens the port, begins to load and to listen for signals.
+  Result<void> start();
+
+  // Why the server ended by itself, after the io_context has stopped.
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  void begin_loading();
+  void on_loaded(Result<LoadedModel> loaded);
+  boost::asio::awaitable<void> become_ready();
+  void fail(const Error& error);
+
+  void await_signal();
+  void on_signal(int number);
+  boost::asio::awaitable<void> shut_down();
+  boost::asio::awaitable<void> drain_engine();
+  boost::asio::awaitable<void> close_connections();
+
+  boost::asio::io_context& loop_;
+  const ServeOptions& options_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::optional<Error> failure_;
+  ServiceStatus status_;
+  std::optional<LoadedModel> loaded_;
+  std::optional<sched::Scheduler> scheduler_;
+  ServedModel served_;
+  std::optional<net::Server> server_;  // after the engine: it goes first
+  boost::asio::signal_set signals_;
+  bool shutting_down_ = false;
+  std::thread loader_;
+};
+
+}  // namespace braid::app
