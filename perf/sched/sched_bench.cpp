@@ -1,0 +1,194 @@
+// What the scheduler costs the loop, without a model: the way over to the compute strand and back, planning, delivery.
+#include "sched/batch_planner.h"
+#include "sched/compute_strand.h"
+#include "sched/roster.h"
+#include "sched/scheduler.h"
+#include "sched/ticket.h"
+#include "sched/token_stream.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace {
+
+using namespace braid;         // NOLINT: a program, not a header
+using namespace braid::sched;  // NOLINT
+
+namespace asio = boost::asio;
+
+// Gives every row a token at once, and ends a sequence at its max_tokens.
+class InstantModel final : public model::StepExecutor {
+ public:
+  explicit InstantModel(std::size_t slots) : left_(slots, 0) {}
+
+  void execute(const model::StepPlan& plan, model::StepResult& result) override {
+    for (const model::SlotStart& start : plan.starts) left_[start.slot] = start.stop.max_tokens - start.generated;
+    for (const model::StepRow& row : plan.rows) {
+      model::RowResult& out = result.rows.emplace_back();
+      out.slot = row.slot;
+      out.ran = true;
+      out.sampled = row.sample;
+      if (row.sample) out.finished = --left_[row.slot] == 0;
+      out.reason = FinishReason::kLength;
+    }
+  }
+
+ private:
+  std::vector<std::int32_t> left_;
+};
+
+SchedulerOptions options_for(std::int32_t sequences, std::int32_t context) {
+  SchedulerOptions options;
+  options.max_batch = sequences;
+  options.max_batch_tokens = 2 * sequences + 4096;
+  options.context_length = context;
+  options.blocks = sequences * (context / options.block_tokens + 1) * 2;
+  return options;
+}
+
+Request request_of(std::int32_t prompt, std::int32_t max_tokens) {
+  Request request;
+  request.prompt.assign(static_cast<std::size_t>(prompt), 1);
+  request.stop.max_tokens = max_tokens;
+  return request;
+}
+
+// One step over and back; with depth 2 the strand always has the next one.
+void strand_round_trip(benchmark::State& state) {
+  asio::io_context loop;
+  auto work = asio::make_work_guard(loop);  // or the loop stops for good whenever no step is out
+  InstantModel model(1);
+  ComputeStrand strand(loop, model, [] {});
+  const auto post = [&] {
+    strand.next_plan();
+    strand.post();
+  };
+  for (std::int64_t i = 0; i < state.range(0); ++i) post();
+  for ([[maybe_unused]] auto _ : state) {
+    while (strand.returned() == nullptr) loop.run_one();
+    strand.release();
+    post();
+  }
+  work.reset();
+  loop.run();
+}
+BENCHMARK(strand_round_trip)->Arg(1)->Arg(2)->UseRealTime();
+
+class NobodyListens final : public TicketListener {
+  void on_abandoned(Sequence&) override {}
+  void on_drained(Sequence&) override {}
+};
+
+// A step of decode rows, each with a context of 1,024 tokens: 64 blocks a row.
+void plan_decodes(benchmark::State& state) {
+  constexpr std::int32_t kContext = 1024;
+  const auto rows = static_cast<std::int32_t>(state.range(0));
+  SchedulerOptions options = options_for(rows, 4 * kContext);
+  options.max_batch_tokens = rows * kContext;
+  Roster roster(options);
+  const BatchPlanner planner(options);
+  const PrefillPace pace(1e9);
+  NobodyListens nobody;
+  std::vector<std::unique_ptr<SequenceTicket>> tickets;
+  for (std::int32_t i = 0; i < rows; ++i) {
+    Sequence& sequence = roster.enqueue(request_of(kContext, 1 << 20), 1 << 20);
+    tickets.push_back(std::make_unique<SequenceTicket>(nobody, sequence, 64));
+    sequence.ticket = tickets.back().get();
+  }
+  model::StepPlan plan;
+  std::vector<Sequence*> full;
+  PlannedStep step{&plan, {}, {}};
+  roster.admit();
+  for (Sequence& sequence : roster.batch()) {
+    sequence.phase = SequencePhase::kDecode;
+    sequence.planned = kContext;
+  }
+  for ([[maybe_unused]] auto _ : state) {
+    plan.clear();
+    step.members.clear();
+    step.shape = {};
+    roster.make_room();
+    planner.add_decodes(roster.batch(), step, full);
+    roster.admit();
+    planner.add_prefills(roster.batch(), step, pace);
+    for (Sequence& sequence : roster.batch()) {  // as if the step had never been
+      --sequence.planned;
+      sequence.pending = 0;
+      sequence.in_flight = 0;
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+BENCHMARK(plan_decodes)->Arg(1)->Arg(256)->Arg(4096);
+
+asio::awaitable<void> read_all(TokenStream& stream) {
+  for (;;) {
+    const std::optional<TokenEvent> event = co_await stream.next();
+    if (event && std::holds_alternative<Finish>(*event)) co_return;
+  }
+}
+
+// A token into each stream and out again in its reader's coroutine.
+void deliver_token(benchmark::State& state) {
+  asio::io_context loop;
+  std::vector<std::unique_ptr<TokenStream>> streams;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    streams.push_back(std::make_unique<TokenStream>(64));
+    asio::co_spawn(loop, read_all(*streams.back()), asio::detached);
+  }
+  loop.poll();
+  for ([[maybe_unused]] auto _ : state) {
+    for (const auto& stream : streams) {
+      stream->push({});
+      stream->deliver();
+    }
+    loop.poll();
+  }
+  for (const auto& stream : streams) {
+    stream->finish({});
+    stream->deliver();
+  }
+  loop.run();
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(deliver_token)->Arg(256)->Arg(10'000);
+
+asio::awaitable<void> read_ticket(Ticket ticket) {
+  for (;;) {
+    const std::optional<TokenEvent> event = co_await ticket->next();
+    if (event && std::holds_alternative<Finish>(*event)) co_return;
+  }
+}
+
+// Everything between submit() and the reader, per generated token: CPU time is the loop's.
+void whole_scheduler(benchmark::State& state) {
+  constexpr std::int32_t kTokens = 128;
+  const auto clients = static_cast<std::int32_t>(state.range(0));
+  for ([[maybe_unused]] auto _ : state) {
+    asio::io_context loop;
+    InstantModel model(static_cast<std::size_t>(clients));
+    Scheduler scheduler(loop, model, options_for(clients, 256));
+    for (std::int32_t i = 0; i < clients; ++i) {
+      Ticket ticket = std::move(*scheduler.submit(request_of(40, kTokens)));
+      asio::co_spawn(loop, read_ticket(std::move(ticket)), asio::detached);
+    }
+    scheduler.begin_drain();
+    loop.run();
+  }
+  state.SetItemsProcessed(state.iterations() * clients * kTokens);
+}
+BENCHMARK(whole_scheduler)->Arg(256)->Arg(10'000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();
