@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace braid::kernels {
 namespace {
@@ -151,6 +152,27 @@ TEST_P(Matmul, ZeroAndTinyActivationsGiveZeros) {
   std::vector<float> x(64, 0.0F);
   x[3] = 1e-38F;
   for (const float y : multiply(*GetParam(), w.packed, x, 1, std::vector<float>(16), false)) EXPECT_EQ(y, 0.0F);
+}
+
+TEST_P(Matmul, NoRowsWriteNothing) {
+  Random random(8);
+  for (const WeightType type : kTypes) {
+    const Weights w(*GetParam(), random, type, 40, 64);
+    EXPECT_TRUE(multiply(*GetParam(), w.packed, {}, 0, {}, false).empty());
+  }
+}
+
+// A model that overflows gives garbage, but no undefined behaviour.
+TEST_P(Matmul, NonFiniteActivationsDoNoHarm) {
+  Random random(9);
+  for (const WeightType type : kTypes) {
+    const Weights w(*GetParam(), random, type, 16, 64);
+    std::vector<float> x = test::random_floats(random, 64);
+    x[5] = std::numeric_limits<float>::quiet_NaN();
+    x[40] = std::numeric_limits<float>::infinity();
+    x[41] = -std::numeric_limits<float>::max();
+    EXPECT_EQ(multiply(*GetParam(), w.packed, x, 1, std::vector<float>(16), false).size(), 16U);
+  }
 }
 
 TEST_P(Matmul, PreparedRowsEqualScalar) {

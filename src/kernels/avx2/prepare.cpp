@@ -28,7 +28,9 @@ inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, f
   const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), bytes);
   *scale = zero ? 0.0F : amax / 127.0F;
-  *start = -bias * sum_lanes(_mm256_add_epi32(_mm256_add_epi32(rounded[0], rounded[1]), _mm256_add_epi32(rounded[2], rounded[3])));
+  // Vectors wrap where the sum of what a NaN was converted to overflows.
+  const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(rounded[0], rounded[1]), _mm256_add_epi32(rounded[2], rounded[3]));
+  *start = sum_lanes(_mm256_mullo_epi32(sum, _mm256_set1_epi32(-bias)));
 }
 
 }  // namespace

@@ -174,6 +174,7 @@ void multiply_panels(const Multiply (&tiles)[kMostRows][kMostPanels], Tile tile,
 }  // namespace
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  if (args.rows == 0) return;
   const PackedMatrix& w = *args.weights;
   const auto& tiles = w.type == WeightType::kQ8_0 ? kTiles<WeightType::kQ8_0> : kTiles<WeightType::kQ4_0>;
   // One row reads its panels one after the other, as memory likes best.

@@ -17,7 +17,9 @@ inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, f
   _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(low_codes));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16), _mm512_cvtepi32_epi8(high_codes));
   *scale = zero ? 0.0F : amax / 127.0F;
-  *start = -bias * _mm512_reduce_add_epi32(_mm512_add_epi32(low_codes, high_codes));
+  // Vectors wrap where the sum of what a NaN was converted to overflows.
+  const __m512i sum = _mm512_add_epi32(low_codes, high_codes);
+  *start = _mm512_reduce_add_epi32(_mm512_mullo_epi32(sum, _mm512_set1_epi32(-bias)));
 }
 
 }  // namespace
