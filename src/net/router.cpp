@@ -1,8 +1,6 @@
-#include <net/router.h>
-
-#include <net/http/error_response.h>
-
 #include <fmt/format.h>
+#include <net/http/error_response.h>
+#include <net/router.h>
 
 #include <optional>
 
@@ -14,8 +12,8 @@ using http::Method;
 struct Row {
   Endpoint endpoint;
   std::string_view path;
-  Method method;   // GET implies HEAD
-  bool argument;   // one more path segment (or several: model ids may hold slashes) follows
+  Method method;  // GET implies HEAD
+  bool argument;  // one more path segment (or several: model ids may hold slashes) follows
 };
 
 constexpr std::array<Row, kEndpointCount> kTable = {{

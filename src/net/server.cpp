@@ -1,8 +1,6 @@
-#include <net/server.h>
-
 #include <net/http/listener.h>
+#include <net/server.h>
 #include <net/service.h>
-
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -10,7 +8,8 @@
 namespace braid::net {
 
 Server::Server(boost::asio::io_context& loop, ServerOptions options, const ServiceStatus& status)
-    : service_(std::make_shared<Service>(loop, std::move(options), status)), listener_(std::make_shared<Listener>(loop, service_)) {}
+    : service_(std::make_shared<Service>(loop, std::move(options), status)),
+      listener_(std::make_shared<Listener>(loop, service_)) {}
 
 Server::~Server() { stop_accepting(); }
 

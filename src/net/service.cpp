@@ -1,6 +1,5 @@
-#include <net/service.h>
-
 #include <fmt/format.h>
+#include <net/service.h>
 
 namespace braid::net {
 

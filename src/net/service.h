@@ -7,7 +7,6 @@
 #include <net/server_options.h>
 
 #include <boost/asio/thread_pool.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <random>

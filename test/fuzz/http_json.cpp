@@ -1,7 +1,5 @@
 #include "http_json.h"
 
-#include "net/fake_codec.h"
-
 #include <net/generation/prompts.h>
 #include <net/http/error_response.h>
 #include <net/http/request_reader.h>
@@ -13,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <variant>
+
+#include "net/fake_codec.h"
 
 namespace braid::test {
 namespace {

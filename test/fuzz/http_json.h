@@ -5,8 +5,8 @@
 
 namespace braid::test {
 
-// Reads `bytes` as the input of one connection, cut into pieces whose size the first byte chooses, and parses what arrives as far as
-// the engine's requests. Aborts when a client's bytes would be answered with a server error.
+// Reads `bytes` as the input of one connection, cut into pieces whose size the first byte chooses, and parses what arrives as far
+// as the engine's requests. Aborts when a client's bytes would be answered with a server error.
 void fuzz_http_json(std::string_view bytes);
 
 // The same for a body alone.

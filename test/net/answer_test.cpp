@@ -1,16 +1,17 @@
 // Whole answers, errors and log-probabilities.
-#include "test_server.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "test_server.h"
 
 namespace braid::test {
 namespace {
 
 TEST(Answer, ChatIsExact) {
   TestServer server;
-  const Reply reply = server.ask(post("/v1/chat/completions", R"({"model":"default","messages":[{"role":"user","content":"hello"}]})"));
+  const Reply reply =
+      server.ask(post("/v1/chat/completions", R"({"model":"default","messages":[{"role":"user","content":"hello"}]})"));
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(normalized(reply.body),
             R"({"id":"chatcmpl-ID","object":"chat.completion","created":0,"model":"fake-model","choices":[{"index":0,)"
@@ -60,7 +61,8 @@ TEST(Answer, LimitsFollowTheEndpointAndTheContext) {
   server.ask(post("/v1/completions", R"({"prompt":[1]})"));
   server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"));
   server.ask(post("/v1/completions", R"({"prompt":[1],"max_tokens":99999999999})"));
-  server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"max_completion_tokens":7})"));
+  server.ask(
+      post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"max_completion_tokens":7})"));
   server.on_loop([&] {
     const auto& requests = server.engine().submitted;
     EXPECT_EQ(requests[0].stop.max_tokens, 16);
@@ -86,17 +88,19 @@ TEST(Answer, SeedsAreKeptAndDrawnWhenAbsent) {
 
 std::vector<TokenEvent> scored(const Request&) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}}, Finish{}};
+  return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}},
+          Finish{}};
 }
 
 TEST(Logprobs, CompletionForm) {
   TestServer server;
   server.on_loop([&] { server.engine().script = scored; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":2})"));
-  EXPECT_NE(reply.body.find(R"("text":"Hé","logprobs":{"tokens":["H","bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.5,-0.25,-2],)"
-                            R"("top_logprobs":[{"H":-0.5,"bytes:\\xc3":-1.25},{"i":-9999,"bytes:\\xc3":-0.25},{"bytes:\\xa9":-2}],)"
-                            R"("text_offset":[0,1,2]})"),
-            std::string::npos)
+  EXPECT_NE(
+      reply.body.find(R"("text":"Hé","logprobs":{"tokens":["H","bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.5,-0.25,-2],)"
+                      R"("top_logprobs":[{"H":-0.5,"bytes:\\xc3":-1.25},{"i":-9999,"bytes:\\xc3":-0.25},{"bytes:\\xa9":-2}],)"
+                      R"("text_offset":[0,1,2]})"),
+      std::string::npos)
       << reply.body;
   server.on_loop([&] { EXPECT_EQ(server.engine().submitted[0].sampling.top_logprobs, 2); });
 }
@@ -106,11 +110,12 @@ TEST(Logprobs, ChatForm) {
   server.on_loop([&] { server.engine().script = scored; });
   const Reply reply =
       server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"top_logprobs":2})"));
-  EXPECT_NE(reply.body.find(R"("logprobs":{"content":[{"token":"H","logprob":-0.5,"bytes":[72],"top_logprobs":[)"
-                            R"({"token":"H","logprob":-0.5,"bytes":[72]},{"token":"�","logprob":-1.25,"bytes":[195]}]},)"
-                            R"({"token":"�","logprob":-0.25,"bytes":[195],"top_logprobs":[{"token":"i","logprob":-9999,"bytes":[105]}]},)"
-                            R"({"token":"�","logprob":-2,"bytes":[169],"top_logprobs":[]}],"refusal":null})"),
-            std::string::npos)
+  EXPECT_NE(
+      reply.body.find(R"("logprobs":{"content":[{"token":"H","logprob":-0.5,"bytes":[72],"top_logprobs":[)"
+                      R"({"token":"H","logprob":-0.5,"bytes":[72]},{"token":"�","logprob":-1.25,"bytes":[195]}]},)"
+                      R"({"token":"�","logprob":-0.25,"bytes":[195],"top_logprobs":[{"token":"i","logprob":-9999,"bytes":[105]}]},)"
+                      R"({"token":"�","logprob":-2,"bytes":[169],"top_logprobs":[]}],"refusal":null})"),
+      std::string::npos)
       << reply.body;
 }
 

@@ -1,7 +1,7 @@
 // A client that goes away takes its request with it, in every phase.
-#include "test_server.h"
-
 #include <gtest/gtest.h>
+
+#include "test_server.h"
 
 namespace braid::test {
 namespace {
@@ -71,8 +71,7 @@ TEST_P(Disconnect, InTheMiddleOfARequest) {
   EXPECT_TRUE(everything_ends());
 }
 
-INSTANTIATE_TEST_SUITE_P(EachWay, Disconnect,
-                         testing::Combine(testing::Bool(), testing::Values(Leave::kFin, Leave::kReset)));
+INSTANTIATE_TEST_SUITE_P(EachWay, Disconnect, testing::Combine(testing::Bool(), testing::Values(Leave::kFin, Leave::kReset)));
 
 TEST(Backpressure, AStalledReaderIsDroppedAfterTheDeadline) {
   net::ServerOptions options = test_options();
@@ -91,9 +90,7 @@ TEST(Backpressure, AStalledReaderIsDroppedAfterTheDeadline) {
 
 TEST(Backpressure, ASlowReaderGetsEverything) {
   TestServer server;
-  server.on_loop([&] {
-    server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); };
-  });
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); }; });
   RawClient client = server.connect(4096);
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})"));
   const Reply reply = client.read_reply();

@@ -4,7 +4,6 @@
 #include <braid/engine.h>
 
 #include <boost/asio/io_context.hpp>
-
 #include <functional>
 #include <map>
 #include <string>

@@ -1,9 +1,9 @@
 // HTTP as it goes over the wire.
-#include "test_server.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
+
+#include "test_server.h"
 
 namespace braid::test {
 namespace {
@@ -33,9 +33,8 @@ TEST(Http, ReadyzNamesTheReason) {
 TEST(Http, ModelsAreListedAndShown) {
   TestServer server;
   const Reply list = server.ask(get("/v1/models"));
-  EXPECT_EQ(list.body,
-            R"({"object":"list","data":[{"id":"fake-model","object":"model","created":1700000000,"owned_by":"braid",)"
-            R"("max_model_len":1000,"meta":{"architecture":"fake","n_params":42,"n_vocab":259}}]})");
+  EXPECT_EQ(list.body, R"({"object":"list","data":[{"id":"fake-model","object":"model","created":1700000000,"owned_by":"braid",)"
+                       R"("max_model_len":1000,"meta":{"architecture":"fake","n_params":42,"n_vocab":259}}]})");
   EXPECT_EQ(server.ask(get("/models/fake%2dmodel")).status, 200);
   EXPECT_EQ(server.ask(get("/v1/models/default")).status, 200);
   const Reply unknown = server.ask(get("/v1/models/org/other"));
@@ -49,8 +48,9 @@ TEST(Http, UnknownRoutesAndMethodsAreRefused) {
   TestServer server;
   const Reply route = server.ask(get("/v1/nothing"));
   EXPECT_EQ(route.status, 404);
-  EXPECT_EQ(route.body,
-            R"({"error":{"message":"there is no route /v1/nothing","type":"invalid_request_error","param":null,"code":"not_found"}})");
+  EXPECT_EQ(
+      route.body,
+      R"({"error":{"message":"there is no route /v1/nothing","type":"invalid_request_error","param":null,"code":"not_found"}})");
   const Reply method = server.ask(get("/v1/completions"));
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers.at("allow"), "POST, OPTIONS");
@@ -116,7 +116,8 @@ TEST(Http, ABodyThatIsTooLargeIsRefusedBeforeItIsSent) {
 TEST(Http, AChunkedBodyThatIsTooLargeIsRefused) {
   TestServer server;
   RawClient client = server.connect();
-  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ffff\r\n" + std::string(0x1ffff, ' '));
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ffff\r\n" +
+              std::string(0x1ffff, ' '));
   EXPECT_EQ(client.read_reply().status, 413);
 }
 
@@ -190,7 +191,8 @@ TEST(Http, MetricsAreExposed) {
   EXPECT_EQ(reply.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   for (const std::string_view line :
        {"requests_total{route=\"/completions\",status=\"200\"} 1\n", "time_to_first_token_ms_count 1\n", "active_requests 1\n",
-        "open_streams 0\n", "kv_blocks_total 64\n", "process_resident_memory_bytes ", "request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
+        "open_streams 0\n", "kv_blocks_total 64\n", "process_resident_memory_bytes ",
+        "request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
     EXPECT_NE(reply.body.find(line), std::string::npos) << line << " in\n" << reply.body;
 }
 

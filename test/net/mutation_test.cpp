@@ -1,7 +1,4 @@
 // Bodies and connections that are nearly right: whatever a client sends, no answer is a server error.
-#include "fuzz/http_json.h"
-#include "test_server.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,6 +9,9 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "fuzz/http_json.h"
+#include "test_server.h"
 
 namespace braid::test {
 namespace {
@@ -26,19 +26,30 @@ constexpr std::array<std::string_view, 6> kCompletions = {
 };
 
 constexpr std::array<std::string_view, 24> kPieces = {
-    "null", "true", "-1",   "0",        "1e308",  "-0.0", "9223372036854775808", R"("")", R"("text")", "[]",    "{}",          "[[]]",
-    "{",    "}",    "\"",   "\\ud800",  "\\u0000", "\xff", ",",                   ":",     "[1,2]",     "2147483648", "\"content\":", "\"stop\":"};
+    "null",       "true",         "-1",       "0",    "1e308", "-0.0", "9223372036854775808",
+    R"("")",      R"("text")",    "[]",       "{}",   "[[]]",  "{",    "}",
+    "\"",         "\\ud800",      "\\u0000",  "\xff", ",",     ":",    "[1,2]",
+    "2147483648", "\"content\":", "\"stop\":"};
 
 // One random edit of bytes.
 void mutate(std::string& text, std::mt19937& random) {
   const auto at = [&] { return random() % (text.size() + 1); };
   const std::size_t position = at();
   switch (random() % 5) {
-    case 0: text.insert(position, kPieces[random() % kPieces.size()]); return;
-    case 1: text.erase(position, random() % 8); return;
-    case 2: text.replace(position, random() % 6, kPieces[random() % kPieces.size()]); return;
-    case 3: text.insert(position, text.substr(at(), random() % 32)); return;
-    default: if (position < text.size()) text[position] = static_cast<char>(random());
+    case 0:
+      text.insert(position, kPieces[random() % kPieces.size()]);
+      return;
+    case 1:
+      text.erase(position, random() % 8);
+      return;
+    case 2:
+      text.replace(position, random() % 6, kPieces[random() % kPieces.size()]);
+      return;
+    case 3:
+      text.insert(position, text.substr(at(), random() % 32));
+      return;
+    default:
+      if (position < text.size()) text[position] = static_cast<char>(random());
   }
 }
 

@@ -1,12 +1,11 @@
 // Every parameter: what is taken, and which path an error names.
-#include "fake_codec.h"
-
-#include <net/openai/request.h>
-
 #include <gtest/gtest.h>
+#include <net/openai/request.h>
 
 #include <string>
 #include <string_view>
+
+#include "fake_codec.h"
 
 namespace braid::test {
 namespace {
@@ -134,7 +133,8 @@ TEST(OpenAiParameters, ThatAreNotServedAreRefusedUnlessTheyAskForNothing) {
       {R"("reasoning_effort":"high")", "reasoning_effort"},
       {R"("repetition_penalty":1.1)", "repetition_penalty"},
       {R"("guided_json":{"type":"object"})", "guided_json"},
-      {R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","parallel_tool_calls":false,"prediction":{})", "accepted"},
+      {R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","parallel_tool_calls":false,"prediction":{})",
+       "accepted"},
       {R"("somebody_elses_field":[1,{"x":2}])", "accepted"},
   };
   for (const Case& expected : cases) {
@@ -213,7 +213,8 @@ TEST(OpenAiMessages, AreBroughtIntoTheFormOfTemplates) {
 }
 
 TEST(OpenAiBody, MustBeAJsonObject) {
-  for (std::string body : {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
+  for (std::string body :
+       {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
     const auto call = net::openai::parse_completion(body, kModel);
     ASSERT_FALSE(call) << body;
     EXPECT_EQ(call.error().code, ErrorCode::kInvalidArgument);

@@ -1,8 +1,7 @@
 #include "raw_client.h"
 
-#include <fmt/format.h>
-
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -115,8 +114,8 @@ void RawClient::reset() {
 }
 
 std::string post(std::string_view target, std::string_view body, std::string_view headers, std::string_view version) {
-  return fmt::format("POST {} HTTP/{}\r\nHost: test\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{}", target, version,
-                     headers, body.size(), body);
+  return fmt::format("POST {} HTTP/{}\r\nHost: test\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{}", target,
+                     version, headers, body.size(), body);
 }
 
 std::string get(std::string_view target, std::string_view headers) {

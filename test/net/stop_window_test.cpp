@@ -1,6 +1,5 @@
-#include <net/generation/stop_window.h>
-
 #include <gtest/gtest.h>
+#include <net/generation/stop_window.h>
 
 #include <algorithm>
 #include <random>

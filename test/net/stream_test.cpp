@@ -1,7 +1,7 @@
 // Byte-exact transcripts of event streams.
-#include "test_server.h"
-
 #include <gtest/gtest.h>
+
+#include "test_server.h"
 
 namespace braid::test {
 namespace {
@@ -16,34 +16,37 @@ TEST(Stream, ChatTranscriptIsExact) {
   TestServer server;
   RawClient client = server.connect();
   client.send(post("/v1/chat/completions", kChatBody, "X-Request-Id: abc\r\nConnection: close\r\n", "1.0"));
-  EXPECT_EQ(normalized(client.read_to_close()),
-            "HTTP/1.1 200 OK\r\nDate: NOW\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
-            "X-Request-Id: abc\r\nConnection: close\r\n\r\n"
-            R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})"
-            "\n\n"
-            R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"content":"H"},"logprobs":null,"finish_reason":null}]})"
-            "\n\n"
-            R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"content":"i"},"logprobs":null,"finish_reason":null}]})"
-            "\n\n"
-            R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]})"
-            "\n\ndata: [DONE]\n\n");
+  EXPECT_EQ(
+      normalized(client.read_to_close()),
+      "HTTP/1.1 200 OK\r\nDate: NOW\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
+      "X-Request-Id: abc\r\nConnection: close\r\n\r\n"
+      R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})"
+      "\n\n"
+      R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"content":"H"},"logprobs":null,"finish_reason":null}]})"
+      "\n\n"
+      R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"content":"i"},"logprobs":null,"finish_reason":null}]})"
+      "\n\n"
+      R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]})"
+      "\n\ndata: [DONE]\n\n");
 }
 
 TEST(Stream, CompletionTranscriptWithUsageAndTokenIdsIsExact) {
   TestServer server;
   RawClient client = server.connect();
-  client.send(post("/completions", R"({"prompt":[1,2,3],"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true})",
+  client.send(post("/completions",
+                   R"({"prompt":[1,2,3],"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true})",
                    "X-Request-Id: abc\r\nConnection: close\r\n", "1.0"));
   const std::string text = client.read_to_close();
-  EXPECT_EQ(normalized(text.substr(text.find("data: "))),
-            R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"H","logprobs":null,"finish_reason":null,"token_ids":[72]}],"usage":null})"
-            "\n\n"
-            R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"i","logprobs":null,"finish_reason":null,"token_ids":[105]}],"usage":null})"
-            "\n\n"
-            R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop","token_ids":[]}],"usage":null})"
-            "\n\n"
-            R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})"
-            "\n\ndata: [DONE]\n\n");
+  EXPECT_EQ(
+      normalized(text.substr(text.find("data: "))),
+      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"H","logprobs":null,"finish_reason":null,"token_ids":[72]}],"usage":null})"
+      "\n\n"
+      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"i","logprobs":null,"finish_reason":null,"token_ids":[105]}],"usage":null})"
+      "\n\n"
+      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop","token_ids":[]}],"usage":null})"
+      "\n\n"
+      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})"
+      "\n\ndata: [DONE]\n\n");
 }
 
 TEST(Stream, Http11IsChunkedAndTheConnectionLivesOn) {
@@ -115,18 +118,19 @@ TEST(Stream, AnErrorAfterTheHeadersIsAnEventAndThenTheEnd) {
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
   const Reply reply = client.read_reply();
   EXPECT_EQ(reply.status, 200);
-  EXPECT_TRUE(reply.body.ends_with(
-      "data: {\"error\":{\"message\":\"the step failed\",\"type\":\"server_error\",\"param\":null,\"code\":\"internal_error\"}}\n\n"));
+  EXPECT_TRUE(
+      reply.body.ends_with("data: {\"error\":{\"message\":\"the step "
+                           "failed\",\"type\":\"server_error\",\"param\":null,\"code\":\"internal_error\"}}\n\n"));
   EXPECT_EQ(reply.body.find("[DONE]"), std::string::npos);
   EXPECT_TRUE(client.closed());
 }
 
 TEST(Stream, SeveralPromptsAreSeveralChoices) {
   TestServer server;
-  server.on_loop([&] {
-    server.engine().script = [](const Request& request) { return events_of(request.sampling.choice == 0 ? "A" : "B"); };
-  });
-  const Reply reply = server.ask(post("/v1/completions", after(R"({"prompt":["x","yy"],"stream":true})", R"(,"stream_options":{"include_usage":true})")));
+  server.on_loop(
+      [&] { server.engine().script = [](const Request& request) { return events_of(request.sampling.choice == 0 ? "A" : "B"); }; });
+  const Reply reply = server.ask(
+      post("/v1/completions", after(R"({"prompt":["x","yy"],"stream":true})", R"(,"stream_options":{"include_usage":true})")));
   EXPECT_NE(reply.body.find(R"({"index":0,"text":"A")"), std::string::npos);
   EXPECT_NE(reply.body.find(R"({"index":1,"text":"B")"), std::string::npos);
   EXPECT_NE(reply.body.find(R"({"index":0,"text":"","logprobs":null,"finish_reason":"stop"})"), std::string::npos);
@@ -162,8 +166,12 @@ TEST(Stream, TwoHundredAtOnceAllComplete) {
   ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 200; }));
   server.on_loop([&] { EXPECT_EQ(server.server().open_streams(), 200U); });
   for (const char c : std::string_view("token"))
-    server.on_loop([&] { for (std::size_t i = 0; i < 200; ++i) server.engine().push(i, Token{c, 0.0F, {}}); });
-  server.on_loop([&] { for (std::size_t i = 0; i < 200; ++i) server.engine().push(i, Finish{}); });
+    server.on_loop([&] {
+      for (std::size_t i = 0; i < 200; ++i) server.engine().push(i, Token{c, 0.0F, {}});
+    });
+  server.on_loop([&] {
+    for (std::size_t i = 0; i < 200; ++i) server.engine().push(i, Finish{});
+  });
   for (RawClient& client : clients) {
     const Reply reply = client.read_reply();
     EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));

@@ -4,7 +4,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-
 #include <chrono>
 #include <future>
 
@@ -25,7 +24,9 @@ net::ServerOptions test_options() {
 TestServer::TestServer(net::ServerOptions options) {
   model_ = {"fake-model", 1'700'000'000, 1000, "fake", 42, &engine_, &codec_};
   status_ = {ServiceState::kReady, "", &model_};
-  engine_.script = [](const Request& request) { return events_of("Hi", FinishReason::kStop, static_cast<std::int32_t>(request.prompt.size())); };
+  engine_.script = [](const Request& request) {
+    return events_of("Hi", FinishReason::kStop, static_cast<std::int32_t>(request.prompt.size()));
+  };
   server_ = std::make_unique<net::Server>(loop_, std::move(options), status_);
   port_ = server_->start().value();
   thread_ = std::thread([this] { loop_.run(); });

@@ -1,5 +1,4 @@
 #include <net/admin/probes.h>
-
 #include <net/json/write.h>
 
 #include <string_view>
@@ -10,11 +9,15 @@ namespace {
 std::string_view reason_of(const ServiceStatus& status) {
   if (!status.reason.empty()) return status.reason;
   switch (status.state) {
-    case ServiceState::kLoading: return "the model is being loaded";
-    case ServiceState::kDraining: return "the server is shutting down";
-    case ServiceState::kFailed: return "the model could not be loaded";
+    case ServiceState::kLoading:
+      return "the model is being loaded";
+    case ServiceState::kDraining:
+      return "the server is shutting down";
+    case ServiceState::kFailed:
+      return "the model could not be loaded";
     case ServiceState::kReady:
-    case ServiceState::kNoModel: break;
+    case ServiceState::kNoModel:
+      break;
   }
   return "";
 }

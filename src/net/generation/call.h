@@ -19,8 +19,8 @@ struct GenerationCall {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // one choice per item, or one for a chat
   SamplingParams sampling;                                   // `choice` is set per choice; `seed` only if `seeded`
   bool seeded = false;
-  StopRules stop;                                            // its max_tokens is replaced by the member below
-  std::optional<std::int32_t> max_tokens;                    // nullopt: the rest of the context
+  StopRules stop;                          // its max_tokens is replaced by the member below
+  std::optional<std::int32_t> max_tokens;  // nullopt: the rest of the context
   std::vector<std::string> stop_strings;
   bool stream = false;
   bool include_usage = false;

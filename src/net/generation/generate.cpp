@@ -1,16 +1,13 @@
-#include <net/generation/generate.h>
-
 #include <net/generation/choice_streams.h>
+#include <net/generation/generate.h>
 #include <net/generation/prompts.h>
 #include <net/http/body_writer.h>
 #include <net/http/error_response.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <exception>
 #include <utility>

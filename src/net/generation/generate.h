@@ -10,7 +10,6 @@
 #include <net/service.h>
 
 #include <boost/asio/awaitable.hpp>
-
 #include <memory>
 #include <string>
 #include <string_view>

@@ -1,6 +1,5 @@
-#include <net/generation/prompts.h>
-
 #include <fmt/format.h>
+#include <net/generation/prompts.h>
 
 #include <algorithm>
 #include <utility>
@@ -61,7 +60,8 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
     if (prompts.size() > 1) request.id += fmt::format("/{}", requests.size());
     request.sampling.seed = seed;
     request.sampling.choice = static_cast<std::uint32_t>(requests.size());
-    request.stop.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(call.max_tokens.value_or(model.context_length), room));
+    request.stop.max_tokens =
+        static_cast<std::int32_t>(std::min<std::int64_t>(call.max_tokens.value_or(model.context_length), room));
     request.stop.min_tokens = std::min(request.stop.min_tokens, request.stop.max_tokens);
     requests.push_back(std::move(request));
   }

@@ -1,5 +1,4 @@
 #include <net/http/error_response.h>
-
 #include <net/json/write.h>
 
 #include <array>
@@ -51,7 +50,8 @@ void append_string_or_null(std::string& out, std::string_view text) {
   }
 }
 
-void append_members(std::string& out, std::string_view message, std::string_view type, std::string_view param, std::string_view code) {
+void append_members(std::string& out, std::string_view message, std::string_view type, std::string_view param,
+                    std::string_view code) {
   out += R"({"error":{"message":)";
   json::append_lossy_string(out, message);
   out += R"(,"type":)";

@@ -1,12 +1,10 @@
+#include <fmt/format.h>
 #include <net/http/request_reader.h>
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
-
-#include <algorithm>
 #include <utility>
 
 namespace braid::net::http {
@@ -18,11 +16,16 @@ constexpr std::size_t kMaxRequestIdBytes = 128;
 
 Method to_method(beast_http::verb verb) {
   switch (verb) {
-    case beast_http::verb::get: return Method::kGet;
-    case beast_http::verb::head: return Method::kHead;
-    case beast_http::verb::post: return Method::kPost;
-    case beast_http::verb::options: return Method::kOptions;
-    default: return Method::kOther;
+    case beast_http::verb::get:
+      return Method::kGet;
+    case beast_http::verb::head:
+      return Method::kHead;
+    case beast_http::verb::post:
+      return Method::kPost;
+    case beast_http::verb::options:
+      return Method::kOptions;
+    default:
+      return Method::kOther;
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <braid/result.h>
-
 #include <net/http/request.h>
 
 #include <string>

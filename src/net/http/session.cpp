@@ -1,16 +1,13 @@
-#include <net/http/session.h>
-
 #include <net/endpoints.h>
 #include <net/generation/generate.h>
 #include <net/http/error_response.h>
 #include <net/http/request_reader.h>
 #include <net/http/response.h>
+#include <net/http/session.h>
 #include <net/router.h>
-
-#include <boost/asio/use_awaitable.hpp>
-
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/use_awaitable.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,7 +56,7 @@ asio::awaitable<bool> write_response(Service& service, Connection& connection, c
   append_head(bytes, response, Framing::kLength, request, keep_alive);
   if (request.method != Method::kHead) bytes += response.body;
   const bool written = co_await connection.write(bytes, service.options.write_timeout);
-  co_return written && keep_alive;
+  co_return written&& keep_alive;
 }
 
 // Counts one request while it is answered.

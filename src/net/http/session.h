@@ -5,7 +5,6 @@
 #include <net/service.h>
 
 #include <boost/asio/awaitable.hpp>
-
 #include <memory>
 
 namespace braid::net::http {

@@ -1,6 +1,5 @@
-#include <net/json/fields.h>
-
 #include <fmt/format.h>
+#include <net/json/fields.h>
 
 #include <array>
 

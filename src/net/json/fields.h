@@ -24,7 +24,7 @@ Result<std::int64_t> read_integer(const Value& value, const std::string& path,
 Result<float> read_number(const Value& value, const std::string& path, float low, float high);
 Result<std::string> read_string(const Value& value, const std::string& path);
 
-std::string at_index(const std::string& path, std::size_t index);         // path[index]
-std::string at_key(const std::string& path, std::string_view key);        // path.key
+std::string at_index(const std::string& path, std::size_t index);   // path[index]
+std::string at_key(const std::string& path, std::string_view key);  // path.key
 
 }  // namespace braid::net::json

@@ -1,6 +1,5 @@
-#include <net/json/parse.h>
-
 #include <fmt/format.h>
+#include <net/json/parse.h>
 #include <simdjson.h>
 
 #include <utility>
@@ -18,14 +17,22 @@ class Converter {
   Value convert(const dom::element& element) {
     if (++values_ > kMaxValues) return {};
     switch (element.type()) {
-      case dom::element_type::ARRAY: return convert_list(element.get_array().value_unsafe());
-      case dom::element_type::OBJECT: return convert_dict(element.get_object().value_unsafe());
-      case dom::element_type::INT64: return element.get_int64().value_unsafe();
-      case dom::element_type::UINT64: return static_cast<double>(element.get_uint64().value_unsafe());
-      case dom::element_type::DOUBLE: return element.get_double().value_unsafe();
-      case dom::element_type::STRING: return std::string(element.get_string().value_unsafe());
-      case dom::element_type::BOOL: return element.get_bool().value_unsafe();
-      case dom::element_type::NULL_VALUE: break;
+      case dom::element_type::ARRAY:
+        return convert_list(element.get_array().value_unsafe());
+      case dom::element_type::OBJECT:
+        return convert_dict(element.get_object().value_unsafe());
+      case dom::element_type::INT64:
+        return element.get_int64().value_unsafe();
+      case dom::element_type::UINT64:
+        return static_cast<double>(element.get_uint64().value_unsafe());
+      case dom::element_type::DOUBLE:
+        return element.get_double().value_unsafe();
+      case dom::element_type::STRING:
+        return std::string(element.get_string().value_unsafe());
+      case dom::element_type::BOOL:
+        return element.get_bool().value_unsafe();
+      case dom::element_type::NULL_VALUE:
+        break;
     }
     return {};
   }

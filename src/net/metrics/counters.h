@@ -36,10 +36,10 @@ class Histogram {
 
 struct Counters {
   std::map<std::pair<Endpoint, int>, std::uint64_t> requests;  // by endpoint and status
-  std::uint64_t unrouted = 0;          // requests that reached no endpoint
-  std::uint64_t disconnects = 0;       // clients gone while their request ran
-  std::uint64_t write_timeouts = 0;    // clients dropped because they took nothing
-  std::uint64_t connections = 0;       // accepted
+  std::uint64_t unrouted = 0;                                  // requests that reached no endpoint
+  std::uint64_t disconnects = 0;                               // clients gone while their request ran
+  std::uint64_t write_timeouts = 0;                            // clients dropped because they took nothing
+  std::uint64_t connections = 0;                               // accepted
   std::uint32_t active_requests = 0;
   std::uint32_t open_streams = 0;
   Histogram request_ms;

@@ -1,8 +1,6 @@
 #include <net/metrics/exposition.h>
-
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
-
 #include <unistd.h>
 
 #include <fstream>
@@ -86,7 +84,9 @@ void add_http(Families& families, const Counters& counters, std::size_t open_con
 }
 
 void add_engine(Families& families, const EngineStats& stats) {
-  const auto counter = [&](const char* name, const char* help, double value) { families.add(MetricType::Counter, name, help, value); };
+  const auto counter = [&](const char* name, const char* help, double value) {
+    families.add(MetricType::Counter, name, help, value);
+  };
   const auto gauge = [&](const char* name, const char* help, double value) { families.add(MetricType::Gauge, name, help, value); };
   counter("engine_steps_total", "Batch steps computed.", static_cast<double>(stats.steps));
   counter("prompt_tokens_total", "Prompt tokens computed, recomputed ones included.", static_cast<double>(stats.prompt_tokens));

@@ -1,8 +1,6 @@
-#include <net/openai/answer_parts.h>
-
-#include <net/json/write.h>
-
 #include <fmt/format.h>
+#include <net/json/write.h>
+#include <net/openai/answer_parts.h>
 
 #include <algorithm>
 #include <iterator>
@@ -23,7 +21,8 @@ std::string printable_token(const TextCodec& codec, TokenId id) {
   std::string bytes = codec.token_bytes(id);
   if (is_utf8(bytes)) return bytes;
   std::string text = "bytes:";
-  for (const char c : bytes) fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  for (const char c : bytes)
+    fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   return text;
 }
 

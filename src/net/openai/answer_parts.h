@@ -15,8 +15,8 @@ namespace braid::net::openai {
 
 // What the chunks of one answer have in common.
 struct AnswerIdentity {
-  std::string id;             // "cmpl-…" or "chatcmpl-…"
-  std::int64_t created = 0;   // Unix seconds
+  std::string id;            // "cmpl-…" or "chatcmpl-…"
+  std::int64_t created = 0;  // Unix seconds
   std::string model;
 };
 

@@ -1,9 +1,7 @@
-#include <net/openai/formats.h>
-
+#include <fmt/format.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
-
-#include <fmt/format.h>
+#include <net/openai/formats.h>
 
 #include <iterator>
 #include <vector>

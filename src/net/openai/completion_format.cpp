@@ -1,9 +1,7 @@
-#include <net/openai/formats.h>
-
+#include <fmt/format.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
-
-#include <fmt/format.h>
+#include <net/openai/formats.h>
 
 #include <iterator>
 #include <vector>
@@ -83,7 +81,8 @@ class CompletionFormat final : public AnswerFormat {
 
 }  // namespace
 
-std::unique_ptr<AnswerFormat> completion_format(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call) {
+std::unique_ptr<AnswerFormat> completion_format(const AnswerIdentity& identity, const TextCodec& codec,
+                                                const GenerationCall& call) {
   return std::make_unique<CompletionFormat>(identity, codec, call);
 }
 

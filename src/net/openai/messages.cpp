@@ -1,9 +1,7 @@
-#include <net/openai/messages.h>
-
+#include <fmt/format.h>
 #include <net/json/fields.h>
 #include <net/json/parse.h>
-
-#include <fmt/format.h>
+#include <net/openai/messages.h>
 
 #include <utility>
 

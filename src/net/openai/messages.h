@@ -8,8 +8,9 @@
 
 namespace braid::net::openai {
 
-// Checks a conversation in place: content parts of type text are joined by newlines, missing content becomes "" where tool calls stand
-// for it, and a tool call's arguments become an object. Other members pass through. Errors name the path, as `messages[1].content`.
+// Checks a conversation in place: content parts of type text are joined by newlines, missing content becomes "" where tool calls
+// stand for it, and a tool call's arguments become an object. Other members pass through. Errors name the path, as
+// `messages[1].content`.
 Result<void> normalize_messages(Value& messages, const std::string& path);
 
 }  // namespace braid::net::openai

@@ -1,9 +1,7 @@
-#include <net/openai/parameters.h>
-
-#include <net/json/fields.h>
-#include <net/openai/request.h>
-
 #include <fmt/format.h>
+#include <net/json/fields.h>
+#include <net/openai/parameters.h>
+#include <net/openai/request.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -40,7 +38,8 @@ Result<void> read_model(Draft& draft, Value& value, const std::string& path) {
   const Result<std::string> name = json::read_string(value, path);
   if (!name) return name.error();
   if (names_model(draft.model, *name)) return {};
-  return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", *name, draft.model.id), path};
+  return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", *name, draft.model.id),
+               path};
 }
 
 Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path) {
@@ -85,10 +84,12 @@ Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
   auto& stops = draft.call.stop_strings;
   stops.clear();
   const auto* list = value.get_if<ValueList>();
-  if (list == nullptr && value.get_if<std::string>() == nullptr) return json::wrong_type(path, "a string or an array of strings", value);
+  if (list == nullptr && value.get_if<std::string>() == nullptr)
+    return json::wrong_type(path, "a string or an array of strings", value);
   const ValueList one = list == nullptr ? ValueList{value} : ValueList{};
   const ValueList& items = list == nullptr ? one : *list;
-  if (items.size() > kMaxStops) return invalid_argument(fmt::format("'{}' has {} strings, at most {} may be given", path, items.size(), kMaxStops), path);
+  if (items.size() > kMaxStops)
+    return invalid_argument(fmt::format("'{}' has {} strings, at most {} may be given", path, items.size(), kMaxStops), path);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string item_path = list == nullptr ? path : at_index(path, i);
     Result<std::string> stop = json::read_string(items[i], item_path);
@@ -101,7 +102,8 @@ Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
 
 Result<void> read_stop_token_ids(Draft& draft, Value& value, const std::string& path) {
   Result<std::vector<TokenId>> ids = read_token_ids(value, path, draft.model);
-  if (ids && ids->size() > kMaxStopTokenIds) return invalid_argument(fmt::format("'{}' has more than {} ids", path, kMaxStopTokenIds), path);
+  if (ids && ids->size() > kMaxStopTokenIds)
+    return invalid_argument(fmt::format("'{}' has more than {} ids", path, kMaxStopTokenIds), path);
   return store(std::move(ids), draft.call.stop.stop_token_ids);
 }
 

@@ -23,8 +23,8 @@ struct Draft {
   bool logprobs = false;                     // the chat form's switch
   std::optional<std::int32_t> top_logprobs;  // the chat form's count
   bool has_stream_options = false;
-  std::optional<Value> messages;             // chat
-  ChatPrompt chat;                           // but for its messages
+  std::optional<Value> messages;                  // chat
+  ChatPrompt chat;                                // but for its messages
   std::optional<std::vector<PromptItem>> prompt;  // completions
 };
 

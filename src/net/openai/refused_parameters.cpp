@@ -1,8 +1,6 @@
-#include <net/openai/parameters.h>
-
-#include <net/json/fields.h>
-
 #include <fmt/format.h>
+#include <net/json/fields.h>
+#include <net/openai/parameters.h>
 
 #include <array>
 
@@ -40,7 +38,8 @@ Result<void> only_false(Draft&, Value& value, const std::string& path) {
 template <int kNeutral>
 Result<void> only_number(Draft&, Value& value, const std::string& path) {
   if (is_number(value, kNeutral)) return {};
-  if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr) return json::wrong_type(path, "a number", value);
+  if (value.get_if<std::int64_t>() == nullptr && value.get_if<double>() == nullptr)
+    return json::wrong_type(path, "a number", value);
   return refuse(path, fmt::format(" with another value than {}", kNeutral));
 }
 

@@ -1,11 +1,9 @@
-#include <net/openai/request.h>
-
+#include <fmt/format.h>
 #include <net/json/fields.h>
 #include <net/json/parse.h>
 #include <net/openai/messages.h>
 #include <net/openai/parameters.h>
-
-#include <fmt/format.h>
+#include <net/openai/request.h>
 
 #include <algorithm>
 #include <array>
@@ -43,8 +41,8 @@ Result<void> read_prompt(Draft& draft, Value& value, const std::string& path) {
     return invalid_argument(fmt::format("'{}' has {} prompts, at most {} may be given", path, list->size(), kMaxPrompts), path);
   const std::size_t count = single ? 1 : list->size();
   for (std::size_t i = 0; i < count; ++i) {
-    Result<PromptItem> item = single ? read_prompt_item(value, path, draft.model)
-                                     : read_prompt_item((*list)[i], json::at_index(path, i), draft.model);
+    Result<PromptItem> item =
+        single ? read_prompt_item(value, path, draft.model) : read_prompt_item((*list)[i], json::at_index(path, i), draft.model);
     if (!item) return item.error();
     items.push_back(std::move(*item));
   }
@@ -118,7 +116,8 @@ Result<void> read_body(Draft& draft, std::string& body, std::span<const Paramete
   Result<Value> document = json::parse(body);
   if (!document) return document.error();
   auto* members = document->get_if<ValueDict>();
-  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
+  if (members == nullptr)
+    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
   const std::array tables = {own, common_parameters(), refused_parameters()};
   return read_parameters(draft, *members, tables);
 }
@@ -129,8 +128,8 @@ Result<void> check_together(const Draft& draft) {
   if (draft.has_stream_options && !call.stream)
     return invalid_argument("'stream_options' is only allowed when 'stream' is true", "stream_options");
   if (call.max_tokens && call.stop.min_tokens > *call.max_tokens) {
-    return invalid_argument(fmt::format("'min_tokens' is {}, more than the {} of max_tokens", call.stop.min_tokens, *call.max_tokens),
-                            "min_tokens");
+    return invalid_argument(
+        fmt::format("'min_tokens' is {}, more than the {} of max_tokens", call.stop.min_tokens, *call.max_tokens), "min_tokens");
   }
   return {};
 }

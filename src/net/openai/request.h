@@ -9,8 +9,8 @@
 
 namespace braid::net::openai {
 
-// kInvalidArgument with the path of the offending field; kNotFound for the name of a model that is not served. What OpenAI documents
-// and this server lacks is refused when it would change the answer; fields that nobody documents are ignored.
+// kInvalidArgument with the path of the offending field; kNotFound for the name of a model that is not served. What OpenAI
+// documents and this server lacks is refused when it would change the answer; fields that nobody documents are ignored.
 Result<GenerationCall> parse_completion(std::string& body, const ServedModel& model);
 Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model);
 
