@@ -1,0 +1,128 @@
+#include "app/bench/bench.h"
+
+#include "app/bench/load.h"
+#include "app/bench/summary.h"
+#include "app/bench/workload.h"
+
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+
+namespace braid::bench {
+
+namespace asio = boost::asio;
+
+namespace {
+
+int fail(const Error& error) {
+  fmt::print(stderr, "braid bench: {}\n", error.message);
+  return 1;
+}
+
+std::string request_head(const BenchOptions& options, const Target& target) {
+  const std::string_view route = options.endpoint == Endpoint::kChat ? "/chat/completions" : "/completions";
+  const bool is_v6 = target.host.find(':') != std::string::npos;
+  std::string head = fmt::format("POST {}{} HTTP/1.1\r\nHost: {}{}{}:{}\r\n", target.path, route, is_v6 ? "[" : "", target.host,
+                                 is_v6 ? "]" : "", target.port);
+  if (!options.api_key.empty()) head += fmt::format("Authorization: Bearer {}\r\n", options.api_key);
+  return head + "Content-Type: application/json\r\nAccept: text/event-stream\r\nContent-Length: ";
+}
+
+Result<std::vector<asio::ip::tcp::endpoint>> resolve(asio::io_context& io, const Target& target) {
+  boost::system::error_code error;
+  asio::ip::tcp::resolver resolver(io);
+  std::vector<asio::ip::tcp::endpoint> endpoints;
+  for (const auto& entry : resolver.resolve(target.host, target.port, error)) endpoints.push_back(entry.endpoint());
+  if (error) return Error{ErrorCode::kIo, fmt::format("cannot resolve {}: {}", target.host, error.message()), "base-url"};
+  return endpoints;
+}
+
+// A connection is a file: as many as the system lets this process have.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);  // without it, what does not fit fails as "connect" and is reported so
+}
+
+bool has_line_break(const std::string& text) { return text.find_first_of("\r\n") != std::string::npos; }
+
+Result<void> check(const BenchOptions& options) {
+  if (options.num_prompts < 1) return invalid_argument("the number of prompts must be at least 1", "num-prompts");
+  if (options.input_len < 1) return invalid_argument("the input length must be at least 1", "input-len");
+  if (options.output_len < 1) return invalid_argument("the output length must be at least 1", "output-len");
+  if (!(options.request_rate > 0)) return invalid_argument("the request rate must be above 0", "request-rate");
+  if (options.max_concurrency < 0) return invalid_argument("the concurrency must not be negative", "max-concurrency");
+  if (options.warmup < 0) return invalid_argument("the number of warm-up requests must not be negative", "warmup");
+  if (has_line_break(options.api_key) || has_line_break(options.base_url)) return invalid_argument("an option holds a line break");
+  return {};
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return Error{ErrorCode::kIo, "cannot write " + path, "json"};
+  return {};
+}
+
+}  // namespace
+
+bool parse_goodput(const std::string& text, Goodput& goodput) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return false;
+  const std::string name = text.substr(0, colon);
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(value >= 0)) return false;
+  if (name == "ttft") {
+    goodput.ttft_ms = value;
+  } else if (name == "tpot" || name == "itl") {
+    goodput.tpot_ms = value;
+  } else if (name == "e2el") {
+    goodput.e2el_ms = value;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+int run_bench(const BenchOptions& options) {
+  if (auto checked = check(options); !checked) return fail(checked.error());
+  const auto target = parse_target(options.base_url);
+  if (!target) return fail(target.error());
+  asio::io_context io(1);
+  auto endpoints = resolve(io, *target);
+  if (!endpoints) return fail(endpoints.error());
+  auto bodies = make_bodies(options, options.num_prompts + options.warmup);
+  if (!bodies) return fail(bodies.error());
+  raise_file_limit();
+
+  const auto first_measured = bodies->begin() + static_cast<std::ptrdiff_t>(options.warmup);
+  const std::vector<std::string> warmup_bodies(bodies->begin(), first_measured);
+  bodies->erase(bodies->begin(), first_measured);
+  Client client(io, std::move(*endpoints), request_head(options, *target), options.timeout);
+  std::vector<Outcome> outcomes;
+  LoadOptions warmup_load;
+  warmup_load.request_rate = std::numeric_limits<double>::infinity();
+  warmup_load.max_concurrency = options.max_concurrency;
+  if (options.warmup > 0) Load(io, client, warmup_bodies, warmup_load).run(outcomes);
+
+  const bool shows_progress = !options.quiet && isatty(STDERR_FILENO) != 0;
+  Load load(io, client, *bodies, {options.request_rate, options.max_concurrency, options.seed, shows_progress});
+  const double seconds = load.run(outcomes);
+  const Summary summary = summarise(outcomes, seconds, options.goodput);
+  if (!options.quiet) std::fputs(to_report(summary).c_str(), stdout);
+  if (!options.json_file.empty()) {
+    if (auto written = write_file(options.json_file, to_json(summary, options)); !written) return fail(written.error());
+  }
+  return summary.failures.empty() ? 0 : 1;
+}
+
+}  // namespace braid::bench

@@ -1,0 +1,16 @@
+// The bodies of the requests, made before the clock starts.
+#pragma once
+
+#include "app/bench/bench.h"
+
+#include <braid/result.h>
+
+#include <string>
+#include <vector>
+
+namespace braid::bench {
+
+// `count` JSON bodies, the same for the same options. A prompts file that is shorter is used again from its start.
+Result<std::vector<std::string>> make_bodies(const BenchOptions& options, std::int64_t count);
+
+}  // namespace braid::bench
