@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ class ForwardHarness {
  public:
   static constexpr std::int32_t kBlock = 16;
 
-  ForwardHarness(const GgufFile& file, const kernels::KernelTable& table, kernels::KvType kv_type = kernels::KvType::kF32)
+  ForwardHarness(const GgufFile& file, const kernels::KernelTable& table)
       : team_(1),
         model_(read_hyper_parameters(file).value()),
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}).value()),
@@ -26,13 +27,12 @@ class ForwardHarness {
         transformer_(model_, weights_, rope_, table, team_),
         space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
     const std::int32_t blocks = (model_.context_length + kBlock - 1) / kBlock;
-    kv_.push_back(KvArena::create({.layers = model_.layers,
-                                   .kv_heads = model_.kv_heads,
-                                   .head_dim = model_.head_dim,
-                                   .block_tokens = kBlock,
-                                   .type = kv_type},
-                                  blocks)
-                      .value());
+    const KvLayout layout{.layers = model_.layers,
+                          .kv_heads = model_.kv_heads,
+                          .head_dim = model_.head_dim,
+                          .block_tokens = kBlock,
+                          .type = kernels::KvType::kF32};
+    kv_.emplace(KvArena::create(layout, blocks).value());
     blocks_.resize(static_cast<std::size_t>(blocks));
     std::iota(blocks_.rbegin(), blocks_.rend(), 0);  // not in order, to show that the table is followed
   }
@@ -47,7 +47,7 @@ class ForwardHarness {
       std::vector<BatchToken> batch;
       for (std::size_t i = begin; i < begin + count; ++i)
         batch.push_back({ids[i], position + static_cast<std::int32_t>(i), blocks_.data()});
-      transformer_.forward(batch, kv_.front(), space_);
+      transformer_.forward(batch, *kv_, space_);
       std::vector<std::int32_t> picked(count);
       std::iota(picked.begin(), picked.end(), 0);
       transformer_.logits(picked, space_);
@@ -63,7 +63,7 @@ class ForwardHarness {
   const RopeTable rope_;
   const Transformer transformer_;
   Workspace space_;
-  std::vector<KvArena> kv_;
+  std::optional<KvArena> kv_;
   std::vector<std::int32_t> blocks_;
 };
 

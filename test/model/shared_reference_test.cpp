@@ -61,6 +61,7 @@ TEST_F(SharedReference, DemoAnswersAreThoseOfTransformers) {
     const auto parted = std::ranges::mismatch(answers[i].tokens, expected[i]).in1 - answers[i].tokens.begin();
     EXPECT_GE(parted, 13) << "prompt " << i;
   }
+  RecordProperty("exact_answers", exact);
   EXPECT_GE(exact, 9) << "of " << answers.size();
 }
 

@@ -1,0 +1,60 @@
+#include <model/kv_arena.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <span>
+
+namespace braid::model::test {
+namespace {
+
+constexpr KvLayout kLayout{.layers = 3, .kv_heads = 2, .head_dim = 24, .block_tokens = 8, .type = kernels::KvType::kF16};
+
+TEST(KvLayout, CountsWholeCacheLines) {
+  EXPECT_EQ(kLayout.half_bytes(), 8U * 24 * 2);
+  EXPECT_EQ(kLayout.block_bytes(), 3U * 2 * 2 * 8 * 24 * 2);
+  const KvLayout odd{.layers = 1, .kv_heads = 1, .head_dim = 3, .block_tokens = 8, .type = kernels::KvType::kF32};
+  EXPECT_EQ(odd.half_bytes(), 128U) << "96 bytes, rounded up";
+}
+
+TEST(KvArena, HeadsOfAllLayersAndBlocksDoNotOverlap) {
+  const KvArena arena = KvArena::create(kLayout, 4).value();
+  std::set<std::uintptr_t> starts;
+  for (std::int32_t l = 0; l < kLayout.layers; ++l) {
+    const kernels::KvLayer layer = arena.layer(l);
+    for (std::size_t block = 0; block < 4; ++block)
+      for (std::size_t head = 0; head < 2; ++head)
+        for (const std::size_t half : {std::size_t{0}, layer.value_offset})
+          starts.insert(reinterpret_cast<std::uintptr_t>(layer.base + block * layer.block_stride + head * layer.head_stride + half));
+  }
+  ASSERT_EQ(starts.size(), 3U * 4 * 2 * 2);
+  EXPECT_EQ(*starts.rbegin() - *starts.begin(), 4 * kLayout.block_bytes() - kLayout.half_bytes());
+  for (auto next = std::next(starts.begin()), start = starts.begin(); next != starts.end(); ++next, ++start)
+    EXPECT_EQ(*next - *start, kLayout.half_bytes());
+}
+
+TEST(KvArena, PrefaultReportsTheWholeAndKeepsZeros) {
+  const KvArena arena = KvArena::create(kLayout, 100).value();
+  kernels::ThreadTeam team(2);
+  std::uint64_t done = 0;
+  arena.prefault(team, [&](std::string_view, std::uint64_t now, std::uint64_t total) {
+    done = now;
+    EXPECT_EQ(total, 100 * kLayout.block_bytes());
+  });
+  EXPECT_EQ(done, 100 * kLayout.block_bytes());
+  const std::span bytes(arena.layer(0).base, 100 * kLayout.block_bytes());
+  EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(KvArena, MoreThanTheAddressSpaceIsAnError) {
+  KvLayout layout = kLayout;
+  layout.layers = 1 << 20;
+  const auto arena = KvArena::create(layout, 1 << 30);
+  ASSERT_FALSE(arena);
+  EXPECT_NE(arena.error().message.find("KV cache"), std::string::npos) << arena.error().message;
+}
+
+}  // namespace
+}  // namespace braid::model::test
