@@ -44,10 +44,10 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
   CLI::App& batch = *serve->add_option_group("Batching");
   add_integer(batch, "--max-batch", options.batch.max_batch, 1, 65536, "Sequences in one step");
-  add_integer(batch, "--max-batch-tokens", options.batch.max_batch_tokens, 1, 1 << 20, "Tokens in one step");
+  add_integer(batch, "--max-batch-tokens", options.batch.max_batch_tokens, 2, 1 << 20, "Tokens in one step");
   add_integer(batch, "--prefill-slice-ms", options.batch.prefill_slice_ms, 1, 60'000,
               "Milliseconds that prefill may add to a step that decodes");
-  add_integer(batch, "--max-waiting", options.batch.max_waiting, 0, 1 << 24, "Requests that may wait; more are answered with 429");
+  add_integer(batch, "--max-waiting", options.batch.max_waiting, 1, 1 << 24, "Requests that may wait; more are answered with 429");
   serve->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
@@ -125,6 +125,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (*serve) {
     if (serve_options.no_model && !serve_options.model.model.empty())
       return mistake(app, fmt::format("--no-model contradicts the model '{}'", serve_options.model.model));
+    if (serve_options.batch.max_batch_tokens <= serve_options.batch.max_batch)
+      return mistake(app, fmt::format("--max-batch-tokens {} must be more than --max-batch {}, or a full batch leaves no room for prompts",
+                                      serve_options.batch.max_batch_tokens, serve_options.batch.max_batch));
     return serve_options;
   }
   if (*run) {

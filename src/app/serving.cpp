@@ -57,14 +57,14 @@ Serving::~Serving() {
 }
 
 Result<void> Serving::start() {
+  signals_.add(SIGINT);
+  signals_.add(SIGTERM);
+  await_signal();
   server_.emplace(loop_, server_options(options_), status_);
   const Result<std::uint16_t> port = server_->start();
   if (!port) return port.error();
   const bool is_v6 = options_.host.find(':') != std::string::npos;
   say("braid {} listening on http://{}{}{}:{}", kVersion, is_v6 ? "[" : "", options_.host, is_v6 ? "]" : "", *port);
-  signals_.add(SIGINT);
-  signals_.add(SIGTERM);
-  await_signal();
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
     say("ready without a model");

@@ -42,6 +42,6 @@ async function compare(t, args) {
 test("256 clients in one batch", async (t) => { await compare(t, []); });
 
 test("256 clients in a pool that is too small for them, with preemptions", async (t) => {
-  const server = await compare(t, ["--kv-memory", "24MiB"]);
+  const server = await compare(t, ["--kv-memory", "8MiB"]);
   assert.ok((await metric(server.url, "preemptions_total")) > 0);
 });

@@ -93,7 +93,7 @@ export async function nginx(t, upstreamPort) {
     .replace("http://127.0.0.1:8000;", `http://127.0.0.1:${upstreamPort};`);
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((kind) => `${kind}_temp_path ${folder}/${kind};`);
   writeFileSync(path.join(folder, "nginx.conf"),
-    `daemon off;\npid ${folder}/pid;\nerror_log stderr;\nevents { worker_connections 1024; }\n` +
+    `daemon off;\nmaster_process off;  # one process to end\npid ${folder}/pid;\nerror_log stderr;\nevents { worker_connections 1024; }\n` +
     `http {\naccess_log off;\n${temporary.join("\n")}\n${site}\n}\n`);
   const command = process.env.BRAID_NGINX;
   const proxy = new Process(t, command, ["-p", folder, "-c", path.join(folder, "nginx.conf")]);
