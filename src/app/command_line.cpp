@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace braid::app {
 namespace {
@@ -32,7 +33,6 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP with the OpenAI API");
   serve->add_option("model", options.model.model, "A GGUF file (of a split one the first part); the embedded model if not given");
   serve->add_option("--config", config, "YAML file with these options as keys; the command line wins");
-  serve->group("Commands");
   CLI::App& http = *serve->add_option_group("Listening");
   http.add_option("--host", options.host, "Address to listen on")->capture_default_str();
   add_port(http, "--port", options.port, "Port to listen on; 0 picks a free one and prints it");
@@ -78,6 +78,50 @@ CLI::App* add_info(CLI::App& app, ModelReportOptions& options) {
   return info;
 }
 
+CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  CLI::App* group = app.add_subcommand("bench", "Measure a server");
+  group->require_subcommand(1);
+  CLI::App* serve = group->add_subcommand("serve", "Load an OpenAI-compatible server and report latencies and throughput");
+  serve->add_option("--base-url", options.base_url, "Where the server is, with or without /v1")->capture_default_str();
+  serve
+      ->add_option_function<std::string>(
+          "--endpoint",
+          [&options](const std::string& name) {
+            options.endpoint = name == "chat" ? bench::Endpoint::kChat : bench::Endpoint::kCompletions;
+          },
+          "Route to ask: completions or chat")
+      ->default_str("completions")
+      ->check(CLI::IsMember({"completions", "chat"}));
+  serve->add_option("--model", options.model, "Model to name in requests")->capture_default_str();
+  serve->add_option("--api-key", options.api_key, "Sent as a bearer token");
+  add_count(*serve, "--num-prompts", options.num_prompts, 1, kMost, "Requests to send");
+  add_count(*serve, "--max-concurrency", options.max_concurrency, 0, kMost, "Requests under way at once; 0: no bound");
+  add_number(*serve, "--request-rate", options.request_rate, 1e-6, std::numeric_limits<double>::infinity(),
+             "Arrivals a second (Poisson); inf: all at once");
+  add_count(*serve, "--input-len", options.input_len, 1, kMost, "Words of a synthetic prompt");
+  add_count(*serve, "--output-len", options.output_len, 1, kMost, "Tokens of an answer at most");
+  serve->add_option("--prompts-file", options.prompts_file, "JSON lines with \"prompt\" or \"messages\"; synthetic prompts if not given");
+  serve->add_flag("--ignore-eos", options.ignore_eos, "Answers always have their full length");
+  add_number(*serve, "--temperature", options.temperature, 0.0, 100.0, "Sampling temperature");
+  serve->add_option("--seed", options.seed, "Of prompts and arrivals")->capture_default_str();
+  add_duration(*serve, "--timeout", options.timeout, "Of one request");
+  add_count(*serve, "--warmup", options.warmup, 0, kMost, "Requests before the measured ones");
+  serve
+      ->add_option_function<std::vector<std::string>>(
+          "--goodput",
+          [&options](const std::vector<std::string>& bounds) {
+            for (const std::string& bound : bounds)
+              if (!bench::parse_goodput(bound, options.goodput ? *options.goodput : options.goodput.emplace()))
+                throw CLI::ValidationError("--goodput", fmt::format("'{}' is no bound: write ttft:MS, tpot:MS or e2el:MS", bound));
+          },
+          "Bounds in milliseconds that a good request keeps: ttft:200 tpot:50 e2el:10000")
+      ->type_name("KIND:MS");
+  serve->add_option("--json", options.json_file, "File for the result as JSON");
+  serve->add_flag("--quiet", options.quiet, "No report on the terminal");
+  return group;
+}
+
 // `braid run "Tell me a story"` means the embedded model.
 void settle_run_arguments(RunOptions& options) {
   if (!options.prompt.empty() || options.model.model.empty()) return;
@@ -89,9 +133,19 @@ void settle_run_arguments(RunOptions& options) {
   options.model.model.clear();
 }
 
+// The command that was named, with the commands above it: "braid bench serve".
+std::pair<const CLI::App*, std::string> named_command(const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string path = "braid";
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  return {command, path};
+}
+
 Farewell mistake(const CLI::App& app, const std::string& message) {
-  std::string command = "braid";
-  for (const CLI::App* parsed : app.get_subcommands()) command += " " + parsed->get_name();
+  const std::string command = named_command(app).second;
   return {2, fmt::format("{}: {}\nTry '{} --help'.\n", command, message, command)};
 }
 
@@ -109,13 +163,15 @@ Command parse_command_line(int argc, const char* const* argv) {
   const CLI::App* serve = add_serve(app, serve_options, config);
   const CLI::App* run = add_run(app, run_options);
   const CLI::App* info = add_info(app, info_options);
+  bench::BenchOptions bench_options;
+  const CLI::App* bench = add_bench(app, bench_options);
 
   try {
     app.parse(argc, argv);
     if (!config.empty()) apply_config_file(*app.get_subcommand("serve"), config);
   } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    return Farewell{0, chosen.empty() ? app.help() : chosen.front()->help("braid")};
+    const auto [command, path] = named_command(app);
+    return Farewell{0, command->help(command == &app ? "" : path.substr(0, path.rfind(' ')))};
   } catch (const CLI::CallForVersion&) {
     return Farewell{0, fmt::format("braid {}\n", kVersion)};
   } catch (const CLI::ParseError& e) {
@@ -135,7 +191,8 @@ Command parse_command_line(int argc, const char* const* argv) {
     return run_options;
   }
   if (*info) return info_options;
-  return mistake(app, "a command is needed: serve, run or info");
+  if (*bench) return bench_options;
+  return mistake(app, "a command is needed: serve, run, info or bench");
 }
 
 }  // namespace braid::app

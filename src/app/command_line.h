@@ -1,6 +1,7 @@
 // Turns argc and argv into one command's options, or into text for the terminal.
 #pragma once
 
+#include <app/bench/bench.h>
 #include <app/options.h>
 
 #include <string>
@@ -14,7 +15,7 @@ struct Farewell {
   std::string text;
 };
 
-using Command = std::variant<ServeOptions, RunOptions, ModelReportOptions, Farewell>;
+using Command = std::variant<ServeOptions, RunOptions, ModelReportOptions, bench::BenchOptions, Farewell>;
 
 Command parse_command_line(int argc, const char* const* argv);
 

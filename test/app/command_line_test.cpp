@@ -89,8 +89,20 @@ TEST(CommandLine, RunTellsModelFromPrompt) {
   EXPECT_EQ(both.prompt, "Hello");
 }
 
+TEST(CommandLine, BenchTakesItsOptions) {
+  const auto options = std::get<bench::BenchOptions>(parse({"bench", "serve", "--endpoint", "chat", "--num-prompts", "7", "--request-rate",
+                                                            "inf", "--goodput", "ttft:200", "--goodput", "tpot:50", "--json", "x.json"}));
+  EXPECT_EQ(options.endpoint, bench::Endpoint::kChat);
+  EXPECT_EQ(options.num_prompts, 7);
+  EXPECT_EQ(options.goodput->ttft_ms, 200.0);
+  EXPECT_EQ(options.goodput->tpot_ms, 50.0);
+  EXPECT_THAT(mistake({"bench", "serve", "--goodput", "speed:1"}), HasSubstr("--goodput: 'speed:1' is no bound"));
+  EXPECT_THAT(mistake({"bench", "serve", "--endpoint", "images"}), HasSubstr("--endpoint"));
+  EXPECT_THAT(mistake({"bench"}), HasSubstr("subcommand"));
+}
+
 TEST(CommandLine, HelpAndVersionLeaveWithZero) {
-  for (const auto& arguments : {std::initializer_list<const char*>{"--help"}, {"serve", "--help"}, {"--version"}}) {
+  for (const auto& arguments : {std::initializer_list<const char*>{"--help"}, {"serve", "--help"}, {"bench", "serve", "--help"}, {"--version"}}) {
     const Command command = parse(arguments);
     EXPECT_EQ(std::get<Farewell>(command).exit_code, 0);
   }

@@ -19,7 +19,7 @@ function one_sentence(result, code, pattern) {
 
 test("--version and --help", async (t) => {
   assert.match((await braid(t, ["--version"])).stdout, /^braid \d+\.\d+\.\d+$/);
-  for (const command of [[], ["serve"], ["run"], ["info"]]) {
+  for (const command of [[], ["serve"], ["run"], ["info"], ["bench", "serve"]]) {
     const help = await braid(t, [...command, "--help"]);
     assert.equal(help.code, 0);
     assert.match(help.stdout, /Usage: braid/);

@@ -7,6 +7,8 @@
 
 namespace braid::app {
 
+int run_command(const bench::BenchOptions& options) { return bench::run_bench(options); }
+
 int run_command(const Farewell& farewell) {
   fmt::print(farewell.exit_code == EXIT_SUCCESS ? stdout : stderr, "{}", farewell.text);
   return farewell.exit_code;
