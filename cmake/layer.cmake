@@ -28,8 +28,12 @@ function(braid_test name)
     find_program(BRAID_SETARCH setarch REQUIRED)
     set_target_properties(test_${name} PROPERTIES CROSSCOMPILING_EMULATOR "${BRAID_SETARCH};-R")
   endif()
+  set(labels)  # an empty LABELS would take TIMEOUT for a label
+  if(ARG_LABELS)
+    set(labels LABELS "${ARG_LABELS}")
+  endif()
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+    PROPERTIES ${labels} TIMEOUT 300)
   if("tsan" IN_LIST ARG_LABELS)
     add_dependencies(braid_tsan_tests test_${name})
   endif()

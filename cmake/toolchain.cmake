@@ -28,6 +28,7 @@ target_compile_options(braid_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshado
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 reports these inside its own headers and Boost's coroutines.
   target_compile_options(braid_warnings INTERFACE -Wno-mismatched-new-delete -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
+    -Wno-stringop-overread
     -Wno-maybe-uninitialized)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND BRAID_SANITIZE MATCHES "thread")

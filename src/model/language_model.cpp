@@ -110,6 +110,7 @@ void LanguageModel::execute(const StepPlan& plan, StepResult& result) {
   } catch (...) {
     result.clear();
     result.failure = std::current_exception();
+    abandon(plan);
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -155,6 +156,12 @@ void LanguageModel::run(const StepPlan& plan, StepResult& result) {
     }
   }
   if (!batch_.empty()) run_pass(result);
+}
+
+// A failed step leaves no slot half-way: rows of these slots in the plan that is already posted are skipped.
+void LanguageModel::abandon(const StepPlan& plan) {
+  for (const StepRow& row : plan.rows)
+    if (row.slot < slots_.size()) slots_[row.slot].abandon();
 }
 
 void LanguageModel::start_pass() {

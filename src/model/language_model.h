@@ -74,6 +74,7 @@ class LanguageModel final : public StepExecutor {
 
   void check(const StepPlan& plan) const;
   void run(const StepPlan& plan, StepResult& result);
+  void abandon(const StepPlan& plan);
   void start_pass();
   void run_pass(StepResult& result);
   void sample(std::size_t begin, std::size_t end, StepResult& result);

@@ -22,6 +22,9 @@ class Slot {
   // Tokens that the next draw must not give: those that end the sequence, until min_tokens are there.
   std::span<const TokenId> banned() const;
 
+  // Ends the sequence without a token, because a step that names it failed.
+  void abandon() { finished_ = true; }
+
   // Takes the next token and decides whether the sequence goes on.
   void accept(TokenId token, RowResult& row);
 

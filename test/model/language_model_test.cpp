@@ -116,6 +116,25 @@ TEST_F(LanguageModelSteps, ReportTopLogprobsOfEachRow) {
   }
 }
 
+TEST_F(LanguageModelSteps, SkipTheRowsOfAFailedStepAndServeTheOthers) {
+  for (const SlotId slot : {0U, 1U}) {
+    start(slot, {.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}});
+    plan_.tokens = {5};
+    plan_.rows = {{.slot = slot, .block_begin = slot, .block_count = 1, .sample = true}};
+    model_->execute(plan_, result_);
+    ASSERT_TRUE(result_.rows.at(0).sampled);
+  }
+  plan_.starts.clear();
+  plan_.rows = {{.slot = 0, .position = 1, .block_count = 0, .from_sampler = true, .sample = true}};
+  EXPECT_EQ(failure(), "step plan: too few blocks");
+  plan_.rows = {{.slot = 0, .position = 2, .block_count = 1, .from_sampler = true, .sample = true},
+                {.slot = 1, .position = 1, .block_begin = 1, .block_count = 1, .from_sampler = true, .sample = true}};
+  model_->execute(plan_, result_);
+  ASSERT_FALSE(result_.failure);
+  EXPECT_FALSE(result_.rows.at(0).ran);
+  EXPECT_TRUE(result_.rows.at(1).sampled);
+}
+
 TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
   const auto sound = [&] {
     start(0, {.stop_token_ids = {}});
