@@ -36,7 +36,7 @@ Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options) 
   if (!options.isa) return &kernels::best_kernel_table();
   std::string missing;
   const kernels::KernelTable* table = kernels::kernel_table(*options.isa, missing);
-  if (table == nullptr) return invalid_argument(fmt::format("--isa: this machine cannot run that tier; it lacks {}", missing));
+  if (table == nullptr) return invalid_argument(fmt::format("--isa: that tier cannot run here: {}", missing));
   return table;
 }
 
