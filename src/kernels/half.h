@@ -3,9 +3,17 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace braid::kernels {
+
+static inline std::uint16_t load_half(const std::byte* from) {
+  std::uint16_t bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  return bits;
+}
 
 static inline float bf16_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 

@@ -17,75 +17,93 @@ void interleave(const std::byte* const* rows, std::int64_t offset, std::byte* ou
 }
 
 template <int kWidth>
-void pack_float_panel(const std::byte* const* rows, std::int64_t inputs, std::byte* panel) {
+void interleave_all(const std::byte* const* rows, std::int64_t inputs, std::byte* panel) {
   for (std::int64_t k = 0; k < inputs; ++k) interleave<kWidth>(rows, k * kWidth, panel + k * kWidth * kPanel);
 }
 
-// Stored blocks are a f16 scale, then code bytes; kFlip turns signed codes into unsigned ones.
-template <int kGroups, std::uint32_t kFlip>
-void pack_block_panel(const std::byte* const* rows, std::int64_t inputs, const PanelLayout& layout, std::byte* panel) {
-  constexpr std::int64_t kStoredBytes = 2 + kGroups * 4;
-  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-    interleave<2>(rows, b * kStoredBytes, panel + layout.scales + b * 2 * kPanel);
-    std::byte* codes = panel + b * layout.block_codes;
-    for (int g = 0; g < kGroups; ++g) {
-      for (int o = 0; o < kPanel; ++o) {
-        std::uint32_t four;
-        std::memcpy(&four, rows[o] + b * kStoredBytes + 2 + g * 4, 4);
-        four ^= kFlip;
-        std::memcpy(codes + g * 64 + o * 4, &four, 4);
+void pack_float_panel(WeightType type, const std::byte* const* rows, std::int64_t used, std::int64_t inputs, std::byte* panel) {
+  const std::int64_t width = type == WeightType::kF32 ? 4 : 2;
+  width == 4 ? interleave_all<4>(rows, inputs, panel) : interleave_all<2>(rows, inputs, panel);
+  for (std::int64_t k = 0; k < inputs; ++k) {
+    std::memset(panel + (k * kPanel + used) * width, 0, static_cast<std::size_t>((kPanel - used) * width));
+  }
+}
+
+// The four codes of each group, cut to a plane's bits and put where they belong in that plane.
+void pack_plane(const std::uint32_t* groups, int bits, int from_bit, std::int64_t lane, std::byte* plane) {
+  const std::uint32_t mask = 0x01010101U * ((1U << bits) - 1U);
+  for (int load = 0; load < bits; ++load) {
+    std::uint32_t four = 0;
+    for (int g = load; g < 8; g += bits) four |= ((groups[g] >> from_bit) & mask) << (g - load);
+    std::memcpy(plane + load * 64 + lane * 4, &four, sizeof(four));
+  }
+}
+
+void pack_codes(const CodeForm& form, const std::uint8_t* codes, std::int64_t lane, std::byte* block) {
+  std::uint32_t groups[8];
+  std::memcpy(groups, codes, sizeof(groups));
+  pack_plane(groups, form.low_bits, 0, lane, block);
+  pack_plane(groups, form.high_bits, form.low_bits, lane, block + form.low_bits * 64);
+}
+
+// The scales of K block b, which is block `i` of the stored block.
+void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightBlock& block, std::int64_t b, std::int64_t i,
+                 std::int64_t lane, std::byte* panel) {
+  std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  if (form.scales != ScaleForm::kSub) {
+    std::memcpy(scales + lane * 2, &block.scale, 2);
+    if (form.minimum) std::memcpy(scales + kPanel * 2 + lane * 2, &block.minimum, 2);
+    return;
+  }
+  const int parts = form.codes.parts;
+  for (int part = 0; part < parts; ++part) {
+    scales[part * kPanel + lane] = static_cast<std::byte>(block.scales[i * parts + part]);
+    if (form.minimum) scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
+  }
+  std::byte* super = panel + layout.supers + b / kSuperBlocks * layout.super_scales;
+  std::memcpy(super + lane * 2, &block.scale, 2);
+  if (form.minimum) std::memcpy(super + kPanel * 2 + lane * 2, &block.minimum, 2);
+}
+
+// Outputs past the last one weigh nothing: their parts are zeros.
+void pack_block_panel(WeightType type, const std::byte* const* rows, std::int64_t used, std::int64_t inputs, const PanelLayout& layout,
+                      std::byte* panel) {
+  const BlockForm& form = *block_form(type);
+  const WeightFormat& format = *weight_format(type);
+  const std::int64_t blocks = format.block_values / kBlockValues;
+  WeightBlock block;
+  for (std::int64_t stored = 0; stored < inputs / format.block_values; ++stored) {
+    for (std::int64_t lane = 0; lane < kPanel; ++lane) {
+      if (lane < used) {
+        split_block(type, rows[lane] + stored * format.block_bytes, block);
+      } else {
+        block = WeightBlock{};
+      }
+      for (std::int64_t i = 0; i < blocks; ++i) {
+        const std::int64_t b = stored * blocks + i;
+        pack_codes(form.codes, block.codes + i * kBlockValues, lane, panel + b * layout.block_codes);
+        pack_scales(form, layout, block, b, i, lane, panel);
       }
     }
   }
 }
 
-void pack_panel(WeightType type, const std::byte* const* rows, std::int64_t inputs, const PanelLayout& layout, std::byte* panel) {
-  switch (type) {
-    case WeightType::kF32:
-      pack_float_panel<4>(rows, inputs, panel);
-      return;
-    case WeightType::kF16:
-    case WeightType::kBF16:
-      pack_float_panel<2>(rows, inputs, panel);
-      return;
-    case WeightType::kQ8_0:
-      pack_block_panel<8, 0x80808080U>(rows, inputs, layout, panel);
-      return;
-    case WeightType::kQ4_0:
-      pack_block_panel<4, 0>(rows, inputs, layout, panel);
-      return;
-  }
+int plane_bits(const std::byte* plane, int bits, std::int64_t lane, int i) {
+  const int g = i / 4;
+  return (std::to_integer<int>(plane[g % bits * 64 + lane * 4 + i % 4]) >> (g / bits * bits)) & ((1 << bits) - 1);
 }
 
-// Outputs past the last one weigh nothing: their scale, or float weight, is zero.
-void clear_padding(WeightType type, std::int64_t used, std::int64_t inputs, const PanelLayout& layout, std::byte* panel) {
-  const bool quantized = is_quantized(type);
-  const std::int64_t width = quantized ? 2 : layout.block_codes / kPanel;
-  const std::int64_t groups = quantized ? inputs / kBlockValues : inputs;
-  std::byte* first = quantized ? panel + layout.scales : panel;
-  for (std::int64_t i = 0; i < groups; ++i) {
-    std::memset(first + (i * kPanel + used) * width, 0, static_cast<std::size_t>((kPanel - used) * width));
-  }
-}
-
-template <class T>
-T load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-void unpack_quantized(WeightType type, const PanelLayout& layout, const std::byte* panel, std::int64_t lane, std::int64_t inputs,
+void unpack_quantized(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t lane, std::int64_t inputs,
                       float* out) {
-  const std::int32_t bias = code_bias(type);
-  for (std::int64_t k = 0; k < inputs; ++k) {
-    const std::int64_t b = k / kBlockValues;
-    const std::int64_t i = k % kBlockValues;
-    const float scale = f16_to_float(load<std::uint16_t>(panel + layout.scales + (b * kPanel + lane) * 2));
-    const std::byte* codes = panel + b * layout.block_codes + lane * 4 + i % 4;
-    const int code = type == WeightType::kQ8_0 ? std::to_integer<int>(codes[i / 4 * 64])
-                                               : (std::to_integer<int>(codes[i / 4 % 4 * 64]) >> (i < 16 ? 0 : 4)) & 15;
-    out[k] = static_cast<float>(code - bias) * scale;
+  const int part_values = static_cast<int>(kBlockValues) / form.codes.parts;
+  std::uint8_t codes[kBlockValues];
+  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b, out += kBlockValues) {
+    unpack_codes(form, layout, panel, b, lane, codes);
+    for (int i = 0; i < kBlockValues; ++i) {
+      const float scale = unpack_scale(form, layout, panel, b, i / part_values, lane);
+      const float product = static_cast<float>(codes[i] - form.bias) * scale;
+      out[i] = form.minimum ? product + unpack_minimum(form, layout, panel, b, i / part_values, lane) : product;
+    }
   }
 }
 
@@ -95,9 +113,9 @@ void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* p
   for (std::int64_t k = 0; k < inputs; ++k) {
     const std::byte* weight = panel + k * layout.block_codes + lane * width;
     if (type == WeightType::kF32) {
-      out[k] = load<float>(weight);
+      std::memcpy(out + k, weight, sizeof(float));
     } else {
-      const auto bits = load<std::uint16_t>(weight);
+      const std::uint16_t bits = load_half(weight);
       out[k] = type == WeightType::kF16 ? f16_to_float(bits) : bf16_to_float(bits);
     }
   }
@@ -105,35 +123,72 @@ void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* p
 
 }  // namespace
 
-bool is_quantized(WeightType type) noexcept { return type == WeightType::kQ8_0 || type == WeightType::kQ4_0; }
-
-std::int32_t code_bias(WeightType type) noexcept { return type == WeightType::kQ8_0 ? 128 : 8; }
+bool is_quantized(WeightType type) noexcept { return block_form(type) != nullptr; }
 
 PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   PanelLayout layout;
-  if (is_quantized(type)) {
-    const std::int64_t blocks = inputs / kBlockValues;
-    layout.block_codes = type == WeightType::kQ8_0 ? 512 : 256;
-    layout.scales = blocks * layout.block_codes;
-    layout.bytes = layout.scales + round_up_64(blocks * 2 * kPanel);
-  } else {
+  const BlockForm* form = block_form(type);
+  if (form == nullptr) {
     layout.block_codes = kPanel * (type == WeightType::kF32 ? 4 : 2);
     layout.bytes = round_up_64(inputs * layout.block_codes);
+    return layout;
   }
+  const std::int64_t blocks = inputs / kBlockValues;
+  const std::int64_t kinds = form->minimum ? 2 : 1;
+  const bool sub = form->scales == ScaleForm::kSub;
+  layout.block_codes = (form->codes.low_bits + form->codes.high_bits) * 64;
+  layout.scales = blocks * layout.block_codes;
+  layout.block_scales = kinds * kPanel * (sub ? form->codes.parts : 2);
+  layout.supers = layout.scales + blocks * layout.block_scales;
+  layout.super_scales = sub ? kinds * kPanel * 2 : 0;
+  layout.bytes = round_up_64(layout.supers + blocks / kSuperBlocks * layout.super_scales);
   return layout;
 }
 
 PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
   PreparedLayout layout;
-  if (!is_quantized(type)) {
+  const BlockForm* form = block_form(type);
+  if (form == nullptr) {
     layout.bytes = round_up_64(inputs * 4);
     return layout;
   }
   const std::int64_t blocks = inputs / kBlockValues;
+  const std::int64_t parts = blocks * form->codes.parts;
   layout.scales = round_up_64(inputs);
   layout.starts = layout.scales + blocks * 4;
-  layout.bytes = round_up_64(layout.starts + blocks * 4);
+  layout.sums = layout.starts + parts * 4;
+  layout.bytes = round_up_64(layout.sums + (form->minimum ? parts * 4 : 0));
   return layout;
+}
+
+void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, std::int64_t lane,
+                  std::uint8_t* codes) noexcept {
+  const std::byte* low = panel + b * layout.block_codes;
+  const std::byte* high = low + form.codes.low_bits * 64;
+  for (int i = 0; i < kBlockValues; ++i) {
+    int code = plane_bits(low, form.codes.low_bits, lane, i);
+    if (form.codes.high_bits != 0) code |= plane_bits(high, form.codes.high_bits, lane, i) << form.codes.low_bits;
+    codes[i] = form.table != nullptr ? form.table[code] : static_cast<std::uint8_t>(code);
+  }
+}
+
+float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
+                   std::int64_t lane) noexcept {
+  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  if (form.scales == ScaleForm::kF16) return f16_to_float(load_half(scales + lane * 2));
+  if (form.scales == ScaleForm::kBF16) return bf16_to_float(load_half(scales + lane * 2));
+  const std::byte* super = panel + layout.supers + b / kSuperBlocks * layout.super_scales;
+  return f16_to_float(load_half(super + lane * 2)) * static_cast<float>(static_cast<std::int8_t>(scales[part * kPanel + lane]));
+}
+
+float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
+                     std::int64_t lane) noexcept {
+  if (!form.minimum) return 0.0F;
+  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  if (form.scales != ScaleForm::kSub) return f16_to_float(load_half(scales + kPanel * 2 + lane * 2));
+  const std::byte* super = panel + layout.supers + b / kSuperBlocks * layout.super_scales + kPanel * 2;
+  const auto sub = static_cast<std::int8_t>(scales[(form.codes.parts + part) * kPanel + lane]);
+  return f16_to_float(load_half(super + lane * 2)) * static_cast<float>(sub);
 }
 
 std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept {
@@ -155,9 +210,12 @@ void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::i
       rows[o] = stored + static_cast<std::size_t>(output) * row_bytes;
     }
     std::byte* panel = packed + p * layout.bytes;
-    pack_panel(type, rows, inputs, layout, panel);
     const std::int64_t used = std::min<std::int64_t>(kPanel, outputs - p * kPanel);
-    if (used < kPanel) clear_padding(type, used, inputs, layout, panel);
+    if (is_quantized(type)) {
+      pack_block_panel(type, rows, used, inputs, layout, panel);
+    } else {
+      pack_float_panel(type, rows, used, inputs, panel);
+    }
   }
 }
 
@@ -165,8 +223,8 @@ void unpack_row(const PackedMatrix& weights, std::int64_t output, float* out) no
   const PanelLayout layout = panel_layout(weights.type, weights.inputs);
   const std::byte* panel = weights.data + output / kPanel * layout.bytes;
   const std::int64_t lane = output % kPanel;
-  if (is_quantized(weights.type)) {
-    unpack_quantized(weights.type, layout, panel, lane, weights.inputs, out);
+  if (const BlockForm* form = block_form(weights.type)) {
+    unpack_quantized(*form, layout, panel, lane, weights.inputs, out);
   } else {
     unpack_float(weights.type, layout, panel, lane, weights.inputs, out);
   }

@@ -3,41 +3,64 @@
 //
 // Float types: for every input k the weights of the panel's 16 outputs, in the stored type.
 //
-// Quantised types: all codes of a panel, then its scales. For every K block of 32 inputs the scales are 16 f16, one for each
-// output. Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which
-// is the order that vpdpbusd multiplies in, one lane for each output (and a tile's, on AMX).
-//   Q8_0  8 groups, code + 128 as unsigned bytes
-//   Q4_0  4 groups; the low halves are groups 0 to 3, the high halves groups 4 to 7, codes 0 to 15 as stored
+// Quantised types: all codes of a panel, then its scales, in the order of K blocks of 32 inputs.
+//
+// Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which is the
+// order that vpdpbusd multiplies in, one lane for each output (and a tile's, on AMX). The 8 groups of a block are packed in planes:
+// a plane of B bits takes B times 64 bytes, and group g lies in its bytes of number g % B, from bit g / B * B on. A block has the
+// plane of its codes' low bits, then that of their high bits if there are any (CodeForm).
+//
+// Scales of a block, 16 of each, one for an output: f16 or bf16 scales, then f16 minimums; or int8 scales of each part, then int8
+// minimums of each part. The latter multiply f16 scales and minimums of 8 blocks, which follow all blocks' scales (`supers`).
+// Nothing is rounded: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
+//
 // Unsigned codes carry a bias: sum (code + bias) * x = sum code * x + bias * sum x. Prepared activations bring -bias * sum x for
-// each block, so that the integer sum starts there and the bias costs nothing.
+// each part, so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias; for them prepared
+// activations bring the scaled sum of x for each part.
 #pragma once
 
 #include <kernels/kernel_table.h>
+#include <kernels/weight_block.h>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace braid::kernels {
 
+// K blocks that share f16 scales in ScaleForm::kSub.
+constexpr std::int64_t kSuperBlocks = 8;
+
 // Byte offsets within one panel; a panel starts at a multiple of 64.
 struct PanelLayout {
-  std::int64_t block_codes = 0;  // bytes of one K block's codes; of one input's 16 weights for float types
-  std::int64_t scales = 0;       // from the panel to its scales
+  std::int64_t block_codes = 0;   // bytes of one K block's codes; of one input's 16 weights for float types
+  std::int64_t scales = 0;        // from the panel to its scales
+  std::int64_t block_scales = 0;  // bytes of one K block's scales
+  std::int64_t supers = 0;        // from the panel to the scales of 8 blocks
+  std::int64_t super_scales = 0;  // bytes of those
   std::int64_t bytes = 0;
 };
 PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
 
 // Byte offsets within one prepared row of a quantised type: int8 codes of the row, then a float scale for each block of 32, then
-// the int32 start of each block's sum.
+// the int32 start of each part's sum, then each part's sum of codes times their scale, as float (only where weights have minimums).
 struct PreparedLayout {
   std::int64_t scales = 0;
   std::int64_t starts = 0;
+  std::int64_t sums = 0;
   std::int64_t bytes = 0;  // of a row, for float types too
 };
 PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept;
 
 bool is_quantized(WeightType type) noexcept;
-std::int32_t code_bias(WeightType type) noexcept;
+
+// Of one output's weights: the codes of K block b through the type's table, its scale and its minimum (0 without one). `lane` is
+// the output's place in the panel.
+void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, std::int64_t lane,
+                  std::uint8_t* codes) noexcept;
+float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
+                   std::int64_t lane) noexcept;
+float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
+                     std::int64_t lane) noexcept;
 
 // The entries of every tier's KernelTable.
 std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept;

@@ -10,8 +10,19 @@ enum class WeightType : std::uint32_t {
   kF32 = 0,
   kF16 = 1,
   kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
   kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kIQ4_NL = 20,
+  kIQ4_XS = 23,
   kBF16 = 30,
+  kMXFP4 = 39,
 };
 
 // How a type is stored in a file: `block_bytes` for every `block_values` consecutive values of a row.
@@ -29,7 +40,7 @@ inline std::size_t stored_row_bytes(const WeightFormat& format, std::int64_t col
   return static_cast<std::size_t>(columns / format.block_values) * static_cast<std::size_t>(format.block_bytes);
 }
 
-// Dequantises one stored row into floats, exactly as ggml's reference does. The readable definition of every type.
+// Dequantises one stored row into floats, exactly as ggml's reference does. weight_block.h defines the types.
 void dequantize_row(WeightType type, const std::byte* row, std::int64_t columns, float* out);
 
 }  // namespace braid::kernels

@@ -12,7 +12,13 @@ namespace {
 using test::AlignedBytes;
 using test::Random;
 
-constexpr WeightType kTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0};
+using test::kAllTypes;
+
+// About `inputs`, at least one block.
+std::int64_t whole_blocks(WeightType type, std::int64_t inputs) {
+  const std::int64_t values = weight_format(type)->block_values;
+  return std::max(values, inputs / values * values);
+}
 
 struct Weights {
   Weights(const KernelTable& tier, Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs)
@@ -39,12 +45,13 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Matmul, testing::ValuesIn(test::machine_tiers())
 
 TEST_P(Matmul, UnpackedRowsEqualDequantizedOnes) {
   Random random(1);
-  for (const WeightType type : kTypes) {
-    const Weights w(*GetParam(), random, type, 37, 96);
+  for (const WeightType type : kAllTypes) {
+    const std::int64_t inputs = whole_blocks(type, 96);
+    const Weights w(*GetParam(), random, type, 37, inputs);
     for (std::int64_t o = 0; o < 37; ++o) {
-      std::vector<float> expected(96);
-      std::vector<float> found(96);
-      dequantize_row(type, w.stored.data() + static_cast<std::size_t>(o) * stored_row_bytes(*weight_format(type), 96), 96,
+      std::vector<float> expected(static_cast<std::size_t>(inputs));
+      std::vector<float> found(expected.size());
+      dequantize_row(type, w.stored.data() + static_cast<std::size_t>(o) * stored_row_bytes(*weight_format(type), inputs), inputs,
                      expected.data());
       GetParam()->unpack_row(w.packed, o, found.data());
       EXPECT_TRUE(test::same_bits(found, expected)) << weight_format(type)->name << " row " << o;
@@ -56,7 +63,7 @@ TEST_P(Matmul, IsCloseToTheProductInDouble) {
   Random random(2);
   const std::int64_t outputs = 50;
   const std::int64_t inputs = 256;
-  for (const WeightType type : kTypes) {
+  for (const WeightType type : kAllTypes) {
     const Weights w(*GetParam(), random, type, outputs, inputs);
     const std::vector<float> x = test::random_floats(random, 3 * inputs);
     const std::vector<float> y =
@@ -83,11 +90,11 @@ TEST_P(Matmul, IsCloseToTheProductInDouble) {
 
 TEST_P(Matmul, EqualsScalarBitForBit) {
   Random random(3);
-  for (int round = 0; round < 60; ++round) {
-    const WeightType type = kTypes[round % 5];
+  for (int round = 0; round < 160; ++round) {
+    const WeightType type = kAllTypes[round % std::size(kAllTypes)];
     const std::int64_t outputs = test::uniform(random, 1, 130);
-    const std::int64_t inputs = is_quantized(type) ? 32 * test::uniform(random, 1, 9) : test::uniform(random, 1, 200);
-    const std::int64_t rows = round % 3 == 0 ? 1 : test::uniform(random, 1, 21);
+    const std::int64_t inputs = whole_blocks(type, test::uniform(random, 1, weight_format(type)->block_values == 256 ? 1000 : 300));
+    const std::int64_t rows = test::uniform(random, 0, 2) == 0 ? 1 : test::uniform(random, 1, 21);
     const Weights w(*GetParam(), random, type, outputs, inputs);
     const std::vector<float> x = test::random_floats(random, rows * inputs);
     const std::vector<float> before = test::random_floats(random, rows * outputs);
@@ -101,9 +108,9 @@ TEST_P(Matmul, EqualsScalarBitForBit) {
 
 TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
   Random random(4);
-  for (const WeightType type : kTypes) {
+  for (const WeightType type : kAllTypes) {
     const std::int64_t rows = 27;
-    const std::int64_t inputs = 160;
+    const std::int64_t inputs = whole_blocks(type, 160);
     const Weights w(*GetParam(), random, type, 150, inputs);
     const std::vector<float> x = test::random_floats(random, rows * inputs);
     const std::vector<float> none(static_cast<std::size_t>(rows * 150));
@@ -123,14 +130,18 @@ TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
 }
 
 TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
-  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_0}) {
+  for (const WeightType type : kAllTypes) {
+    if (!is_quantized(type)) continue;
     for (const std::byte code : {std::byte{0x80}, std::byte{0x7F}, std::byte{0xFF}, std::byte{0x00}}) {
       for (const float sign : {1.0F, -1.0F}) {
-        const std::int64_t inputs = 64;
+        const std::int64_t inputs = whole_blocks(type, 64);
         std::vector<std::byte> stored(stored_row_bytes(*weight_format(type), inputs), code);
         for (std::size_t at = 0; at < stored.size(); at += static_cast<std::size_t>(weight_format(type)->block_bytes)) {
-          stored[at] = std::byte{0};
-          stored[at + 1] = std::byte{0x3C};  // 1.0
+          for (const std::size_t offset : test::scale_offsets(type)) {
+            stored[at + offset] = std::byte{0};
+            stored[at + offset + 1] = std::byte{0x3C};  // 1.0
+          }
+          if (type == WeightType::kMXFP4) stored[at] = std::byte{128};  // 2.0, halved
         }
         AlignedBytes bytes(GetParam()->packed_bytes(type, 1, inputs));
         GetParam()->pack(type, stored.data(), 1, inputs, bytes.data(), 0, 1);
@@ -138,11 +149,24 @@ TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
         std::vector<float> row(static_cast<std::size_t>(inputs));
         GetParam()->unpack_row(packed, 0, row.data());
         double expected = 0;
-        for (const float value : row) expected += static_cast<double>(value) * static_cast<double>(sign);
+        double size = 0;
+        for (const float value : row) {
+          expected += static_cast<double>(value) * static_cast<double>(sign);
+          size += std::fabs(static_cast<double>(value));
+        }
         const std::vector<float> x(static_cast<std::size_t>(inputs), sign);
-        EXPECT_NEAR(multiply(*GetParam(), packed, x, 1, {0.0F}, false)[0], expected, 1e-3);
+        EXPECT_NEAR(multiply(*GetParam(), packed, x, 1, {0.0F}, false)[0], expected, 1e-5 * size) << weight_format(type)->name;
       }
     }
+  }
+}
+
+// Types of less than 3 bits keep their 4-bit scales in bytes.
+TEST(PackedBytes, StayCloseToTheFile) {
+  for (const WeightType type : kAllTypes) {
+    const double stored = static_cast<double>(stored_row_bytes(*weight_format(type), 2048)) * 512;
+    const double packed = static_cast<double>(packed_bytes(type, 512, 2048));
+    EXPECT_LE(packed / stored, type == WeightType::kQ2_K ? 1.2 : 1.06) << weight_format(type)->name;
   }
 }
 
@@ -156,8 +180,8 @@ TEST_P(Matmul, ZeroAndTinyActivationsGiveZeros) {
 
 TEST_P(Matmul, NoRowsWriteNothing) {
   Random random(8);
-  for (const WeightType type : kTypes) {
-    const Weights w(*GetParam(), random, type, 40, 64);
+  for (const WeightType type : kAllTypes) {
+    const Weights w(*GetParam(), random, type, 40, whole_blocks(type, 64));
     EXPECT_TRUE(multiply(*GetParam(), w.packed, {}, 0, {}, false).empty());
   }
 }
@@ -165,9 +189,10 @@ TEST_P(Matmul, NoRowsWriteNothing) {
 // A model that overflows gives garbage, but no undefined behaviour.
 TEST_P(Matmul, NonFiniteActivationsDoNoHarm) {
   Random random(9);
-  for (const WeightType type : kTypes) {
-    const Weights w(*GetParam(), random, type, 16, 64);
-    std::vector<float> x = test::random_floats(random, 64);
+  for (const WeightType type : kAllTypes) {
+    const std::int64_t inputs = whole_blocks(type, 64);
+    const Weights w(*GetParam(), random, type, 16, inputs);
+    std::vector<float> x = test::random_floats(random, inputs);
     x[5] = std::numeric_limits<float>::quiet_NaN();
     x[40] = std::numeric_limits<float>::infinity();
     x[41] = -std::numeric_limits<float>::max();
@@ -177,8 +202,8 @@ TEST_P(Matmul, NonFiniteActivationsDoNoHarm) {
 
 TEST_P(Matmul, PreparedRowsEqualScalar) {
   Random random(7);
-  for (const WeightType type : kTypes) {
-    const std::int64_t inputs = is_quantized(type) ? 224 : 221;
+  for (const WeightType type : kAllTypes) {
+    const std::int64_t inputs = whole_blocks(type, 221);
     const std::vector<float> x = test::random_floats(random, 5 * (inputs + 3), 30.0F);
     AlignedBytes found(GetParam()->prepared_row_bytes(type, inputs) * 5);
     AlignedBytes expected(found.size());

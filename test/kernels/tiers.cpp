@@ -3,6 +3,26 @@
 
 namespace braid::kernels::test {
 
+std::vector<std::size_t> scale_offsets(WeightType type) {
+  switch (type) {
+    case WeightType::kQ4_1:
+    case WeightType::kQ5_1:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
+      return {0, 2};
+    case WeightType::kQ2_K:
+      return {80, 82};
+    case WeightType::kQ3_K:
+      return {108};
+    case WeightType::kQ6_K:
+      return {208};
+    case WeightType::kMXFP4:
+      return {};
+    default:
+      return {0};
+  }
+}
+
 std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs) {
   const WeightFormat& format = *weight_format(type);
   std::vector<std::byte> stored(stored_row_bytes(format, inputs) * static_cast<std::size_t>(outputs));
@@ -17,10 +37,11 @@ std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64
     } else if (type == WeightType::kF16) {
       put16(at, float_to_f16(value));
     } else {
-      put16(at, float_to_f16(value * 0.01F));
-      for (std::size_t i = 2; i < static_cast<std::size_t>(format.block_bytes); ++i) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(format.block_bytes); ++i) {
         stored[at + i] = static_cast<std::byte>(random() & 0xFFU);
       }
+      for (const std::size_t offset : scale_offsets(type)) put16(at + offset, float_to_f16(normal(random) * 0.01F));
+      if (type == WeightType::kMXFP4) stored[at] = static_cast<std::byte>(uniform(random, 110, 130));
     }
   }
   return stored;

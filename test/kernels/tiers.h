@@ -63,6 +63,14 @@ inline std::vector<float> random_floats(Random& random, std::int64_t n, float de
   return values;
 }
 
+inline constexpr WeightType kAllTypes[] = {
+    WeightType::kF32,  WeightType::kF16,  WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0,   WeightType::kQ4_1,
+    WeightType::kQ5_0, WeightType::kQ5_1, WeightType::kQ2_K, WeightType::kQ3_K, WeightType::kQ4_K,   WeightType::kQ5_K,
+    WeightType::kQ6_K, WeightType::kIQ4_NL, WeightType::kIQ4_XS, WeightType::kMXFP4};
+
+// Where a stored block of a quantised type has its f16 scales and minimums.
+std::vector<std::size_t> scale_offsets(WeightType type);
+
 // Rows as a file stores them: any codes, scales of a sensible size.
 std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs);
 

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 #include <kernels/half.h>
+#include <kernels/tiers.h>
 #include <kernels/weight_type.h>
 
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -44,6 +47,30 @@ TEST(WeightType, UnknownTypesHaveNoFormat) {
   EXPECT_EQ(stored_row_bytes(*weight_format(WeightType::kQ8_0), 64), 68U);
   EXPECT_EQ(stored_row_bytes(*weight_format(WeightType::kQ4_0), 64), 36U);
   EXPECT_EQ(stored_row_bytes(*weight_format(WeightType::kBF16), 3), 6U);
+}
+
+std::string fixture(const std::string& name) {
+  std::ifstream file(std::string(BRAID_SOURCE_DIR) + "/test/kernels/weight_types/" + name, std::ios::binary);
+  EXPECT_TRUE(file.good()) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Files of make_fixtures.py: 2 rows of 256 values.
+TEST(WeightType, EveryTypeDequantizesAsInGgml) {
+  for (const WeightType type : test::kAllTypes) {
+    const WeightFormat& format = *weight_format(type);
+    const std::string stored = fixture(std::string(format.name) + ".stored");
+    const std::string expected = fixture(std::string(format.name) + ".floats");
+    ASSERT_EQ(stored.size(), 2 * stored_row_bytes(format, 256)) << format.name;
+    std::vector<float> found(512);
+    for (std::size_t row = 0; row < 2; ++row) {
+      dequantize_row(type, reinterpret_cast<const std::byte*>(stored.data()) + row * stored.size() / 2, 256, found.data() + row * 256);
+    }
+    std::vector<float> floats(512);
+    ASSERT_EQ(expected.size(), floats.size() * sizeof(float)) << format.name;
+    std::memcpy(floats.data(), expected.data(), expected.size());
+    EXPECT_TRUE(test::same_bits(found, floats)) << format.name;
+  }
 }
 
 TEST(WeightType, Q8_0IsScaleTimesSignedCode) {

@@ -1,8 +1,8 @@
-// Products of 8-bit activations with 8- and 4-bit weights by vpmaddubsw, exactly:
-//   Q8_0  two products of unsigned 8-bit codes overflow 16 bits, so the sign moves from the weight to the activation: |w| * (x sign
-//   w),
-//         at most 2 * 128 * 127, then vpmaddwd to 32 bits
-//   Q4_0  eight groups of 2 * 15 * 127 fit 16 bits, so a whole K block is summed there and widened once
+// Products of 8-bit activations with weights of up to 8 bits by vpmaddubsw, exactly:
+//   8-bit codes, stored or from a table: two products of unsigned ones overflow 16 bits, so the sign moves from the weight to the
+//                activation: |w| * (x sign w), at most 2 * 128 * 127, then vpmaddwd to 32 bits
+//   fewer bits   as many groups as fit 16 bits are summed there and widened once: 2 * 63 * 127 twice, 2 * 31 * 127 four times,
+//                2 * 15 * 127 eight times
 // A tile is kRows rows by one panel of two vectors.
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
@@ -20,6 +20,9 @@ struct Tile {
   const std::byte* x;  // kRows prepared rows
   PreparedLayout row;
   std::int64_t blocks;
+  ScaleForm scales;
+  bool minimum;
+  const std::uint8_t* table;
   float* out;  // of the first row
   std::int64_t out_stride;
   std::int64_t outputs;  // from `out` to the end of the matrix
@@ -28,20 +31,44 @@ struct Tile {
 
 inline __m256i load(const std::byte* from) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(from)); }
 
-template <int kRows>
-[[gnu::always_inline]] inline void sum_block_q8_0(const Tile& tile, std::int64_t b, __m256i (&sum)[kRows][2]) {
+// Bits of group g from its plane's vector, moved up by `up` within each byte.
+template <int kBits>
+[[gnu::always_inline]] inline __m256i plane_bits(__m256i packed, int g, int up) {
+  if constexpr (kBits == 8) {
+    return packed;
+  } else {
+    const int shift = g / kBits * kBits - up;
+    const __m256i moved = shift > 0 ? _mm256_srli_epi16(packed, shift) : shift < 0 ? _mm256_slli_epi16(packed, -shift) : packed;
+    return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(((1 << kBits) - 1) << up)));
+  }
+}
+
+// The codes of group g for outputs 0 to 7 or 8 to 15.
+template <CodeForm kForm>
+[[gnu::always_inline]] inline __m256i group_codes(const std::byte* block, int g, int half, __m256i table) {
+  __m256i codes = plane_bits<kForm.low_bits>(load(block + g % kForm.low_bits * 64 + half * 32), g, 0);
+  if constexpr (kForm.table) codes = _mm256_shuffle_epi8(table, codes);
+  if constexpr (kForm.high_bits != 0) {
+    const __m256i high = load(block + (kForm.low_bits + g % kForm.high_bits) * 64 + half * 32);
+    codes = _mm256_or_si256(codes, plane_bits<kForm.high_bits>(high, g, kForm.low_bits));
+  }
+  return codes;
+}
+
+// The integer sums of one part of a K block, from signed codes.
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void sum_signed(const Tile& tile, std::int64_t b, __m256i table, __m256i (&sum)[kRows][2]) {
   const std::byte* codes = tile.panel + b * tile.layout.block_codes;
   const std::byte* x = tile.x + b * kBlockValues;
   const __m256i ones = _mm256_set1_epi16(1);
-  const __m256i flip = _mm256_set1_epi8(-128);
+  const __m256i flip = _mm256_set1_epi8(-128);  // the bias
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
   for (int g = 0; g < 8; ++g) {
-    if (kRows == 1) _mm_prefetch(reinterpret_cast<const char*>(codes + g * 64 + kPrefetchBytes), _MM_HINT_T0);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const __m256i weight = _mm256_xor_si256(load(codes + g * 64 + half * 32), flip);
+      const __m256i weight = _mm256_xor_si256(group_codes<kForm>(codes, g, half, table), flip);
       const __m256i size = _mm256_abs_epi8(weight);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
@@ -53,64 +80,106 @@ template <int kRows>
   }
 }
 
-template <int kRows>
-[[gnu::always_inline]] inline void sum_block_q4_0(const Tile& tile, std::int64_t b, __m256i (&sum)[kRows][2]) {
+// The integer sums of one part of a K block, from unsigned codes of up to 6 bits.
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void sum_unsigned(const Tile& tile, std::int64_t b, int part, __m256i (&sum)[kRows][2]) {
+  constexpr int kGroups = 8 / kForm.parts;
+  constexpr int kBits = kForm.low_bits + kForm.high_bits;
+  constexpr int kRun = kBits == 6 ? 2 : kBits == 5 ? 4 : kGroups;  // groups that fit 16 bits
   const std::byte* codes = tile.panel + b * tile.layout.block_codes;
   const std::byte* x = tile.x + b * kBlockValues;
-  const __m256i nibble = _mm256_set1_epi8(15);
-  __m256i pairs[kRows][2];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) pairs[r][0] = pairs[r][1] = _mm256_setzero_si256();
-#pragma GCC unroll 4
-  for (int g = 0; g < 4; ++g) {
-    if (kRows == 1) _mm_prefetch(reinterpret_cast<const char*>(codes + g * 64 + kPrefetchBytes), _MM_HINT_T0);
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      const __m256i packed = load(codes + g * 64 + half * 32);
-      const __m256i low = _mm256_and_si256(packed, nibble);
-      const __m256i high = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const std::byte* codes_x = x + r * tile.row.bytes + g * 4;
-        const __m256i first = _mm256_maddubs_epi16(low, broadcast_int(codes_x));
-        const __m256i second = _mm256_maddubs_epi16(high, broadcast_int(codes_x + 16));
-        pairs[r][half] = _mm256_add_epi16(pairs[r][half], _mm256_add_epi16(first, second));
-      }
-    }
-  }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const __m256i start = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + b * 4);
+    sum[r][0] = sum[r][1] = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + (b * kForm.parts + part) * 4);
+  }
+#pragma GCC unroll 4
+  for (int run = 0; run < kGroups / kRun; ++run) {
+    __m256i pairs[kRows][2];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) pairs[r][0] = pairs[r][1] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (int i = 0; i < kRun; ++i) {
+      const int g = part * kGroups + run * kRun + i;
 #pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      sum[r][half] = _mm256_add_epi32(start, _mm256_madd_epi16(pairs[r][half], _mm256_set1_epi16(1)));
+      for (int half = 0; half < 2; ++half) {
+        const __m256i weight = group_codes<kForm>(codes, g, half, _mm256_setzero_si256());
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const __m256i four = broadcast_int(x + r * tile.row.bytes + g * 4);
+          pairs[r][half] = _mm256_add_epi16(pairs[r][half], _mm256_maddubs_epi16(weight, four));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        sum[r][half] = _mm256_add_epi32(sum[r][half], _mm256_madd_epi16(pairs[r][half], _mm256_set1_epi16(1)));
+      }
     }
   }
 }
 
-template <WeightType kType, int kRows>
+inline __m256 load_bytes(const std::byte* from) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
+
+// The scales of one part, or its minimums (`kind` 0 or 1), for outputs 0 to 7 or 8 to 15.
+template <int kParts>
+[[gnu::always_inline]] inline __m256 load_scales(const Tile& tile, std::int64_t b, int part, int kind, int half) {
+  const std::byte* scales = tile.panel + tile.layout.scales + b * tile.layout.block_scales;
+  if (tile.scales == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2 + half * 16);
+  if (tile.scales == ScaleForm::kBF16) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + half * 16));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  const std::byte* super = tile.panel + tile.layout.supers + b / kSuperBlocks * tile.layout.super_scales + kind * kPanel * 2;
+  return _mm256_mul_ps(load_halves(super + half * 16), load_bytes(scales + (kind * kParts + part) * kPanel + half * 8));
+}
+
+// Adds one part of a K block to the float sums.
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m256i table, __m256 (&acc)[kRows][2]) {
+  __m256i sum[kRows][2];
+  if constexpr (kForm.low_bits == 8 || kForm.table) {
+    sum_signed<kForm, kRows>(tile, b, table, sum);
+  } else {
+    sum_unsigned<kForm, kRows>(tile, b, part, sum);
+  }
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const __m256 weight_scale = load_scales<kForm.parts>(tile, b, part, 0, half);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + b * 4);
+      acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][half]), _mm256_mul_ps(weight_scale, scale), acc[r][half]);
+    }
+    if (!tile.minimum) continue;
+    const __m256 minimum = load_scales<kForm.parts>(tile, b, part, 1, half);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m256 x_sum = broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + (b * kForm.parts + part) * 4);
+      acc[r][half] = _mm256_fmadd_ps(minimum, x_sum, acc[r][half]);
+    }
+  }
+}
+
+template <CodeForm kForm, int kRows>
 void multiply(const Tile& given) {
   const Tile tile = given;  // a copy whose fields stay in registers
+  __m256i table = _mm256_setzero_si256();
+  if constexpr (kForm.table) table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(tile.table)));
   __m256 acc[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
   for (std::int64_t b = 0; b < tile.blocks; ++b) {
-    __m256i sum[kRows][2];
-    if constexpr (kType == WeightType::kQ8_0) {
-      sum_block_q8_0<kRows>(tile, b, sum);
-    } else {
-      sum_block_q4_0<kRows>(tile, b, sum);
-    }
-    const std::byte* scales = tile.panel + tile.layout.scales + b * 2 * kPanel;
-    const __m256 weight_scale[2] = {load_halves(scales), load_halves(scales + 16)};
+    const std::byte* codes = tile.panel + b * tile.layout.block_codes;
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + b * 4);
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][half]), _mm256_mul_ps(weight_scale[half], scale), acc[r][half]);
-      }
+    for (int line = 0; kRows == 1 && line < kForm.low_bits + kForm.high_bits; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(codes + line * 64 + kPrefetchBytes), _MM_HINT_T0);
     }
+    add_part<kForm, kRows>(tile, b, 0, table, acc);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, b, 1, table, acc);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -119,13 +188,31 @@ void multiply(const Tile& given) {
 }
 
 using Multiply = void (*)(const Tile&);
+using Tiles = Multiply[kMostRows];
 
 // [rows - 1]
-template <WeightType kType>
-constexpr Multiply kTiles[kMostRows] = {multiply<kType, 1>, multiply<kType, 2>, multiply<kType, 3>, multiply<kType, 4>};
+template <CodeForm kForm>
+constexpr Tiles kTiles = {multiply<kForm, 1>, multiply<kForm, 2>, multiply<kForm, 3>, multiply<kForm, 4>};
+
+const Tiles& tiles_of(const CodeForm& form) {
+  switch (form.low_bits * 4 + form.high_bits) {
+    case 8 * 4:
+      return kTiles<kCodes8>;
+    case 4 * 4:
+      return form.table ? kTiles<kCodes4Table> : kTiles<kCodes4>;
+    case 4 * 4 + 1:
+      return kTiles<kCodes5>;
+    case 4 * 4 + 2:
+      return kTiles<kCodes6>;
+    case 2 * 4:
+      return kTiles<kCodes2>;
+    default:
+      return kTiles<kCodes3>;
+  }
+}
 
 // All rows times one panel, the rows in tiles of nearly equal height.
-void multiply_panel(const Multiply (&tiles)[kMostRows], Tile tile, std::int64_t rows) {
+void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows) {
   for (std::int64_t count = (rows + kMostRows - 1) / kMostRows; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
     tiles[height - 1](tile);
@@ -139,12 +226,16 @@ void multiply_panel(const Multiply (&tiles)[kMostRows], Tile tile, std::int64_t 
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   const PackedMatrix& w = *args.weights;
-  const auto& tiles = w.type == WeightType::kQ8_0 ? kTiles<WeightType::kQ8_0> : kTiles<WeightType::kQ4_0>;
+  const BlockForm& form = *block_form(w.type);
+  const Tiles& tiles = tiles_of(form.codes);
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);
   tile.x = args.prepared;
   tile.blocks = w.inputs / kBlockValues;
+  tile.scales = form.scales;
+  tile.minimum = form.minimum;
+  tile.table = form.table;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;
   for (std::int64_t p = panel_begin; p < panel_end; ++p) {

@@ -12,7 +12,8 @@ inline std::int32_t sum_lanes(__m256i lanes) {
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
 }
 
-inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, float* scale, std::int32_t* start) {
+// Writes the codes and the sums of their first and last 16; returns their scale.
+inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums)[2]) {
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
   __m256 largest = _mm256_setzero_ps();
   for (int v = 0; v < 4; ++v) largest = _mm256_max_ps(largest, _mm256_and_ps(_mm256_loadu_ps(x + v * 8), magnitude));
@@ -27,10 +28,34 @@ inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, f
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), bytes);
-  *scale = zero ? 0.0F : amax / 127.0F;
-  // Vectors wrap where the sum of what a NaN was converted to overflows.
-  const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(rounded[0], rounded[1]), _mm256_add_epi32(rounded[2], rounded[3]));
-  *start = sum_lanes(_mm256_mullo_epi32(sum, _mm256_set1_epi32(-bias)));
+  // Sums wrap where what a NaN was converted to overflows.
+  sums[0] = sum_lanes(_mm256_add_epi32(rounded[0], rounded[1]));
+  sums[1] = sum_lanes(_mm256_add_epi32(rounded[2], rounded[3]));
+  return zero ? 0.0F : amax / 127.0F;
+}
+
+// Of each part: start = -bias * sum of codes, and sum = scale * sum of codes where the type has minimums. Unsigned where it may wrap.
+inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
+  auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
+  auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
+  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
+  const auto bias = static_cast<std::uint32_t>(-form.bias);
+  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
+    std::int32_t halves[2];
+    scales[b] = prepare_block(x + b * kBlockValues, prepared + b * kBlockValues, halves);
+    const auto low = static_cast<std::uint32_t>(halves[0]);
+    const auto high = static_cast<std::uint32_t>(halves[1]);
+    if (form.codes.parts == 1) {
+      *starts++ = bias * (low + high);
+      if (form.minimum) *sums++ = scales[b] * static_cast<float>(static_cast<std::int32_t>(low + high));
+      continue;
+    }
+    *starts++ = bias * low;
+    *starts++ = bias * high;
+    if (!form.minimum) continue;
+    *sums++ = scales[b] * static_cast<float>(halves[0]);
+    *sums++ = scales[b] * static_cast<float>(halves[1]);
+  }
 }
 
 }  // namespace
@@ -38,17 +63,12 @@ inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, f
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   const PreparedLayout layout = prepared_layout(type, inputs);
-  const bool quantized = is_quantized(type);
-  const std::int32_t bias = code_bias(type);
+  const BlockForm* form = block_form(type);
   for (std::int64_t r = 0; r < rows; ++r, x += x_stride, prepared += layout.bytes) {
-    if (!quantized) {
+    if (form != nullptr) {
+      prepare_row(*form, layout, x, inputs, prepared);
+    } else {
       __builtin_memcpy(prepared, x, static_cast<std::size_t>(inputs) * sizeof(float));
-      continue;
-    }
-    auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-    auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
-    for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-      prepare_block(x + b * kBlockValues, bias, prepared + b * kBlockValues, scales + b, starts + b);
     }
   }
 }

@@ -6,7 +6,8 @@
 namespace braid::kernels::avx512 {
 namespace {
 
-inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, float* scale, std::int32_t* start) {
+// Writes the codes and the sums of their first and last 16; returns their scale.
+inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums)[2]) {
   const __m512 low = _mm512_loadu_ps(x);
   const __m512 high = _mm512_loadu_ps(x + 16);
   const float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
@@ -16,10 +17,34 @@ inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, f
   const __m512i high_codes = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(low_codes));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16), _mm512_cvtepi32_epi8(high_codes));
-  *scale = zero ? 0.0F : amax / 127.0F;
-  // Vectors wrap where the sum of what a NaN was converted to overflows.
-  const __m512i sum = _mm512_add_epi32(low_codes, high_codes);
-  *start = _mm512_reduce_add_epi32(_mm512_mullo_epi32(sum, _mm512_set1_epi32(-bias)));
+  // Sums wrap where what a NaN was converted to overflows.
+  sums[0] = _mm512_reduce_add_epi32(low_codes);
+  sums[1] = _mm512_reduce_add_epi32(high_codes);
+  return zero ? 0.0F : amax / 127.0F;
+}
+
+// Of each part: start = -bias * sum of codes, and sum = scale * sum of codes where the type has minimums. Unsigned where it may wrap.
+inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
+  auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
+  auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
+  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
+  const auto bias = static_cast<std::uint32_t>(-form.bias);
+  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
+    std::int32_t halves[2];
+    scales[b] = prepare_block(x + b * kBlockValues, prepared + b * kBlockValues, halves);
+    const auto low = static_cast<std::uint32_t>(halves[0]);
+    const auto high = static_cast<std::uint32_t>(halves[1]);
+    if (form.codes.parts == 1) {
+      *starts++ = bias * (low + high);
+      if (form.minimum) *sums++ = scales[b] * static_cast<float>(static_cast<std::int32_t>(low + high));
+      continue;
+    }
+    *starts++ = bias * low;
+    *starts++ = bias * high;
+    if (!form.minimum) continue;
+    *sums++ = scales[b] * static_cast<float>(halves[0]);
+    *sums++ = scales[b] * static_cast<float>(halves[1]);
+  }
 }
 
 }  // namespace
@@ -27,17 +52,12 @@ inline void prepare_block(const float* x, std::int32_t bias, std::byte* codes, f
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   const PreparedLayout layout = prepared_layout(type, inputs);
-  const bool quantized = is_quantized(type);
-  const std::int32_t bias = code_bias(type);
+  const BlockForm* form = block_form(type);
   for (std::int64_t r = 0; r < rows; ++r, x += x_stride, prepared += layout.bytes) {
-    if (!quantized) {
+    if (form != nullptr) {
+      prepare_row(*form, layout, x, inputs, prepared);
+    } else {
       __builtin_memcpy(prepared, x, static_cast<std::size_t>(inputs) * sizeof(float));
-      continue;
-    }
-    auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-    auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
-    for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-      prepare_block(x + b * kBlockValues, bias, prepared + b * kBlockValues, scales + b, starts + b);
     }
   }
 }

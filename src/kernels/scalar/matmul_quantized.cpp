@@ -1,12 +1,11 @@
-// y[o]: for each K block in order, y = fma(float(integer sum), weight scale * activation scale, y). The integer sum is exact.
-#include <kernels/half.h>
+// y[o]: for each K block in order, and each of its parts, y = fma(float(integer sum), weight scale * activation scale, y), and where
+// the type has minimums then y = fma(weight minimum, scaled sum of activation codes, y). The integer sum is exact.
 #include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
 #include <kernels/scalar/tier.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace braid::kernels::scalar {
 namespace {
@@ -15,33 +14,24 @@ struct Activations {
   const std::int8_t* codes;
   const float* scales;
   const std::int32_t* starts;
+  const float* sums;
 };
 
-// Adds the products of a group: 16 outputs by 4 inputs.
-void add_group(const std::uint8_t* codes, int shift, int mask, const std::int8_t* x, std::int32_t* sum) {
-  for (int o = 0; o < kPanel; ++o) {
-    for (int j = 0; j < 4; ++j) sum[o] += ((codes[o * 4 + j] >> shift) & mask) * x[j];
-  }
-}
-
-void multiply_panel(WeightType type, const std::byte* panel, const PanelLayout& layout, const Activations& x, std::int64_t blocks,
-                    float* acc) {
+void multiply_panel(const BlockForm& form, const std::byte* panel, const PanelLayout& layout, const Activations& x,
+                    std::int64_t blocks, std::int64_t used, float* acc) {
+  const int parts = form.codes.parts;
+  const int part_values = static_cast<int>(kBlockValues) / parts;
+  std::uint8_t codes[kBlockValues];
   for (std::int64_t b = 0; b < blocks; ++b) {
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(panel + b * layout.block_codes);
-    const std::int8_t* xb = x.codes + b * kBlockValues;
-    std::int32_t sum[kPanel];
-    std::fill_n(sum, kPanel, x.starts[b]);
-    for (int g = 0; g < 8; ++g) {
-      if (type == WeightType::kQ8_0) {
-        add_group(codes + g * 64, 0, 255, xb + g * 4, sum);
-      } else {
-        add_group(codes + g % 4 * 64, g / 4 * 4, 15, xb + g * 4, sum);
+    for (std::int64_t o = 0; o < used; ++o) {
+      unpack_codes(form, layout, panel, b, o, codes);
+      for (int part = 0; part < parts; ++part) {
+        std::int32_t sum = x.starts[b * parts + part];
+        for (int i = part * part_values; i < (part + 1) * part_values; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
+        const float scale = unpack_scale(form, layout, panel, b, part, o) * x.scales[b];
+        acc[o] = std::fma(static_cast<float>(sum), scale, acc[o]);
+        if (form.minimum) acc[o] = std::fma(unpack_minimum(form, layout, panel, b, part, o), x.sums[b * parts + part], acc[o]);
       }
-    }
-    for (int o = 0; o < kPanel; ++o) {
-      std::uint16_t scale;
-      std::memcpy(&scale, panel + layout.scales + (b * kPanel + o) * 2, sizeof(scale));
-      acc[o] = std::fma(static_cast<float>(sum[o]), f16_to_float(scale) * x.scales[b], acc[o]);
     }
   }
 }
@@ -57,9 +47,9 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
     for (std::int64_t r = 0; r < args.rows; ++r) {
       const std::byte* row = args.prepared + r * rows.bytes;
       const Activations x{reinterpret_cast<const std::int8_t*>(row), reinterpret_cast<const float*>(row + rows.scales),
-                          reinterpret_cast<const std::int32_t*>(row + rows.starts)};
+                          reinterpret_cast<const std::int32_t*>(row + rows.starts), reinterpret_cast<const float*>(row + rows.sums)};
       float acc[kPanel] = {};
-      multiply_panel(w.type, w.data + p * layout.bytes, layout, x, w.inputs / kBlockValues, acc);
+      multiply_panel(*block_form(w.type), w.data + p * layout.bytes, layout, x, w.inputs / kBlockValues, used, acc);
       float* out = args.out + r * args.out_stride + p * kPanel;
       for (std::int64_t o = 0; o < used; ++o) out[o] = args.accumulate ? out[o] + acc[o] : acc[o];
     }

@@ -15,19 +15,32 @@ std::int8_t round_to_code(float value) {
   return static_cast<std::int8_t>(static_cast<std::uint8_t>(static_cast<std::uint32_t>(bits - kRoundMagicBits) & 0xFFU));
 }
 
-// scale = amax / 127, codes = round(x * (127 / amax)), start = -bias * sum of codes
-void prepare_block(const float* x, std::int32_t bias, std::int8_t* codes, float* scale, std::int32_t* start) {
+// scale = amax / 127, codes = round(x * (127 / amax))
+float prepare_block(const float* x, std::int8_t* codes) {
   float amax = 0.0F;
   for (int i = 0; i < kBlockValues; ++i) amax = std::fabs(x[i]) > amax ? std::fabs(x[i]) : amax;
   const bool zero = amax < kSmallestAmax;
   const float inverse = zero ? 0.0F : 127.0F / amax;
-  std::int32_t sum = 0;
-  for (int i = 0; i < kBlockValues; ++i) {
-    codes[i] = round_to_code(x[i] * inverse);
-    sum += codes[i];
+  for (int i = 0; i < kBlockValues; ++i) codes[i] = round_to_code(x[i] * inverse);
+  return zero ? 0.0F : amax / 127.0F;
+}
+
+// Of each part: start = -bias * sum of codes, and sum = scale * sum of codes where the type has minimums.
+void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
+  auto* codes = reinterpret_cast<std::int8_t*>(prepared);
+  auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
+  auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
+  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
+  const int part_values = static_cast<int>(kBlockValues) / form.codes.parts;
+  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
+    scales[b] = prepare_block(x + b * kBlockValues, codes + b * kBlockValues);
+    for (int part = 0; part < form.codes.parts; ++part) {
+      std::int32_t sum = 0;
+      for (int i = 0; i < part_values; ++i) sum += codes[b * kBlockValues + part * part_values + i];
+      *starts++ = -form.bias * sum;
+      if (form.minimum) *sums++ = scales[b] * static_cast<float>(sum);
+    }
   }
-  *scale = zero ? 0.0F : amax / 127.0F;
-  *start = -bias * sum;
 }
 
 }  // namespace
@@ -35,16 +48,12 @@ void prepare_block(const float* x, std::int32_t bias, std::int8_t* codes, float*
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   const PreparedLayout layout = prepared_layout(type, inputs);
+  const BlockForm* form = block_form(type);
   for (std::int64_t r = 0; r < rows; ++r, x += x_stride, prepared += layout.bytes) {
-    if (!is_quantized(type)) {
+    if (form != nullptr) {
+      prepare_row(*form, layout, x, inputs, prepared);
+    } else {
       std::memcpy(prepared, x, static_cast<std::size_t>(inputs) * sizeof(float));
-      continue;
-    }
-    auto* codes = reinterpret_cast<std::int8_t*>(prepared);
-    auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-    auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
-    for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-      prepare_block(x + b * kBlockValues, code_bias(type), codes + b * kBlockValues, scales + b, starts + b);
     }
   }
 }

@@ -1,0 +1,61 @@
+// What all quantised types have in common: a stored block is codes, scales and perhaps minimums, and
+//   value = (code - bias) * scale + minimum       the code taken through a table of 16 where the type has one
+// Splitting a block into these parts is the definition of a type; dequantising and packing are built on it. Layouts: ggml's block
+// structures, as its gguf-py package dequantises them.
+#pragma once
+
+#include <kernels/weight_type.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels {
+
+// Codes are unsigned; their low and high bits are packed in planes of their own. `parts`: how many scales 32 values have, 1 or 2.
+struct CodeForm {
+  int low_bits;   // 8, 4 or 2
+  int high_bits;  // 0, 1 or 2
+  int parts;
+  bool table;     // 4-bit codes stand for 8-bit ones
+};
+constexpr CodeForm kCodes8{8, 0, 1, false};
+constexpr CodeForm kCodes4{4, 0, 1, false};
+constexpr CodeForm kCodes4Table{4, 0, 1, true};
+constexpr CodeForm kCodes5{4, 1, 1, false};
+constexpr CodeForm kCodes6{4, 2, 2, false};
+constexpr CodeForm kCodes2{2, 0, 2, false};
+constexpr CodeForm kCodes3{2, 1, 2, false};
+
+enum class ScaleForm {
+  kF16,   // one for 32 values
+  kBF16,  // the same
+  kSub,   // f16 for 256 values, times an int8 for each part of 32; so is the minimum
+};
+
+struct BlockForm {
+  CodeForm codes;
+  ScaleForm scales;
+  bool minimum;
+  std::int32_t bias;
+  const std::uint8_t* table;  // 16 codes; null without one
+};
+
+// Null for float types.
+const BlockForm* block_form(WeightType type) noexcept;
+
+// One stored block of 32 or 256 values.
+struct WeightBlock {
+  std::uint8_t codes[256];
+  std::int8_t scales[16];    // kSub: of each part, in order
+  std::int8_t minimums[16];  // kSub: of each part, in order
+  std::uint16_t scale;
+  std::uint16_t minimum;     // f16
+};
+
+// Fills what the type's form has; `type` is quantised.
+void split_block(WeightType type, const std::byte* stored, WeightBlock& block) noexcept;
+
+// Blocks of 256 values; split_block calls it for them.
+void split_super_block(WeightType type, const std::byte* stored, WeightBlock& block) noexcept;
+
+}  // namespace braid::kernels
