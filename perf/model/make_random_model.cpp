@@ -1,4 +1,5 @@
 // make_random_model SHAPE TYPE FILE: a GGUF file with random weights in the shape of a real model. It has no tokenizer.
+#include "encode.h"
 #include "random_weights.h"
 
 #include <CLI/CLI.hpp>
@@ -29,8 +30,20 @@ const std::map<std::string, Shape> kShapes = {
     {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 128256, 131072, 5e5F, 1e-5F, true, false, true}},
 };
 
-const std::map<std::string, WeightType> kTypes = {{"f32", WeightType::kF32},   {"f16", WeightType::kF16},   {"bf16", WeightType::kBF16},
-                                                  {"q8_0", WeightType::kQ8_0}, {"q4_0", WeightType::kQ4_0}};
+// q4_k_m is a mix of types, see tensors_of.
+const std::map<std::string, WeightType> kTypes = {
+    {"f32", WeightType::kF32},   {"f16", WeightType::kF16},   {"bf16", WeightType::kBF16}, {"q8_0", WeightType::kQ8_0},
+    {"q4_0", WeightType::kQ4_0}, {"q4_1", WeightType::kQ4_1}, {"q5_0", WeightType::kQ5_0}, {"q5_1", WeightType::kQ5_1},
+    {"q4_k", WeightType::kQ4_K}, {"q5_k", WeightType::kQ5_K}, {"q6_k", WeightType::kQ6_K}, {"iq4_nl", WeightType::kIQ4_NL},
+    {"q4_k_m", WeightType::kQ4_K}};
+
+// Rows that are no multiple of 256 take a type with blocks of 32, the one llama.cpp's quantize falls back to.
+WeightType fitting(WeightType type, std::uint64_t inputs) {
+  if (inputs % 256 == 0) return type;
+  if (type == WeightType::kQ4_K) return WeightType::kQ5_0;
+  if (type == WeightType::kQ5_K) return WeightType::kQ5_1;
+  return type == WeightType::kQ6_K ? WeightType::kQ8_0 : type;
+}
 
 struct Tensor {
   std::string name;
@@ -39,22 +52,34 @@ struct Tensor {
   float deviation;                   // 0: all ones
 };
 
-std::vector<Tensor> tensors_of(const Shape& shape, WeightType type) {
+// In llama.cpp's mix Q4_K_M these are Q6_K: the output matrix, and values and down projections of the first and last eighth of the
+// layers and of every third one between.
+bool takes_more_bits(std::uint32_t layer, std::uint32_t layers) {
+  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
+
+std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name) {
   std::vector<Tensor> tensors;
+  const WeightType type = kTypes.at(type_name);
+  const WeightType better = type_name == "q4_k_m" ? WeightType::kQ6_K : type;
+  const auto matrix_of = [&](WeightType wanted, const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
+    tensors.push_back({name, {inputs, outputs}, fitting(wanted, inputs), 1.0F / std::sqrt(static_cast<float>(inputs))});
+  };
   const auto matrix = [&](const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
-    tensors.push_back({name, {inputs, outputs}, type, 1.0F / std::sqrt(static_cast<float>(inputs))});
+    matrix_of(type, name, inputs, outputs);
   };
   const auto vector = [&](const std::string& name, std::uint64_t size, float deviation) {
     tensors.push_back({name, {size}, WeightType::kF32, deviation});
   };
   const std::uint64_t kv_width = shape.embedding / shape.heads * shape.kv_heads;
-  matrix("token_embd.weight", shape.embedding, shape.vocab);
+  matrix_of(shape.tied ? better : type, "token_embd.weight", shape.embedding, shape.vocab);
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     const std::string layer = "blk." + std::to_string(i) + ".";
+    const WeightType important = takes_more_bits(i, shape.layers) ? better : type;
     vector(layer + "attn_norm.weight", shape.embedding, 0.0F);
     matrix(layer + "attn_q.weight", shape.embedding, shape.embedding);
     matrix(layer + "attn_k.weight", shape.embedding, kv_width);
-    matrix(layer + "attn_v.weight", shape.embedding, kv_width);
+    matrix_of(important, layer + "attn_v.weight", shape.embedding, kv_width);
     if (shape.biased) vector(layer + "attn_q.bias", shape.embedding, 0.1F);
     if (shape.biased) vector(layer + "attn_k.bias", kv_width, 0.1F);
     if (shape.biased) vector(layer + "attn_v.bias", kv_width, 0.1F);
@@ -62,10 +87,10 @@ std::vector<Tensor> tensors_of(const Shape& shape, WeightType type) {
     vector(layer + "ffn_norm.weight", shape.embedding, 0.0F);
     matrix(layer + "ffn_gate.weight", shape.embedding, shape.feed_forward);
     matrix(layer + "ffn_up.weight", shape.embedding, shape.feed_forward);
-    matrix(layer + "ffn_down.weight", shape.feed_forward, shape.embedding);
+    matrix_of(important, layer + "ffn_down.weight", shape.feed_forward, shape.embedding);
   }
   vector("output_norm.weight", shape.embedding, 0.0F);
-  if (!shape.tied) matrix("output.weight", shape.embedding, shape.vocab);
+  if (!shape.tied) matrix_of(better, "output.weight", shape.embedding, shape.vocab);
   if (shape.rope_divisors) vector("rope_freqs.weight", shape.embedding / shape.heads / 2, 0.0F);
   return tensors;
 }
@@ -128,7 +153,7 @@ std::uint64_t stored_bytes(const Tensor& tensor) {
   return rows * braid::kernels::stored_row_bytes(*braid::kernels::weight_format(tensor.type), static_cast<std::int64_t>(tensor.shape[0]));
 }
 
-void write_model(FileWriter& file, const std::string& name, const Shape& shape, WeightType type) {
+void write_model(FileWriter& file, const std::string& name, const Shape& shape, const std::string& type) {
   const std::vector<Tensor> tensors = tensors_of(shape, type);
   file.header(tensors.size());
   write_keys(file, name, shape);
@@ -169,7 +194,7 @@ int main(int argc, char** argv) {
   app.add_option("file", path)->required();
   CLI11_PARSE(app, argc, argv);
   FileWriter file(path);
-  write_model(file, shape, kShapes.at(shape), kTypes.at(type));
+  write_model(file, shape, kShapes.at(shape), type);
   if (file.good()) return 0;
   std::fprintf(stderr, "%s: cannot write: %s\n", path.c_str(), std::strerror(errno));
   return 1;

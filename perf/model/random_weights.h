@@ -1,11 +1,7 @@
-// Random values in the encodings of GGUF files: what a model computes on them means nothing, how fast it does means all.
+// Random weights: what a model computes on them means nothing, how fast it does means all.
 #pragma once
 
-#include <kernels/weight_type.h>
-
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace braid::perf {
 
@@ -18,8 +14,5 @@ class RandomValues {
  private:
   std::uint64_t state_;
 };
-
-// Encodes `count` values, a multiple of the type's block, and appends them to `out`.
-void encode(kernels::WeightType type, const float* values, std::size_t count, std::vector<std::byte>& out);
 
 }  // namespace braid::perf
