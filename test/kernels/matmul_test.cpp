@@ -91,7 +91,7 @@ TEST_P(Matmul, IsCloseToTheProductInDouble) {
 TEST_P(Matmul, EqualsScalarBitForBit) {
   Random random(3);
   for (int round = 0; round < 160; ++round) {
-    const WeightType type = kAllTypes[round % std::size(kAllTypes)];
+    const WeightType type = kAllTypes[static_cast<std::size_t>(round) % std::size(kAllTypes)];
     const std::int64_t outputs = test::uniform(random, 1, 130);
     const std::int64_t inputs = whole_blocks(type, test::uniform(random, 1, weight_format(type)->block_values == 256 ? 1000 : 300));
     const std::int64_t rows = test::uniform(random, 0, 2) == 0 ? 1 : test::uniform(random, 1, 21);
