@@ -29,7 +29,7 @@ void Matmul_1GB(benchmark::State& state) {
   const std::int64_t outputs = (std::int64_t{1} << 30) * format.block_values / (format.block_bytes * inputs);
   run(state, type, outputs, inputs, state.range(1));
 }
-BENCHMARK(Matmul_1GB)->ArgsProduct({{8, 2, 1}, {1, 2, 4, 8, 16, 32}})->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(Matmul_1GB)->ArgsProduct({{8, 2, 1, 12, 14}, {1, 2, 4, 8, 16, 32}})->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // [outputs, inputs] of TinyLlama-1.1B: attention output, gate or up, down.
 void Matmul_layer(benchmark::State& state) {
@@ -37,6 +37,7 @@ void Matmul_layer(benchmark::State& state) {
 }
 BENCHMARK(Matmul_layer)
     ->ArgsProduct({{8, 2}, {5632}, {2048}, {1, 8, 32, 512}})
+    ->ArgsProduct({{12, 14, 13, 3, 6, 20, 10, 11}, {5632}, {2048}, {1, 32}})
     ->ArgsProduct({{8}, {2048}, {5632}, {1, 32, 512}})
     ->ArgsProduct({{0, 1}, {5632}, {2048}, {1, 32, 512}})
     ->ArgsProduct({{8}, {576}, {576}, {1, 32, 512}})
@@ -64,7 +65,7 @@ void Pack(benchmark::State& state) {
   for (auto _ : state) kernels.pack(type, stored.data(), outputs, inputs, packed.data(), 0, outputs / kPanel);
   count_rate(state, "GB/s", static_cast<double>(stored.size()));
 }
-BENCHMARK(Pack)->Arg(8)->Arg(2)->Arg(1)->Arg(0)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Pack)->Arg(8)->Arg(2)->Arg(1)->Arg(0)->Arg(12)->Arg(14)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace braid::kernels::perf

@@ -24,26 +24,32 @@ void interleave_all(const std::byte* const* rows, std::int64_t inputs, std::byte
 void pack_float_panel(WeightType type, const std::byte* const* rows, std::int64_t used, std::int64_t inputs, std::byte* panel) {
   const std::int64_t width = type == WeightType::kF32 ? 4 : 2;
   width == 4 ? interleave_all<4>(rows, inputs, panel) : interleave_all<2>(rows, inputs, panel);
-  for (std::int64_t k = 0; k < inputs; ++k) {
+  for (std::int64_t k = 0; used < kPanel && k < inputs; ++k) {
     std::memset(panel + (k * kPanel + used) * width, 0, static_cast<std::size_t>((kPanel - used) * width));
   }
 }
 
 // The four codes of each group, cut to a plane's bits and put where they belong in that plane.
-void pack_plane(const std::uint32_t* groups, int bits, int from_bit, std::int64_t lane, std::byte* plane) {
-  const std::uint32_t mask = 0x01010101U * ((1U << bits) - 1U);
-  for (int load = 0; load < bits; ++load) {
+template <int kBits>
+void pack_plane(const std::uint32_t (&groups)[8], int from_bit, std::byte* plane) {
+  constexpr std::uint32_t kMask = 0x01010101U * ((1U << kBits) - 1U);
+  for (int load = 0; load < kBits; ++load) {
     std::uint32_t four = 0;
-    for (int g = load; g < 8; g += bits) four |= ((groups[g] >> from_bit) & mask) << (g - load);
-    std::memcpy(plane + load * 64 + lane * 4, &four, sizeof(four));
+    for (int g = load; g < 8; g += kBits) four |= ((groups[g] >> from_bit) & kMask) << (g - load);
+    std::memcpy(plane + load * 64, &four, sizeof(four));
   }
 }
 
-void pack_codes(const CodeForm& form, const std::uint8_t* codes, std::int64_t lane, std::byte* block) {
+// `block` is where the codes of the first group lie for this output.
+void pack_codes(const CodeForm& form, const std::uint8_t* codes, std::byte* block) {
   std::uint32_t groups[8];
   std::memcpy(groups, codes, sizeof(groups));
-  pack_plane(groups, form.low_bits, 0, lane, block);
-  pack_plane(groups, form.high_bits, form.low_bits, lane, block + form.low_bits * 64);
+  if (form.low_bits == 8) pack_plane<8>(groups, 0, block);
+  if (form.low_bits == 4) pack_plane<4>(groups, 0, block);
+  if (form.low_bits == 2) pack_plane<2>(groups, 0, block);
+  std::byte* high = block + form.low_bits * 64;
+  if (form.high_bits == 1) pack_plane<1>(groups, form.low_bits, high);
+  if (form.high_bits == 2) pack_plane<2>(groups, form.low_bits, high);
 }
 
 // The scales of K block b, which is block `i` of the stored block.
@@ -81,7 +87,7 @@ void pack_block_panel(WeightType type, const std::byte* const* rows, std::int64_
       }
       for (std::int64_t i = 0; i < blocks; ++i) {
         const std::int64_t b = stored * blocks + i;
-        pack_codes(form.codes, block.codes + i * kBlockValues, lane, panel + b * layout.block_codes);
+        pack_codes(form.codes, block.codes + i * kBlockValues, panel + b * layout.block_codes + lane * 4);
         pack_scales(form, layout, block, b, i, lane, panel);
       }
     }

@@ -118,9 +118,11 @@ TEST(LanguageModel, RefusesAContextBeyondTheModels) {
 
 TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
   TinyModel tiny;
-  tiny.tensors["blk.0.attn_v.weight"].type = 8;    // Q8_0 beside F32
-  tiny.tensors["blk.0.ffn_gate.weight"].type = 2;  // Q4_0
-  tiny.tensors["blk.0.ffn_up.weight"].type = 1;    // F16
+  tiny.tensors["blk.0.attn_k.weight"].type = 3;     // Q4_1 beside F32
+  tiny.tensors["blk.0.attn_v.weight"].type = 8;     // Q8_0
+  tiny.tensors["blk.0.ffn_gate.weight"].type = 2;   // Q4_0
+  tiny.tensors["blk.0.ffn_up.weight"].type = 1;     // F16
+  tiny.tensors["blk.0.ffn_down.weight"].type = 20;  // IQ4_NL
   auto model = load(tiny).value();
   model->allocate_kv(1).value();
   StepPlan plan;
