@@ -6,6 +6,7 @@
 namespace braid::kernels::avx2 {
 namespace {
 
+// Wraps where what a NaN was converted to overflows.
 inline std::int32_t sum_lanes(__m256i lanes) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
   const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
@@ -28,7 +29,6 @@ inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), bytes);
-  // Sums wrap where what a NaN was converted to overflows.
   sums[0] = sum_lanes(_mm256_add_epi32(rounded[0], rounded[1]));
   sums[1] = sum_lanes(_mm256_add_epi32(rounded[2], rounded[3]));
   return zero ? 0.0F : amax / 127.0F;

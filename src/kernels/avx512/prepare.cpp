@@ -6,6 +6,14 @@
 namespace braid::kernels::avx512 {
 namespace {
 
+// Wraps where what a NaN was converted to overflows; _mm512_reduce_add_epi32 would end in a sum of two int.
+inline std::int32_t sum_lanes(__m512i lanes) {
+  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
 // Writes the codes and the sums of their first and last 16; returns their scale.
 inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums)[2]) {
   const __m512 low = _mm512_loadu_ps(x);
@@ -17,9 +25,8 @@ inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums
   const __m512i high_codes = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(low_codes));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16), _mm512_cvtepi32_epi8(high_codes));
-  // Sums wrap where what a NaN was converted to overflows.
-  sums[0] = _mm512_reduce_add_epi32(low_codes);
-  sums[1] = _mm512_reduce_add_epi32(high_codes);
+  sums[0] = sum_lanes(low_codes);
+  sums[1] = sum_lanes(high_codes);
   return zero ? 0.0F : amax / 127.0F;
 }
 
