@@ -49,7 +49,11 @@ struct EngineStats {
   std::uint32_t prefilling = 0;
   std::uint32_t decoding = 0;
   std::uint32_t blocks_total = 0;
-  std::uint32_t blocks_free = 0;
+  std::uint32_t blocks_free = 0;        // nobody holds them; cached ones included
+  std::uint32_t blocks_cached = 0;      // of the free ones, those whose contents can still be found
+  std::uint64_t cache_hit_tokens = 0;   // of admitted sequences, found in the prefix cache
+  std::uint64_t cache_miss_tokens = 0;  // of admitted sequences, to be computed; 0 without a prefix cache
+  std::uint64_t cache_evictions = 0;    // cached blocks given away because no empty one was left
 };
 
 class Engine {

@@ -35,6 +35,7 @@ struct Request {
   std::vector<TokenId> prompt;  // not empty, every id within the vocabulary
   SamplingParams sampling;
   StopRules stop;
+  std::string cache_salt;       // requests share cached prefixes only with those of the same salt; empty is one of them
 };
 
 }  // namespace braid

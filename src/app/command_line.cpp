@@ -48,6 +48,12 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   add_integer(batch, "--prefill-slice-ms", options.batch.prefill_slice_ms, 1, 60'000,
               "Milliseconds that prefill may add to a step that decodes");
   add_integer(batch, "--max-waiting", options.batch.max_waiting, 1, 1 << 24, "Requests that may wait; more are answered with 429");
+  batch
+      .add_option_function<std::string>(
+          "--prefix-cache", [&options](const std::string& state) { options.batch.prefix_cache = state == "on"; },
+          "Requests that begin alike share what has been computed: on or off")
+      ->default_str("on")
+      ->check(CLI::IsMember({"on", "off"}));
   serve->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));

@@ -6,31 +6,70 @@
 
 namespace braid::cache {
 
-BlockPool::BlockPool(std::int32_t total) : references_(static_cast<std::size_t>(total)), free_(static_cast<std::size_t>(total)) {
-  std::iota(free_.rbegin(), free_.rend(), 0);  // the lowest block is on top
+BlockPool::BlockPool(std::int32_t total) : entries_(static_cast<std::size_t>(total) + 1), empty_(static_cast<std::size_t>(total)) {
+  std::iota(empty_.rbegin(), empty_.rend(), 0);  // the lowest block is on top
+  entry(total).older = entry(total).newer = total;
 }
 
 std::optional<BlockId> BlockPool::allocate() {
-  if (free_.empty()) return std::nullopt;
-  const BlockId block = free_.back();
-  free_.pop_back();
-  references_[static_cast<std::size_t>(block)] = 1;
+  BlockId block = 0;
+  if (!empty_.empty()) {
+    block = empty_.back();
+    empty_.pop_back();
+  } else if (cached_ > 0) {
+    block = entry(total()).newer;  // the oldest
+    unlink(block);
+    entry(block).kept = false;
+    ++evictions_;
+    on_evict_(block);
+  } else {
+    return std::nullopt;
+  }
+  entry(block).references = 1;
   return block;
 }
 
 void BlockPool::share(BlockId block) {
-  assert(references(block) > 0 && "sharing a free block");
-  ++references_[static_cast<std::size_t>(block)];
+  assert((references(block) > 0 || entry(block).kept) && "sharing an empty block");
+  if (entry(block).references++ == 0) unlink(block);
 }
 
 void BlockPool::release(BlockId block) {
   assert(references(block) > 0 && "releasing a free block");
-  if (--references_[static_cast<std::size_t>(block)] == 0) free_.push_back(block);
+  if (--entry(block).references > 0) return;
+  if (entry(block).kept) {
+    link_newest(block);
+  } else {
+    empty_.push_back(block);
+  }
+}
+
+void BlockPool::keep(BlockId block) {
+  assert(references(block) > 0 && "keeping a free block");
+  assert(on_evict_ && "somebody must hear of evictions");
+  entry(block).kept = true;
 }
 
 std::int32_t BlockPool::references(BlockId block) const {
   assert(block >= 0 && block < total() && "no such block");
-  return references_[static_cast<std::size_t>(block)];
+  return entries_[static_cast<std::size_t>(block)].references;
+}
+
+void BlockPool::link_newest(BlockId block) {
+  const BlockId end = total();
+  Entry& linked = entry(block);
+  linked.newer = end;
+  linked.older = entry(end).older;
+  entry(linked.older).newer = block;
+  entry(end).older = block;
+  ++cached_;
+}
+
+void BlockPool::unlink(BlockId block) {
+  const Entry& linked = entry(block);
+  entry(linked.older).newer = linked.newer;
+  entry(linked.newer).older = linked.older;
+  --cached_;
 }
 
 }  // namespace braid::cache

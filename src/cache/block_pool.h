@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace braid::cache {
@@ -11,27 +13,53 @@ namespace braid::cache {
 using BlockId = std::int32_t;
 
 // Sole owner of the free list. Loop only. Every operation is O(1); nothing allocates after construction.
-// A block is handed out with one reference and is free again when the last reference is released.
+//
+// A block is handed out with one reference. When the last reference is released it is empty again or, if it was marked by keep(),
+// cached: nobody holds it, its contents can be found again, and it can be handed out like an empty one. Cached blocks are given away
+// only when no empty one is left, the one released longest ago first.
 class BlockPool {
  public:
   explicit BlockPool(std::int32_t total);
 
+  // Called when allocate() takes a cached block, before it is handed out: what was known of its contents is to be forgotten.
+  void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
+
   // nullopt when every block is in use.
   std::optional<BlockId> allocate();
 
-  // One more owner of a block that is in use.
+  // One more owner of a block that is in use or cached.
   void share(BlockId block);
 
   // One owner less. Releasing a free block is a bug and asserts.
   void release(BlockId block);
 
+  // The contents of this block, which is in use, are worth keeping when nobody holds it any more.
+  void keep(BlockId block);
+
   std::int32_t references(BlockId block) const;
-  std::int32_t total() const { return static_cast<std::int32_t>(references_.size()); }
-  std::int32_t free() const { return static_cast<std::int32_t>(free_.size()); }
+  std::int32_t total() const { return static_cast<std::int32_t>(entries_.size()) - 1; }
+  // What allocate() can hand out: empty and cached blocks.
+  std::int32_t free() const { return static_cast<std::int32_t>(empty_.size()) + cached_; }
+  std::int32_t cached() const { return cached_; }
+  std::uint64_t evictions() const { return evictions_; }
 
  private:
-  std::vector<std::int32_t> references_;  // [total], 0 while free
-  std::vector<BlockId> free_;             // a stack: the block released last is the warmest and is handed out first
+  struct Entry {
+    std::int32_t references = 0;
+    bool kept = false;
+    BlockId older = 0;  // neighbours among the cached blocks, while cached
+    BlockId newer = 0;
+  };
+
+  Entry& entry(BlockId block) { return entries_[static_cast<std::size_t>(block)]; }
+  void link_newest(BlockId block);
+  void unlink(BlockId block);
+
+  std::vector<Entry> entries_;  // [total + 1]: the last one joins both ends of the list of cached blocks
+  std::vector<BlockId> empty_;  // a stack: the block released last is the warmest and is handed out first
+  std::int32_t cached_ = 0;
+  std::uint64_t evictions_ = 0;
+  std::function<void(BlockId)> on_evict_;
 };
 
 }  // namespace braid::cache

@@ -25,11 +25,26 @@ class BlockTable {
     return true;
   }
 
-  void clear() {
-    for (const BlockId block : blocks_) pool_->release(block);
-    blocks_.clear();
+  // Appends blocks that others hold or that are cached.
+  void adopt(std::span<const BlockId> blocks) {
+    for (const BlockId block : blocks) pool_->share(block);
+    blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
   }
 
+  // Exchanges one for a block with the same contents.
+  void replace(std::int32_t index, BlockId block) {
+    BlockId& place = blocks_[static_cast<std::size_t>(index)];
+    pool_->share(block);
+    pool_->release(place);
+    place = block;
+  }
+
+  // The last one first, so that among cached blocks what continues a prefix is older than the prefix (see PrefixIndex).
+  void clear() {
+    for (; !blocks_.empty(); blocks_.pop_back()) pool_->release(blocks_.back());
+  }
+
+  BlockId operator[](std::int32_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
   std::span<const BlockId> first(std::int32_t count) const { return std::span(blocks_).first(static_cast<std::size_t>(count)); }
   std::int32_t size() const { return static_cast<std::int32_t>(blocks_.size()); }
 

@@ -17,6 +17,7 @@ struct SchedulerOptions {
   std::int32_t block_tokens = 16;        // positions of one KV block
   std::int32_t blocks = 0;               // KV blocks of the whole arena
   std::int32_t stream_capacity = 64;     // tokens a client may lag behind before its sequence pauses
+  bool prefix_cache = true;              // whether full blocks are found again by what they hold
 };
 
 // The first thing wrong with them, as a sentence that names the option.

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <iterator>
+#include <span>
 #include <utility>
 
 namespace braid::sched {
@@ -17,6 +18,7 @@ constexpr std::int32_t kMarginPart = 16;
 }  // namespace
 
 Roster::Roster(const SchedulerOptions& options) : block_tokens_(options.block_tokens), pool_(options.blocks) {
+  if (options.prefix_cache) prefix_index_.emplace(pool_, options.block_tokens);
   for (auto slot = static_cast<model::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }
 
@@ -36,6 +38,7 @@ Sequence* Roster::find(std::string_view id) const {
 void Roster::admit() {
   while (!waiting_.empty() && !slots_.empty()) {
     Sequence& sequence = waiting_.front();
+    if (sequence.blocks.size() == 0) reuse_prefix(sequence);
     const std::int32_t blocks = blocks_for(sequence.known());
     if (!reclaim_parked(blocks - sequence.blocks.size() + margin(), &sequence)) return;
     move(sequence, batch_);
@@ -44,6 +47,38 @@ void Roster::admit() {
     slots_.pop_back();
     sequence.starts = true;
     sequence.phase = SequencePhase::kPrefill;
+    count_reuse(sequence);
+  }
+}
+
+// What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch.
+void Roster::reuse_prefix(Sequence& sequence) {
+  if (!prefix_index_) return;
+  path_.clear();
+  prefix_index_->match(sequence.cache_salt, std::span(sequence.tokens).first(sequence.tokens.size() - 1), path_);
+  sequence.blocks.adopt(path_);
+  parked_blocks_ += sequence.blocks.size();
+  sequence.published = sequence.blocks.size();
+  sequence.planned = sequence.reused = sequence.published * block_tokens_;
+}
+
+void Roster::count_reuse(Sequence& sequence) {
+  if (!sequence.cached_tokens) sequence.cached_tokens = sequence.reused;
+  if (!prefix_index_) return;
+  cache_hit_tokens_ += static_cast<std::uint64_t>(std::exchange(sequence.reused, 0));
+  cache_miss_tokens_ += static_cast<std::uint64_t>(sequence.known() - sequence.planned);
+}
+
+void Roster::publish(Sequence& sequence, std::int32_t positions) {
+  if (!prefix_index_) return;
+  for (std::int32_t next = sequence.published; (next + 1) * block_tokens_ <= positions; next = ++sequence.published) {
+    const cache::BlockId own = sequence.blocks[next];
+    const cache::BlockId parent = next > 0 ? sequence.blocks[next - 1] : cache::PrefixIndex::kNoParent;
+    const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
+    const auto tokens = std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(block_tokens_));
+    const auto known = prefix_index_->insert(parent, sequence.cache_salt, tokens, own);
+    if (!known) return;
+    if (*known != own) sequence.blocks.replace(next, *known);
   }
 }
 
@@ -82,7 +117,7 @@ bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
 void Roster::drop_blocks(Sequence& sequence) {
   if (sequence.home != &batch_) parked_blocks_ -= sequence.blocks.size();
   sequence.blocks.clear();
-  sequence.planned = 0;
+  sequence.planned = sequence.reused = sequence.published = 0;
 }
 
 // There is one: a sequence that is alone never needs a block that the pool does not have (see admission).

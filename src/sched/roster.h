@@ -2,12 +2,14 @@
 #pragma once
 
 #include "cache/block_pool.h"
+#include "cache/prefix_index.h"
 #include "sched/options.h"
 #include "sched/sequence.h"
 
 #include <braid/request.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +21,10 @@ namespace braid::sched {
 // All lists are in order of submission, so "front" is the oldest everywhere: it is admitted first, gets the first free block and is
 // preempted last. Whoever is the oldest in the batch therefore always goes on, and nothing can wait in a circle. Blocks held outside
 // the batch (by stalled sequences) are given up first: a slow reader never makes others wait.
+//
+// With the prefix cache, full blocks are shared by all sequences that begin alike; nobody writes to a full block. A block is published
+// when the step that wrote its last position has come back. A step posted after that one would read it safely too, the strand runs
+// them in order; but only then is it known that the step has not failed, and which tokens were sampled.
 class Roster {
  public:
   explicit Roster(const SchedulerOptions& options);
@@ -30,7 +36,13 @@ class Roster {
   Sequence* find(std::string_view id) const;
 
   // Moves the queue's front into the batch while there are slots and blocks for all its known tokens and a margin for the batch to grow.
+  // It starts after the longest prefix that is cached in full blocks; its last token is always computed.
   void admit();
+
+  // Positions [0, positions) have come back from the strand, without failure: their full blocks can be found from now on. Where somebody
+  // else has published the same tokens, the sequence goes on with his block. Its own may be handed out anew at once: posted steps that
+  // still read it run before any step that could write to it.
+  void publish(Sequence& sequence, std::int32_t positions);
 
   // Preempts the youngest until every sequence of the batch that needs a block to decode can have one, now or when the blocks of those
   // who leave have come back. Returns how many were preempted.
@@ -53,11 +65,16 @@ class Roster {
   const SequenceList& waiting() const { return waiting_; }
   SequenceList& stalled() { return stalled_; }
   const cache::BlockPool& pool() const { return pool_; }
+  // Known tokens of all admissions: found in the prefix cache, and not. Both 0 without one.
+  std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
+  std::uint64_t cache_miss_tokens() const { return cache_miss_tokens_; }
 
  private:
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t margin() const;
   bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
+  void reuse_prefix(Sequence& sequence);
+  void count_reuse(Sequence& sequence);
   void drop_blocks(Sequence& sequence);
   Sequence& youngest_active();
   void preempt(Sequence& sequence);
@@ -66,6 +83,7 @@ class Roster {
 
   std::int32_t block_tokens_;
   cache::BlockPool pool_;             // outlives the sequences below
+  std::optional<cache::PrefixIndex> prefix_index_;
   std::vector<model::SlotId> slots_;  // free ones
   SequenceList waiting_;
   SequenceList batch_;                // also those that have left it but are named by posted steps
@@ -73,6 +91,9 @@ class Roster {
   std::int32_t parked_blocks_ = 0;    // held by sequences outside the batch
   std::unordered_map<std::string_view, Sequence*> by_id_;
   std::uint64_t next_serial_ = 0;
+  std::vector<cache::BlockId> path_;  // reused by lookups
+  std::uint64_t cache_hit_tokens_ = 0;
+  std::uint64_t cache_miss_tokens_ = 0;
 };
 
 }  // namespace braid::sched

@@ -93,6 +93,10 @@ EngineStats Scheduler::stats() const {
   }
   stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
   stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
+  stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
+  stats.cache_hit_tokens = roster_.cache_hit_tokens();
+  stats.cache_miss_tokens = roster_.cache_miss_tokens();
+  stats.cache_evictions = roster_.pool().evictions();
   return stats;
 }
 
@@ -165,11 +169,14 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
 void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
   if (step.failure) {
     finish(sequence, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.failure)));
-  } else if (row.sample && result != nullptr && result->ran && result->sampled) {
-    accept(sequence, *result, step);
-  } else if (row.sample) {
-    finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
+    return;
   }
+  if (row.sample && (result == nullptr || !result->ran || !result->sampled)) {
+    finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
+    return;
+  }
+  roster_.publish(sequence, row.position + row.count);
+  if (row.sample) accept(sequence, *result, step);
 }
 
 void Scheduler::accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step) {
@@ -190,6 +197,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   event.reason = reason;
   event.usage.prompt_tokens = sequence.prompt_tokens;
   event.usage.completion_tokens = sequence.generated();
+  event.usage.cached_tokens = sequence.cached_tokens.value_or(0);
   event.error = std::move(error);
   TokenStream& stream = sequence.ticket->stream();
   stream.finish(std::move(event));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,7 @@ using SequenceList = std::list<Sequence>;
 // A sequence that leaves the batch takes its phase at once, so that no step planned from then on contains it, and keeps its slot
 // and blocks until the last posted step that names it has come back.
 enum class SequencePhase {
-  kWaiting,    // in the queue; holds blocks only when it has been stalled
+  kWaiting,    // in the queue; holds blocks only when it has been stalled or, at the front, those of its cached prefix
   kPrefill,    // its known tokens are being put into the cache
   kDecode,     // its next input is what it sampled last
   kStalled,    // the consumer is too far behind; keeps its blocks while nobody needs them more
@@ -39,6 +40,7 @@ struct Sequence {
         stop(std::move(request.stop)),
         tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())),
+        cache_salt(std::move(request.cache_salt)),
         blocks(pool) {
     stop.max_tokens = answer_room;
   }
@@ -58,14 +60,18 @@ struct Sequence {
   StopRules stop;               // max_tokens cut to what fits
   std::vector<TokenId> tokens;  // prompt and accepted answer
   const std::int32_t prompt_tokens;
+  const std::string cache_salt;
 
   SequencePhase phase = SequencePhase::kWaiting;
   model::SlotId slot = 0;       // valid while in the batch
   bool starts = false;          // the strand has not heard of the slot's new owner yet
   cache::BlockTable blocks;
   std::int32_t planned = 0;     // positions [0, planned) are cached once all posted steps are back
+  std::int32_t reused = 0;      // of these, found in the prefix cache since it last had no blocks
+  std::int32_t published = 0;   // leading blocks that are in the prefix cache
   std::int32_t pending = 0;     // samples that posted steps will bring
   std::int32_t in_flight = 0;   // posted steps that name it
+  std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
   SequenceTicket* ticket = nullptr;  // null once finished or abandoned
   SequenceList* home = nullptr;      // the list it is in

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <vector>
 
 namespace braid::cache {
 namespace {
@@ -37,6 +38,28 @@ TEST(BlockPool, OfNothingIsAlwaysExhausted) {
   EXPECT_EQ(pool.allocate(), std::nullopt);
 }
 
+TEST(BlockPool, KeptBlocksAreHandedOutLastAndTheOldestFirst) {
+  BlockPool pool(3);
+  std::vector<BlockId> evicted;
+  pool.on_evict([&](BlockId block) { evicted.push_back(block); });
+  const BlockId first = pool.allocate().value();
+  const BlockId second = pool.allocate().value();
+  const BlockId plain = pool.allocate().value();
+  for (const BlockId block : {first, second}) pool.keep(block);
+  for (const BlockId block : {second, first, plain}) pool.release(block);
+  EXPECT_EQ(pool.free(), 3);
+  EXPECT_EQ(pool.cached(), 2);
+  EXPECT_EQ(pool.allocate(), plain);
+  EXPECT_EQ(pool.allocate(), second);
+  pool.share(first);
+  EXPECT_EQ(pool.cached(), 0);
+  EXPECT_EQ(pool.allocate(), std::nullopt);
+  EXPECT_EQ(evicted, std::vector<BlockId>{second});
+  pool.release(second);
+  EXPECT_EQ(pool.cached(), 0) << "its new contents are not known to anybody";
+  EXPECT_EQ(pool.evictions(), 1U);
+}
+
 #ifndef NDEBUG
 TEST(BlockPoolDeathTest, DoubleFreeAsserts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -44,7 +67,7 @@ TEST(BlockPoolDeathTest, DoubleFreeAsserts) {
   const BlockId block = pool.allocate().value();
   pool.release(block);
   EXPECT_DEATH(pool.release(block), "releasing a free block");
-  EXPECT_DEATH(pool.share(block), "sharing a free block");
+  EXPECT_DEATH(pool.share(block), "sharing an empty block");
   EXPECT_DEATH(pool.release(7), "no such block");
 }
 #endif

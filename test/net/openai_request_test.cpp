@@ -83,6 +83,8 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
       {R"("stop_token_ids":[0,259])", "stop_token_ids[1]"},
       {R"("stop_token_ids":[-1])", "stop_token_ids[0]"},
       {R"("stop_token_ids":3)", "stop_token_ids"},
+      {R"("cache_salt":"tenant")", "accepted"},
+      {R"("cache_salt":3)", "cache_salt"},
       {R"("stream":true)", "accepted"},
       {R"("stream":1)", "stream"},
       {R"("stream":true,"stream_options":{"include_usage":true})", "accepted"},

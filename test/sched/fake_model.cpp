@@ -79,22 +79,27 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
   steps_.push_back(std::move(record));
 }
 
-// No block belongs to two rows of a step, not even to a row that turns out finished: its blocks are not free before it is back.
+// A block that a row writes to belongs to no other row of the step, not even to one that turns out finished: its blocks are not free
+// before it is back.
 void FakeModel::check_blocks(const model::StepPlan& plan) {
   if (plan.rows.empty()) violation("an empty step");
-  std::set<std::int32_t> named;
+  std::map<std::int32_t, int> named;
+  std::vector<std::int32_t> written;
   std::set<model::SlotId> slots;
   for (const model::StepRow& row : plan.rows) {
     if (!slots.insert(row.slot).second) violation("two rows for a slot");
     for (std::uint32_t i = 0; i < row.block_count; ++i) {
       const std::int32_t block = plan.blocks[row.block_begin + i];
       if (block < 0 || block >= options_.blocks) violation("a block outside the arena");
-      if (!named.insert(block).second) violation("block " + std::to_string(block) + " belongs to two rows");
+      ++named[block];
+      if (static_cast<std::int32_t>(i) >= row.position / options_.block_tokens) written.push_back(block);
     }
     const std::int32_t positions = row.position + row.count;
     if (static_cast<std::int32_t>(row.block_count) != (positions + options_.block_tokens - 1) / options_.block_tokens)
       violation("a row's blocks do not cover its positions");
   }
+  for (const std::int32_t block : written)
+    if (named[block] > 1) violation("block " + std::to_string(block) + " is written by one row and named by another");
 }
 
 void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result) {

@@ -28,6 +28,7 @@ class Storm {
     options.blocks = (60 + pick(200)) / options.block_tokens + 1;
     options.context_length = 64 + pick(100);
     options.stream_capacity = 1 + pick(20);
+    options.prefix_cache = pick(4) > 0;
     return options;
   }
 
@@ -53,12 +54,14 @@ class Storm {
     }
     const EngineStats stats = rig_.scheduler->stats();
     ASSERT_LE(stats.blocks_free, stats.blocks_total);
+    ASSERT_LE(stats.blocks_cached, rig_.options.prefix_cache ? stats.blocks_free : 0U);
     ASSERT_LE(static_cast<int>(stats.prefilling + stats.decoding), rig_.options.max_batch);
   }
 
   void submit() {
     Request request;
-    request.prompt = Rig::prompt_of(1 + pick(40), pick(1000));
+    request.prompt = Rig::prompt_of(1 + pick(40), pick(2) == 0 ? pick(3) : pick(1000));  // half of them begin like others
+    if (pick(8) == 0) request.cache_salt = "salt";
     request.stop.max_tokens = 1 + pick(40);
     request.stop.min_tokens = pick(3);
     request.id = "storm-" + std::to_string(next_id_++);
@@ -139,7 +142,7 @@ class Property : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(Property, RandomOperationsMatchSoloAnswers) { Storm(GetParam()).run(5000); }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Property, testing::Range(0U, 12U));
+INSTANTIATE_TEST_SUITE_P(Seeds, Property, testing::Range(0U, 24U));
 
 }  // namespace
 }  // namespace braid::sched::test

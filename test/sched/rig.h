@@ -104,15 +104,20 @@ struct Rig {
 
   // A request that nobody reads yet.
   Client& submit(std::int32_t prompt_length, std::int32_t max_tokens, StopRules stop = {}) {
+    return submit(prompt_of(prompt_length, static_cast<std::int32_t>(clients.size())), max_tokens, std::move(stop));
+  }
+
+  Client& submit(std::vector<TokenId> prompt, std::int32_t max_tokens, StopRules stop = {}, std::string cache_salt = {}) {
     auto client = std::make_unique<Client>();
     client->id = "request-" + std::to_string(clients.size());
-    client->prompt = prompt_of(prompt_length, static_cast<std::int32_t>(clients.size()));
+    client->prompt = std::move(prompt);
     stop.max_tokens = max_tokens;
     client->stop = stop;
     Request request;
     request.id = client->id;
     request.prompt = client->prompt;
     request.stop = stop;
+    request.cache_salt = std::move(cache_salt);
     auto ticket = scheduler->submit(std::move(request));
     EXPECT_TRUE(ticket.has_value());
     if (ticket) client->ticket = std::move(*ticket);
@@ -124,6 +129,14 @@ struct Rig {
   Client& start(std::int32_t prompt_length, std::int32_t max_tokens, StopRules stop = {}) {
     Client& client = submit(prompt_length, max_tokens, std::move(stop));
     boost::asio::co_spawn(loop, read_to_end(client), boost::asio::detached);
+    return client;
+  }
+
+  // One from its submission to its end, while the scheduler goes on.
+  Client& complete(std::vector<TokenId> prompt, std::int32_t max_tokens, std::string cache_salt = {}) {
+    Client& client = submit(std::move(prompt), max_tokens, {}, std::move(cache_salt));
+    EXPECT_TRUE(run_until([&] { return client.take(), client.finished(); }));
+    expect_right(client);
     return client;
   }
 

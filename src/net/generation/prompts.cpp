@@ -56,7 +56,7 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
                                model.context_length),
                    field};
     }
-    Request request{id, std::move(prompt), call.sampling, call.stop};
+    Request request{id, std::move(prompt), call.sampling, call.stop, call.cache_salt};
     if (prompts.size() > 1) request.id += fmt::format("/{}", requests.size());
     request.sampling.seed = seed;
     request.sampling.choice = static_cast<std::uint32_t>(requests.size());

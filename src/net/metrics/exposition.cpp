@@ -102,7 +102,14 @@ void add_engine(Families& families, const EngineStats& stats) {
   gauge("sequences_prefilling", "Sequences whose prompt is being computed.", stats.prefilling);
   gauge("sequences_decoding", "Sequences that are generating.", stats.decoding);
   gauge("kv_blocks_total", "Blocks of the KV pool.", stats.blocks_total);
-  gauge("kv_blocks_free", "Blocks of the KV pool that nobody holds.", stats.blocks_free);
+  gauge("kv_blocks_free", "Blocks of the KV pool that nobody holds, cached ones included.", stats.blocks_free);
+  gauge("kv_blocks_cached", "Blocks of the KV pool that nobody holds and whose contents can still be found.", stats.blocks_cached);
+  counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.",
+          static_cast<double>(stats.cache_hit_tokens));
+  counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.",
+          static_cast<double>(stats.cache_miss_tokens));
+  counter("prefix_cache_evictions_total", "Cached blocks given away because no empty one was left.",
+          static_cast<double>(stats.cache_evictions));
 }
 
 }  // namespace

@@ -125,6 +125,10 @@ Result<void> read_ignore_eos(Draft& draft, Value& value, const std::string& path
   return store(json::read_bool(value, path), draft.call.stop.ignore_eos);
 }
 
+Result<void> read_cache_salt(Draft& draft, Value& value, const std::string& path) {
+  return store(json::read_string(value, path), draft.call.cache_salt);
+}
+
 Result<void> read_return_token_ids(Draft& draft, Value& value, const std::string& path) {
   return store(json::read_bool(value, path), draft.call.return_token_ids);
 }
@@ -143,6 +147,7 @@ constexpr std::array kCommon = {
     Parameter{"stream", read_stream},
     Parameter{"stream_options", read_stream_options},
     Parameter{"ignore_eos", read_ignore_eos},
+    Parameter{"cache_salt", read_cache_salt},
     Parameter{"return_token_ids", read_return_token_ids},
 };
 

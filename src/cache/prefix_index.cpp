@@ -1,0 +1,134 @@
+#include "cache/prefix_index.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstring>
+
+namespace braid::cache {
+
+namespace {
+
+constexpr BlockId kVacant = -1;
+constexpr std::size_t kWindow = 64;  // blocks that one round of match() looks for at once
+
+enum class Kind : std::uint32_t { kRoot = 1, kBlock = 2 };
+
+template <class T>
+std::byte* put(std::byte* at, const T& value) {
+  std::memcpy(at, &value, sizeof value);
+  return at + sizeof value;
+}
+
+}  // namespace
+
+PrefixKey xxh3_key(std::span<const std::byte> message) {
+  const XXH128_hash_t hash = XXH3_128bits(message.data(), message.size());
+  return {hash.low64, hash.high64};
+}
+
+PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest)
+    : pool_(pool),
+      block_tokens_(static_cast<std::size_t>(block_tokens)),
+      digest_(digest),
+      nodes_(static_cast<std::size_t>(pool.total())),
+      tokens_(nodes_.size() * block_tokens_),
+      slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
+  pool.on_evict([this](BlockId block) { forget(block); });
+}
+
+PrefixKey PrefixIndex::root_key(std::string_view salt) {
+  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + sizeof(std::uint64_t) + salt.size());
+  std::byte* at = put(message_.data(), Kind::kRoot);
+  at = put(at, static_cast<std::uint32_t>(block_tokens_));
+  at = put(at, static_cast<std::uint64_t>(salt.size()));
+  std::ranges::copy(std::as_bytes(std::span(salt)), at);
+  return digest_(message_);
+}
+
+PrefixKey PrefixIndex::block_key(const PrefixKey& parent, std::span<const std::int32_t> tokens) {
+  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + sizeof(PrefixKey) + tokens.size_bytes());
+  std::byte* at = put(message_.data(), Kind::kBlock);
+  at = put(at, static_cast<std::uint32_t>(tokens.size()));
+  at = put(at, parent);
+  std::ranges::copy(std::as_bytes(tokens), at);
+  return digest_(message_);
+}
+
+// Where the key is, or the vacant slot where it would be.
+std::size_t PrefixIndex::find_slot(const PrefixKey& key) const {
+  std::size_t slot = home(key);
+  while (slots_[slot] != kVacant && node(slots_[slot]).key != key) slot = (slot + 1) & (slots_.size() - 1);
+  return slot;
+}
+
+bool PrefixIndex::holds(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const {
+  if (node(block).parent != parent || !std::ranges::equal(tokens_of(block), tokens)) return false;
+  if (parent != kNoParent) return true;
+  const auto found = salts_.find(block);
+  return salt == (found != salts_.end() ? std::string_view(found->second) : std::string_view());
+}
+
+void PrefixIndex::match(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<BlockId>& path) {
+  std::array<PrefixKey, kWindow> keys;
+  PrefixKey key = root_key(salt);
+  BlockId parent = kNoParent;
+  while (tokens.size() >= block_tokens_) {
+    const std::size_t count = std::min(kWindow, tokens.size() / block_tokens_);
+    for (std::size_t i = 0; i < count; ++i) keys[i] = key = block_key(key, tokens.subspan(i * block_tokens_, block_tokens_));
+    prefetch(std::span(keys).first(count));
+    for (std::size_t i = 0; i < count; ++i) {
+      const BlockId found = slots_[find_slot(keys[i])];
+      if (found == kVacant || !holds(found, parent, salt, tokens.subspan(i * block_tokens_, block_tokens_))) return;
+      path.push_back(found);
+      parent = found;
+    }
+    tokens = tokens.subspan(count * block_tokens_);
+  }
+}
+
+// A thousand tokens are some two hundred cache misses, one after another unless they are asked for together.
+void PrefixIndex::prefetch(std::span<const PrefixKey> keys) const {
+  for (const PrefixKey& key : keys) __builtin_prefetch(&slots_[home(key)]);
+  for (const PrefixKey& key : keys) {
+    const BlockId block = slots_[home(key)];
+    if (block == kVacant) continue;
+    __builtin_prefetch(&node(block));
+    __builtin_prefetch(tokens_of(block).data());
+  }
+}
+
+std::optional<BlockId> PrefixIndex::insert(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block) {
+  assert(tokens.size() == block_tokens_ && "only full blocks");
+  const PrefixKey key = block_key(parent == kNoParent ? root_key(salt) : node(parent).key, tokens);
+  const std::size_t slot = find_slot(key);
+  if (const BlockId known = slots_[slot]; known != kVacant)
+    return holds(known, parent, salt, tokens) ? std::optional(known) : std::nullopt;
+  slots_[slot] = block;
+  node(block) = {key, parent};
+  std::ranges::copy(tokens, tokens_.begin() + block * static_cast<std::ptrdiff_t>(block_tokens_));
+  if (parent == kNoParent && !salt.empty()) salts_.emplace(block, salt);
+  pool_.keep(block);
+  return block;
+}
+
+// Takes the block out of the table and closes the gap: what a probe would no longer reach moves back.
+void PrefixIndex::forget(BlockId block) {
+  salts_.erase(block);
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t gap = find_slot(node(block).key);
+  assert(slots_[gap] == block);
+  for (std::size_t next = (gap + 1) & mask; slots_[next] != kVacant; next = (next + 1) & mask) {
+    const std::size_t wanted = home(node(slots_[next]).key);
+    if (((next - wanted) & mask) < ((next - gap) & mask)) continue;
+    slots_[gap] = slots_[next];
+    gap = next;
+  }
+  slots_[gap] = kVacant;
+}
+
+}  // namespace braid::cache

@@ -1,0 +1,85 @@
+// Which full blocks hold which tokens: finds the blocks of a prompt's beginning that have been computed before.
+#pragma once
+
+#include "cache/block_pool.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace braid::cache {
+
+// 128 bits that stand for the tokens of a block and everything before them.
+struct PrefixKey {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  bool operator==(const PrefixKey&) const = default;
+};
+
+// XXH3 of xxHash. Not cryptographic, and need not be: see below.
+PrefixKey xxh3_key(std::span<const std::byte> message);
+
+// A tree of blocks, each with the block before it as parent; a conversation is a path. Loop only. Of one model: both die together.
+//
+// Keys are chained: a block's key is the digest of (kind, number of tokens, the parent's key, tokens), a root's of (kind, block size,
+// length of the salt, salt). Keys only find candidates. Every hit compares the tokens and the parent link, and the salt at the root,
+// so by induction the whole prefix is the same: a collision costs a miss, never a wrong block.
+//
+// A block stays while it is in use or cached in the pool, which tells when it evicts one. Whoever holds a block of the tree holds its
+// parent as well, and releases it later (BlockTable). So the block released longest ago never is the parent of another one: no parent
+// is evicted before its children, and a parent link, although only a block's number, never means a later owner of that number.
+class PrefixIndex {
+ public:
+  using Digest = PrefixKey (*)(std::span<const std::byte>);
+  static constexpr BlockId kNoParent = -1;
+
+  // The pool outlives the index and tells it of evictions from now on.
+  PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest = xxh3_key);
+  PrefixIndex(const PrefixIndex&) = delete;
+  PrefixIndex& operator=(const PrefixIndex&) = delete;
+
+  // Appends to `path` the blocks that hold the beginning of `tokens`, as many as there are. It takes no references: the caller does,
+  // before the pool's next allocation.
+  void match(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<BlockId>& path);
+
+  // `block`, which the caller holds, contains these tokens (one block's worth) after those of `parent`, which he holds too. Returns the
+  // block that stands for them from now on: `block` itself or, when they are known, the one that match() would have found; that has the
+  // same contents, and the caller must continue with it. nullopt when the key is taken by other tokens: the block stays private.
+  std::optional<BlockId> insert(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block);
+
+ private:
+  struct Node {
+    PrefixKey key;
+    BlockId parent = kNoParent;
+  };
+
+  PrefixKey root_key(std::string_view salt);
+  PrefixKey block_key(const PrefixKey& parent, std::span<const std::int32_t> tokens);
+  std::size_t home(const PrefixKey& key) const { return key.low & (slots_.size() - 1); }
+  std::size_t find_slot(const PrefixKey& key) const;
+  bool holds(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const;
+  void prefetch(std::span<const PrefixKey> keys) const;
+  void forget(BlockId block);
+
+  Node& node(BlockId block) { return nodes_[static_cast<std::size_t>(block)]; }
+  const Node& node(BlockId block) const { return nodes_[static_cast<std::size_t>(block)]; }
+  std::span<const std::int32_t> tokens_of(BlockId block) const {
+    return std::span(tokens_).subspan(static_cast<std::size_t>(block) * block_tokens_, block_tokens_);
+  }
+
+  BlockPool& pool_;
+  std::size_t block_tokens_;
+  Digest digest_;
+  std::vector<Node> nodes_;                         // [total]
+  std::vector<std::int32_t> tokens_;                // [total, block_tokens]
+  std::vector<BlockId> slots_;                      // hash table with linear probing, at most half full; -1: vacant
+  std::unordered_map<BlockId, std::string> salts_;  // of blocks without a parent; absent: none
+  std::vector<std::byte> message_;                  // what is being digested
+};
+
+}  // namespace braid::cache
