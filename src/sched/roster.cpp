@@ -1,5 +1,7 @@
 #include "sched/roster.h"
 
+#include "sched/ticket.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
@@ -154,8 +156,11 @@ void Roster::settle(Sequence& sequence) {
   assert(sequence.in_flight == 0);
   if (sequence.phase == SequencePhase::kPreempted) {
     drop_blocks(sequence);
-    sequence.phase = SequencePhase::kWaiting;
-    leave_batch(sequence, waiting_);
+    // Coming back it samples at once, so its stream needs room by then.
+    const TokenStream& stream = sequence.ticket->stream();
+    const bool is_full = stream.size() == stream.capacity();
+    sequence.phase = is_full ? SequencePhase::kStalled : SequencePhase::kWaiting;
+    leave_batch(sequence, is_full ? stalled_ : waiting_);
   } else if (sequence.phase == SequencePhase::kDone) {
     if (sequence.home == &batch_) slots_.push_back(sequence.slot);
     drop_blocks(sequence);

@@ -87,6 +87,22 @@ TEST(Pressure, OnlyStalledReadersHoldBlocksWhileOthersDecode) {
   for (const auto& client : rig.clients) rig.expect_right(*client);
 }
 
+TEST(Pressure, PreemptedSequenceWithAFullStreamWaitsForItsReader) {
+  for (std::int32_t capacity = 1; capacity <= 12; ++capacity) {
+    SchedulerOptions options = tight(14);
+    options.stream_capacity = capacity;
+    Rig rig(options);
+    for (int i = 0; i < 4; ++i) rig.start(10, 40);
+    Client& silent = rig.submit(6, 40);
+    ASSERT_TRUE(rig.run_until([&] {
+      return rig.clients[0]->finished() && rig.clients[1]->finished() && rig.clients[2]->finished() && rig.clients[3]->finished();
+    }));
+    ASSERT_TRUE(rig.run_until([&] { return silent.take(), silent.finished(); }));
+    rig.expect_right(silent);
+    rig.run_to_end();
+  }
+}
+
 TEST(Pressure, FailedStepUnderPressureLosesNoBlock) {
   Rig rig(tight(40));
   for (int i = 0; i < 12; ++i) rig.start(9, 40);
