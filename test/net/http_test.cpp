@@ -129,6 +129,14 @@ TEST(Http, HeadersThatAreTooLargeAreRefused) {
   EXPECT_TRUE(client.closed());
 }
 
+TEST(Http, ChunkExtensionsAndTrailersThatAreTooLargeAreRefused) {
+  TestServer server;
+  const std::string head = "POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string much(70'000, 'x');
+  EXPECT_EQ(server.ask(head + "5;x=" + much).status, 431);
+  EXPECT_EQ(server.ask(head + "1\r\n{\r\n0\r\nTrailer: " + much).status, 431);
+}
+
 TEST(Http, WhatIsNotHttpIsRefused) {
   TestServer server;
   EXPECT_EQ(server.ask("hello\r\n\r\n").status, 400);

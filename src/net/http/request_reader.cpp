@@ -67,6 +67,9 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     stage_ = parser_->is_done() ? Stage::kComplete : parser_->is_header_done() ? Stage::kBody : Stage::kHeader;
     if (failure || taken == 0) break;
   }
+  // Beast waits for the end of a chunk's header and of the trailers, however long they are.
+  if (stage_ == Stage::kBody && bytes.size() - used > limits_.header_bytes)
+    fail(431, fmt::format("a chunk's header or the trailers are larger than {} bytes", limits_.header_bytes));
   return used;
 }
 
