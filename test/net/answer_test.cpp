@@ -63,12 +63,16 @@ TEST(Answer, LimitsFollowTheEndpointAndTheContext) {
   server.ask(post("/v1/completions", R"({"prompt":[1],"max_tokens":99999999999})"));
   server.ask(
       post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"max_completion_tokens":7})"));
+  server.ask(post("/v1/completions", R"({"prompt":[1],"max_completion_tokens":9})"));
+  server.ask(post("/v1/completions", R"({"prompt":[1],"max_completion_tokens":9,"max_tokens":5})"));
   server.on_loop([&] {
     const auto& requests = server.engine().submitted;
     EXPECT_EQ(requests[0].stop.max_tokens, 16);
     EXPECT_EQ(requests[1].stop.max_tokens, 1000 - 17);
     EXPECT_EQ(requests[2].stop.max_tokens, 999);
     EXPECT_EQ(requests[3].stop.max_tokens, 7);
+    EXPECT_EQ(requests[4].stop.max_tokens, 9);
+    EXPECT_EQ(requests[5].stop.max_tokens, 9);
   });
 }
 

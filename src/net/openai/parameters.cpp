@@ -49,6 +49,13 @@ Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path
   return {};
 }
 
+Result<void> read_max_completion_tokens(Draft& draft, Value& value, const std::string& path) {
+  const Result<std::int32_t> count = read_count(value, path, 1);
+  if (!count) return count.error();
+  draft.max_completion_tokens = *count;
+  return {};
+}
+
 Result<void> read_min_tokens(Draft& draft, Value& value, const std::string& path) {
   return store(read_count(value, path, 0), draft.call.stop.min_tokens);
 }
@@ -136,6 +143,7 @@ Result<void> read_return_token_ids(Draft& draft, Value& value, const std::string
 constexpr std::array kCommon = {
     Parameter{"model", read_model},
     Parameter{"max_tokens", read_max_tokens},
+    Parameter{"max_completion_tokens", read_max_completion_tokens},
     Parameter{"min_tokens", read_min_tokens},
     Parameter{"temperature", read_temperature},
     Parameter{"top_p", read_top_p},

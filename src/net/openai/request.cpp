@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 namespace braid::net::openai {
@@ -78,13 +77,6 @@ Result<void> read_messages(Draft& draft, Value& value, const std::string& path) 
   return {};
 }
 
-Result<void> read_max_completion_tokens(Draft& draft, Value& value, const std::string& path) {
-  const Result<std::int64_t> count = json::read_integer(value, path, 1);
-  if (!count) return count.error();
-  draft.max_completion_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(*count, std::numeric_limits<std::int32_t>::max()));
-  return {};
-}
-
 Result<void> read_template_kwargs(Draft& draft, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   draft.chat.kwargs = std::move(value);
@@ -107,7 +99,6 @@ constexpr std::array kChat = {
     Parameter{"messages", read_messages},
     Parameter{"logprobs", read_chat_logprobs},
     Parameter{"top_logprobs", read_top_logprobs},
-    Parameter{"max_completion_tokens", read_max_completion_tokens},
     Parameter{"chat_template_kwargs", read_template_kwargs},
     Parameter{"add_generation_prompt", read_add_generation_prompt},
 };
@@ -119,7 +110,9 @@ Result<void> read_body(Draft& draft, std::string& body, std::span<const Paramete
   if (members == nullptr)
     return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
   const std::array tables = {own, common_parameters(), refused_parameters()};
-  return read_parameters(draft, *members, tables);
+  const Result<void> read = read_parameters(draft, *members, tables);
+  if (draft.max_completion_tokens) draft.call.max_tokens = draft.max_completion_tokens;  // the newer name of the two
+  return read;
 }
 
 // What only shows when all fields are known.
@@ -162,7 +155,6 @@ Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model) {
   draft.chat.messages = std::move(*draft.messages);
   draft.call.prompt = std::move(draft.chat);
   if (draft.logprobs) draft.call.sampling.top_logprobs = draft.top_logprobs.value_or(0);
-  if (draft.max_completion_tokens) draft.call.max_tokens = draft.max_completion_tokens;
   read = check_together(draft);
   if (!read) return read.error();
   return std::move(draft.call);
