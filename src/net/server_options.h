@@ -16,7 +16,7 @@ struct ServerOptions {
   std::size_t max_header_bytes = std::size_t{64} << 10;  // more is answered with 431
   std::size_t max_body_bytes = std::size_t{32} << 20;    // more is answered with 413
 
-  std::chrono::milliseconds header_timeout{30'000};  // from the first byte of a request, or from accept
+  std::chrono::milliseconds header_timeout{30'000};  // from the first byte of a request to the end of its headers
   std::chrono::milliseconds body_timeout{60'000};    // without any progress of the body
   std::chrono::milliseconds idle_timeout{75'000};    // between two requests of one connection
   std::chrono::milliseconds write_timeout{60'000};   // a client that takes nothing for so long is dropped

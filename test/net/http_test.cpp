@@ -173,6 +173,20 @@ TEST(Http, AHeaderThatNeverEndsTimesOut) {
   EXPECT_TRUE(client.closed());
 }
 
+TEST(Http, AHeaderThatTricklesInTimesOut) {
+  net::ServerOptions options = test_options();
+  options.header_timeout = 30ms;
+  TestServer server(options);
+  RawClient client = server.connect();
+  client.send("GET /health HTTP/1.1\r\nX: ");
+  ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; }));
+  EXPECT_TRUE(server.eventually([&] {
+    client.send("x");
+    return server.server().open_connections() == 0;
+  }));
+  EXPECT_EQ(client.read_reply().status, 408);
+}
+
 TEST(Http, ABodyThatNeverEndsTimesOut) {
   net::ServerOptions options = test_options();
   options.body_timeout = 30ms;

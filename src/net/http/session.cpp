@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,19 +29,24 @@ asio::awaitable<Received> receive(Service& service, Connection& connection) {
   const ServerOptions& options = service.options;
   RequestReader reader({options.max_header_bytes, options.max_body_bytes});
   bool begun = false;
+  Clock::time_point header_by;  // once begun
   bool continued = false;
   while (true) {
     const std::size_t used = reader.feed(connection.input());
     connection.consume(used);
     if (reader.stage() == RequestReader::Stage::kComplete) co_return reader.take();
     if (reader.stage() == RequestReader::Stage::kFailed) co_return reader.failure();
-    begun = begun || used > 0 || !connection.input().empty();
+    if (!begun && (used > 0 || !connection.input().empty())) {
+      begun = true;
+      header_by = Clock::now() + options.header_timeout;
+    }
     if (!begun && service.closing) co_return std::monostate{};
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
     if (in_body && !std::exchange(continued, true) && reader.expects_continue() && connection.input().empty()) {
       if (!co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
     }
-    const auto timeout = in_body ? options.body_timeout : begun ? options.header_timeout : options.idle_timeout;
+    const auto header_left = std::chrono::ceil<std::chrono::milliseconds>(header_by - Clock::now());
+    const auto timeout = in_body ? options.body_timeout : begun ? header_left : options.idle_timeout;
     connection.set_idle(!begun);
     const bool received = co_await connection.read_more(timeout);
     connection.set_idle(false);
