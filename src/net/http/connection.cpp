@@ -42,6 +42,7 @@ asio::awaitable<bool> Connection::read_more(std::chrono::milliseconds timeout) {
   deadline_ = Clock::time_point::max();
   input_.commit(count);
   if (failure && !timed_out_) gone_ = true;
+  if (!failure) timed_out_ = false;  // the bytes and the deadline came together
   co_return !failure;
 }
 
@@ -62,6 +63,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::mil
     error_code failure;
     co_await socket_.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, failure));
     if (failure) gone_ = true;
+    if (!failure) timed_out_ = false;
   }
   deadline_ = Clock::time_point::max();
   co_return !gone_;

@@ -47,7 +47,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   bool take_due_ping() { return std::exchange(ping_due_, false); }
 
   bool gone() const { return gone_; }            // nothing can be sent any more
-  bool timed_out() const { return timed_out_; }  // a deadline passed
+  bool timed_out() const { return timed_out_; }  // the last wait ended by its deadline
   bool idle() const { return idle_; }            // between two requests
   void set_idle(bool idle) { idle_ = idle; }
 
