@@ -11,7 +11,7 @@ inline constexpr TokenId kSlow = 258;  // in the vocabulary, but in no text
 inline constexpr std::int32_t kVocab = 259;
 
 // Chats are rendered as "role:content;" per message, with "assistant:" behind. kwargs {"fail": true} is a template error.
-class FakeCodec final : public TextCodec {
+class FakeCodec : public TextCodec {
  public:
   std::int32_t vocab_size() const override { return kVocab; }
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <net/generation/choice_streams.h>
 #include <net/generation/generate.h>
 #include <net/generation/prompts.h>
@@ -5,6 +6,7 @@
 #include <net/http/error_response.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -39,8 +41,10 @@ Result<Prepared> prepare(const Dialect& dialect, std::string& body, const Served
   return Prepared{std::move(*call), std::move(*prompts)};
 }
 
-// The arguments outlive the job: who waits for it holds them.
-asio::awaitable<Result<Prepared>> prepare_job(const Dialect* dialect, std::string* body, const ServedModel* model) {
+// The arguments outlive the job: who waits for it holds them. A job whose client has left while it waited does nothing.
+asio::awaitable<Result<Prepared>> prepare_job(const Dialect* dialect, std::string* body, const ServedModel* model,
+                                              const std::atomic<bool>* abandoned) {
+  if (*abandoned) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
   co_return prepare(*dialect, *body, *model);
 }
 
@@ -56,12 +60,25 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+// Counts up while it lives.
+class Count {
+ public:
+  explicit Count(std::uint32_t& counter) : counter_(counter) { ++counter_; }
+  ~Count() { --counter_; }
+  Count(const Count&) = delete;
+  Count& operator=(const Count&) = delete;
+
+ private:
+  std::uint32_t& counter_;
+};
+
 // The state of one generation; its members are the phases in the order in which they run.
 class Generation {
  public:
   Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect)
       : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect) {
     connection_.begin_watch([this] {
+      if (connection_.gone()) abandoned_ = true;
       if (streams_ != nullptr) streams_->wake();
     });
   }
@@ -102,7 +119,12 @@ class Generation {
 
   asio::awaitable<Result<Prepared>> prepare_anywhere() {
     if (request_.body.size() <= service_.options.max_inline_body_bytes) co_return prepare(dialect_, request_.body, *model_);
-    auto job = prepare_job(&dialect_, &request_.body, model_);
+    const std::size_t limit = service_.options.max_codec_jobs;
+    if (service_.codec_jobs >= limit) {
+      co_return Error{ErrorCode::kOverloaded, fmt::format("{} long requests are being read already; try again later", limit), ""};
+    }
+    const Count count(service_.codec_jobs);
+    auto job = prepare_job(&dialect_, &request_.body, model_, &abandoned_);
     co_return co_await asio::co_spawn(service_.codec_worker.get_executor(), std::move(job), asio::use_awaitable);
   }
 
@@ -127,7 +149,7 @@ class Generation {
   }
 
   asio::awaitable<GenerationOutcome> stream() {
-    const StreamCount count(service_.counters);
+    const Count count(service_.counters.open_streams);
     const http::Framing framing = request_.version == 10 ? http::Framing::kClose : http::Framing::kChunked;
     const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.closing;
     http::BodyWriter body(framing);
@@ -251,18 +273,6 @@ class Generation {
     return {kClientClosedRequest, false};
   }
 
-  // Counts an open stream while it lives.
-  class StreamCount {
-   public:
-    explicit StreamCount(Counters& counters) : counters_(counters) { ++counters_.open_streams; }
-    ~StreamCount() { --counters_.open_streams; }
-    StreamCount(const StreamCount&) = delete;
-    StreamCount& operator=(const StreamCount&) = delete;
-
-   private:
-    Counters& counters_;
-  };
-
   Service& service_;
   Connection& connection_;
   http::Request request_;
@@ -274,7 +284,8 @@ class Generation {
   std::unique_ptr<ChoiceStreams> streams_;
   std::size_t running_ = 0;  // choices that have not ended
   Usage usage_;
-  std::optional<Error> failure_;  // of any choice: ends the answer
+  std::optional<Error> failure_;        // of any choice: ends the answer
+  std::atomic<bool> abandoned_{false};  // set on the loop when the client has gone, read by the codec worker
   bool first_token_seen_ = false;
   Clock::time_point start_ = Clock::now();
 };

@@ -1,0 +1,80 @@
+// Long requests wait for the codec worker: not too many of them, and none for a client that has left.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+// Encodes nothing until it is opened.
+class GatedCodec final : public FakeCodec {
+ public:
+  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
+    ++calls;
+    gate.wait();
+    return FakeCodec::encode(text, options);
+  }
+
+  mutable std::atomic<int> calls{0};
+  std::latch gate{1};
+};
+
+class CodecJobs : public testing::Test {
+ protected:
+  static net::ServerOptions two_jobs() {
+    net::ServerOptions options = test_options();
+    options.max_codec_jobs = 2;
+    return options;
+  }
+
+  CodecJobs() {
+    server.on_loop([&] {
+      server.model().codec = &codec;
+      server.model().context_length = 100'000;
+    });
+  }
+
+  // Sends a long request and waits until the server has taken it.
+  RawClient send_long(int long_requests) {
+    RawClient client = server.connect();
+    client.send(request);
+    const std::string line = "active_requests " + std::to_string(long_requests + 1) + "\n";  // and the one for the metrics
+    bool taken = false;
+    for (int i = 0; i < 1000 && !taken; ++i) taken = server.ask(get("/metrics")).body.find(line) != std::string::npos;
+    EXPECT_TRUE(taken);
+    return client;
+  }
+
+  const std::string request = post("/v1/completions", R"({"prompt":")" + std::string(50'000, 'a') + R"("})");
+  GatedCodec codec;
+  TestServer server{two_jobs()};
+};
+
+TEST_F(CodecJobs, AreRefusedAboveTheLimit) {
+  RawClient first = send_long(1);
+  RawClient second = send_long(2);
+  const Reply refused = server.ask(request);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.count("retry-after"), 1U);
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":[97]})")).status, 200);
+  codec.gate.count_down();
+  EXPECT_EQ(first.read_reply().status, 200);
+  EXPECT_EQ(second.read_reply().status, 200);
+  EXPECT_EQ(server.ask(request).status, 200);
+}
+
+TEST_F(CodecJobs, DoNothingForAClientThatHasLeft) {
+  RawClient first = send_long(1);
+  EXPECT_TRUE(server.eventually([&] { return codec.calls == 1; }));
+  RawClient second = send_long(2);
+  server.on_loop([&] { server.server().abort_connections("a test"); });
+  codec.gate.count_down();
+  EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
+  EXPECT_EQ(codec.calls, 1);
+}
+
+}  // namespace
+}  // namespace braid::test
