@@ -32,7 +32,7 @@ struct Service {
   Counters counters;
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
-  std::uint32_t codec_jobs = 0;  // given to the codec worker and not ended
+  std::uint32_t codec_jobs = 0;              // given to the codec worker and not ended
   boost::asio::thread_pool codec_worker{1};  // parses, renders and tokenises long requests
 };
 
