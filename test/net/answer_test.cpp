@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
+#include <new>
 
 #include "test_server.h"
 
@@ -130,6 +132,27 @@ TEST(Logprobs, AStreamLosesNoneToAHeldCharacter) {
   EXPECT_NE(reply.body.find(R"("text":"é","logprobs":{"tokens":["bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.25,-2],)"),
             std::string::npos)
       << reply.body;
+}
+
+class FailingCodec final : public FakeCodec {
+ public:
+  std::unique_ptr<StreamDecoder> new_decoder() const override { return std::make_unique<Decoder>(); }
+
+ private:
+  class Decoder final : public StreamDecoder {
+   public:
+    void append(TokenId, std::string&) override { throw std::bad_alloc(); }
+    void finish(std::string&) override {}
+  };
+};
+
+TEST(Errors, AnExceptionInAnAnswerIsTold) {
+  const FailingCodec codec;
+  TestServer server;
+  server.on_loop([&] { server.model().codec = &codec; });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a"})")).status, 500);
+  const Reply stream = server.ask(post("/v1/completions", R"({"prompt":"a","stream":true})"));
+  EXPECT_NE(stream.body.find(R"("code":"internal_error")"), std::string::npos) << stream.body;
 }
 
 struct ErrorCase {

@@ -198,8 +198,18 @@ class Generation {
 
   bool ended() const { return running_ == 0 || failure_; }
 
-  // Takes one event into its choice's text. The reason when it ends the choice.
+  // Takes one event into its choice's text. The reason when it ends the choice. An exception becomes the answer's error.
   std::optional<FinishReason> advance(ChoiceEvent&& event) {
+    try {
+      return take(std::move(event));
+    } catch (const std::exception& bug) {
+      spdlog::error("request {}: {}", request_.request_id, bug.what());
+      failure_ = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+      return std::nullopt;
+    }
+  }
+
+  std::optional<FinishReason> take(ChoiceEvent&& event) {
     ChoiceText& text = texts_[event.choice];
     if (auto* token = std::get_if<Token>(&event.event)) {
       if (!std::exchange(first_token_seen_, true)) service_.counters.first_token_ms.observe(milliseconds_since(start_));
