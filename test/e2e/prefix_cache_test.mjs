@@ -1,0 +1,41 @@
+// A warm answer is the cold answer, byte for byte, and says how much of its prompt was already there.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serve } from "./support/processes.mjs";
+import { metric, post } from "./support/client.mjs";
+
+const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ".repeat(4);
+const wish = (ending, more = {}) => ({
+  prompt: story + ending, max_tokens: 24, temperature: 0.8, seed: 7, ignore_eos: true, logprobs: 3, return_token_ids: true, ...more,
+});
+
+async function ask(server, body) {
+  const answer = await (await post(`${server.url}/v1/completions`, body)).json();
+  return { choices: answer.choices, cached: answer.usage.prompt_tokens_details.cached_tokens, prompt: answer.usage.prompt_tokens };
+}
+
+test("warm answers equal cold ones", async (t) => {
+  const cold = await serve(t, ["--prefix-cache", "off"]);
+  const warm = await serve(t, []);
+  for (const ending of ["One morning,", "One morning,", "The end of", "One day", "The end of"]) {
+    const expected = await ask(cold, wish(ending));
+    assert.equal(expected.cached, 0);
+    assert.deepEqual((await ask(warm, wish(ending))).choices, expected.choices, ending);
+  }
+  const again = await ask(warm, wish("One day"));
+  assert.ok(again.cached > 0 && again.cached < again.prompt, `${again.cached} of ${again.prompt} tokens cached`);
+  assert.equal(again.cached % 16, 0, "whole blocks");
+  assert.ok((await metric(warm.url, "prefix_cache_hit_tokens_total")) > 0);
+  assert.equal(await metric(cold.url, "prefix_cache_hit_tokens_total"), 0);
+});
+
+test("another cache_salt shares nothing", async (t) => {
+  const server = await serve(t, []);
+  const first = await ask(server, wish("One day", { cache_salt: "a" }));
+  const other = await ask(server, wish("One day", { cache_salt: "b" }));
+  const same = await ask(server, wish("One day", { cache_salt: "a" }));
+  assert.deepEqual([first.cached, other.cached], [0, 0]);
+  assert.ok(same.cached > 0);
+  assert.deepEqual(other.choices, first.choices);
+  assert.deepEqual(same.choices, first.choices);
+});
