@@ -28,6 +28,9 @@ class TokenSource {
   // Makes a pending or the next next() return nullopt: a session's keep-alive timer and disconnect watcher use it, so that
   // one coroutine does all writing.
   virtual void wake() = 0;
+
+  // What destroying it does, at once and also while a next() is pending, which then returns nullopt. No event follows.
+  virtual void cancel() = 0;
 };
 
 // Move-only owner of a TokenSource.

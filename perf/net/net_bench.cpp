@@ -55,6 +55,10 @@ class StepEngine final : public Engine {
     asio::awaitable<std::optional<TokenEvent>> next() override { return stream.next(); }
     std::optional<TokenEvent> try_next() override { return stream.try_next(); }
     void wake() override { stream.wake(); }
+    void cancel() override {
+      engine_.live_.erase(this);
+      stream.wake();
+    }
 
     sched::TokenStream stream{64};
 

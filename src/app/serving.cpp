@@ -14,6 +14,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -48,7 +49,7 @@ net::ServerOptions server_options(const ServeOptions& options) {
 
 }  // namespace
 
-Serving::Serving(asio::io_context& loop, const ServeOptions& options) : loop_(loop), options_(options), signals_(loop) {
+Serving::Serving(asio::io_context& loop, const ServeOptions& options) : loop_(loop), options_(options), signals_(loop), farewell_(loop) {
   status_.reason = "the model is loading";
 }
 
@@ -83,6 +84,8 @@ void Serving::begin_loading() {
                           [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); });
       } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kIo, "not enough memory to load the model", {}};
+      } catch (const std::exception& bug) {
+        return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", bug.what()), {}};
       }
     }();
     asio::post(loop_, [this, loaded = std::move(loaded)]() mutable { on_loaded(std::move(loaded)); });
@@ -113,12 +116,12 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
 asio::awaitable<void> Serving::become_ready() {
   if (!options_.no_warmup) {
     const Result<void> warm = co_await warm_up(*scheduler_, served_.context_length);
-    if (shutting_down_) co_return;
-    if (!warm) {
+    if (!warm && !shutting_down_) {
       fail(warm.error());
       co_return;
     }
   }
+  if (shutting_down_) co_return;
   status_ = {ServiceState::kReady, {}, &served_};
   say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
@@ -152,36 +155,45 @@ void Serving::on_signal(int number) {
   } else if (scheduler_) {
     spdlog::info("{} again: stopping at once", name);
     scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
+    say_farewell(Clock::now() + kFarewell);
   }
 }
 
 asio::awaitable<void> Serving::shut_down() {
   status_.state = ServiceState::kDraining;
   status_.reason = "the server is shutting down";
-  if (scheduler_) co_await drain_engine();
-  co_await close_connections();
+  const Clock::time_point drain_until = Clock::now() + options_.drain_timeout;
+  if (scheduler_) co_await drain_engine(drain_until);
+  co_await close_connections(drain_until);
   signals_.cancel();
   spdlog::info("stopped");
 }
 
-asio::awaitable<void> Serving::drain_engine() {
+asio::awaitable<void> Serving::drain_engine(Clock::time_point until) {
   scheduler_->begin_drain();
-  const bool finished = co_await scheduler_->drained(Clock::now() + options_.drain_timeout);
+  const bool finished = co_await scheduler_->drained(until);
   if (finished) co_return;
   spdlog::warn("the drain timeout is over: ending {} running requests", server_->open_streams());
   scheduler_->abort_remaining({ErrorCode::kDraining, "the server shut down before the answer was complete", {}});
   co_await scheduler_->drained(Clock::now() + kFarewell);
 }
 
-asio::awaitable<void> Serving::close_connections() {
+// The engine has ended; slow readers may still take what their sessions hold, until the drain timeout.
+asio::awaitable<void> Serving::close_connections(Clock::time_point drain_until) {
   server_->stop_accepting();
   server_->close_idle();
-  asio::steady_timer deadline(loop_, kFarewell);
-  deadline.async_wait([this](const boost::system::error_code& error) {
+  const Clock::time_point soon = Clock::now() + kFarewell;
+  say_farewell(server_->open_streams() > 0 ? std::max(drain_until, soon) : soon);
+  co_await server_->finished();
+  farewell_.cancel();
+}
+
+// Replaces the time of an earlier call.
+void Serving::say_farewell(Clock::time_point until) {
+  farewell_.expires_at(until);
+  farewell_.async_wait([this](const boost::system::error_code& error) {
     if (!error) server_->abort_connections("the server is shutting down");
   });
-  co_await server_->finished();
-  deadline.cancel();
 }
 
 }  // namespace braid::app

@@ -12,6 +12,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
 #include <exception>
@@ -45,8 +46,9 @@ class Serving {
   void await_signal();
   void on_signal(int number);
   boost::asio::awaitable<void> shut_down();
-  boost::asio::awaitable<void> drain_engine();
-  boost::asio::awaitable<void> close_connections();
+  boost::asio::awaitable<void> drain_engine(std::chrono::steady_clock::time_point until);
+  boost::asio::awaitable<void> close_connections(std::chrono::steady_clock::time_point drain_until);
+  void say_farewell(std::chrono::steady_clock::time_point until);
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;
@@ -58,6 +60,7 @@ class Serving {
   ServedModel served_;
   std::optional<net::Server> server_;  // after the engine: it goes first
   boost::asio::signal_set signals_;
+  boost::asio::steady_timer farewell_;
   bool shutting_down_ = false;
   std::thread loader_;
 };

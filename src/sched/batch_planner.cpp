@@ -6,16 +6,6 @@
 
 namespace braid::sched {
 
-namespace {
-
-// Tokens that the stream can still take when all posted steps have delivered theirs.
-std::int32_t stream_room(const Sequence& sequence) {
-  const TokenStream& stream = sequence.ticket->stream();
-  return stream.capacity() - stream.size() - sequence.pending;
-}
-
-}  // namespace
-
 bool BatchPlanner::add_decodes(SequenceList& batch, PlannedStep& step, std::vector<Sequence*>& full) const {
   bool complete = true;
   for (Sequence& sequence : batch) {

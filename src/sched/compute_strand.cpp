@@ -81,7 +81,7 @@ void ComputeStrand::post() {
   assert(can_post());
   if (idle()) work_.emplace(loop_.get_executor());
   ++posted_;
-  handed_.store(static_cast<std::uint32_t>(posted_), std::memory_order_release);
+  handed_.store(static_cast<std::uint32_t>(posted_), std::memory_order_seq_cst);  // notify_one() must not look for waiters before it
   handed_.notify_one();
 }
 

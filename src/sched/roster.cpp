@@ -42,7 +42,9 @@ void Roster::admit() {
     Sequence& sequence = waiting_.front();
     if (sequence.blocks.size() == 0) reuse_prefix(sequence);
     const std::int32_t blocks = blocks_for(sequence.known());
-    if (!reclaim_parked(blocks - sequence.blocks.size() + margin(), &sequence)) return;
+    const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
+    if (pool_.free() + parked_blocks_ - sequence.blocks.size() < wanted) return;  // nobody gives up blocks for nothing
+    if (!reclaim_parked(wanted, &sequence)) return;
     move(sequence, batch_);
     sequence.blocks.grow_to(blocks);
     sequence.slot = slots_.back();
@@ -88,16 +90,20 @@ std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(
 
 std::int32_t Roster::make_room() {
   if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
+  // A full stream does not decode, so it wants no block: a slow reader costs nobody else theirs.
+  const auto wants_block = [this](const Sequence& sequence) {
+    return sequence.may_decode() && sequence.needs_block(block_tokens_) && stream_room(sequence) > 0;
+  };
   std::int32_t needed = 0;
   std::int32_t promised = 0;  // blocks of those who have left and wait for a posted step
   for (const Sequence& sequence : batch_) {
     if (!sequence.active()) promised += sequence.blocks.size();
-    if (sequence.may_decode() && sequence.needs_block(block_tokens_)) ++needed;
+    if (wants_block(sequence)) ++needed;
   }
   std::int32_t preempted = 0;
   while (!reclaim_parked(needed - promised, nullptr)) {
     Sequence& victim = youngest_active();
-    if (victim.may_decode() && victim.needs_block(block_tokens_)) --needed;
+    if (wants_block(victim)) --needed;
     if (victim.in_flight > 0) promised += victim.blocks.size();
     preempt(victim);
     ++preempted;

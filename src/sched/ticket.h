@@ -45,6 +45,11 @@ class SequenceTicket final : public TokenSource {
 
   void wake() override { stream_.wake(); }
 
+  void cancel() override {
+    if (Sequence* sequence = std::exchange(sequence_, nullptr)) listener_.on_abandoned(*sequence);
+    stream_.wake();
+  }
+
   TokenStream& stream() { return stream_; }
 
   // The sequence has ended; the stream holds its Finish.
@@ -61,5 +66,11 @@ class SequenceTicket final : public TokenSource {
   Sequence* sequence_;
   TokenStream stream_;
 };
+
+// Tokens that the stream can still take when all posted steps have delivered theirs. The sequence has its ticket.
+inline std::int32_t stream_room(const Sequence& sequence) {
+  const TokenStream& stream = sequence.ticket->stream();
+  return stream.capacity() - stream.size() - sequence.pending;
+}
 
 }  // namespace braid::sched

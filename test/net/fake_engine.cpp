@@ -15,10 +15,7 @@ class FakeSource final : public TokenSource {
       : engine_(engine), index_(index), signal_(engine.loop_, std::chrono::steady_clock::time_point::max()) {
     engine_.live[index_] = this;
   }
-  ~FakeSource() override {
-    engine_.live.erase(index_);
-    if (!finished_) ++engine_.cancelled;
-  }
+  ~FakeSource() override { leave(); }
 
   void push(TokenEvent event) {
     events_.push_back(std::move(event));
@@ -47,7 +44,17 @@ class FakeSource final : public TokenSource {
     signal_.cancel();
   }
 
+  void cancel() override {
+    leave();
+    events_.clear();
+    wake();
+  }
+
  private:
+  void leave() {
+    if (engine_.live.erase(index_) > 0 && !finished_) ++engine_.cancelled;
+  }
+
   FakeEngine& engine_;
   std::size_t index_;
   asio::steady_timer signal_;

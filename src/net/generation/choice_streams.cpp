@@ -125,6 +125,18 @@ void ChoiceStreams::wake() {
   }
 }
 
+void ChoiceStreams::cancel() {
+  if (merge_ != nullptr) {
+    for (std::uint32_t i = 0; i < merge_->sources.size(); ++i) {
+      if (merge_->sources[i] != nullptr) merge_->sources[i]->cancel();
+      merge_->drop(i);
+    }
+    wake();
+  } else if (single_ != nullptr) {
+    single_->cancel();
+  }
+}
+
 void ChoiceStreams::drop(std::uint32_t choice) {
   if (merge_ != nullptr) {
     merge_->drop(choice);

@@ -30,6 +30,8 @@ class ChoiceStreams {
   boost::asio::awaitable<std::optional<ChoiceEvent>> next();
   std::optional<ChoiceEvent> try_next();
   void wake();
+  // Cancels every choice at once; next() returns nullopt and is not to be called again.
+  void cancel();
 
   // Cancels one choice; it has no more events.
   void drop(std::uint32_t choice);

@@ -78,8 +78,9 @@ class Generation {
   Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect)
       : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect) {
     connection_.begin_watch([this] {
-      if (connection_.gone()) abandoned_ = true;
-      if (streams_ != nullptr) streams_->wake();
+      const bool gone = connection_.gone();
+      if (gone) abandoned_ = true;
+      if (streams_ != nullptr) gone ? streams_->cancel() : streams_->wake();
     });
   }
   ~Generation() {
