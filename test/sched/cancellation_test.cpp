@@ -103,6 +103,25 @@ TEST(Cancellation, WhileStalled) {
   rig.run_to_end();
 }
 
+TEST(Cancellation, ByTheTicketActsInItsOwnCall) {
+  Rig rig;
+  Client& client = rig.submit(5, 400);
+  bool woken = false;
+  boost::asio::co_spawn(rig.loop, [](Client& reader, bool& done) -> boost::asio::awaitable<void> {
+    while (const std::optional<TokenEvent> event = co_await reader.ticket->next()) EXPECT_FALSE(std::holds_alternative<Finish>(*event));
+    done = true;
+  }(client, woken), boost::asio::detached);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(client) == SequencePhase::kDecode; }));
+  client.ticket->cancel();
+  EXPECT_EQ(rig.scheduler->find(client.id), std::nullopt);
+  EXPECT_EQ(rig.scheduler->stats().cancelled, 1U);
+  EXPECT_EQ(rig.scheduler->stats().decoding, 0U);
+  client.ticket->cancel();
+  ASSERT_TRUE(rig.run_until([&] { return woken; }));
+  rig.run_to_end();
+  EXPECT_EQ(rig.scheduler->stats().cancelled, 1U);
+}
+
 TEST(Cancellation, ByIdEndsTheStream) {
   Rig rig;
   Client& client = rig.start(5, 400);

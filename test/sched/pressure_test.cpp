@@ -67,6 +67,20 @@ TEST(Pressure, StalledReaderGivesUpItsBlocksToOthers) {
   rig.run_to_end();
 }
 
+TEST(Pressure, FullStreamAtABlockBoundaryPreemptsNobody) {
+  SchedulerOptions options = tight(9);
+  options.stream_capacity = 8;
+  Rig rig(options);
+  Client& silent = rig.submit(9, 20);  // full after 8 tokens, with 16 positions written: its four blocks have no room either
+  Client& reads = rig.start(9, 12);    // 20 positions: the other five
+  ASSERT_TRUE(rig.run_until([&] { return reads.finished(); }));
+  rig.expect_right(reads);
+  EXPECT_EQ(rig.scheduler->stats().preemptions, 0U);
+  ASSERT_TRUE(rig.run_until([&] { return silent.take(), silent.finished(); }));
+  rig.run_to_end();
+  rig.expect_right(silent);
+}
+
 TEST(Pressure, OnlyStalledReadersHoldBlocksWhileOthersDecode) {
   SchedulerOptions options = tight(16);
   options.stream_capacity = 4;
