@@ -28,7 +28,7 @@ struct ServerOptions {
 
   // Larger bodies are parsed, rendered and tokenised on the codec worker instead of the loop.
   std::size_t max_inline_body_bytes = std::size_t{16} << 10;
-  std::size_t max_codec_jobs = 64;  // such bodies in work or waiting for it; more are answered with 429
+  std::size_t max_codec_jobs = 256;  // such bodies in work or waiting for it; more are answered with 429
 };
 
 }  // namespace braid::net
