@@ -25,6 +25,10 @@ kernels::KvLayer KvArena::layer(std::int32_t index) const {
           .type = layout_.type};
 }
 
+std::span<std::byte> KvArena::block(std::int32_t index) const {
+  return {mapping_.data() + static_cast<std::size_t>(index) * layout_.block_bytes(), layout_.block_bytes()};
+}
+
 void KvArena::prefault(kernels::ThreadTeam& team, const Progress& progress) const {
   constexpr std::size_t kStride = std::size_t{256} << 20;   // between two reports
   constexpr std::size_t kChunk = std::size_t{8} << 20;

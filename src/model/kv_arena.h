@@ -6,7 +6,9 @@
 #include <model/mapping.h>
 #include <model/progress.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace braid::model {
 
@@ -18,6 +20,8 @@ class KvArena {
   const KvLayout& layout() const { return layout_; }
   std::int32_t blocks() const { return blocks_; }
   kernels::KvLayer layer(std::int32_t index) const;
+  // All bytes of one block, layout().block_bytes() of them and nothing else: what copying, parking or restoring a block moves.
+  std::span<std::byte> block(std::int32_t index) const;
 
   // Touches every page, so that no step pays for it.
   void prefault(kernels::ThreadTeam& team, const Progress& progress) const;

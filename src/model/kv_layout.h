@@ -1,6 +1,7 @@
 // The shape of the paged key/value pool. A block holds `block_tokens` positions of one sequence, of all layers:
 //   block = [layers][kv_heads] of { keys [head_dim, block_tokens], values [block_tokens, head_dim] }
-// so that a block is one run of bytes: it can be copied, shared and moved as a whole.
+// so that a block is one run of bytes (KvArena::block): it can be copied, shared, written to disk and read back as a whole, in every
+// type. Its bytes depend on the layout's fields and on the tokens it holds, not on the tier that wrote them.
 #pragma once
 
 #include <kernels/kernel_table.h>

@@ -35,6 +35,16 @@ TEST(KvArena, HeadsOfAllLayersAndBlocksDoNotOverlap) {
     EXPECT_EQ(*next - *start, kLayout.half_bytes());
 }
 
+TEST(KvArena, ABlockIsOneRunOfBytesOfAllLayers) {
+  const KvArena arena = KvArena::create(kLayout, 4).value();
+  const std::span<std::byte> bytes = arena.block(2);
+  EXPECT_EQ(bytes.size(), kLayout.block_bytes());
+  const kernels::KvLayer first = arena.layer(0);
+  const kernels::KvLayer last = arena.layer(kLayout.layers - 1);
+  EXPECT_EQ(bytes.data(), first.base + 2 * first.block_stride);
+  EXPECT_EQ(bytes.data() + bytes.size(), last.base + 2 * last.block_stride + kLayout.layer_bytes());
+}
+
 TEST(KvArena, PrefaultReportsTheWholeAndKeepsZeros) {
   const KvArena arena = KvArena::create(kLayout, 100).value();
   kernels::ThreadTeam team(2);
