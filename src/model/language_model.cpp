@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -124,7 +125,12 @@ void LanguageModel::check(const StepPlan& plan) const {
     require(std::ranges::all_of(start.stop.stop_token_ids, in_vocab), "stop token out of the vocabulary");
   }
   require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
-  require(std::ranges::all_of(plan.blocks, [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); }), "block out of the pool");
+  const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); };
+  const auto is_copy = [&](const BlockCopy& copy) { return in_pool(copy.block) && copy.bytes != nullptr; };
+  require(std::ranges::all_of(plan.saves, is_copy) && std::ranges::all_of(plan.loads, is_copy), "copied block out of the pool");
+  require(std::ranges::all_of(plan.checks, [&](const BlockCheck& check) { return in_pool(check.block) && in_pool(check.other); }),
+          "checked block out of the pool");
+  require(std::ranges::all_of(plan.blocks, in_pool), "block out of the pool");
   for (const StepRow& row : plan.rows) {
     require(row.slot < slots_.size(), "slot out of range");
     require(row.count >= 1 && row.position >= 0 && row.position <= context_ - row.count, "position out of the context");
@@ -135,7 +141,25 @@ void LanguageModel::check(const StepPlan& plan) const {
   }
 }
 
+// Before any row: what the rows write to may be what is saved or checked.
+void LanguageModel::move_blocks(const StepPlan& plan, StepResult& result) {
+  const auto for_each = [&](std::size_t count, const auto& body) {
+    team_->for_chunks(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
+    });
+  };
+  const std::size_t bytes = kv_layout_.block_bytes();
+  if (!plan.saves.empty())
+    for_each(plan.saves.size(), [&](std::size_t i) { std::memcpy(plan.saves[i].bytes, kv_->block(plan.saves[i].block).data(), bytes); });
+  for (std::size_t i = 0; i < plan.checks.size(); ++i)
+    if (!std::ranges::equal(kv_->block(plan.checks[i].block), kv_->block(plan.checks[i].other)))
+      result.unequal.push_back(static_cast<std::uint32_t>(i));
+  if (!plan.loads.empty())
+    for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
+}
+
 void LanguageModel::run(const StepPlan& plan, StepResult& result) {
+  move_blocks(plan, result);
   start_pass();
   for (const SlotStart& start : plan.starts) slots_[start.slot].start(start, options_.end_tokens);
   result.rows.resize(plan.rows.size());

@@ -73,6 +73,7 @@ class LanguageModel final : public StepExecutor {
                 const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
 
   void check(const StepPlan& plan) const;
+  void move_blocks(const StepPlan& plan, StepResult& result);
   void run(const StepPlan& plan, StepResult& result);
   void abandon(const StepPlan& plan);
   void start_pass();

@@ -5,6 +5,7 @@
 #include <braid/request.h>
 #include <braid/token_event.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <vector>
@@ -34,14 +35,34 @@ struct StepRow {
   bool sample = false;               // the last token's logits are needed
 };
 
+// A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
+struct BlockCopy {
+  std::int32_t block = 0;
+  std::byte* bytes = nullptr;
+};
+
+// Two blocks that must hold the same bytes.
+struct BlockCheck {
+  std::int32_t block = 0;
+  std::int32_t other = 0;
+};
+
+// A step works off saves, then checks, then loads, then rows. So a block that the plan gives to a new owner can still be saved or
+// checked, and rows read what was loaded. A plan may have no rows.
 struct StepPlan {
   std::uint64_t id = 0;
+  std::vector<BlockCopy> saves;      // from the arena to the buffer
+  std::vector<BlockCheck> checks;
+  std::vector<BlockCopy> loads;      // from the buffer to the arena
   std::vector<SlotStart> starts;     // applied before the rows
   std::vector<StepRow> rows;         // at most one for a slot
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
   void clear() {
+    saves.clear();
+    checks.clear();
+    loads.clear();
     starts.clear();
     rows.clear();
     tokens.clear();
@@ -66,12 +87,14 @@ struct StepResult {
   std::uint64_t id = 0;
   std::vector<RowResult> rows;       // in the order of the plan's rows
   std::vector<TokenLogprob> top;
+  std::vector<std::uint32_t> unequal;  // indices of the plan's checks that found a difference
   double seconds = 0.0;              // time on the strand
-  std::exception_ptr failure;        // the step threw: no row has run
+  std::exception_ptr failure;        // the step threw: no row has run, and saves and loads may be undone
 
   void clear() {
     rows.clear();
     top.clear();
+    unequal.clear();
     seconds = 0.0;
     failure = nullptr;
   }

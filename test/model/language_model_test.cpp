@@ -2,6 +2,8 @@
 #include <model/forward_harness.h>
 #include <model/step_driver.h>
 
+#include <gmock/gmock.h>
+
 namespace braid::model::test {
 namespace {
 
@@ -135,6 +137,45 @@ TEST_F(LanguageModelSteps, SkipTheRowsOfAFailedStepAndServeTheOthers) {
   EXPECT_TRUE(result_.rows.at(1).sampled);
 }
 
+// What the rows overwrite is saved before; what they read is loaded before.
+TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
+  const std::size_t block_bytes = model_->kv_layout().block_bytes();
+  std::vector<std::byte> saved(block_bytes), changed(block_bytes), again(block_bytes);
+  const StopRules stop{.max_tokens = 9, .ignore_eos = true, .stop_token_ids = {}};
+  const SamplingParams with_logprob{.temperature = 0.0F, .top_logprobs = 0};
+  const auto prefill = [&](TokenId first, std::int32_t block) {
+    start(0, stop, with_logprob);
+    plan_.tokens = {first, 314, 206, 1454, 8, 2, 206, 1, 319, 206, 7, 9, 1, 4, 5, 6};
+    plan_.blocks = {block};
+    plan_.rows = {{.slot = 0, .count = 16, .block_count = 1, .sample = true}};
+    model_->execute(plan_, result_);
+    EXPECT_FALSE(result_.failure);
+    return result_.rows.at(0).logprob;
+  };
+  const float original = prefill(1, 3);
+  plan_.saves = {{3, saved.data()}};
+  const float other = prefill(2, 3);
+  plan_.saves = {{3, changed.data()}};
+  plan_.checks = {{3, 3}, {3, 5}};
+  plan_.loads = {{5, saved.data()}};
+  plan_.rows = {};
+  plan_.starts = {};
+  model_->execute(plan_, result_);
+  EXPECT_FALSE(result_.failure);
+  EXPECT_THAT(result_.unequal, testing::ElementsAre(1U));
+  EXPECT_NE(saved, changed);
+  plan_.clear();
+  plan_.saves = {{5, again.data()}};
+  start(0, stop, with_logprob);
+  plan_.tokens = {6};
+  plan_.blocks = {5};
+  plan_.rows = {{.slot = 0, .position = 15, .count = 1, .block_count = 1, .sample = true}};
+  model_->execute(plan_, result_);
+  EXPECT_EQ(again, saved);
+  EXPECT_EQ(result_.rows.at(0).logprob, original);
+  EXPECT_NE(other, original);
+}
+
 TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
   const auto sound = [&] {
     start(0, {.stop_token_ids = {}});
@@ -151,6 +192,13 @@ TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
   sound();
   plan_.blocks[0] = 16;
   EXPECT_EQ(failure(), "step plan: block out of the pool");
+  sound();
+  plan_.loads = {{0, nullptr}};
+  EXPECT_EQ(failure(), "step plan: copied block out of the pool");
+  plan_.loads.clear();
+  plan_.checks = {{0, 16}};
+  EXPECT_EQ(failure(), "step plan: checked block out of the pool");
+  plan_.checks.clear();
   sound();
   plan_.rows[0].position = 15;
   EXPECT_EQ(failure(), "step plan: too few blocks");
