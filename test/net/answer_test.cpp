@@ -155,6 +155,26 @@ TEST(Errors, AnExceptionInAnAnswerIsTold) {
   EXPECT_NE(stream.body.find(R"("code":"internal_error")"), std::string::npos) << stream.body;
 }
 
+// Fails when the second token is written.
+class UnprintableCodec final : public FakeCodec {
+ public:
+  std::string token_bytes(TokenId token) const override {
+    if (token == 'i') throw std::bad_alloc();
+    return FakeCodec::token_bytes(token);
+  }
+};
+
+TEST(Errors, AnExceptionWhileAnAnswerIsWrittenIsToldAndLeavesNoHalfEvent) {
+  const UnprintableCodec codec;
+  TestServer server;
+  server.on_loop([&] { server.model().codec = &codec; });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0})")).status, 500);
+  const Reply stream = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0,"stream":true})"));
+  EXPECT_NE(stream.body.find(R"("text":"H")"), std::string::npos) << stream.body;
+  EXPECT_EQ(stream.body.find(R"("text":"i")"), std::string::npos) << stream.body;
+  EXPECT_TRUE(stream.body.ends_with("\"code\":\"internal_error\"}}\n\n")) << stream.body;
+}
+
 struct ErrorCase {
   Error error;
   int status;

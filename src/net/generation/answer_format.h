@@ -3,7 +3,7 @@
 
 #include <braid/result.h>
 #include <braid/token_event.h>
-#include <net/generation/choice_text.h>
+#include <net/generation/answer_event.h>
 
 #include <cstdint>
 #include <span>
@@ -11,19 +11,28 @@
 
 namespace braid::net {
 
+// A whole choice: two arguments deltas in a row never belong to one call, and each call's begin stands before its arguments.
 struct ChoiceAnswer {
-  Pending content;
-  FinishReason reason = FinishReason::kStop;
+  ChoicePiece piece;
+  ChoiceEnd end;
 };
 
-// Members append to `out`: whole server-sent events, or for append_whole a JSON document.
+// Members append to `out`: whole server-sent events, or for append_whole a JSON document. A stream is: append_begin, deltas and one
+// finish per choice in any mixture of choices, append_end; append_error takes the place of everything that is left. `so_far` counts
+// the whole request, and its cached_tokens are known at the end only.
 class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
 
-  virtual void append_delta(std::string& out, std::uint32_t choice, const Pending& delta) = 0;
-  // The chunk that ends a choice; `rest` has no text, but may have tokens.
-  virtual void append_finish(std::string& out, std::uint32_t choice, FinishReason reason, const Pending& rest) = 0;
+  // After the headers, before the first token.
+  virtual void append_begin(std::string& /*out*/, const Usage& /*so_far*/) {}
+
+  // `tokens` are those taken since the last delta; of several deltas that one token brought, the first has them.
+  virtual void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,
+                            const Usage& so_far) = 0;
+  // The event that ends a choice; `rest` are tokens that made up no delta.
+  virtual void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest,
+                             const Usage& so_far) = 0;
   virtual void append_end(std::string& out, const Usage& usage) = 0;
   virtual void append_error(std::string& out, const Error& error) = 0;
 

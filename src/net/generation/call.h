@@ -22,7 +22,7 @@ struct GenerationCall {
   StopRules stop;                          // its max_tokens is replaced by the member below
   std::optional<std::int32_t> max_tokens;  // nullopt: the rest of the context
   std::vector<std::string> stop_strings;
-  std::string cache_salt;                  // as in Request
+  std::string cache_salt;  // as in Request
   bool stream = false;
   bool include_usage = false;
   bool return_token_ids = false;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <net/generation/choice_streams.h>
+#include <net/generation/choice_text.h>
 #include <net/generation/generate.h>
 #include <net/generation/prompts.h>
 #include <net/http/body_writer.h>
@@ -156,16 +157,20 @@ class Generation {
     http::BodyWriter body(framing);
     if (!co_await send_stream_head(framing, keep_alive)) co_return lost();
     connection_.begin_pings(service_.options.ping_interval);
-    while (!ended()) {
+    guarded([&] { format_->append_begin(body.buffer(), usage_); });
+    while (true) {
+      const bool last = ended();
+      if (last) append_end(body.buffer());
+      if (!body.empty()) {
+        const std::string_view rest = connection_.write_now(body.frame(last));  // no coroutine for the usual case
+        if (!rest.empty() && !co_await connection_.write(rest, service_.options.write_timeout)) co_return lost();
+        body.clear();
+      }
+      if (last) break;
       std::optional<ChoiceEvent> event = co_await streams_->next();
       for (; event; event = next_for_write(body)) append_event(body.buffer(), std::move(*event));
       if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
-      if (ended()) append_end(body.buffer());
       if (connection_.gone()) co_return lost();
-      if (body.empty()) continue;
-      const std::string_view rest = connection_.write_now(body.frame(ended()));  // no coroutine for the usual case
-      if (!rest.empty() && !co_await connection_.write(rest, service_.options.write_timeout)) co_return lost();
-      body.clear();
     }
     co_return GenerationOutcome{200, keep_alive && !failure_};
   }
@@ -186,39 +191,42 @@ class Generation {
       std::optional<ChoiceEvent> event = co_await streams_->next();
       if (connection_.gone()) co_return lost();
       for (; event; event = ended() ? std::nullopt : streams_->try_next()) {
-        const std::uint32_t choice = event->choice;
-        if (const auto reason = advance(std::move(*event))) answers[choice] = {std::move(texts_[choice].pending()), *reason};
+        guarded([&] { collect_event(answers, std::move(*event)); });
       }
     }
     streams_.reset();
-    if (failure_) co_return co_await refuse(*failure_);
     http::Response response;
-    format_->append_whole(response.body, answers, usage_);
+    guarded([&] {
+      if (!failure_) format_->append_whole(response.body, answers, usage_);
+    });
+    if (failure_) co_return co_await refuse(*failure_);
     co_return co_await respond(response);
   }
 
   bool ended() const { return running_ == 0 || failure_; }
 
-  // Takes one event into its choice's text. The reason when it ends the choice. An exception becomes the answer's error.
-  std::optional<FinishReason> advance(ChoiceEvent&& event) {
+  // An exception becomes the answer's error.
+  template <class Action>
+  void guarded(Action action) {
     try {
-      return take(std::move(event));
+      action();
     } catch (const std::exception& bug) {
       spdlog::error("request {}: {}", request_.request_id, bug.what());
       failure_ = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
-      return std::nullopt;
     }
   }
 
-  std::optional<FinishReason> take(ChoiceEvent&& event) {
+  // Takes one event into its choice's text. The end when it ends the choice.
+  std::optional<ChoiceEnd> take(ChoiceEvent&& event) {
     ChoiceText& text = texts_[event.choice];
     if (auto* token = std::get_if<Token>(&event.event)) {
       if (!std::exchange(first_token_seen_, true)) service_.counters.first_token_ms.observe(milliseconds_since(start_));
       ++usage_.completion_tokens;
-      if (!text.add(std::move(*token))) return std::nullopt;
+      std::optional<ChoiceEnd> end = text.add(std::move(*token));
+      if (!end) return std::nullopt;
       streams_->drop(event.choice);
       --running_;
-      return FinishReason::kStop;
+      return end;
     }
     const auto& finish = std::get<Finish>(event.event);
     --running_;
@@ -227,19 +235,33 @@ class Generation {
       failure_ = finish.error.value_or(Error{ErrorCode::kInternal, "the generation was cut off", ""});
       return std::nullopt;
     }
-    return text.finish() ? FinishReason::kStop : finish.reason;
+    return text.finish(finish.reason);
   }
 
-  void append_event(std::string& out, ChoiceEvent&& event) {
+  void collect_event(std::vector<ChoiceAnswer>& answers, ChoiceEvent&& event) {
     const std::uint32_t choice = event.choice;
-    const std::optional<FinishReason> reason = advance(std::move(event));
-    Pending& pending = texts_[choice].pending();
-    if (!pending.text.empty()) {
-      format_->append_delta(out, choice, pending);
-      pending.clear();
+    if (std::optional<ChoiceEnd> end = take(std::move(event)))
+      answers[choice] = {std::move(texts_[choice].pending()), std::move(*end)};
+  }
+
+  // Half an event that an exception interrupts does not stay in `out`.
+  void append_event(std::string& out, ChoiceEvent&& event) {
+    const std::size_t begin = out.size();
+    guarded([&] { write_event(out, std::move(event)); });
+    if (failure_) out.resize(begin);
+  }
+
+  void write_event(std::string& out, ChoiceEvent&& event) {
+    const std::uint32_t choice = event.choice;
+    const std::optional<ChoiceEnd> end = take(std::move(event));
+    ChoicePiece& pending = texts_[choice].pending();
+    for (const Delta& delta : pending.deltas) {
+      format_->append_delta(out, choice, delta, pending.tokens, usage_);
+      pending.tokens.clear();
     }
-    if (!reason) return;
-    format_->append_finish(out, choice, *reason, pending);
+    pending.deltas.clear();
+    if (!end) return;
+    format_->append_finish(out, choice, *end, pending.tokens, usage_);
     pending.clear();
   }
 

@@ -31,15 +31,17 @@ bool StopWindow::feed(std::string_view piece, std::string& out) {
   for (const char c : piece) {
     held_ += c;
     keep = 0;
-    std::size_t found = 0;  // the length of the longest stop string that ends here
+    const std::string* found = nullptr;  // the longest stop string that ends here
     for (Pattern& pattern : patterns_) {
       while (pattern.matched > 0 && pattern.text[pattern.matched] != c) pattern.matched = pattern.fallback[pattern.matched];
       if (pattern.text[pattern.matched] == c) ++pattern.matched;
       keep = std::max<std::size_t>(keep, pattern.matched);
-      if (pattern.matched == pattern.text.size()) found = std::max(found, pattern.text.size());
+      const bool complete = pattern.matched == pattern.text.size();
+      if (complete && (found == nullptr || pattern.text.size() > found->size())) found = &pattern.text;
     }
-    if (found == 0) continue;
-    out.append(held_, 0, held_.size() - found);
+    if (found == nullptr) continue;
+    found_ = *found;
+    out.append(held_, 0, held_.size() - found_.size());
     held_.clear();
     return true;
   }

@@ -22,6 +22,9 @@ class StopWindow {
   // At the end of the text: what is held back was no stop string.
   void flush(std::string& out);
 
+  // The stop string that feed() found, or nothing.
+  const std::string& found() const { return found_; }
+
  private:
   struct Pattern {
     std::string text;
@@ -31,6 +34,7 @@ class StopWindow {
 
   std::vector<Pattern> patterns_;
   std::string held_;
+  std::string found_;
 };
 
 }  // namespace braid::net

@@ -82,7 +82,10 @@ std::string answer_prefix(const AnswerIdentity& identity, std::string_view objec
   return prefix;
 }
 
-std::string_view finish_name(FinishReason reason) { return reason == FinishReason::kLength ? "length" : "stop"; }
+std::string_view finish_name(EndReason reason) {
+  if (reason == EndReason::kLength) return "length";
+  return reason == EndReason::kToolCalls ? "tool_calls" : "stop";
+}
 
 void append_token_ids(std::string& out, std::span<const TokenId> ids) {
   fmt::format_to(std::back_inserter(out), R"(,"token_ids":[{}])", fmt::join(ids, ","));

@@ -3,6 +3,7 @@
 
 #include <braid/text_codec.h>
 #include <braid/token_event.h>
+#include <net/generation/answer_event.h>
 #include <net/generation/call.h>
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct AnswerIdentity {
 // {"id":…,"object":…,"created":…,"model":…,"choices":[
 std::string answer_prefix(const AnswerIdentity& identity, std::string_view object);
 
-std::string_view finish_name(FinishReason reason);
+std::string_view finish_name(EndReason reason);
 
 // ,"token_ids":[…]
 void append_token_ids(std::string& out, std::span<const TokenId> ids);

@@ -4,10 +4,88 @@
 #include <net/openai/formats.h>
 
 #include <iterator>
+#include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace braid::net::openai {
 namespace {
+
+void append_member(std::string& out, std::string_view name, std::string_view text) {
+  json::append_string(out, name);
+  out += ':';
+  json::append_string(out, text);
+}
+
+// The members of a chunk's delta.
+void append_members(std::string& out, const TextDelta& delta) {
+  out += '{';
+  append_member(out, "content", delta.text);
+  out += '}';
+}
+
+void append_members(std::string& out, const ReasoningDelta& delta) {
+  out += '{';
+  append_member(out, "reasoning_content", delta.text);
+  out += '}';
+}
+
+void append_members(std::string& out, const ToolCallBegin& begin) {
+  fmt::format_to(std::back_inserter(out), R"({{"tool_calls":[{{"index":{},)", begin.index);
+  append_member(out, "id", begin.id);
+  out += R"(,"type":"function","function":{)";
+  append_member(out, "name", begin.name);
+  out += R"(,"arguments":""}}]})";
+}
+
+void append_members(std::string& out, const ToolCallArguments& arguments) {
+  fmt::format_to(std::back_inserter(out), R"({{"tool_calls":[{{"index":{},"function":{{)", arguments.index);
+  append_member(out, "arguments", arguments.text);
+  out += "}}]}";
+}
+
+// ,"tool_calls":[…] if there are calls.
+void append_calls(std::string& out, const std::vector<Delta>& deltas) {
+  std::string_view separator = R"(,"tool_calls":[)";
+  for (std::size_t i = 0; i < deltas.size(); ++i) {
+    const auto* begin = std::get_if<ToolCallBegin>(&deltas[i]);
+    if (begin == nullptr) continue;
+    const auto* arguments = i + 1 < deltas.size() ? std::get_if<ToolCallArguments>(&deltas[i + 1]) : nullptr;
+    out.append(std::exchange(separator, ",")).append("{");
+    append_member(out, "id", begin->id);
+    out += R"(,"type":"function","function":{)";
+    append_member(out, "name", begin->name);
+    out += ',';
+    append_member(out, "arguments", arguments != nullptr ? arguments->text : "");
+    out += "}}";
+  }
+  if (separator == ",") out += ']';
+}
+
+// {"role":"assistant","content":…,"refusal":null} and what else the choice has. Beside calls, no text is null.
+void append_message(std::string& out, const std::vector<Delta>& deltas) {
+  std::string text;
+  std::string reasoning;
+  bool calls = false;
+  for (const Delta& delta : deltas) {
+    if (const auto* piece = std::get_if<TextDelta>(&delta)) text += piece->text;
+    if (const auto* thought = std::get_if<ReasoningDelta>(&delta)) reasoning += thought->text;
+    calls = calls || std::holds_alternative<ToolCallBegin>(delta);
+  }
+  out += R"({"role":"assistant",)";
+  if (text.empty() && calls) {
+    out += R"("content":null)";
+  } else {
+    append_member(out, "content", text);
+  }
+  if (!reasoning.empty()) {
+    out += ',';
+    append_member(out, "reasoning_content", reasoning);
+  }
+  append_calls(out, deltas);
+  out += R"(,"refusal":null})";
+}
 
 class ChatFormat final : public AnswerFormat {
  public:
@@ -19,20 +97,18 @@ class ChatFormat final : public AnswerFormat {
         token_ids_(call.return_token_ids),
         usage_(call.include_usage) {}
 
-  void append_delta(std::string& out, std::uint32_t choice, const Pending& delta) override {
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
     append_role(out, choice);
     begin_chunk(out, choice);
-    out += R"({"content":)";
-    json::append_string(out, delta.text);
-    out += '}';
-    end_chunk(out, &delta, {});
+    std::visit([&out](const auto& kind) { append_members(out, kind); }, delta);
+    end_chunk(out, &tokens, {});
   }
 
-  void append_finish(std::string& out, std::uint32_t choice, FinishReason reason, const Pending& rest) override {
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage&) override {
     append_role(out, choice);
     begin_chunk(out, choice);
     out += "{}";
-    end_chunk(out, &rest, finish_name(reason));
+    end_chunk(out, &rest, finish_name(end.reason));
   }
 
   void append_end(std::string& out, const Usage& usage) override { append_stream_end(out, prefix_, usage_, usage); }
@@ -47,10 +123,9 @@ class ChatFormat final : public AnswerFormat {
     out += answer_prefix(identity_, "chat.completion");
     for (std::uint32_t i = 0; i < choices.size(); ++i) {
       if (i > 0) out += ',';
-      fmt::format_to(std::back_inserter(out), R"({{"index":{},"message":{{"role":"assistant","content":)", i);
-      json::append_string(out, choices[i].content.text);
-      out += R"(,"refusal":null})";
-      append_tail(out, &choices[i].content, finish_name(choices[i].reason));
+      fmt::format_to(std::back_inserter(out), R"({{"index":{},"message":)", i);
+      append_message(out, choices[i].piece.deltas);
+      append_tail(out, &choices[i].piece.tokens, finish_name(choices[i].end.reason));
     }
     out += ']';
     append_usage(out, usage);
@@ -73,16 +148,16 @@ class ChatFormat final : public AnswerFormat {
     fmt::format_to(std::back_inserter(out), R"({{"index":{},"delta":)", choice);
   }
 
-  void end_chunk(std::string& out, const Pending* content, std::string_view reason) {
-    append_tail(out, content, reason);
+  void end_chunk(std::string& out, const DeltaTokens* tokens, std::string_view reason) {
+    append_tail(out, tokens, reason);
     out += usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
   }
 
-  // ,"logprobs":…,"finish_reason":…} with the tokens of `content`, if any.
-  void append_tail(std::string& out, const Pending* content, std::string_view reason) {
+  // ,"logprobs":…,"finish_reason":…} with `tokens`, if any.
+  void append_tail(std::string& out, const DeltaTokens* tokens, std::string_view reason) {
     out += R"(,"logprobs":)";
-    if (logprobs_ && content != nullptr) {
-      append_chat_logprobs(out, codec_, content->logprobs);
+    if (logprobs_ && tokens != nullptr) {
+      append_chat_logprobs(out, codec_, tokens->scored);
     } else {
       out += "null";
     }
@@ -92,7 +167,7 @@ class ChatFormat final : public AnswerFormat {
     } else {
       json::append_string(out, reason);
     }
-    if (token_ids_ && content != nullptr) append_token_ids(out, content->token_ids);
+    if (token_ids_ && tokens != nullptr) append_token_ids(out, tokens->ids);
     out += '}';
   }
 

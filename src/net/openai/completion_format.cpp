@@ -4,6 +4,8 @@
 #include <net/openai/formats.h>
 
 #include <iterator>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 namespace braid::net::openai {
@@ -18,16 +20,13 @@ class CompletionFormat final : public AnswerFormat {
         token_ids_(call.return_token_ids),
         usage_(call.include_usage) {}
 
-  void append_delta(std::string& out, std::uint32_t choice, const Pending& delta) override {
-    out.append("data: ").append(prefix_);
-    append_choice(out, choice, delta, {});
-    out += usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+  // A completion has no reasoning and no calls: its deltas are text.
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
+    append_chunk(out, choice, std::get<TextDelta>(delta).text, tokens, {});
   }
 
-  void append_finish(std::string& out, std::uint32_t choice, FinishReason reason, const Pending& rest) override {
-    out.append("data: ").append(prefix_);
-    append_choice(out, choice, rest, finish_name(reason));
-    out += usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage&) override {
+    append_chunk(out, choice, {}, rest, finish_name(end.reason));
   }
 
   void append_end(std::string& out, const Usage& usage) override { append_stream_end(out, prefix_, usage_, usage); }
@@ -42,7 +41,7 @@ class CompletionFormat final : public AnswerFormat {
     out += prefix_;
     for (std::uint32_t i = 0; i < choices.size(); ++i) {
       if (i > 0) out += ',';
-      append_choice(out, i, choices[i].content, finish_name(choices[i].reason));
+      append_choice(out, i, answer_text(choices[i].piece.deltas), choices[i].piece.tokens, finish_name(choices[i].end.reason));
     }
     out += ']';
     append_usage(out, usage);
@@ -50,14 +49,22 @@ class CompletionFormat final : public AnswerFormat {
   }
 
  private:
+  void append_chunk(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens,
+                    std::string_view reason) {
+    out.append("data: ").append(prefix_);
+    append_choice(out, choice, text, tokens, reason);
+    out += usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+  }
+
   // {"index":…,"text":…,"logprobs":…,"finish_reason":…}; no reason is null.
-  void append_choice(std::string& out, std::uint32_t choice, const Pending& content, std::string_view reason) {
+  void append_choice(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens,
+                     std::string_view reason) {
     fmt::format_to(std::back_inserter(out), R"({{"index":{},"text":)", choice);
-    json::append_string(out, content.text);
+    json::append_string(out, text);
     out += R"(,"logprobs":)";
     if (logprobs_) {
       if (offsets_.size() <= choice) offsets_.resize(choice + 1, 0);
-      append_completion_logprobs(out, codec_, content.logprobs, offsets_[choice]);
+      append_completion_logprobs(out, codec_, tokens.scored, offsets_[choice]);
     } else {
       out += "null";
     }
@@ -67,7 +74,7 @@ class CompletionFormat final : public AnswerFormat {
     } else {
       json::append_string(out, reason);
     }
-    if (token_ids_) append_token_ids(out, content.token_ids);
+    if (token_ids_) append_token_ids(out, tokens.ids);
     out += '}';
   }
 

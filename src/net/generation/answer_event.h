@@ -1,0 +1,76 @@
+// What a choice of an answer says, piece by piece: the one event stream that every dialect renders.
+#pragma once
+
+#include <braid/token_event.h>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace braid::net {
+
+struct TextDelta {
+  std::string text;  // UTF-8, whole characters; not empty
+};
+
+struct ReasoningDelta {
+  std::string text;  // likewise; what the model thought before it answered
+};
+
+struct ToolCallBegin {
+  std::uint32_t index = 0;  // of the call within its choice: 0, 1, 2 …
+  std::string id;
+  std::string name;
+};
+
+// Belongs to the call begun last. The pieces of one call join to the text of one JSON object.
+struct ToolCallArguments {
+  std::uint32_t index = 0;
+  std::string text;  // not empty
+};
+
+using Delta = std::variant<TextDelta, ReasoningDelta, ToolCallBegin, ToolCallArguments>;
+
+// The tokens behind deltas, each kept only if the call asks for it.
+struct DeltaTokens {
+  std::vector<TokenId> ids;
+  std::vector<Token> scored;  // with log-probabilities
+
+  void clear() {
+    ids.clear();
+    scored.clear();
+  }
+};
+
+enum class EndReason {
+  kStop,        // the model ended, or a stop token came
+  kStopString,  // `stop_string` was found
+  kLength,      // max_tokens or the context is used up
+  kToolCalls,   // the model ended, and the choice has calls
+};
+
+struct ChoiceEnd {
+  EndReason reason = EndReason::kStop;
+  std::string stop_string;
+};
+
+// A piece of a choice that has not been sent yet, or all of it. Neighbours of one kind are joined. Tokens whose text is still held
+// back wait here for it, so none is ever lost.
+struct ChoicePiece {
+  std::vector<Delta> deltas;
+  DeltaTokens tokens;
+
+  void clear() {
+    deltas.clear();
+    tokens.clear();
+  }
+};
+
+// Appends `delta` to `deltas`, joined with the last one where they are of one kind (and call). Drops what is empty.
+void append_joined(std::vector<Delta>& deltas, Delta&& delta);
+
+// All text of the answer itself, without reasoning and calls.
+std::string answer_text(const std::vector<Delta>& deltas);
+
+}  // namespace braid::net
