@@ -10,7 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace braid {
 
@@ -59,6 +62,17 @@ struct EngineStats {
   std::uint64_t cache_evictions = 0;    // cached blocks given away because no empty one was left
 };
 
+// One sequence that waits or runs, for /slots.
+struct SequenceSnapshot {
+  std::string id;
+  std::string phase;                    // waiting, prefill, decode, stalled, preempted
+  std::int32_t priority = 0;
+  std::int32_t prompt_tokens = 0;
+  std::int32_t cached_tokens = 0;
+  std::int32_t generated_tokens = 0;
+  std::int32_t max_tokens = 0;
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -68,6 +82,12 @@ class Engine {
   virtual Result<Ticket> submit(Request request) = 0;
 
   virtual EngineStats stats() const = 0;
+
+  // Ends the request with this Request::id by Finish{kCancelled}. False when there is none.
+  virtual bool cancel(std::string_view id) = 0;
+
+  // Running ones first, each kind oldest first, at most `limit`.
+  virtual std::vector<SequenceSnapshot> sequences(std::size_t limit) const = 0;
 };
 
 }  // namespace braid

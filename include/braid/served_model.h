@@ -1,6 +1,7 @@
 // What the HTTP side sees of the model that is being served. Loop only.
 #pragma once
 
+#include <braid/constraint.h>
 #include <braid/engine.h>
 #include <braid/text_codec.h>
 
@@ -17,6 +18,7 @@ struct ServedModel {
   std::int64_t parameters = 0;
   Engine* engine = nullptr;          // owned by the composition root; outlives every session
   const TextCodec* codec = nullptr;  // likewise
+  const ConstraintCompiler* constraints = nullptr;  // likewise; null: structured output is refused
 };
 
 enum class ServiceState { kLoading, kReady, kNoModel, kDraining, kFailed };

@@ -1,4 +1,4 @@
-// What comes back for a Request: any number of Token, then exactly one Finish.
+// What comes back for a Request: PromptTokens where asked for, any number of Token, then exactly one Finish.
 #pragma once
 
 #include <braid/request.h>
@@ -22,6 +22,16 @@ struct Token {
   std::vector<TokenLogprob> top;        // best first; empty unless asked for
 };
 
+// Log-probabilities of consecutive prompt tokens; the first token of a prompt has none. They come in order, before the first Token.
+struct PromptToken {
+  TokenId id = 0;
+  std::optional<float> logprob;
+  std::vector<TokenLogprob> top;        // best first
+};
+struct PromptTokens {
+  std::vector<PromptToken> tokens;
+};
+
 enum class FinishReason {
   kStop,       // an end-of-sequence or stop token was sampled (it is delivered as a Token before)
   kLength,     // max_tokens or the context is used up
@@ -41,6 +51,6 @@ struct Finish {
   std::optional<Error> error;  // set for kError, and for a kCancelled that the server caused
 };
 
-using TokenEvent = std::variant<Token, Finish>;
+using TokenEvent = std::variant<Token, Finish, PromptTokens>;
 
 }  // namespace braid

@@ -68,6 +68,8 @@ class StepEngine final : public Engine {
 
   Result<Ticket> submit(Request) override { return Ticket(std::make_unique<Source>(*this)); }
   EngineStats stats() const override { return {}; }
+  bool cancel(std::string_view) override { return false; }
+  std::vector<SequenceSnapshot> sequences(std::size_t) const override { return {}; }
   std::size_t live() const { return live_.size(); }
 
   void step(bool last) {

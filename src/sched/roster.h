@@ -64,6 +64,7 @@ class Roster {
   SequenceList& waiting() { return waiting_; }
   const SequenceList& waiting() const { return waiting_; }
   SequenceList& stalled() { return stalled_; }
+  const SequenceList& stalled() const { return stalled_; }
   const cache::BlockPool& pool() const { return pool_; }
   // Known tokens of all admissions: found in the prefix cache, and not. Both 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }

@@ -222,6 +222,19 @@ bool Scheduler::cancel(std::string_view id) {
   return true;
 }
 
+std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
+  std::vector<SequenceSnapshot> found;
+  for (const SequenceList* list : {&roster_.batch(), &roster_.stalled(), &roster_.waiting()}) {
+    for (const Sequence& sequence : *list) {
+      if (found.size() == limit) return found;
+      if (sequence.phase == SequencePhase::kDone) continue;
+      found.push_back({sequence.id, phase_name(sequence.phase), 0, sequence.prompt_tokens, sequence.cached_tokens.value_or(0),
+                       sequence.generated(), sequence.stop.max_tokens});
+    }
+  }
+  return found;
+}
+
 void Scheduler::on_abandoned(Sequence& sequence) {
   sequence.ticket = nullptr;
   ++counters_.cancelled;

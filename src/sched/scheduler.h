@@ -40,11 +40,11 @@ class Scheduler final : public Engine, private TicketListener {
   // Engine. A Request::id in use is refused; requests with an empty id cannot be looked up.
   Result<Ticket> submit(Request request) override;
   EngineStats stats() const override;
+  bool cancel(std::string_view id) override;
+  std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
   // Lookup by Request::id: where it is, or nullopt when unknown or finished.
   std::optional<SequencePhase> find(std::string_view id) const;
-  // Ends it with Finish{kCancelled}. False when unknown or finished.
-  bool cancel(std::string_view id);
 
   // No new work from now on: submit() answers kDraining. What was accepted goes on.
   void begin_drain();

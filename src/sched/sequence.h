@@ -32,6 +32,18 @@ enum class SequencePhase {
   kDone,       // the consumer has its Finish, or went away
 };
 
+constexpr const char* phase_name(SequencePhase phase) {
+  switch (phase) {
+    case SequencePhase::kWaiting: return "waiting";
+    case SequencePhase::kPrefill: return "prefill";
+    case SequencePhase::kDecode: return "decode";
+    case SequencePhase::kStalled: return "stalled";
+    case SequencePhase::kPreempted: return "preempted";
+    case SequencePhase::kDone: return "done";
+  }
+  return "unknown";
+}
+
 struct Sequence {
   Sequence(std::uint64_t serial_number, Request request, std::int32_t answer_room, cache::BlockPool& pool)
       : serial(serial_number),

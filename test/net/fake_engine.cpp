@@ -80,6 +80,28 @@ EngineStats FakeEngine::stats() const {
   return stats;
 }
 
+bool FakeEngine::cancel(std::string_view id) {
+  for (const auto& [index, source] : live) {
+    if (submitted[index].id != id) continue;
+    Finish finish;
+    finish.reason = FinishReason::kCancelled;
+    source->push(std::move(finish));
+    return true;
+  }
+  return false;
+}
+
+std::vector<SequenceSnapshot> FakeEngine::sequences(std::size_t limit) const {
+  std::vector<SequenceSnapshot> found;
+  for (const auto& [index, source] : live) {
+    if (found.size() == limit) break;
+    const Request& request = submitted[index];
+    found.push_back({request.id, "decode", request.priority, static_cast<std::int32_t>(request.prompt.size()), 0, 0,
+                     request.stop.max_tokens});
+  }
+  return found;
+}
+
 void FakeEngine::push(std::size_t index, TokenEvent event) {
   const auto found = live.find(index);
   if (found != live.end()) found->second->push(std::move(event));

@@ -21,6 +21,8 @@ class FakeEngine final : public Engine {
 
   Result<Ticket> submit(Request request) override;
   EngineStats stats() const override;
+  bool cancel(std::string_view id) override;  // of a request that lives: it gets Finish{kCancelled}
+  std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
   // What a new request gets at once; by default "Hi" and an end. Set it to nothing to drive requests by push().
   std::function<std::vector<TokenEvent>(const Request&)> script;

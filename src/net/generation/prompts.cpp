@@ -56,7 +56,12 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
                                model.context_length),
                    field};
     }
-    Request request{id, std::move(prompt), call.sampling, call.stop, call.cache_salt};
+    Request request;
+    request.id = id;
+    request.prompt = std::move(prompt);
+    request.sampling = call.sampling;
+    request.stop = call.stop;
+    request.cache_salt = call.cache_salt;
     if (prompts.size() > 1) request.id += fmt::format("/{}", requests.size());
     request.sampling.seed = seed;
     request.sampling.choice = static_cast<std::uint32_t>(requests.size());

@@ -1,0 +1,65 @@
+// What restricts the text of an answer (structured output, forced tool calls): compiled once, then advanced token by token.
+#pragma once
+
+#include <braid/request.h>
+#include <braid/result.h>
+#include <braid/value.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace braid {
+
+// The wish of a request. `path` names the field it came from: errors begin with it.
+struct ConstraintSpec {
+  struct JsonObject {};                                  // any JSON object
+  struct JsonSchema { Value schema; };
+  struct Regex { std::string pattern; };                 // the whole text matches
+  struct Choice { std::vector<std::string> options; };
+  struct Grammar { std::string text; };                  // GBNF or Lark-like EBNF, told apart by their form
+  struct Literal { std::string text; };
+  struct FreeUntil { std::string end; };                 // any text that ends with the first `end`
+  struct Sequence { std::vector<ConstraintSpec> parts; };
+  struct Alternatives { std::vector<ConstraintSpec> options; };
+  struct Repeat { std::vector<ConstraintSpec> item; std::int32_t least = 0; std::int32_t most = -1; };  // one item; -1: no limit
+
+  std::variant<JsonObject, JsonSchema, Regex, Choice, Grammar, Literal, FreeUntil, Sequence, Alternatives, Repeat> kind;
+  std::string path;
+};
+
+// The place of one sequence in its constraint. Belongs to the compute strand.
+class ConstraintState {
+ public:
+  virtual ~ConstraintState() = default;
+
+  // Sets bit i % 32 of word i / 32 for each token i that may come next, clears the others. End-of-sequence tokens are allowed exactly
+  // where the text may end. At least one bit is set. `allowed` has (vocabulary + 31) / 32 words.
+  virtual void fill_mask(std::span<std::uint32_t> allowed) = 0;
+
+  // Advances by an allowed token.
+  virtual void accept(TokenId token) = 0;
+};
+
+// A compiled constraint. Immutable: any thread, shared by requests.
+class Constraint {
+ public:
+  virtual ~Constraint() = default;
+
+  // The state after `accepted`, tokens of the answer that are there already (after a preemption); usually none. Any thread.
+  virtual std::unique_ptr<ConstraintState> start(std::span<const TokenId> accepted) const = 0;
+};
+
+// Of one model's vocabulary. Any thread; compiled constraints are cached by their spec.
+class ConstraintCompiler {
+ public:
+  virtual ~ConstraintCompiler() = default;
+
+  // kInvalidArgument with the path of what cannot be honoured in `param`.
+  virtual Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const = 0;
+};
+
+}  // namespace braid
