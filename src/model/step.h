@@ -2,12 +2,14 @@
 // reused: clear() keeps the capacity, so that a steady decode allocates nothing.
 #pragma once
 
+#include <braid/constraint.h>
 #include <braid/request.h>
 #include <braid/token_event.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <vector>
 
 namespace braid::model {
@@ -15,13 +17,27 @@ namespace braid::model {
 // Index of a sequence's sampling state on the strand, in [0, max_batch). The loop hands slots out and takes them back.
 using SlotId = std::uint32_t;
 
-// Sampling state a sequence brings along when it first joins a step (or joins again after a preemption).
+// Sampling state a sequence brings along when it first joins a step (or joins again after a preemption): with it the strand goes on
+// as if the sequence had never left.
 struct SlotStart {
   SlotId slot = 0;
   SamplingParams sampling;
   StopRules stop;                    // max_tokens already cut to the room in the context
   std::int32_t generated = 0;        // tokens sampled before a preemption: they count towards min_tokens and max_tokens
+  // All known tokens, the last `generated` of them the answer's: [history_begin, history_begin + history_count) of StepPlan::tokens.
+  // Only where needs_history() is true.
+  std::uint32_t history_begin = 0;
+  std::uint32_t history_count = 0;
+  float mirostat_mu = 0.0F;          // RowResult::mirostat_mu of the last token; unused before the first
+  std::shared_ptr<const Constraint> constraint = {};  // of the answer; null: none
 };
+
+// Whether the choice of a token looks at those before it.
+inline bool needs_history(const SlotStart& start) {
+  const SamplingParams& sampling = start.sampling;
+  return sampling.repetition_penalty != 1.0F || sampling.presence_penalty != 0.0F || sampling.frequency_penalty != 0.0F ||
+         sampling.dry_multiplier != 0.0F || (start.constraint != nullptr && start.generated > 0);
+}
 
 // One sequence's part of a step: `count` tokens at positions [position, position + count).
 struct StepRow {
@@ -33,6 +49,11 @@ struct StepRow {
   std::uint32_t block_count = 0;     // covers positions [0, position + count)
   bool from_sampler = false;         // decode: the input is the token this slot sampled last, known to the strand only
   bool sample = false;               // the last token's logits are needed
+  // Prompt log-probabilities: of the `scored` tokens that follow the row's first one, each given all before it. Those are
+  // tokens[token_begin + 1, token_begin + 1 + scored): the plan has one token more behind a slice that is not the prompt's last.
+  // At most count, and at most count - 1 with `sample`.
+  std::int32_t scored = 0;
+  std::int32_t scored_top = 0;       // so many best tokens with each, at most kMaxTopLogprobs
 };
 
 // A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
@@ -70,7 +91,16 @@ struct StepPlan {
   }
 };
 
-// What one row with `sample` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
+// The log-probability of a prompt token.
+struct ScoredToken {
+  TokenId token = 0;
+  float logprob = 0.0F;
+  std::uint32_t top_begin = 0;       // into StepResult::top
+  std::uint32_t top_count = 0;
+};
+
+// What one row with `sample` or `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
+// `finished` without `sampled` is a failure of this sequence alone: `reason` is kError, no token could be chosen.
 struct RowResult {
   SlotId slot = 0;
   bool ran = false;
@@ -81,6 +111,9 @@ struct RowResult {
   float logprob = 0.0F;
   std::uint32_t top_begin = 0;       // into StepResult::top
   std::uint32_t top_count = 0;
+  float mirostat_mu = 0.0F;          // state after this token, for SlotStart
+  std::uint32_t scored_begin = 0;    // into StepResult::scored; the row's `scored` of them, in order
+  std::uint32_t scored_count = 0;
 };
 
 struct StepResult {
@@ -88,6 +121,7 @@ struct StepResult {
   std::vector<RowResult> rows;       // in the order of the plan's rows
   std::vector<TokenLogprob> top;
   std::vector<std::uint32_t> unequal;  // indices of the plan's checks that found a difference
+  std::vector<ScoredToken> scored;
   double seconds = 0.0;              // time on the strand
   std::exception_ptr failure;        // the step threw: no row has run, and saves and loads may be undone
 
@@ -95,13 +129,14 @@ struct StepResult {
     rows.clear();
     top.clear();
     unequal.clear();
+    scored.clear();
     seconds = 0.0;
     failure = nullptr;
   }
 };
 
 // Executes plans, one at a time, on the strand's thread. The scheduler's tests put a fake here.
-// A row has a result when it has `sample`; other rows may have one (with `sampled` false) or none.
+// A row has a result when it has `sample` or `scored`; other rows may have one (with `sampled` false) or none.
 // When execute() throws, every slot that the plan names counts as finished: the next plan, posted before the failure was known, may
 // still have decode rows of them, which are skipped.
 class StepExecutor {

@@ -46,12 +46,25 @@ void BatchPlanner::add_prefills(SequenceList& batch, PlannedStep& step, const Pr
   }
 }
 
+void BatchPlanner::add_start(Sequence& sequence, model::StepPlan& plan) {
+  model::SlotStart& start = plan.starts.emplace_back();
+  start.slot = sequence.slot;
+  start.sampling = sequence.sampling;
+  start.stop = sequence.stop;
+  start.generated = sequence.generated();
+  start.mirostat_mu = sequence.mirostat_mu;
+  start.constraint = sequence.constraint;
+  if (model::needs_history(start)) {
+    start.history_begin = static_cast<std::uint32_t>(plan.tokens.size());
+    start.history_count = static_cast<std::uint32_t>(sequence.tokens.size());
+    plan.tokens.insert(plan.tokens.end(), sequence.tokens.begin(), sequence.tokens.end());
+  }
+  sequence.starts = false;
+}
+
 void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const {
   model::StepPlan& plan = *step.plan;
-  if (sequence.starts) {
-    plan.starts.push_back({sequence.slot, sequence.sampling, sequence.stop, sequence.generated()});
-    sequence.starts = false;
-  }
+  if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
   row.position = sequence.planned;
   sequence.planned += row.count;

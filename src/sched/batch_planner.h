@@ -31,6 +31,7 @@ class BatchPlanner {
   void add_prefills(SequenceList& batch, PlannedStep& step, const PrefillPace& pace) const;
 
  private:
+  static void add_start(Sequence& sequence, model::StepPlan& plan);
   void add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const;
 
   std::int32_t block_tokens_;

@@ -171,6 +171,10 @@ void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const m
     finish(sequence, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.failure)));
     return;
   }
+  if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
+    finish(sequence, FinishReason::kError, internal_error("no token was left to choose from, by the request's rules or the model's logits"));
+    return;
+  }
   if (row.sample && (result == nullptr || !result->ran || !result->sampled)) {
     finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
     return;
@@ -181,6 +185,7 @@ void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const m
 
 void Scheduler::accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step) {
   sequence.tokens.push_back(row.token);
+  sequence.mirostat_mu = row.mirostat_mu;
   ++counters_.generated_tokens;
   TokenStream& stream = sequence.ticket->stream();
   stream.push(token_of(row, step));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,7 +49,8 @@ struct Sequence {
   Sequence(std::uint64_t serial_number, Request request, std::int32_t answer_room, cache::BlockPool& pool)
       : serial(serial_number),
         id(std::move(request.id)),
-        sampling(request.sampling),
+        sampling(std::move(request.sampling)),
+        constraint(std::move(request.constraint)),
         stop(std::move(request.stop)),
         tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())),
@@ -69,6 +71,7 @@ struct Sequence {
   const std::uint64_t serial;  // order of submission; the lower is the older one
   const std::string id;
   const SamplingParams sampling;
+  const std::shared_ptr<const Constraint> constraint;  // null: none
   StopRules stop;               // max_tokens cut to what fits
   std::vector<TokenId> tokens;  // prompt and accepted answer
   const std::int32_t prompt_tokens;
@@ -82,6 +85,7 @@ struct Sequence {
   std::int32_t reused = 0;      // of these, found in the prefix cache since it last had no blocks
   std::int32_t published = 0;   // leading blocks that are in the prefix cache
   std::int32_t pending = 0;     // samples that posted steps will bring
+  float mirostat_mu = 0.0F;     // the sampling state after the last token that has come back
   std::int32_t in_flight = 0;   // posted steps that name it
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
