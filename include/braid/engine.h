@@ -34,6 +34,12 @@ class TokenSource {
 
   // What destroying it does, at once and also while a next() is pending, which then returns nullopt. No event follows.
   virtual void cancel() = 0;
+
+  // As cancel(), because the consumer has its whole answer (a stop string): it counts as finished, not as cancelled.
+  virtual void complete() = 0;
+
+  // Prompt tokens that were found in the prefix cache: what Usage says in the end. 0 until the request starts.
+  virtual std::int32_t cached_tokens() const = 0;
 };
 
 // Move-only owner of a TokenSource.

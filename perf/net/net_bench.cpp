@@ -59,6 +59,8 @@ class StepEngine final : public Engine {
       engine_.live_.erase(this);
       stream.wake();
     }
+    void complete() override { cancel(); }
+    std::int32_t cached_tokens() const override { return 0; }
 
     sched::TokenStream stream{64};
 

@@ -85,7 +85,7 @@ void strand_round_trip(benchmark::State& state) {
 BENCHMARK(strand_round_trip)->Arg(1)->Arg(2)->UseRealTime();
 
 class NobodyListens final : public TicketListener {
-  void on_abandoned(Sequence&) override {}
+  void on_abandoned(Sequence&, bool) override {}
   void on_drained(Sequence&) override {}
 };
 
@@ -102,8 +102,8 @@ void plan_decodes(benchmark::State& state) {
   std::vector<std::unique_ptr<SequenceTicket>> tickets;
   for (std::int32_t i = 0; i < rows; ++i) {
     Sequence& sequence = roster.enqueue(request_of(kContext, 1 << 20), 1 << 20);
-    tickets.push_back(std::make_unique<SequenceTicket>(nobody, sequence, 64));
-    sequence.ticket = tickets.back().get();
+    tickets.push_back(std::make_unique<SequenceTicket>(nobody, 64));
+    tickets.back()->attach(sequence);
   }
   model::StepPlan plan;
   std::vector<Sequence*> full;

@@ -28,7 +28,12 @@ Sequence& Roster::enqueue(Request request, std::int32_t answer_room) {
   Sequence& sequence = waiting_.emplace_back(next_serial_++, std::move(request), answer_room, pool_);
   sequence.home = &waiting_;
   sequence.self = std::prev(waiting_.end());
-  if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
+  try {
+    if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
+  } catch (...) {
+    waiting_.pop_back();
+    throw;
+  }
   return sequence;
 }
 
@@ -97,14 +102,14 @@ std::int32_t Roster::make_room() {
   std::int32_t needed = 0;
   std::int32_t promised = 0;  // blocks of those who have left and wait for a posted step
   for (const Sequence& sequence : batch_) {
-    if (!sequence.active()) promised += sequence.blocks.size();
+    if (!sequence.active()) promised += freed_by(sequence);
     if (wants_block(sequence)) ++needed;
   }
   std::int32_t preempted = 0;
   while (!reclaim_parked(needed - promised, nullptr)) {
     Sequence& victim = youngest_active();
     if (wants_block(victim)) --needed;
-    if (victim.in_flight > 0) promised += victim.blocks.size();
+    if (victim.in_flight > 0) promised += freed_by(victim);
     preempt(victim);
     ++preempted;
   }
@@ -120,6 +125,13 @@ bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
   if (pool_.free() < wanted) take_from(stalled_);
   if (pool_.free() < wanted) take_from(waiting_);
   return pool_.free() >= wanted;
+}
+
+// Whoever holds a block of a shared beginning holds those before it, so those that nobody else holds are at the end.
+std::int32_t Roster::freed_by(const Sequence& sequence) const {
+  const auto blocks = sequence.blocks.first(sequence.blocks.size());
+  const auto own = std::ranges::partition_point(blocks, [this](cache::BlockId block) { return pool_.references(block) > 1; });
+  return static_cast<std::int32_t>(blocks.end() - own);
 }
 
 void Roster::drop_blocks(Sequence& sequence) {

@@ -29,7 +29,7 @@ class Roster {
  public:
   explicit Roster(const SchedulerOptions& options);
 
-  // A new last of the queue. `answer_room`: its max_tokens, cut to what fits.
+  // A new last of the queue. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has changed.
   Sequence& enqueue(Request request, std::int32_t answer_room);
 
   // By Request::id, until retired; null when unknown.
@@ -76,6 +76,7 @@ class Roster {
   bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
   void reuse_prefix(Sequence& sequence);
   void count_reuse(Sequence& sequence);
+  std::int32_t freed_by(const Sequence& sequence) const;
   void drop_blocks(Sequence& sequence);
   Sequence& youngest_active();
   void preempt(Sequence& sequence);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <memory>
@@ -70,11 +71,10 @@ Result<Ticket> Scheduler::submit(Request request) {
     ++counters_.refused;
     return Error{ErrorCode::kOverloaded, fmt::format("{} requests are waiting already; try again later", options_.max_waiting), {}};
   }
-  ++counters_.submitted;
-  Sequence& sequence = roster_.enqueue(std::move(request), *room);
   TicketListener& listener = *this;
-  auto ticket = std::make_unique<SequenceTicket>(listener, sequence, options_.stream_capacity);
-  sequence.ticket = ticket.get();
+  auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
+  ticket->attach(roster_.enqueue(std::move(request), *room));
+  ++counters_.submitted;
   wake_.notify();
   return Ticket(std::move(ticket));
 }
@@ -162,7 +162,9 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
   counters_.decode_seconds += seconds * (1.0 - share);
   if (step.result.failure) return;
   counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
-  pace_.observe(shape, seconds);
+  // A step that skipped rows was shorter than its shape says.
+  const bool all_ran = std::ranges::all_of(step.result.rows, [](const model::RowResult& row) { return row.ran; });
+  if (all_ran) pace_.observe(shape, seconds);
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
@@ -240,9 +242,9 @@ std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
   return found;
 }
 
-void Scheduler::on_abandoned(Sequence& sequence) {
+void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
   sequence.ticket = nullptr;
-  ++counters_.cancelled;
+  ++(is_complete ? counters_.finished : counters_.cancelled);
   roster_.retire(sequence);
   wake_.notify();  // its slot or blocks may be what another one waits for
 }

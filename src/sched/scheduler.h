@@ -65,7 +65,7 @@ class Scheduler final : public Engine, private TicketListener {
   void finish_all(const Error& reason);
   void deliver();
 
-  void on_abandoned(Sequence& sequence) override;
+  void on_abandoned(Sequence& sequence, bool is_complete) override;
   void on_drained(Sequence& sequence) override;
 
   SchedulerOptions options_;

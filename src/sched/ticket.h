@@ -14,8 +14,8 @@ namespace braid::sched {
 // Told about what consumers do.
 class TicketListener {
  public:
-  virtual void on_abandoned(Sequence& sequence) = 0;  // the ticket is gone
-  virtual void on_drained(Sequence& sequence) = 0;    // a stalled sequence's consumer has caught up
+  virtual void on_abandoned(Sequence& sequence, bool is_complete) = 0;  // the consumer wants no more; it may have all it wanted
+  virtual void on_drained(Sequence& sequence) = 0;                      // a stalled sequence's consumer has caught up
 
  protected:
   ~TicketListener() = default;
@@ -25,10 +25,9 @@ class TicketListener {
 // either ends. Loop only.
 class SequenceTicket final : public TokenSource {
  public:
-  SequenceTicket(TicketListener& listener, Sequence& sequence, std::int32_t stream_capacity)
-      : listener_(listener), sequence_(&sequence), stream_(stream_capacity) {}
+  SequenceTicket(TicketListener& listener, std::int32_t stream_capacity) : listener_(listener), stream_(stream_capacity) {}
   ~SequenceTicket() override {
-    if (sequence_ != nullptr) listener_.on_abandoned(*sequence_);
+    if (sequence_ != nullptr) listener_.on_abandoned(*sequence_, false);
   }
 
   boost::asio::awaitable<std::optional<TokenEvent>> next() override {
@@ -45,17 +44,32 @@ class SequenceTicket final : public TokenSource {
 
   void wake() override { stream_.wake(); }
 
-  void cancel() override {
-    if (Sequence* sequence = std::exchange(sequence_, nullptr)) listener_.on_abandoned(*sequence);
-    stream_.wake();
-  }
+  void cancel() override { leave(false); }
+  void complete() override { leave(true); }
+
+  std::int32_t cached_tokens() const override { return sequence_ != nullptr ? sequence_->cached_tokens.value_or(0) : cached_tokens_; }
 
   TokenStream& stream() { return stream_; }
 
+  void attach(Sequence& sequence) {
+    sequence_ = &sequence;
+    sequence.ticket = this;
+  }
   // The sequence has ended; the stream holds its Finish.
-  void detach() { sequence_ = nullptr; }
+  void detach() {
+    cached_tokens_ = cached_tokens();
+    sequence_ = nullptr;
+  }
 
  private:
+  void leave(bool is_complete) {
+    if (Sequence* sequence = sequence_) {
+      detach();
+      listener_.on_abandoned(*sequence, is_complete);
+    }
+    stream_.wake();
+  }
+
   // Half a stream of room, so that a slow consumer costs few changes of the batch.
   void report_drained() {
     if (sequence_ != nullptr && sequence_->phase == SequencePhase::kStalled && stream_.size() <= stream_.capacity() / 2)
@@ -63,7 +77,8 @@ class SequenceTicket final : public TokenSource {
   }
 
   TicketListener& listener_;
-  Sequence* sequence_;
+  Sequence* sequence_ = nullptr;
+  std::int32_t cached_tokens_ = 0;  // once detached
   TokenStream stream_;
 };
 

@@ -50,6 +50,14 @@ class FakeSource final : public TokenSource {
     wake();
   }
 
+  void complete() override {
+    if (engine_.live.erase(index_) > 0) ++engine_.completed;
+    events_.clear();
+    wake();
+  }
+
+  std::int32_t cached_tokens() const override { return engine_.cached_tokens; }
+
  private:
   void leave() {
     if (engine_.live.erase(index_) > 0 && !finished_) ++engine_.cancelled;

@@ -33,6 +33,8 @@ class FakeEngine final : public Engine {
   std::vector<Request> submitted;
   std::map<std::size_t, FakeSource*> live;
   std::size_t cancelled = 0;  // tickets destroyed before their Finish was taken
+  std::size_t completed = 0;  // tickets told that the answer is complete
+  std::int32_t cached_tokens = 0;  // what every ticket says
 
  private:
   friend class FakeSource;

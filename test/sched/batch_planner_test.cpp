@@ -12,7 +12,7 @@ namespace braid::sched {
 namespace {
 
 class NobodyListens final : public TicketListener {
-  void on_abandoned(Sequence&) override {}
+  void on_abandoned(Sequence&, bool) override {}
   void on_drained(Sequence&) override {}
 };
 
@@ -34,8 +34,8 @@ class BatchPlannerTest : public testing::Test {
     Request request;
     for (std::int32_t i = 0; i < prompt; ++i) request.prompt.push_back(i);
     Sequence& sequence = roster_.enqueue(std::move(request), max_tokens);
-    tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, sequence, options_.stream_capacity));
-    sequence.ticket = tickets_.back().get();
+    tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
+    tickets_.back()->attach(sequence);
     return sequence;
   }
 

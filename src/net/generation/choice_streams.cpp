@@ -34,6 +34,7 @@ struct ChoiceStreams::Merge {
   Merge(const asio::any_io_executor& executor, std::size_t choices)
       : sources(choices, nullptr),
         dropped(choices, false),
+        cached_tokens(choices, 0),
         arrived(executor, std::chrono::steady_clock::time_point::max()),
         taken(executor, std::chrono::steady_clock::time_point::max()) {}
 
@@ -55,6 +56,7 @@ struct ChoiceStreams::Merge {
 
   std::vector<TokenSource*> sources;  // null when its pump has ended
   std::vector<bool> dropped;
+  std::vector<std::int32_t> cached_tokens;  // of those whose pump has ended
   std::deque<ChoiceEvent> queue;
   bool woken = false;
   asio::steady_timer arrived;
@@ -91,6 +93,7 @@ asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uin
       co_await merge->taken.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
   }
+  merge->cached_tokens[choice] = ticket->cached_tokens();
   merge->sources[choice] = nullptr;
 }
 
@@ -137,12 +140,16 @@ void ChoiceStreams::cancel() {
   }
 }
 
-void ChoiceStreams::drop(std::uint32_t choice) {
+std::int32_t ChoiceStreams::complete(std::uint32_t choice) {
+  TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
+  const std::int32_t cached_tokens = source != nullptr ? source->cached_tokens() : merge_->cached_tokens[choice];
+  if (source != nullptr) source->complete();
   if (merge_ != nullptr) {
     merge_->drop(choice);
   } else {
     single_.reset();
   }
+  return cached_tokens;
 }
 
 }  // namespace braid::net

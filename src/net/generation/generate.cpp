@@ -224,7 +224,7 @@ class Generation {
       ++usage_.completion_tokens;
       std::optional<ChoiceEnd> end = text.add(std::move(*token));
       if (!end) return std::nullopt;
-      streams_->drop(event.choice);
+      usage_.cached_tokens += streams_->complete(event.choice);
       --running_;
       return end;
     }
