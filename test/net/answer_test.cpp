@@ -33,9 +33,17 @@ TEST(Answer, CompletionOfSeveralPromptsIsExact) {
 
 TEST(Answer, AStopStringCutsTheText) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) { return events_of("one STOP two"); };
+    server.engine().cached_tokens = 1;
+  });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stop":"STOP"})"));
   EXPECT_NE(reply.body.find(R"("text":"one ","logprobs":null,"finish_reason":"stop")"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("cached_tokens":1)"), std::string::npos);
+  server.on_loop([&] {
+    EXPECT_EQ(server.engine().completed, 1U);
+    EXPECT_EQ(server.engine().cancelled, 0U);
+  });
 }
 
 TEST(Answer, StringsGetABosAndTokenIdsDoNot) {

@@ -93,7 +93,7 @@ TEST(Stream, AStopStringEndsItAndNeverLeaks) {
   EXPECT_EQ(reply.body.find("\"S"), std::string::npos);
   EXPECT_NE(reply.body.find(R"("finish_reason":"stop")"), std::string::npos);
   EXPECT_EQ(reply.body.find("two"), std::string::npos);
-  server.on_loop([&] { EXPECT_EQ(server.engine().cancelled, 1U); });
+  server.on_loop([&] { EXPECT_EQ(server.engine().completed, 1U); });
 }
 
 TEST(Stream, TextHeldForAStopStringIsSentAtTheEnd) {

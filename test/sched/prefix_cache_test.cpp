@@ -38,6 +38,21 @@ TEST(PrefixCache, LastPromptTokenIsAlwaysComputed) {
   rig.run_to_end();
 }
 
+TEST(PrefixCache, ConsumerWithAStopStringLearnsWhatWasCached) {
+  Rig rig;
+  rig.complete(Rig::prompt_of(20, 1), 5);
+  Client& stops = rig.submit(Rig::prompt_of(20, 1), 50);
+  EXPECT_EQ(stops.ticket->cached_tokens(), 0) << "not started";
+  ASSERT_TRUE(rig.run_until([&] { return stops.take(); }));
+  const std::int32_t cached = stops.ticket->cached_tokens();
+  EXPECT_GE(cached, 16);
+  stops.ticket->complete();
+  EXPECT_EQ(stops.ticket->cached_tokens(), cached);
+  EXPECT_EQ(rig.scheduler->stats().finished, 2U);
+  EXPECT_EQ(rig.scheduler->stats().cancelled, 0U);
+  rig.run_to_end();
+}
+
 TEST(PrefixCache, ConversationContinuesAfterItsAnswer) {
   Rig rig;
   const Client& first = rig.complete(Rig::prompt_of(10, 1), 12);  // 21 positions written
