@@ -115,6 +115,9 @@ struct KernelTable {
   std::int64_t (*argmax)(const float* x, std::int64_t n) noexcept = nullptr;
   // out[i] = exp(x[i] * scale - shift); returns the sum, in the fixed order of the tier's tree. `out` may be `x`.
   float (*exp_sum)(const float* x, std::int64_t n, float scale, float shift, float* out) noexcept = nullptr;
+  // sums[r] = the sum, in double and in the order of the lane tree, of the values above `threshold` in run r of kMassRun values, the
+  // last of which may be shorter.
+  void (*masses_above)(const float* x, std::int64_t n, float threshold, double* sums) noexcept = nullptr;
 };
 
 }  // namespace braid::kernels

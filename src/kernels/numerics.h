@@ -10,6 +10,9 @@ namespace braid::kernels {
 // i + 8, then i + 4, i + 2, i + 1.
 constexpr int kLanes = 16;
 
+// Values whose masses are summed together (KernelTable::masses_above); a whole number of lanes.
+constexpr std::int64_t kMassRun = 256;
+
 // Values that share a scale in quantised weights and in the activations that meet them.
 constexpr std::int64_t kBlockValues = 32;
 

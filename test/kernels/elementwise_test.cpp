@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <kernels/numerics.h>
 #include <kernels/tiers.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -127,6 +129,30 @@ TEST_P(Elementwise, ExpSum) {
     EXPECT_NEAR(sum, total, 1e-5 * total);
     EXPECT_EQ(GetParam()->exp_sum(x.data(), n, 0.7F, 1.3F, x.data()), sum);
     EXPECT_TRUE(test::same_bits(x, expected));
+  }
+}
+
+TEST_P(Elementwise, MassesAbove) {
+  Random random(7);
+  for (const std::int64_t n : {1, 15, 16, 255, 256, 257, 1000, 4096}) {
+    std::vector<float> x = test::random_floats(random, n, 1.0F);
+    if (n > 3) x[2] = std::numeric_limits<float>::quiet_NaN();
+    for (const float threshold : {-2.0F, 0.0F, 0.3F, x[0]}) {
+      const auto runs = static_cast<std::size_t>((n + kMassRun - 1) / kMassRun);
+      std::vector<double> found(runs);
+      std::vector<double> expected(runs);
+      GetParam()->masses_above(x.data(), n, threshold, found.data());
+      test::scalar_tier().masses_above(x.data(), n, threshold, expected.data());
+      ASSERT_EQ(found, expected) << n;
+      for (std::size_t run = 0; run < runs; ++run) {
+        double sum = 0;
+        const std::size_t begin = run * static_cast<std::size_t>(kMassRun);
+        for (std::size_t i = begin; i < std::min(x.size(), begin + static_cast<std::size_t>(kMassRun)); ++i) {
+          if (x[i] > threshold) sum += x[i];
+        }
+        ASSERT_NEAR(found[run], sum, 1e-12) << n;
+      }
+    }
   }
 }
 

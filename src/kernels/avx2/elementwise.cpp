@@ -116,4 +116,25 @@ float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* o
   return lane_tree(sums[0], sums[1]);
 }
 
+// Four vectors of 4 doubles to the 16 lanes.
+void masses_above(const float* x, std::int64_t n, float threshold, double* sums) noexcept {
+  const __m256 least = _mm256_set1_ps(threshold);
+  for (std::int64_t begin = 0; begin < n; begin += kMassRun) {
+    const std::int64_t end = n - begin < kMassRun ? n : begin + kMassRun;
+    __m256d lanes[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
+    for (std::int64_t i = begin; i < end; i += 16) {
+      for (int half = 0; half < 2; ++half) {
+        const __m256i mask = first_lanes(end - i - half * 8);
+        const __m256 v = _mm256_maskload_ps(x + i + half * 8, mask);
+        const __m256 above = _mm256_and_ps(v, _mm256_and_ps(_mm256_cmp_ps(v, least, _CMP_GT_OQ), _mm256_castsi256_ps(mask)));
+        lanes[2 * half] = _mm256_add_pd(lanes[2 * half], _mm256_cvtps_pd(_mm256_castps256_ps128(above)));
+        lanes[2 * half + 1] = _mm256_add_pd(lanes[2 * half + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(above, 1)));
+      }
+    }
+    const __m256d four = _mm256_add_pd(_mm256_add_pd(lanes[0], lanes[2]), _mm256_add_pd(lanes[1], lanes[3]));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    sums[begin / kMassRun] = _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+}
+
 }  // namespace braid::kernels::avx2

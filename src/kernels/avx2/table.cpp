@@ -32,6 +32,7 @@ constinit const KernelTable kTable{
     .attention = attention,
     .argmax = argmax,
     .exp_sum = exp_sum,
+    .masses_above = masses_above,
 };
 
 }  // namespace braid::kernels::avx2

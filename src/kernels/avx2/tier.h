@@ -20,6 +20,7 @@ void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t r
                std::int32_t kv_head_end) noexcept;
 std::int64_t argmax(const float* x, std::int64_t n) noexcept;
 float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* out) noexcept;
+void masses_above(const float* x, std::int64_t n, float threshold, double* sums) noexcept;
 
 extern const KernelTable kTable;
 

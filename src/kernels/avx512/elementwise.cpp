@@ -111,4 +111,25 @@ float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* o
   return lane_tree(sums);
 }
 
+// Two vectors of 8 doubles to the 16 lanes.
+void masses_above(const float* x, std::int64_t n, float threshold, double* sums) noexcept {
+  const __m512 least = _mm512_set1_ps(threshold);
+  for (std::int64_t begin = 0; begin < n; begin += kMassRun) {
+    const std::int64_t end = n - begin < kMassRun ? n : begin + kMassRun;
+    __m512d low = _mm512_setzero_pd();
+    __m512d high = _mm512_setzero_pd();
+    for (std::int64_t i = begin; i < end; i += 16) {
+      const __m512 v = _mm512_maskz_loadu_ps(first_lanes(end - i), x + i);
+      const __mmask16 mask = _mm512_mask_cmp_ps_mask(first_lanes(end - i), v, least, _CMP_GT_OQ);
+      const __m512 above = _mm512_maskz_mov_ps(mask, v);
+      low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm512_castps512_ps256(above)));
+      high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(above, 1)));
+    }
+    const __m512d eight = _mm512_add_pd(low, high);
+    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    sums[begin / kMassRun] = _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+}
+
 }  // namespace braid::kernels::avx512

@@ -2,6 +2,7 @@
 #include <kernels/scalar/lanes.h>
 #include <kernels/scalar/tier.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -60,6 +61,20 @@ float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* o
     sums.sum[i % kLanes] += out[i];
   }
   return sums.tree();
+}
+
+void masses_above(const float* x, std::int64_t n, float threshold, double* sums) noexcept {
+  for (std::int64_t begin = 0; begin < n; begin += kMassRun) {
+    double lanes[kLanes] = {};
+    const std::int64_t end = std::min(n, begin + kMassRun);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (x[i] > threshold) lanes[i % kLanes] += static_cast<double>(x[i]);
+    }
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    }
+    sums[begin / kMassRun] = lanes[0];
+  }
 }
 
 }  // namespace braid::kernels::scalar
