@@ -1,0 +1,177 @@
+#include "store/block_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace braid::store {
+
+namespace {
+
+constexpr std::uint64_t kSegmentsOfLimit = 32;  // so pruning takes about a thirtieth at once
+constexpr std::uint64_t kLargestSegment = std::uint64_t{1} << 30U;
+constexpr std::uint64_t kFewestRecords = 8;
+
+std::size_t most_record_bytes(const StoreOptions& options) {
+  return record_bytes(options.identity.size(), kMostSaltBytes, static_cast<std::size_t>(options.most_tokens), options.payload_bytes);
+}
+
+}  // namespace
+
+std::uint64_t wall_clock() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+struct BlockStore::Mailbox {
+  BlockStore* store = nullptr;  // null once it is gone; loop only
+};
+
+struct BlockStore::Read {
+  cache::PrefixKey key;
+  std::shared_ptr<const Prefix> prefix;
+  std::size_t tokens = 0;
+  Buffer buffer;
+  std::span<std::byte> record;
+  SharedFile file;
+  std::function<void(std::optional<ReadBlock>)> done;
+  Clock::time_point begun;
+};
+
+Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::unique_ptr<Io> io, Post post) {
+  const std::uint64_t least = kFewestRecords * most_record_bytes(options);
+  if (options.limit_bytes < least)
+    return invalid_argument(fmt::format("a disk limit of {} bytes is too low: blocks of this model want at least {}", options.limit_bytes, least));
+  Result<Directory> directory = Directory::open(options.directory);
+  if (!directory) return directory.error();
+  std::unique_ptr<BlockStore> store(new BlockStore(std::move(options), std::move(*directory), std::move(io), std::move(post)));
+  if (const Result<void> scanned = store->scan(); !scanned) return scanned.error();
+  return store;
+}
+
+BlockStore::BlockStore(StoreOptions options, Directory directory, std::unique_ptr<Io> io, Post post)
+    : options_(std::move(options)),
+      directory_(std::move(directory)),
+      segment_bytes_(std::clamp<std::uint64_t>(options_.limit_bytes / kSegmentsOfLimit, most_record_bytes(options_), kLargestSegment)),
+      post_(std::move(post)),
+      buffers_(most_record_bytes(options_), std::max<std::size_t>(4, options_.buffer_memory / most_record_bytes(options_))),
+      mailbox_(std::make_shared<Mailbox>()),
+      io_(std::move(io)),
+      worker_(1) {
+  mailbox_->store = this;
+}
+
+BlockStore::~BlockStore() { mailbox_->store = nullptr; }
+
+void BlockStore::post(std::function<void(BlockStore&)> call) const {
+  post_([mailbox = mailbox_, call = std::move(call)] {
+    if (mailbox->store != nullptr) call(*mailbox->store);
+  });
+}
+
+// The newest first: what is written last is most likely to be asked for.
+Result<void> BlockStore::scan() {
+  const auto numbers = directory_.segments();
+  if (!numbers) return numbers.error();
+  if (!numbers->empty()) next_segment_ = numbers->back() + 1;
+  const Clock::time_point deadline = Clock::now() + options_.scan_patience;
+  auto number = numbers->rbegin();
+  for (; number != numbers->rend() && Clock::now() < deadline; ++number) {
+    const SharedFile file = open_segment(*number);
+    add_scanned(*number, file, file != nullptr ? scan_segment(file->descriptor()) : Scan());
+  }
+  prune();
+  // From here on the loop may call: nothing of the store is touched on this thread any more.
+  for (; number != numbers->rend(); ++number) {
+    worker_.submit([this, number = *number] {
+      const SharedFile file = open_segment(number);
+      Scan scan = file != nullptr ? scan_segment(file->descriptor()) : Scan();
+      post([number, file, scan = std::move(scan)](BlockStore& store) { store.add_scanned(number, file, scan); });
+    });
+  }
+  return {};
+}
+
+SharedFile BlockStore::open_segment(std::uint32_t number) const {
+  int error = 0;
+  return directory_.open_segment(number, error);
+}
+
+void BlockStore::add_scanned(std::uint32_t number, SharedFile file, const Scan& scan) {
+  if (file == nullptr || scan.error != 0)
+    return log_.warn(fmt::format("disk cache: a file in {} cannot be read; its blocks are left out", directory_.path()));
+  Segment& segment = index_.add_segment(number, std::move(file));
+  for (const ScannedRecord& record : scan.records) index_.add_record(segment, record);
+  index_.add_waste(segment, scan.unreadable_bytes);
+  if (scan.unreadable_bytes > 0)
+    log_.warn(fmt::format("disk cache: the last {} bytes of segment {} are no records (a write that was cut off, or damage)",
+                          scan.unreadable_bytes, number));
+  if (segment.keys.empty()) drop(segment);
+}
+
+bool BlockStore::contains(const cache::PrefixKey& key) const {
+  const SegmentIndex::Location* location = index_.find(key);
+  return location != nullptr && location->written_at + static_cast<std::uint64_t>(options_.ttl.count()) >= options_.clock();
+}
+
+bool BlockStore::read(const cache::PrefixKey& key, std::shared_ptr<const Prefix> prefix, std::size_t tokens,
+                      std::function<void(std::optional<ReadBlock>)> done) {
+  if (!contains(key)) return false;
+  const SegmentIndex::Location& location = *index_.find(key);
+  Buffer buffer = buffers_.acquire();
+  if (!buffer || location.bytes > buffer.bytes().size()) return false;
+  auto read = std::make_unique<Read>();
+  read->key = key;
+  read->prefix = std::move(prefix);
+  read->tokens = tokens;
+  read->record = buffer.bytes().first(location.bytes);
+  read->buffer = std::move(buffer);
+  read->file = location.segment->file;
+  read->done = std::move(done);
+  read->begun = Clock::now();
+  Transfer transfer;
+  transfer.kind = Transfer::Kind::kRead;
+  transfer.file = read->file->descriptor();
+  transfer.bytes = read->record;
+  transfer.offset = location.offset;
+  transfer.after = [this, id = next_read_, &read = *read](int error) {
+    const Origin origin{options_.identity, read.prefix->salt, std::span(read.prefix->tokens).first(read.tokens)};
+    std::span<std::byte> payload;
+    if (error == 0)
+      if (const auto found = read_record(read.record, read.key, origin, options_.payload_bytes))
+        payload = read.record.subspan(static_cast<std::size_t>(found->data() - read.record.data()), found->size());
+    post([id, error, payload](BlockStore& store) { store.on_read(id, error, payload); });
+  };
+  reads_.emplace(next_read_++, std::move(read));
+  io_->submit(std::move(transfer));
+  return true;
+}
+
+void BlockStore::on_read(std::uint64_t id, int error, std::span<std::byte> payload) {
+  const auto found = reads_.find(id);
+  const std::unique_ptr<Read> read = std::move(found->second);
+  reads_.erase(found);
+  if (payload.empty()) {
+    ++counters_.read_errors;
+    log_.warn(fmt::format("disk cache: a block could not be read from {}: {}; it will be computed", directory_.path(),
+                          error != 0 ? std::strerror(error) : "its record is damaged or belongs to other tokens"));
+    index_.erase(read->key);
+    return read->done(std::nullopt);
+  }
+  ++counters_.reads;
+  counters_.read_bytes += read->record.size();
+  counters_.read_seconds += std::chrono::duration<double>(Clock::now() - read->begun).count();
+  read->done(ReadBlock{std::move(read->buffer), payload});
+}
+
+StoreStats BlockStore::stats() const {
+  StoreStats stats = counters_;
+  stats.records = index_.records();
+  stats.bytes = index_.bytes();
+  stats.segments = index_.segments().size();
+  return stats;
+}
+
+}  // namespace braid::store

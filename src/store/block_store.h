@@ -1,0 +1,137 @@
+// The disk tier of the KV cache: blocks by key, in append-only segment files that any crash leaves readable.
+//
+// A record is one block and vouches for itself (record.h), so no order of writes needs to be kept and nothing is ever synced: what a
+// crash or a power cut loses, tears or mixes up fails its digest and is a miss. Each process appends to segments of its own; the
+// oldest segment goes when there is no room or all its records are too old. Whatever the disk does wrong ends in a miss and a log line.
+#pragma once
+
+#include "store/buffer_pool.h"
+#include "store/directory.h"
+#include "store/io.h"
+#include "store/options.h"
+#include "store/quiet_log.h"
+#include "store/record.h"
+#include "store/segment_index.h"
+#include "store/worker.h"
+
+#include <braid/result.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace braid::store {
+
+// The text that a read is held against. Shared by all reads of one sequence.
+struct Prefix {
+  std::string salt;
+  std::vector<std::int32_t> tokens;
+};
+
+// A block whose record has been read and found right.
+struct ReadBlock {
+  Buffer buffer;
+  std::span<std::byte> payload;  // in the buffer
+};
+
+// Counters only grow.
+struct StoreStats {
+  std::uint64_t records = 0, bytes = 0, segments = 0;   // that can be found now
+  std::uint64_t reads = 0, read_bytes = 0, read_errors = 0;
+  std::uint64_t writes = 0, write_bytes = 0, write_errors = 0;
+  std::uint64_t writes_dropped = 0;                     // for want of buffers, or while writing is paused
+  std::uint64_t records_pruned = 0;                     // too old, or no room
+  double read_seconds = 0.0, write_seconds = 0.0;       // sums over records, from request to completion
+};
+
+// Loop only, but for open() and the destructor. The threads it owns touch buffers and files, never the metadata.
+class BlockStore {
+ public:
+  // Runs a function on the loop, soon; called from other threads. What it drops unrun at the end does no harm.
+  using Post = std::function<void(std::function<void()>)>;
+
+  // Takes up to scan_patience; any thread. kIo when the folder cannot be used, kInvalidArgument when the limit is too low.
+  static Result<std::unique_ptr<BlockStore>> open(StoreOptions options, std::unique_ptr<Io> io, Post post);
+  ~BlockStore();
+
+  // Whether a record of this key is there, as far as the index knows.
+  bool contains(const cache::PrefixKey& key) const;
+
+  // A block about to be written: fill `payload`, then commit(); dropping it instead does no harm.
+  struct Draft {
+    RecordHeader header;
+    Buffer buffer;
+    std::span<std::byte> payload;
+  };
+  // nullopt when there is nothing to write to or with; that is counted. `contains(key)` is false.
+  std::optional<Draft> begin_write(const cache::PrefixKey& key, std::string_view salt, std::span<const std::int32_t> tokens);
+  void commit(Draft draft);
+
+  // Reads the block that holds the last of the first `tokens` tokens of `prefix`. Calls `done` on the loop: with the block, or with
+  // nullopt when it could not be read or was not right. False, and no call, when the key is unknown or no buffer is free.
+  bool read(const cache::PrefixKey& key, std::shared_ptr<const Prefix> prefix, std::size_t tokens,
+            std::function<void(std::optional<ReadBlock>)> done);
+
+  // Drops what is too old and what exceeds the limit, and deletes one file of what has been dropped. True when more are to be deleted.
+  bool prune();
+
+  std::size_t free_buffers() const { return buffers_.free(); }
+  bool idle() const { return reads_.empty() && writes_.empty() && !writing_; }
+  StoreStats stats() const;
+  const char* io_name() const { return io_->name(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Read;
+  struct Mailbox;
+  struct Writing {
+    Draft draft;
+    Clock::time_point begun;
+  };
+
+  BlockStore(StoreOptions options, Directory directory, std::unique_ptr<Io> io, Post post);
+  void post(std::function<void(BlockStore&)> call) const;
+
+  Result<void> scan();
+  SharedFile open_segment(std::uint32_t number) const;
+  void add_scanned(std::uint32_t number, SharedFile file, const Scan& scan);
+  void on_read(std::uint64_t id, int error, std::span<std::byte> payload);
+  void write_next();
+  void begin_segment();
+  void on_segment(std::uint32_t number, SharedFile file, int error);
+  void append();
+  void on_written(int error);
+  void fail_writing(int error);
+  void forget_removed();
+  void drop(const Segment& segment);
+  void delete_one();
+
+  const StoreOptions options_;
+  const Directory directory_;
+  const std::uint64_t segment_bytes_;
+  const Post post_;
+  BufferPool buffers_;
+  SegmentIndex index_;
+  StoreStats counters_;
+  QuietLog log_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Read>> reads_;  // under way
+  std::uint64_t next_read_ = 0;
+  std::deque<Writing> writes_;              // committed, not begun
+  std::optional<Writing> writing_;          // under way: its record, or the segment it waits for
+  Segment* current_ = nullptr;              // appended to; the index owns it
+  std::uint32_t next_segment_ = 1;
+  std::uint64_t writes_from_ = 0;           // Unix seconds before which nothing is written
+  std::vector<std::uint32_t> doomed_;       // numbers of dropped segments whose files are still there
+  std::shared_ptr<Mailbox> mailbox_;        // shared with calls that outlive the store in the loop's queue
+  std::unique_ptr<Io> io_;                  // last: their threads end before what they use
+  Worker worker_;
+};
+
+}  // namespace braid::store

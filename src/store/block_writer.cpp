@@ -1,0 +1,149 @@
+// The writing half of BlockStore: one record at a time, appended to the current segment; and what makes room.
+#include "store/block_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <sys/stat.h>
+#include <utility>
+
+namespace braid::store {
+
+namespace {
+
+// A file that nobody can find any more still takes bytes, but they end with the process.
+bool is_removed(int file) {
+  struct stat status {};
+  return ::fstat(file, &status) != 0 || status.st_nlink == 0;
+}
+
+}  // namespace
+
+std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey& key, std::string_view salt,
+                                                         std::span<const std::int32_t> tokens) {
+  const Origin origin{options_.identity, salt, tokens};
+  Buffer buffer;
+  if (options_.clock() >= writes_from_ && can_record(origin, options_.payload_bytes)) buffer = buffers_.acquire();
+  if (!buffer || record_bytes(origin.identity.size(), salt.size(), tokens.size(), options_.payload_bytes) > buffer.bytes().size()) {
+    ++counters_.writes_dropped;
+    return std::nullopt;
+  }
+  Draft draft;
+  draft.header = compose_record(buffer.bytes(), key, origin, options_.payload_bytes, options_.clock());
+  draft.payload = buffer.bytes().subspan(draft.header.payload_offset(), options_.payload_bytes);
+  draft.buffer = std::move(buffer);
+  return draft;
+}
+
+void BlockStore::commit(Draft draft) {
+  writes_.push_back({std::move(draft), Clock::now()});
+  write_next();
+}
+
+void BlockStore::write_next() {
+  if (writing_ || writes_.empty()) return;
+  writing_ = std::move(writes_.front());
+  writes_.pop_front();
+  if (index_.find(writing_->draft.header.key) != nullptr) {  // written meanwhile, by an earlier one of the queue
+    writing_.reset();
+    return write_next();
+  }
+  if (current_ != nullptr && current_->bytes + writing_->draft.header.record_bytes() <= segment_bytes_) {
+    append();
+  } else {
+    begin_segment();
+  }
+}
+
+// Makes room for a whole segment, so that the limit holds until the next one.
+void BlockStore::begin_segment() {
+  current_ = nullptr;
+  while (index_.oldest() != nullptr && index_.bytes() + segment_bytes_ > options_.limit_bytes) drop(*index_.oldest());
+  delete_one();
+  worker_.submit([this, number = next_segment_++] {
+    int error = 0;
+    SharedFile file = directory_.create_segment(number, error);
+    post([number, file = std::move(file), error](BlockStore& store) { store.on_segment(number, file, error); });
+  });
+}
+
+void BlockStore::on_segment(std::uint32_t number, SharedFile file, int error) {
+  if (file == nullptr) return fail_writing(error);
+  current_ = &index_.add_segment(number, std::move(file));
+  append();
+}
+
+void BlockStore::append() {
+  const Draft& draft = writing_->draft;
+  Transfer transfer;
+  transfer.kind = Transfer::Kind::kWrite;
+  transfer.file = current_->file->descriptor();
+  transfer.bytes = draft.buffer.bytes().first(draft.header.record_bytes());
+  transfer.offset = current_->bytes;
+  transfer.before = [record = transfer.bytes, header = draft.header] { seal_record(record, header); };
+  transfer.after = [this, file = transfer.file](int error) {
+    if (error == 0 && is_removed(file)) error = ENOENT;
+    post([error](BlockStore& store) { store.on_written(error); });
+  };
+  io_->submit(std::move(transfer));
+}
+
+void BlockStore::on_written(int error) {
+  if (error != 0) return fail_writing(error);
+  const RecordHeader& header = writing_->draft.header;
+  index_.add_record(*current_, {header.key, current_->bytes, header.record_bytes(), header.written_at});
+  ++counters_.writes;
+  counters_.write_bytes += header.record_bytes();
+  counters_.write_seconds += std::chrono::duration<double>(Clock::now() - writing_->begun).count();
+  writing_.reset();
+  write_next();
+}
+
+// Gives up what waits to be written and tries again later, with a new segment: the end of the current one may be torn.
+void BlockStore::fail_writing(int error) {
+  ++counters_.write_errors;
+  counters_.writes_dropped += writes_.size();
+  log_.warn(fmt::format("disk cache: cannot write to {}: {}; trying again in {} s", directory_.path(), std::strerror(error),
+                        options_.write_pause.count()));
+  if (current_ != nullptr) index_.add_waste(*current_, writing_->draft.header.record_bytes());
+  current_ = nullptr;
+  writing_.reset();
+  writes_.clear();
+  writes_from_ = options_.clock() + static_cast<std::uint64_t>(options_.write_pause.count());
+  if (error == ENOENT) forget_removed();
+}
+
+// Somebody else has removed files: what we still have open would only keep their space from being freed.
+void BlockStore::forget_removed() {
+  for (const Segment* segment = index_.oldest(); segment != nullptr;) {
+    const Segment* const next = index_.after(*segment);
+    if (is_removed(segment->file->descriptor())) drop(*segment);
+    segment = next;
+  }
+}
+
+bool BlockStore::prune() {
+  const std::uint64_t now = options_.clock();
+  const auto is_old = [&](const Segment& segment) { return segment.newest + static_cast<std::uint64_t>(options_.ttl.count()) < now; };
+  while (index_.oldest() != nullptr && index_.oldest() != current_ && (is_old(*index_.oldest()) || index_.bytes() > options_.limit_bytes))
+    drop(*index_.oldest());
+  delete_one();
+  return !doomed_.empty();
+}
+
+void BlockStore::drop(const Segment& segment) {
+  counters_.records_pruned += segment.keys.size();
+  doomed_.push_back(segment.number);
+  index_.drop(segment);
+}
+
+void BlockStore::delete_one() {
+  if (doomed_.empty()) return;
+  worker_.submit([this, number = doomed_.back()] { directory_.remove_segment(number); });
+  doomed_.pop_back();
+}
+
+}  // namespace braid::store

@@ -1,0 +1,76 @@
+// Host memory of a fixed size, for records on their way between arena and disk.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace braid::store {
+
+// Move-only handle of one buffer; gives it back at destruction. Loop only, as is its pool, which may go first.
+class Buffer;
+
+class BufferPool {
+ public:
+  BufferPool(std::size_t buffer_bytes, std::size_t count) : shared_(std::make_shared<Shared>(Shared{buffer_bytes, count, {}})) {}
+
+  // An empty handle when all are in use.
+  Buffer acquire();
+  std::size_t free() const { return shared_->left + shared_->idle.size(); }
+  std::size_t buffer_bytes() const { return shared_->bytes; }
+
+ private:
+  friend class Buffer;
+  struct Deleter {
+    void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{64}); }
+  };
+  using Bytes = std::unique_ptr<std::byte[], Deleter>;
+  struct Shared {
+    std::size_t bytes;
+    std::size_t left;          // not allocated yet
+    std::vector<Bytes> idle;
+  };
+  std::shared_ptr<Shared> shared_;
+};
+
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept = default;
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Buffer() {
+    if (bytes_ != nullptr) pool_->idle.push_back(std::move(bytes_));
+  }
+
+  explicit operator bool() const { return bytes_ != nullptr; }
+  std::span<std::byte> bytes() const { return {bytes_.get(), bytes_ != nullptr ? pool_->bytes : 0}; }
+
+ private:
+  friend class BufferPool;
+  std::shared_ptr<BufferPool::Shared> pool_;
+  BufferPool::Bytes bytes_;
+};
+
+inline Buffer BufferPool::acquire() {
+  Buffer buffer;
+  if (!shared_->idle.empty()) {
+    buffer.bytes_ = std::move(shared_->idle.back());
+    shared_->idle.pop_back();
+  } else if (shared_->left > 0) {
+    buffer.bytes_ = Bytes(static_cast<std::byte*>(::operator new[](shared_->bytes, std::align_val_t{64})));
+    --shared_->left;
+  } else {
+    return buffer;
+  }
+  buffer.pool_ = shared_;
+  return buffer;
+}
+
+}  // namespace braid::store

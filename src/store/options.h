@@ -1,0 +1,28 @@
+// What the composition root decides about the disk tier.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace braid::store {
+
+// Unix seconds.
+std::uint64_t wall_clock();
+
+struct StoreOptions {
+  std::string directory;
+  std::uint64_t limit_bytes = 50'000'000'000;        // of all records
+  std::chrono::seconds ttl = std::chrono::days(7);   // age at which a record is no longer used
+  std::string identity;                              // see Origin
+  std::size_t payload_bytes = 0;                     // of one block
+  std::int32_t most_tokens = 0;                      // of one sequence
+  std::size_t buffer_memory = std::size_t{64} << 20U;  // host memory for records on their way
+  std::chrono::milliseconds scan_patience{2000};     // how long opening may look through what is there; the rest is done meanwhile
+  std::chrono::seconds write_pause{30};              // after a write has failed
+  std::function<std::uint64_t()> clock = wall_clock;
+};
+
+}  // namespace braid::store
