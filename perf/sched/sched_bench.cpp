@@ -101,7 +101,7 @@ void plan_decodes(benchmark::State& state) {
   NobodyListens nobody;
   std::vector<std::unique_ptr<SequenceTicket>> tickets;
   for (std::int32_t i = 0; i < rows; ++i) {
-    Sequence& sequence = roster.enqueue(request_of(kContext, 1 << 20), 1 << 20);
+    Sequence& sequence = roster.enqueue(request_of(kContext, 1 << 20), 1 << 20, {});
     tickets.push_back(std::make_unique<SequenceTicket>(nobody, 64));
     tickets.back()->attach(sequence);
   }
@@ -109,7 +109,7 @@ void plan_decodes(benchmark::State& state) {
   std::vector<Sequence*> full;
   PlannedStep step{&plan, {}, {}};
   roster.admit();
-  for (Sequence& sequence : roster.batch()) {
+  for (auto& [rank, sequence] : roster.batch()) {
     sequence.phase = SequencePhase::kDecode;
     sequence.planned = kContext;
   }
@@ -121,7 +121,7 @@ void plan_decodes(benchmark::State& state) {
     planner.add_decodes(roster.batch(), step, full);
     roster.admit();
     planner.add_prefills(roster.batch(), step, pace);
-    for (Sequence& sequence : roster.batch()) {  // as if the step had never been
+    for (auto& [rank, sequence] : roster.batch()) {  // as if the step had never been
       --sequence.planned;
       sequence.pending = 0;
       sequence.in_flight = 0;

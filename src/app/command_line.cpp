@@ -48,6 +48,8 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   add_integer(batch, "--prefill-slice-ms", options.batch.prefill_slice_ms, 1, 60'000,
               "Milliseconds that prefill may add to a step that decodes");
   add_integer(batch, "--max-waiting", options.batch.max_waiting, 1, 1 << 24, "Requests that may wait; more are answered with 429");
+  add_duration(batch, "--priority-ageing", options.batch.priority_ageing,
+               "A request that has waited so much longer goes before one of the next better priority");
   batch
       .add_option_function<std::string>(
           "--prefix-cache", [&options](const std::string& state) { options.batch.prefix_cache = state == "on"; },

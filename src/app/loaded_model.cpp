@@ -118,6 +118,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.max_batch_tokens = batch.max_batch_tokens;
   options.prefill_slice_ms = batch.prefill_slice_ms;
   options.max_waiting = batch.max_waiting;
+  options.priority_ageing = batch.priority_ageing;
   options.prefix_cache = batch.prefix_cache;
   options.context_length = loaded.kv.context;
   options.block_tokens = block_tokens;

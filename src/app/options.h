@@ -26,6 +26,7 @@ struct BatchOptions {
   std::int32_t max_batch_tokens = 4096;       // tokens in one step
   std::int32_t prefill_slice_ms = 50;         // what prefill may add to a step that decodes
   std::int32_t max_waiting = 16384;           // queued requests, then 429
+  std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time
   bool prefix_cache = true;                   // requests that begin alike share what has been computed
 };
 

@@ -6,8 +6,17 @@
 
 namespace braid::sched {
 
+namespace {
+
+constexpr std::int32_t kBestPriority = -100;
+constexpr std::int32_t kWorstPriority = 100;
+
+}  // namespace
+
 Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions& options) {
   if (request.prompt.empty()) return invalid_argument("the prompt is empty", "prompt");
+  if (request.priority < kBestPriority || request.priority > kWorstPriority)
+    return invalid_argument(fmt::format("priority must be from {} to {}, not {}", kBestPriority, kWorstPriority, request.priority), "priority");
   if (request.stop.max_tokens < 1) return invalid_argument("max_tokens must be at least 1", "max_tokens");
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   const std::int64_t context = options.context_length;

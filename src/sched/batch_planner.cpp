@@ -6,9 +6,9 @@
 
 namespace braid::sched {
 
-bool BatchPlanner::add_decodes(SequenceList& batch, PlannedStep& step, std::vector<Sequence*>& full) const {
+bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const {
   bool complete = true;
-  for (Sequence& sequence : batch) {
+  for (auto& [rank, sequence] : batch) {
     if (!sequence.may_decode()) continue;
     if (stream_room(sequence) <= 0) {
       if (sequence.pending == 0) full.push_back(&sequence);
@@ -27,10 +27,10 @@ bool BatchPlanner::add_decodes(SequenceList& batch, PlannedStep& step, std::vect
   return complete;
 }
 
-void BatchPlanner::add_prefills(SequenceList& batch, PlannedStep& step, const PrefillPace& pace) const {
+void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const {
   const std::int32_t decode_rows = step.shape.decode_rows;
   std::int32_t room = std::min(max_batch_tokens_ - decode_rows, pace.slice_tokens(decode_rows));
-  for (Sequence& sequence : batch) {
+  for (auto& [rank, sequence] : batch) {
     if (room == 0) return;
     if (sequence.phase != SequencePhase::kPrefill) continue;
     model::StepRow row;

@@ -23,12 +23,12 @@ class BatchPlanner {
  public:
   explicit BatchPlanner(const SchedulerOptions& options) : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens) {}
 
-  // A row for every sequence that can decode, oldest first, with the KV block that it needs. Those whose stream is full go to
+  // A row for every sequence that can decode, best rank first, with the KV block that it needs. Those whose stream is full go to
   // `full`. False when a sequence had to stay out for want of a block.
-  bool add_decodes(SequenceList& batch, PlannedStep& step, std::vector<Sequence*>& full) const;
+  bool add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const;
 
-  // Slices of prefills, oldest first, within what the step's tokens and the pace allow. add_decodes() comes first.
-  void add_prefills(SequenceList& batch, PlannedStep& step, const PrefillPace& pace) const;
+  // Slices of prefills, best rank first, within what the step's tokens and the pace allow. add_decodes() comes first.
+  void add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const;
 
  private:
   static void add_start(Sequence& sequence, model::StepPlan& plan);

@@ -3,6 +3,7 @@
 
 #include <braid/result.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -13,6 +14,7 @@ struct SchedulerOptions {
   std::int32_t max_batch_tokens = 4096;  // tokens of one step, decode rows included; more than max_batch
   std::int32_t prefill_slice_ms = 50;    // what prefill may add to a step in which sequences decode
   std::int32_t max_waiting = 16384;      // requests not yet admitted; the next one is refused with kOverloaded
+  std::chrono::milliseconds priority_ageing{10'000};  // a request that has waited so much longer goes before one of the next better priority
   std::int32_t context_length = 0;       // tokens, prompt and answer together
   std::int32_t block_tokens = 16;        // positions of one KV block
   std::int32_t blocks = 0;               // KV blocks of the whole arena

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -17,21 +17,28 @@ namespace {
 // someone only to preempt him at once wastes his prefill.
 constexpr std::int32_t kMarginPart = 16;
 
+// How many smaller ones may pass the first in line while it lacks blocks, and how far behind it they may be found.
+constexpr std::int32_t kMostPasses = 16;
+constexpr std::int32_t kPassWindow = 16;
+
 }  // namespace
 
-Roster::Roster(const SchedulerOptions& options) : block_tokens_(options.block_tokens), pool_(options.blocks) {
+Roster::Roster(const SchedulerOptions& options) 
+    : block_tokens_(options.block_tokens), ageing_(options.priority_ageing), pool_(options.blocks) {
   if (options.prefix_cache) prefix_index_.emplace(pool_, options.block_tokens);
   for (auto slot = static_cast<model::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }
 
-Sequence& Roster::enqueue(Request request, std::int32_t answer_room) {
-  Sequence& sequence = waiting_.emplace_back(next_serial_++, std::move(request), answer_room, pool_);
+Sequence& Roster::enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
+  const Rank rank(arrival, request.priority, ageing_, next_serial_++);
+  const auto place = waiting_.try_emplace(rank, rank, std::move(request), answer_room, pool_).first;
+  Sequence& sequence = place->second;
   sequence.home = &waiting_;
-  sequence.self = std::prev(waiting_.end());
+  sequence.self = place;
   try {
     if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
   } catch (...) {
-    waiting_.pop_back();
+    waiting_.erase(place);
     throw;
   }
   return sequence;
@@ -43,21 +50,46 @@ Sequence* Roster::find(std::string_view id) const {
 }
 
 void Roster::admit() {
-  while (!waiting_.empty() && !slots_.empty()) {
-    Sequence& sequence = waiting_.front();
-    if (sequence.blocks.size() == 0) reuse_prefix(sequence);
-    const std::int32_t blocks = blocks_for(sequence.known());
-    const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
-    if (pool_.free() + parked_blocks_ - sequence.blocks.size() < wanted) return;  // nobody gives up blocks for nothing
-    if (!reclaim_parked(wanted, &sequence)) return;
-    move(sequence, batch_);
-    sequence.blocks.grow_to(blocks);
-    sequence.slot = slots_.back();
-    slots_.pop_back();
-    sequence.starts = true;
-    sequence.phase = SequencePhase::kPrefill;
-    count_reuse(sequence);
+  Sequence* blocked = nullptr;
+  std::int32_t looked_at = 0;
+  for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty();) {
+    Sequence& sequence = (at++)->second;
+    if (blocked == nullptr) {
+      if (take_blocks(sequence)) {
+        start(sequence);
+      } else {
+        blocked = &sequence;
+      }
+    } else {
+      if (blocked->passes == kMostPasses || looked_at++ == kPassWindow) return;
+      if (!fits_free(sequence) || !take_blocks(sequence)) continue;
+      ++blocked->passes;
+      start(sequence);
+    }
   }
+}
+
+// All blocks for its known tokens or none. What it finds in the prefix cache it holds in either case.
+bool Roster::take_blocks(Sequence& sequence) {
+  if (sequence.blocks.size() == 0) reuse_prefix(sequence);
+  const std::int32_t blocks = blocks_for(sequence.known());
+  const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
+  if (pool_.free() + parked_blocks_ - sequence.blocks.size() < wanted) return false;  // nobody gives up blocks for nothing
+  if (!reclaim_parked(wanted, &sequence)) return false;
+  set_parked(sequence, false);
+  return sequence.blocks.grow_to(blocks);
+}
+
+bool Roster::fits_free(const Sequence& sequence) const { return blocks_for(sequence.known()) + margin() <= pool_.free(); }
+
+void Roster::start(Sequence& sequence) {
+  move(sequence, batch_);
+  sequence.slot = slots_.back();
+  slots_.pop_back();
+  sequence.starts = true;
+  sequence.passes = 0;
+  sequence.phase = SequencePhase::kPrefill;
+  count_reuse(sequence);
 }
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch.
@@ -66,7 +98,7 @@ void Roster::reuse_prefix(Sequence& sequence) {
   path_.clear();
   prefix_index_->match(sequence.cache_salt, std::span(sequence.tokens).first(sequence.tokens.size() - 1), path_);
   sequence.blocks.adopt(path_);
-  parked_blocks_ += sequence.blocks.size();
+  set_parked(sequence, true);
   sequence.published = sequence.blocks.size();
   sequence.planned = sequence.reused = sequence.published * block_tokens_;
 }
@@ -101,29 +133,54 @@ std::int32_t Roster::make_room() {
   };
   std::int32_t needed = 0;
   std::int32_t promised = 0;  // blocks of those who have left and wait for a posted step
-  for (const Sequence& sequence : batch_) {
+  for (const auto& [rank, sequence] : batch_) {
     if (!sequence.active()) promised += freed_by(sequence);
     if (wants_block(sequence)) ++needed;
   }
   std::int32_t preempted = 0;
   while (!reclaim_parked(needed - promised, nullptr)) {
-    Sequence& victim = youngest_active();
-    if (wants_block(victim)) --needed;
-    if (victim.in_flight > 0) promised += freed_by(victim);
-    preempt(victim);
+    Sequence* victim = next_victim();
+    if (victim == nullptr) break;
+    if (wants_block(*victim)) --needed;
+    if (victim->in_flight > 0) promised += freed_by(*victim);
+    preempt(*victim);
     ++preempted;
   }
   return preempted;
 }
 
-// True once `wanted` blocks are free, after taking them from the youngest outside the batch as far as it needs; never from `keep`.
+// Null when only the first is left: it goes on with what others give back.
+Sequence* Roster::next_victim() {
+  const auto is_active = [](const auto& entry) { return entry.second.active(); };
+  auto at = std::ranges::find_if(batch_, is_active);
+  Sequence* victim = nullptr;
+  while (at != batch_.end() && ++at != batch_.end())
+    if (Sequence& sequence = at->second; sequence.active() && (victim == nullptr || yields_before(sequence, *victim))) victim = &sequence;
+  return victim;
+}
+
+// Between equals the later in rank: the first argument.
+bool Roster::yields_before(const Sequence& one, const Sequence& other) const {
+  if (one.priority != other.priority) return one.priority > other.priority;
+  return loss_per_block(one) <= loss_per_block(other);
+}
+
+// Positions to be computed again for each block that comes free. What others hold as well is neither freed nor lost.
+double Roster::loss_per_block(const Sequence& sequence) const {
+  const std::int32_t freed = freed_by(sequence);
+  if (freed == 0) return std::numeric_limits<double>::infinity();
+  const std::int32_t kept = (sequence.blocks.size() - freed) * block_tokens_;
+  return static_cast<double>(sequence.planned - kept) / freed;
+}
+
+// True once `wanted` blocks are free, after taking them from the last in rank outside the batch as far as it needs; never from `keep`.
 bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
-  const auto take_from = [&](SequenceList& list) {
-    for (auto at = list.rbegin(); at != list.rend() && pool_.free() < wanted && parked_blocks_ > 0; ++at)
-      if (&*at != keep) drop_blocks(*at);
-  };
-  if (pool_.free() < wanted) take_from(stalled_);
-  if (pool_.free() < wanted) take_from(waiting_);
+  for (auto at = parked_.end(); pool_.free() < wanted && at != parked_.begin();) {
+    Sequence& sequence = *(--at)->second;
+    if (&sequence == keep) continue;
+    ++at;  // stays valid when it goes
+    drop_blocks(sequence);
+  }
   return pool_.free() >= wanted;
 }
 
@@ -135,16 +192,9 @@ std::int32_t Roster::freed_by(const Sequence& sequence) const {
 }
 
 void Roster::drop_blocks(Sequence& sequence) {
-  if (sequence.home != &batch_) parked_blocks_ -= sequence.blocks.size();
+  if (sequence.home != &batch_) set_parked(sequence, false);
   sequence.blocks.clear();
   sequence.planned = sequence.reused = sequence.published = 0;
-}
-
-// There is one: a sequence that is alone never needs a block that the pool does not have (see admission).
-Sequence& Roster::youngest_active() {
-  const auto found = std::find_if(batch_.rbegin(), batch_.rend(), [](const Sequence& sequence) { return sequence.active(); });
-  assert(found != batch_.rend());
-  return *found;
 }
 
 void Roster::preempt(Sequence& sequence) {
@@ -186,25 +236,27 @@ void Roster::settle(Sequence& sequence) {
   }
 }
 
-void Roster::leave_batch(Sequence& sequence, SequenceList& to) {
+void Roster::leave_batch(Sequence& sequence, SequenceMap& to) {
   slots_.push_back(sequence.slot);
   move(sequence, to);
+  set_parked(sequence, true);
 }
 
-// Keeps the order of submission. The search starts at the end where the place nearly always is: who returns to the queue is older
-// than most there, who joins the batch is younger.
-void Roster::move(Sequence& sequence, SequenceList& to) {
-  if (sequence.home == &batch_) parked_blocks_ += sequence.blocks.size();
-  if (&to == &batch_) parked_blocks_ -= sequence.blocks.size();
-  auto place = to.begin();
-  if (&to == &waiting_) {
-    while (place != to.end() && place->serial < sequence.serial) ++place;
-  } else {
-    place = to.end();
-    while (place != to.begin() && std::prev(place)->serial > sequence.serial) --place;
-  }
-  to.splice(place, *sequence.home, sequence.self);
+void Roster::move(Sequence& sequence, SequenceMap& to) {
+  sequence.self = to.insert(sequence.home->extract(sequence.self)).position;
   sequence.home = &to;
+}
+
+// Outside the batch, with the blocks that it holds at the moment of the call.
+void Roster::set_parked(Sequence& sequence, bool is_parked) {
+  const bool was_parked = parked_.contains(sequence.rank);
+  if (is_parked == was_parked || sequence.blocks.size() == 0) return;
+  parked_blocks_ += is_parked ? sequence.blocks.size() : -sequence.blocks.size();
+  if (is_parked) {
+    parked_.emplace(sequence.rank, &sequence);
+  } else {
+    parked_.erase(sequence.rank);
+  }
 }
 
 }  // namespace braid::sched

@@ -8,7 +8,9 @@
 
 #include <braid/request.h>
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -18,9 +20,11 @@ namespace braid::sched {
 
 // Owns every sequence and the pool. Loop only; knows nothing of plans, streams or time.
 //
-// All lists are in order of submission, so "front" is the oldest everywhere: it is admitted first, gets the first free block and is
-// preempted last. Whoever is the oldest in the batch therefore always goes on, and nothing can wait in a circle. Blocks held outside
-// the batch (by stalled sequences) are given up first: a slow reader never makes others wait.
+// All maps are in order of rank, so "first" is who came first, within a class of priority: it is admitted first, gets the first free
+// block and is never preempted. Whoever is the first in the batch therefore always goes on, and nothing can wait in a circle. Blocks
+// held outside the batch (by stalled sequences) are given up first: a slow reader never makes others wait.
+//
+// When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
 // With the prefix cache, full blocks are shared by all sequences that begin alike; nobody writes to a full block. A block is published
 // when the step that wrote its last position has come back. A step posted after that one would read it safely too, the strand runs
@@ -29,13 +33,14 @@ class Roster {
  public:
   explicit Roster(const SchedulerOptions& options);
 
-  // A new last of the queue. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has changed.
-  Sequence& enqueue(Request request, std::int32_t answer_room);
+  // A new one in the queue. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has changed.
+  Sequence& enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival);
 
   // By Request::id, until retired; null when unknown.
   Sequence* find(std::string_view id) const;
 
-  // Moves the queue's front into the batch while there are slots and blocks for all its known tokens and a margin for the batch to grow.
+  // Moves the first of the queue into the batch while there are slots and blocks for all its known tokens and a margin for the batch to
+  // grow.
   // It starts after the longest prefix that is cached in full blocks; its last token is always computed.
   void admit();
 
@@ -44,8 +49,9 @@ class Roster {
   // still read it run before any step that could write to it.
   void publish(Sequence& sequence, std::int32_t positions);
 
-  // Preempts the youngest until every sequence of the batch that needs a block to decode can have one, now or when the blocks of those
-  // who leave have come back. Returns how many were preempted.
+  // Preempts until every sequence of the batch that needs a block to decode can have one, now or when the blocks of those who leave have
+  // come back: the worst priority first, then who loses the least work for each block that it frees, then the worst rank; never the
+  // first. Returns how many were preempted.
   std::int32_t make_room();
 
   // Takes a decoding sequence with nothing in flight out of the batch; it keeps its blocks. resume() puts it back into the queue.
@@ -59,12 +65,12 @@ class Roster {
   void settle(Sequence& sequence);
 
   bool empty() const { return waiting_.empty() && batch_.empty() && stalled_.empty(); }
-  SequenceList& batch() { return batch_; }
-  const SequenceList& batch() const { return batch_; }
-  SequenceList& waiting() { return waiting_; }
-  const SequenceList& waiting() const { return waiting_; }
-  SequenceList& stalled() { return stalled_; }
-  const SequenceList& stalled() const { return stalled_; }
+  SequenceMap& batch() { return batch_; }
+  const SequenceMap& batch() const { return batch_; }
+  SequenceMap& waiting() { return waiting_; }
+  const SequenceMap& waiting() const { return waiting_; }
+  SequenceMap& stalled() { return stalled_; }
+  const SequenceMap& stalled() const { return stalled_; }
   const cache::BlockPool& pool() const { return pool_; }
   // Known tokens of all admissions: found in the prefix cache, and not. Both 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
@@ -73,24 +79,32 @@ class Roster {
  private:
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t margin() const;
+  bool take_blocks(Sequence& sequence);
+  bool fits_free(const Sequence& sequence) const;
+  void start(Sequence& sequence);
   bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
   void reuse_prefix(Sequence& sequence);
   void count_reuse(Sequence& sequence);
   std::int32_t freed_by(const Sequence& sequence) const;
+  double loss_per_block(const Sequence& sequence) const;
+  bool yields_before(const Sequence& one, const Sequence& other) const;
+  Sequence* next_victim();
   void drop_blocks(Sequence& sequence);
-  Sequence& youngest_active();
   void preempt(Sequence& sequence);
-  void leave_batch(Sequence& sequence, SequenceList& to);
-  void move(Sequence& sequence, SequenceList& to);
+  void leave_batch(Sequence& sequence, SequenceMap& to);
+  void move(Sequence& sequence, SequenceMap& to);
+  void set_parked(Sequence& sequence, bool is_parked);
 
   std::int32_t block_tokens_;
+  std::chrono::milliseconds ageing_;
   cache::BlockPool pool_;             // outlives the sequences below
   std::optional<cache::PrefixIndex> prefix_index_;
   std::vector<model::SlotId> slots_;  // free ones
-  SequenceList waiting_;
-  SequenceList batch_;                // also those that have left it but are named by posted steps
-  SequenceList stalled_;
-  std::int32_t parked_blocks_ = 0;    // held by sequences outside the batch
+  SequenceMap waiting_;
+  SequenceMap batch_;                 // also those that have left it but are named by posted steps
+  SequenceMap stalled_;
+  std::map<Rank, Sequence*> parked_;  // those outside the batch that hold blocks
+  std::int32_t parked_blocks_ = 0;    // how many these hold
   std::unordered_map<std::string_view, Sequence*> by_id_;
   std::uint64_t next_serial_ = 0;
   std::vector<cache::BlockId> path_;  // reused by lookups

@@ -73,7 +73,7 @@ Result<Ticket> Scheduler::submit(Request request) {
   }
   TicketListener& listener = *this;
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
-  ticket->attach(roster_.enqueue(std::move(request), *room));
+  ticket->attach(roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now()));
   ++counters_.submitted;
   wake_.notify();
   return Ticket(std::move(ticket));
@@ -87,7 +87,7 @@ std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
   stats.waiting = static_cast<std::uint32_t>(roster_.waiting().size());
-  for (const Sequence& sequence : roster_.batch()) {
+  for (const auto& [rank, sequence] : roster_.batch()) {
     if (sequence.phase == SequencePhase::kPrefill) ++stats.prefilling;
     if (sequence.phase == SequencePhase::kDecode) ++stats.decoding;
   }
@@ -231,11 +231,11 @@ bool Scheduler::cancel(std::string_view id) {
 
 std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
   std::vector<SequenceSnapshot> found;
-  for (const SequenceList* list : {&roster_.batch(), &roster_.stalled(), &roster_.waiting()}) {
-    for (const Sequence& sequence : *list) {
+  for (const SequenceMap* map : {&roster_.batch(), &roster_.stalled(), &roster_.waiting()}) {
+    for (const auto& [rank, sequence] : *map) {
       if (found.size() == limit) return found;
       if (sequence.phase == SequencePhase::kDone) continue;
-      found.push_back({sequence.id, phase_name(sequence.phase), 0, sequence.prompt_tokens, sequence.cached_tokens.value_or(0),
+      found.push_back({sequence.id, phase_name(sequence.phase), sequence.priority, sequence.prompt_tokens, sequence.cached_tokens.value_or(0),
                        sequence.generated(), sequence.stop.max_tokens});
     }
   }
@@ -272,9 +272,9 @@ void Scheduler::abort_remaining(const Error& reason) {
 }
 
 void Scheduler::finish_all(const Error& reason) {
-  for (SequenceList* list : {&roster_.waiting(), &roster_.batch(), &roster_.stalled()}) {
-    for (auto at = list->begin(); at != list->end();) {
-      Sequence& sequence = *at++;  // finish() may destroy it
+  for (SequenceMap* map : {&roster_.waiting(), &roster_.batch(), &roster_.stalled()}) {
+    for (auto at = map->begin(); at != map->end();) {
+      Sequence& sequence = (at++)->second;  // finish() may destroy it
       if (sequence.phase != SequencePhase::kDone) finish(sequence, FinishReason::kCancelled, reason);
     }
   }

@@ -3,12 +3,13 @@
 
 #include "cache/block_table.h"
 #include "model/step.h"
+#include "sched/rank.h"
 #include "sched/token_stream.h"
 
 #include <braid/request.h>
 
 #include <cstdint>
-#include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ namespace braid::sched {
 
 class SequenceTicket;
 struct Sequence;
-using SequenceList = std::list<Sequence>;
+using SequenceMap = std::map<Rank, Sequence>;
 
 // Waiting → Prefill → Decode → Done, with the detours Stalled and Preempted, which both lead back to Waiting.
 // A sequence that leaves the batch takes its phase at once, so that no step planned from then on contains it, and keeps its slot
@@ -46,8 +47,9 @@ constexpr const char* phase_name(SequencePhase phase) {
 }
 
 struct Sequence {
-  Sequence(std::uint64_t serial_number, Request request, std::int32_t answer_room, cache::BlockPool& pool)
-      : serial(serial_number),
+  Sequence(const Rank& its_rank, Request request, std::int32_t answer_room, cache::BlockPool& pool)
+      : rank(its_rank),
+        priority(request.priority),
         id(std::move(request.id)),
         sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)),
@@ -68,7 +70,8 @@ struct Sequence {
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const { return planned == blocks.size() * block_tokens; }
 
-  const std::uint64_t serial;  // order of submission; the lower is the older one
+  const Rank rank;
+  const std::int32_t priority;
   const std::string id;
   const SamplingParams sampling;
   const std::shared_ptr<const Constraint> constraint;  // null: none
@@ -87,11 +90,12 @@ struct Sequence {
   std::int32_t pending = 0;     // samples that posted steps will bring
   float mirostat_mu = 0.0F;     // the sampling state after the last token that has come back
   std::int32_t in_flight = 0;   // posted steps that name it
+  std::int32_t passes = 0;      // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
   SequenceTicket* ticket = nullptr;  // null once finished or abandoned
-  SequenceList* home = nullptr;      // the list it is in
-  SequenceList::iterator self;       // and its node there: lists are spliced, a sequence never moves in memory
+  SequenceMap* home = nullptr;       // the map it is in
+  SequenceMap::iterator self;        // and its node there: nodes are moved between maps, a sequence never moves in memory
 };
 
 }  // namespace braid::sched

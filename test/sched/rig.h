@@ -108,16 +108,20 @@ struct Rig {
   }
 
   Client& submit(std::vector<TokenId> prompt, std::int32_t max_tokens, StopRules stop = {}, std::string cache_salt = {}) {
-    auto client = std::make_unique<Client>();
-    client->id = "request-" + std::to_string(clients.size());
-    client->prompt = std::move(prompt);
-    stop.max_tokens = max_tokens;
-    client->stop = stop;
     Request request;
-    request.id = client->id;
-    request.prompt = client->prompt;
-    request.stop = stop;
+    request.prompt = std::move(prompt);
+    request.stop = std::move(stop);
+    request.stop.max_tokens = max_tokens;
     request.cache_salt = std::move(cache_salt);
+    return submit(std::move(request));
+  }
+
+  // Its id becomes one of our own.
+  Client& submit(Request request) {
+    auto client = std::make_unique<Client>();
+    request.id = client->id = "request-" + std::to_string(clients.size());
+    client->prompt = request.prompt;
+    client->stop = request.stop;
     auto ticket = scheduler->submit(std::move(request));
     EXPECT_TRUE(ticket.has_value());
     if (ticket) client->ticket = std::move(*ticket);

@@ -1,0 +1,25 @@
+// The order in which requests are served.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+namespace braid::sched {
+
+// Lower is served first. A request of priority p counts as if it had come p ageing periods later than it did. So within a class the
+// first to come is the first, and one that has waited long enough goes before every better one that comes now: nothing starves. The
+// order of two requests never changes, which is what lets a tree hold them.
+struct Rank {
+  std::int64_t due_ms = 0;
+  std::uint64_t serial = 0;  // order of submission
+
+  Rank() = default;
+  Rank(std::chrono::steady_clock::time_point arrival, std::int32_t priority, std::chrono::milliseconds ageing, std::uint64_t number)
+      : due_ms(std::chrono::duration_cast<std::chrono::milliseconds>(arrival.time_since_epoch()).count() + priority * ageing.count()),
+        serial(number) {}
+
+  auto operator<=>(const Rank&) const = default;
+};
+
+}  // namespace braid::sched
