@@ -6,6 +6,7 @@
 #include <braid/value.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,17 @@ struct ChatPrompt {
   Value messages;
   Value tools;                        // null: none
   bool add_generation_prompt = true;
+  bool continue_final_message = false;  // the text ends right after the last message's content
   Value kwargs;                       // further template variables (a dict), or null
+};
+
+// How a model marks a gap to be filled: `prefix` before the text that precedes it, `suffix` before the text behind it, and `middle`
+// where the answer begins.
+struct InfillTokens {
+  std::optional<TokenId> begin;  // of every text, where the model wants one
+  TokenId prefix = 0;
+  TokenId suffix = 0;
+  TokenId middle = 0;
 };
 
 // Incremental decoding of one sequence: appends whole UTF-8 characters only and keeps an unfinished tail.
@@ -45,6 +56,9 @@ class TextCodec {
 
   // kInvalidArgument with construct and line when the template fails; "model has no chat template" when there is none.
   virtual Result<std::string> render(const ChatPrompt& prompt) const = 0;
+
+  // None when the model was not trained to fill gaps.
+  virtual std::optional<InfillTokens> infill_tokens() const = 0;
 
   // A decoder for generated text. Control tokens (end of sequence, <|im_end|>) decode to nothing.
   virtual std::unique_ptr<StreamDecoder> new_decoder() const = 0;

@@ -23,6 +23,7 @@ class ModelCodec final : public TextCodec {
   std::int32_t vocab_size() const override;
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<std::string> render(const ChatPrompt& prompt) const override;
+  std::optional<InfillTokens> infill_tokens() const override { return tokenizer_.vocabulary().infill; }
   std::unique_ptr<StreamDecoder> new_decoder() const override;
   std::string token_bytes(TokenId token) const override;
 

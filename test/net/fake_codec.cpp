@@ -60,6 +60,7 @@ Result<std::string> FakeCodec::render(const ChatPrompt& prompt) const {
     if (const Value* calls = message.find("tool_calls")) text += describe(*calls);
     text += ";";
   }
+  if (prompt.continue_final_message) text.pop_back();
   return text + (prompt.add_generation_prompt ? "assistant:" : "");
 }
 

@@ -8,14 +8,16 @@ namespace braid::test {
 inline constexpr TokenId kBos = 256;
 inline constexpr TokenId kEos = 257;   // "<eos>" where special tokens are parsed
 inline constexpr TokenId kSlow = 258;  // in the vocabulary, but in no text
+inline constexpr InfillTokens kInfill = {kBos, 1, 2, 3};
 inline constexpr std::int32_t kVocab = 259;
 
-// Chats are rendered as "role:content;" per message, with "assistant:" behind. kwargs {"fail": true} is a template error.
+// Chats are rendered as "role:content;" per message, with "assistant:" behind, and without the last ";" where the last message is to be continued. kwargs {"fail": true} is a template error.
 class FakeCodec : public TextCodec {
  public:
   std::int32_t vocab_size() const override { return kVocab; }
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<std::string> render(const ChatPrompt& prompt) const override;
+  std::optional<InfillTokens> infill_tokens() const override { return kInfill; }
   std::unique_ptr<StreamDecoder> new_decoder() const override;
   std::string token_bytes(TokenId token) const override;
 };

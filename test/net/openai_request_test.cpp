@@ -2,16 +2,20 @@
 #include <gtest/gtest.h>
 #include <net/openai/request.h>
 
+#include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fake_codec.h"
+#include "fake_constraints.h"
 
 namespace braid::test {
 namespace {
 
 const FakeCodec kCodec;
-const ServedModel kModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kCodec};
+const FakeCompiler kCompiler;
+const ServedModel kModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kCodec, &kCompiler};
 
 // `fields` as further members of a request that is right.
 Result<net::GenerationCall> completion(const std::string& fields) {
@@ -59,7 +63,7 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
       {R"("top_k":-2)", "top_k"},
       {R"("top_k":1.5)", "top_k"},
       {R"("max_tokens":1)", "accepted"},
-      {R"("max_tokens":0)", "max_tokens"},
+      {R"("max_tokens":0)", "accepted"},
       {R"("max_tokens":-1)", "max_tokens"},
       {R"("max_tokens":1.0)", "max_tokens"},
       {R"("max_tokens":true)", "max_tokens"},
@@ -89,7 +93,8 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
       {R"("stream":1)", "stream"},
       {R"("stream":true,"stream_options":{"include_usage":true})", "accepted"},
       {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
-      {R"("stream":true,"stream_options":{"continuous_usage_stats":true})", "stream_options.continuous_usage_stats"},
+      {R"("stream":true,"stream_options":{"continuous_usage_stats":true})", "accepted"},
+      {R"("stream":true,"stream_options":{"continuous_usage_stats":2})", "stream_options.continuous_usage_stats"},
       {R"("stream":true,"stream_options":true)", "stream_options"},
       {R"("stream_options":{"include_usage":true})", "stream_options"},
       {R"("ignore_eos":true)", "accepted"},
@@ -108,36 +113,181 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
   }
 }
 
+TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
+  struct Range {
+    std::string name;
+    std::vector<std::string> inside;
+    std::vector<std::string> outside;
+  };
+  const Range ranges[] = {
+      {"n", {"1", "128"}, {"0", "129", "1.5", "\"1\""}},
+      {"presence_penalty", {"-2", "0.5", "2"}, {"-2.1", "2.1", "\"0\""}},
+      {"frequency_penalty", {"-2", "2"}, {"-3", "3"}},
+      {"repetition_penalty", {"0.1", "1", "10"}, {"0", "-1", "11", "true"}},
+      {"repeat_penalty", {"1.1"}, {"0"}},
+      {"repeat_last_n", {"-1", "0", "64"}, {"-2", "0.5"}},
+      {"typical_p", {"0.5", "1"}, {"0", "1.1"}},
+      {"top_n_sigma", {"-1", "0", "3"}, {"-1.5", "101"}},
+      {"xtc_probability", {"0", "1"}, {"-0.1", "1.1"}},
+      {"xtc_threshold", {"0", "0.5", "1"}, {"-0.1", "2"}},
+      {"dry_multiplier", {"0", "0.8"}, {"-1", "101"}},
+      {"dry_base", {"1", "1.75"}, {"0.5", "101"}},
+      {"dry_allowed_length", {"0", "2"}, {"-1"}},
+      {"dry_penalty_last_n", {"-1", "0"}, {"-2"}},
+      {"mirostat", {"0", "1", "2"}, {"-1", "3", "true"}},
+      {"mirostat_tau", {"0", "5"}, {"-1", "101"}},
+      {"mirostat_eta", {"0", "1"}, {"-1", "2"}},
+      {"prompt_logprobs", {"0", "20"}, {"-1", "21", "true"}},
+      {"priority", {"-100", "100"}, {"-101", "101", "1.0"}},
+      {"include_stop_str_in_output", {"true", "false"}, {"1"}},
+      {"timings_per_token", {"true"}, {"1"}},
+      {"service_tier", {"\"auto\"", "\"default\"", "\"flex\"", "\"priority\"", "\"scale\""}, {"\"gold\"", "1"}},
+      {"user", {"\"u\""}, {"1"}},
+      {"store", {"true"}, {"\"yes\""}},
+  };
+  for (const Range& range : ranges) {
+    const auto ask = [&range](const std::string& value) { return "\"" + range.name + "\":" + value; };
+    for (const std::string& value : range.inside) {
+      EXPECT_EQ(param_of(completion(ask(value))), "accepted") << ask(value);
+      EXPECT_EQ(param_of(chat(ask(value))), "accepted") << ask(value);
+    }
+    for (const std::string& value : range.outside) {
+      EXPECT_EQ(param_of(completion(ask(value))), range.name) << ask(value);
+      EXPECT_EQ(param_of(chat(ask(value))), range.name) << ask(value);
+    }
+  }
+}
+
+TEST(OpenAiParameters, ReachTheCall) {
+  const auto call = completion(
+      R"("n":3,"presence_penalty":0.5,"frequency_penalty":-0.5,"repeat_penalty":1.5,"repeat_last_n":9,"typical_p":0.5,)"
+      R"("top_n_sigma":2,"xtc_probability":0.25,"xtc_threshold":0.5,"dry_allowed_length":4,"dry_penalty_last_n":7,"mirostat":2,)"
+      R"("mirostat_tau":4,"mirostat_eta":0.5,"prompt_logprobs":3,"service_tier":"flex","return_token_ids":true,"echo":true)");
+  ASSERT_TRUE(call) << call.error().message;
+  const SamplingParams& sampling = call->sampling;
+  EXPECT_EQ(call->choices, 3);
+  EXPECT_EQ(call->candidates, 3);
+  EXPECT_EQ(sampling.presence_penalty, 0.5F);
+  EXPECT_EQ(sampling.frequency_penalty, -0.5F);
+  EXPECT_EQ(sampling.repetition_penalty, 1.5F);
+  EXPECT_EQ(sampling.penalty_last_n, 9);
+  EXPECT_EQ(sampling.typical_p, 0.5F);
+  EXPECT_EQ(sampling.top_n_sigma, 2.0F);
+  EXPECT_EQ(sampling.xtc_probability, 0.25F);
+  EXPECT_EQ(sampling.xtc_threshold, 0.5F);
+  EXPECT_EQ(sampling.dry_allowed_length, 4);
+  EXPECT_EQ(sampling.dry_penalty_last_n, 7);
+  EXPECT_EQ(sampling.mirostat, 2);
+  EXPECT_EQ(sampling.mirostat_tau, 4.0F);
+  EXPECT_EQ(sampling.mirostat_eta, 0.5F);
+  EXPECT_EQ(call->prompt_logprobs, 3);
+  EXPECT_EQ(call->priority, 50);
+  EXPECT_TRUE(call->echo);
+  EXPECT_EQ(completion(R"("service_tier":"flex","priority":-7)")->priority, -7);
+  EXPECT_EQ(completion(R"("priority":-7,"service_tier":"flex")")->priority, -7);
+}
+
+TEST(OpenAiParameters, LogitBiasTakesTwoForms) {
+  const auto biases = [](const std::string& value) { return completion("\"logit_bias\":" + value); };
+  const auto object = biases(R"({"72":5,"65":-100.0})");
+  ASSERT_TRUE(object);
+  ASSERT_EQ(object->sampling.logit_bias.size(), 2U);
+  EXPECT_EQ(object->sampling.logit_bias[0].token, 65);
+  EXPECT_EQ(object->sampling.logit_bias[0].bias, -100.0F);
+  const auto pairs = biases("[[72,false],[65,1.5]]");
+  ASSERT_TRUE(pairs);
+  EXPECT_EQ(pairs->sampling.logit_bias[1].bias, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(param_of(biases("{}")), "accepted");
+  EXPECT_EQ(param_of(biases(R"({"259":1})")), "logit_bias.259");
+  EXPECT_EQ(param_of(biases(R"({"-1":1})")), "logit_bias.-1");
+  EXPECT_EQ(param_of(biases(R"({"a":1})")), "logit_bias.a");
+  EXPECT_EQ(param_of(biases(R"({"7x":1})")), "logit_bias.7x");
+  EXPECT_EQ(param_of(biases(R"({"7":100.5})")), "logit_bias.7");
+  EXPECT_EQ(param_of(biases(R"({"7":"1"})")), "logit_bias.7");
+  EXPECT_EQ(param_of(biases(R"({"7":1,"07":2})")), "logit_bias.07");
+  EXPECT_EQ(param_of(biases("[[300,1]]")), "logit_bias[0][0]");
+  EXPECT_EQ(param_of(biases("[[3,true]]")), "logit_bias[0][1]");
+  EXPECT_EQ(param_of(biases("[[3]]")), "logit_bias[0]");
+  EXPECT_EQ(param_of(biases("3")), "logit_bias");
+}
+
+TEST(OpenAiParameters, DryBreakersBecomeTokens) {
+  using Breakers = std::vector<std::vector<TokenId>>;
+  EXPECT_TRUE(completion("\"dry_base\":2")->sampling.dry_sequence_breakers.empty());
+  EXPECT_EQ(completion("\"dry_multiplier\":1")->sampling.dry_sequence_breakers, (Breakers{{'\n'}, {':'}, {'"'}, {'*'}}));
+  EXPECT_EQ(completion(R"("dry_multiplier":1,"dry_sequence_breakers":["ab"])")->sampling.dry_sequence_breakers, (Breakers{{'a', 'b'}}));
+  EXPECT_EQ(param_of(completion(R"("dry_sequence_breakers":["a",""])")), "dry_sequence_breakers[1]");
+  EXPECT_EQ(param_of(completion(R"("dry_sequence_breakers":"a")")), "dry_sequence_breakers");
+}
+
+TEST(OpenAiParameters, BestOfBelongsToCompletions) {
+  const auto call = completion(R"("n":2,"best_of":5)");
+  EXPECT_EQ(call->choices, 2);
+  EXPECT_EQ(call->candidates, 5);
+  EXPECT_EQ(param_of(completion(R"("best_of":0)")), "best_of");
+  EXPECT_EQ(param_of(completion(R"("best_of":21)")), "best_of");
+  EXPECT_EQ(param_of(completion(R"("n":3,"best_of":2)")), "best_of");
+  EXPECT_EQ(param_of(completion(R"("best_of":2,"stream":true)")), "best_of");
+  EXPECT_EQ(param_of(completion(R"("n":2,"best_of":2,"stream":true)")), "accepted");
+  std::string many = R"({"n":128,"prompt":["1","2","3","4","5","6","7","8","9"]})";
+  EXPECT_EQ(param_of(net::openai::parse_completion(many, kModel)), "n");
+}
+
+TEST(OpenAiParameters, SuffixNeedsAModelThatFillsGaps) {
+  EXPECT_EQ(completion(R"("suffix":"x")")->suffix, "x");
+  EXPECT_FALSE(completion(R"("suffix":"")")->suffix);
+  EXPECT_EQ(param_of(completion(R"("suffix":"x","echo":true)")), "echo");
+  class PlainCodec final : public FakeCodec {
+    std::optional<InfillTokens> infill_tokens() const override { return std::nullopt; }
+  };
+  const PlainCodec codec;
+  const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec, nullptr};
+  std::string body = R"({"prompt":"a","suffix":"b"})";
+  EXPECT_EQ(param_of(net::openai::parse_completion(body, model)), "suffix");
+}
+
+TEST(OpenAiParameters, PromptLogprobsAreNotStreamed) {
+  EXPECT_EQ(param_of(completion(R"("prompt_logprobs":1,"stream":true)")), "prompt_logprobs");
+}
+
+TEST(OpenAiParameters, MetadataIsBounded) {
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":"b"})")), "accepted");
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":1})")), "metadata.a");
+  EXPECT_EQ(param_of(chat(R"("metadata":[])")), "metadata");
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + std::string(513, 'x') + "\"}")), "metadata.a");
+}
+
+TEST(OpenAiParameters, ReasoningEffortBecomesTemplateVariables) {
+  const auto kwargs = [](const std::string& fields) { return std::get<ChatPrompt>(chat(fields).value().prompt).kwargs; };
+  EXPECT_TRUE(kwargs("").is_null());
+  EXPECT_EQ(*kwargs(R"("reasoning_effort":"low")").find("reasoning_effort"), Value("low"));
+  EXPECT_EQ(*kwargs(R"("reasoning_effort":"low")").find("enable_thinking"), Value(true));
+  EXPECT_EQ(*kwargs(R"("reasoning_effort":"none")").find("enable_thinking"), Value(false));
+  const Value both = kwargs(R"("reasoning_effort":"none","chat_template_kwargs":{"enable_thinking":true,"x":1})");
+  EXPECT_EQ(*both.find("enable_thinking"), Value(true));
+  EXPECT_EQ(*both.find("x"), Value(1));
+  EXPECT_EQ(param_of(chat(R"("reasoning_effort":"most")")), "reasoning_effort");
+  EXPECT_EQ(param_of(chat(R"("reasoning_effort":1)")), "reasoning_effort");
+}
+
+TEST(OpenAiParameters, AMessageIsContinuedInsteadOfAnswered) {
+  const auto prompt_of = [](const std::string& fields) { return std::get<ChatPrompt>(chat(fields).value().prompt); };
+  EXPECT_TRUE(prompt_of("").add_generation_prompt);
+  EXPECT_FALSE(prompt_of(R"("add_generation_prompt":false)").add_generation_prompt);
+  EXPECT_TRUE(prompt_of(R"("continue_final_message":true)").continue_final_message);
+  EXPECT_FALSE(prompt_of(R"("continue_final_message":true)").add_generation_prompt);
+  EXPECT_EQ(param_of(chat(R"("continue_final_message":true,"add_generation_prompt":true)")), "continue_final_message");
+}
+
 TEST(OpenAiParameters, ThatAreNotServedAreRefusedUnlessTheyAskForNothing) {
   const Case cases[] = {
-      {R"("n":1)", "accepted"},
-      {R"("n":2)", "n"},
-      {R"("n":"1")", "n"},
-      {R"("best_of":2)", "best_of"},
-      {R"("presence_penalty":0.0)", "accepted"},
-      {R"("presence_penalty":0.5)", "presence_penalty"},
-      {R"("frequency_penalty":-1)", "frequency_penalty"},
-      {R"("logit_bias":{})", "accepted"},
-      {R"("logit_bias":{"50256":-100})", "logit_bias"},
-      {R"("echo":false)", "accepted"},
-      {R"("echo":true)", "echo"},
-      {R"("suffix":"x")", "suffix"},
-      {R"("tools":[])", "accepted"},
-      {R"("tools":[{"type":"function"}])", "tools"},
-      {R"("tool_choice":"auto")", "accepted"},
-      {R"("tool_choice":"required")", "tool_choice"},
-      {R"("functions":[{}])", "functions"},
-      {R"("response_format":{"type":"text"})", "accepted"},
-      {R"("response_format":{"type":"json_object"})", "response_format"},
-      {R"("response_format":"text")", "response_format"},
       {R"("modalities":["text"])", "accepted"},
       {R"("modalities":["audio"])", "modalities"},
-      {R"("reasoning_effort":"high")", "reasoning_effort"},
-      {R"("repetition_penalty":1.1)", "repetition_penalty"},
-      {R"("guided_json":{"type":"object"})", "guided_json"},
-      {R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","parallel_tool_calls":false,"prediction":{})",
-       "accepted"},
-      {R"("somebody_elses_field":[1,{"x":2}])", "accepted"},
+      {R"("audio":{"voice":"x"})", "audio"},
+      {R"("verbosity":"low")", "verbosity"},
+      {R"("use_beam_search":true)", "use_beam_search"},
+      {R"("chat_template":"{{ x }}")", "chat_template"},
+      {R"("somebody_elses_field":[1,{"x":2}],"prediction":{})", "accepted"},
   };
   for (const Case& expected : cases) {
     EXPECT_EQ(param_of(completion(expected.fields)), expected.param) << expected.fields;

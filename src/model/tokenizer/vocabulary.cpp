@@ -19,6 +19,20 @@ constexpr std::array<std::string_view, 14> kEndOfGenerationTexts = {
     "<|eot_id|>", "<|eom_id|>",         "<|im_end|>",     "<|end|>",      "<|endoftext|>",   "<|end_of_text|>",  "<end_of_turn>",
     "<EOT>",      "<end_of_utterance>", "<｜end▁of▁sentence｜>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|fim_repo|>"};
 
+// What models call the mark of a fill-in-the-middle prompt, with the two names that GGUF has for its id.
+struct InfillNames {
+  std::string_view key;
+  std::string_view old_key;
+  std::array<std::string_view, 7> texts;
+};
+
+constexpr InfillNames kInfillPrefix = {
+    "fim_pre", "prefix", {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>"}};
+constexpr InfillNames kInfillSuffix = {
+    "fim_suf", "suffix", {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>"}};
+constexpr InfillNames kInfillMiddle = {
+    "fim_mid", "middle", {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>"}};
+
 class VocabularyReader {
  public:
   explicit VocabularyReader(const GgufFile& file) : file_(file) {}
@@ -29,6 +43,7 @@ class VocabularyReader {
     if (!error_) read_special_tokens();
     if (!error_) read_flags();
     if (!error_) collect_end_of_generation();
+    if (!error_) read_infill();
     if (error_) return std::move(*error_);
     return std::move(vocabulary_);
   }
@@ -172,6 +187,21 @@ class VocabularyReader {
     }
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
+  }
+
+  std::optional<TokenId> infill_mark(const InfillNames& names) {
+    std::optional<TokenId> named;
+    for (const std::string_view text : names.texts)
+      if (!named) named = vocabulary_.find(text);
+    return special(names.key, special(names.old_key, named));
+  }
+
+  void read_infill() {
+    const auto prefix = infill_mark(kInfillPrefix);
+    const auto suffix = infill_mark(kInfillSuffix);
+    const auto middle = infill_mark(kInfillMiddle);
+    const auto begin = vocabulary_.add_bos ? vocabulary_.bos : std::nullopt;
+    if (prefix && suffix && middle) vocabulary_.infill = InfillTokens{begin, *prefix, *suffix, *middle};
   }
 
   const GgufFile& file_;

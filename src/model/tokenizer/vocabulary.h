@@ -3,6 +3,7 @@
 
 #include <braid/request.h>
 #include <braid/result.h>
+#include <braid/text_codec.h>
 #include <model/gguf.h>
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct Vocabulary {
 
   std::optional<TokenId> bos, eos, unknown;
   std::vector<TokenId> end_of_generation;              // sorted: eos, eot, eom and tokens with the usual names of those
+  std::optional<InfillTokens> infill;                  // if it has all three
   bool add_bos = false;                                // for WordPiece: [CLS] as bos, [SEP] as eos
   bool add_eos = false;
   bool add_space_prefix = false;

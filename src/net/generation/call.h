@@ -1,11 +1,13 @@
 // What a dialect's parser makes of a request body: the prompts, still as text or messages, and everything about the answer.
 #pragma once
 
+#include <braid/constraint.h>
 #include <braid/request.h>
 #include <braid/text_codec.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -16,15 +18,28 @@ namespace braid::net {
 using PromptItem = std::variant<std::string, std::vector<TokenId>>;
 
 struct GenerationCall {
-  std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // one choice per item, or one for a chat
+  std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
+  std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
+  std::int32_t choices = 1;                                  // for each prompt
+  std::int32_t candidates = 1;  // generated for each prompt, at least `choices`: the best by mean log-probability are answered
   SamplingParams sampling;                                   // `choice` is set per choice; `seed` only if `seeded`
   bool seeded = false;
   StopRules stop;                          // its max_tokens is replaced by the member below
   std::optional<std::int32_t> max_tokens;  // nullopt: the rest of the context
   std::vector<std::string> stop_strings;
-  std::string cache_salt;  // as in Request
+  bool include_stop_string = false;        // in the text
+  std::optional<ConstraintSpec> constraint_spec;
+  std::shared_ptr<const Constraint> constraint;  // what the spec was compiled to
+  std::int32_t prompt_logprobs = -1;             // as in Request, for an own member of the answer
+  std::int32_t priority = 0;                     // as in Request
+  std::string cache_salt;                        // as in Request
+  std::string service_tier;                      // as it was asked for; empty: not at all
+  bool echo = false;                             // each choice begins with its prompt
+  std::vector<std::string> echoes;               // [prompts]: the prompts' texts, if `echo`
   bool stream = false;
   bool include_usage = false;
+  bool continuous_usage = false;
+  bool timings = false;
   bool return_token_ids = false;
 
   bool wants_logprobs() const { return sampling.top_logprobs >= 0; }

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <net/codec_jobs.h>
+#include <net/count.h>
 #include <net/generation/choice_streams.h>
 #include <net/generation/choice_text.h>
 #include <net/generation/generate.h>
@@ -8,11 +10,12 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,26 +31,34 @@ constexpr int kClientClosedRequest = 499;          // nginx's name for it; never
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
-struct Prepared {
-  GenerationCall call;
-  Prompts prompts;
-};
-
 // From the body to token ids. Touches nothing but its arguments and what is immutable of the model: may run on any thread.
-Result<Prepared> prepare(const Dialect& dialect, std::string& body, const ServedModel& model) {
-  Result<GenerationCall> call = dialect.parse(body, model);
-  if (!call) return call.error();
-  Result<Prompts> prompts = encode_prompts(*model.codec, *call);
-  if (!prompts) return prompts.error();
-  return Prepared{std::move(*call), std::move(*prompts)};
-}
+struct Preparation {
+  const Dialect& dialect;
+  const ServedModel& model;
+  std::string& body;
+  std::optional<GenerationCall> call = {};  // once parsed
+  Prompts prompts = {};
 
-// The arguments outlive the job: who waits for it holds them. A job whose client has left while it waited does nothing.
-asio::awaitable<Result<Prepared>> prepare_job(const Dialect* dialect, std::string* body, const ServedModel* model,
-                                              const std::atomic<bool>* abandoned) {
-  if (*abandoned) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
-  co_return prepare(*dialect, *body, *model);
-}
+  Result<void> parse() {
+    Result<GenerationCall> parsed = dialect.parse(body, model);
+    if (!parsed) return parsed.error();
+    call = std::move(*parsed);
+    return {};
+  }
+
+  Result<void> encode() {
+    if (call->constraint_spec) {
+      auto constraint = model.constraints->compile(*call->constraint_spec);
+      if (!constraint) return constraint.error();
+      call->constraint = std::move(*constraint);
+    }
+    Result<Prompts> encoded = encode_prompts(*model.codec, *call);
+    if (!encoded) return encoded.error();
+    prompts = std::move(*encoded);
+    if (call->echo) call->echoes = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(call->prompt));
+    return {};
+  }
+};
 
 Result<const ServedModel*> served_model(const ServiceStatus& status) {
   if (status.state == ServiceState::kDraining) return Error{ErrorCode::kDraining, "the server is shutting down", ""};
@@ -60,18 +71,6 @@ Result<const ServedModel*> served_model(const ServiceStatus& status) {
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
-
-// Counts up while it lives.
-class Count {
- public:
-  explicit Count(std::uint32_t& counter) : counter_(counter) { ++counter_; }
-  ~Count() { --counter_; }
-  Count(const Count&) = delete;
-  Count& operator=(const Count&) = delete;
-
- private:
-  std::uint32_t& counter_;
-};
 
 // The state of one generation; its members are the phases in the order in which they run.
 class Generation {
@@ -110,24 +109,30 @@ class Generation {
     const Result<const ServedModel*> model = served_model(service_.status);
     if (!model) co_return model.error();
     model_ = *model;
-    Result<Prepared> prepared = co_await prepare_anywhere();
+    Preparation preparation{dialect_, *model_, request_.body};
+    const Result<void> prepared = co_await prepare(preparation);
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
-    call_ = std::move(prepared->call);
+    call_ = std::move(*preparation.call);
     const auto executor = co_await asio::this_coro::executor;
-    co_return submit(std::move(prepared->prompts), executor);
+    co_return submit(std::move(preparation.prompts), executor);
   }
 
-  asio::awaitable<Result<Prepared>> prepare_anywhere() {
-    if (request_.body.size() <= service_.options.max_inline_body_bytes) co_return prepare(dialect_, request_.body, *model_);
-    const std::size_t limit = service_.options.max_codec_jobs;
-    if (service_.codec_jobs >= limit) {
-      co_return Error{ErrorCode::kOverloaded, fmt::format("{} long requests are being read already; try again later", limit), ""};
+  // Here when it is quick: long bodies and constraints to be compiled go to the codec worker.
+  asio::awaitable<Result<void>> prepare(Preparation& preparation) {
+    Result<void> result;
+    if (request_.body.size() <= service_.options.max_inline_body_bytes) {
+      result = preparation.parse();
+      if (!result) co_return result;
+      if (!preparation.call->constraint_spec) co_return preparation.encode();
     }
-    const Count count(service_.codec_jobs);
-    auto job = prepare_job(&dialect_, &request_.body, model_, &abandoned_);
-    co_return co_await asio::co_spawn(service_.codec_worker.get_executor(), std::move(job), asio::use_awaitable);
+    std::function<void()> work = [&preparation, &result] {
+      if (!preparation.call) result = preparation.parse();
+      if (result) result = preparation.encode();
+    };
+    const Result<void> ran = co_await run_codec_job(service_, abandoned_, std::move(work));
+    co_return ran ? result : ran;
   }
 
   Result<void> submit(Prompts prompts, const asio::any_io_executor& executor) {

@@ -20,57 +20,110 @@ Result<Prompts> encode_chat(const TextCodec& codec, const ChatPrompt& chat) {
   return prompts;
 }
 
-Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items) {
+Result<std::vector<TokenId>> encode_item(const TextCodec& codec, const PromptItem& item, const EncodeOptions& options) {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&item)) return *ids;
+  return codec.encode(std::get<std::string>(item), options);
+}
+
+// Prefix, suffix, middle: the order that the families were trained on most.
+Result<std::vector<TokenId>> encode_infill(const TextCodec& codec, const PromptItem& before, const std::string& after) {
+  const InfillTokens marks = codec.infill_tokens().value();
+  const EncodeOptions plain{.add_special = false, .parse_special = false};
+  const Result<std::vector<TokenId>> front = encode_item(codec, before, plain);
+  if (!front) return front.error();
+  const Result<std::vector<TokenId>> back = codec.encode(after, plain);
+  if (!back) return back.error();
+  std::vector<TokenId> ids;
+  if (marks.begin) ids.push_back(*marks.begin);
+  ids.push_back(marks.prefix);
+  ids.insert(ids.end(), front->begin(), front->end());
+  ids.push_back(marks.suffix);
+  ids.insert(ids.end(), back->begin(), back->end());
+  ids.push_back(marks.middle);
+  return ids;
+}
+
+Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items, const std::optional<std::string>& suffix) {
   const EncodeOptions options{.add_special = true, .parse_special = true};
   Prompts prompts;
   for (const PromptItem& item : items) {
-    if (const auto* ids = std::get_if<std::vector<TokenId>>(&item)) {
-      prompts.push_back(*ids);
-      continue;
-    }
-    Result<std::vector<TokenId>> ids = codec.encode(std::get<std::string>(item), options);
+    Result<std::vector<TokenId>> ids = suffix ? encode_infill(codec, item, *suffix) : encode_item(codec, item, options);
     if (!ids) return ids.error();
     prompts.push_back(std::move(*ids));
   }
   return prompts;
 }
 
+std::string text_of(const TextCodec& codec, const PromptItem& item) {
+  if (const auto* text = std::get_if<std::string>(&item)) return *text;
+  std::string text;
+  const std::unique_ptr<StreamDecoder> decoder = codec.new_decoder();
+  for (const TokenId id : std::get<std::vector<TokenId>>(item)) decoder->append(id, text);
+  decoder->finish(text);
+  return text;
+}
+
+// kContextLength when `prompt` leaves no room for what is asked at least. `field` is where it came from.
+Result<void> check_length(const std::vector<TokenId>& prompt, std::int32_t context, bool answer, const std::string& field) {
+  if (prompt.empty()) return invalid_argument(fmt::format("'{}' is empty: it gives no token to start from", field), field);
+  if (prompt.size() + (answer ? 1 : 0) <= static_cast<std::size_t>(context)) return {};
+  return Error{ErrorCode::kContextLength,
+               fmt::format("the prompt is {} tokens long, and the context holds {}{}", prompt.size(), context,
+                           answer ? " with at least one for the answer" : ""),
+               field};
+}
+
+Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std::int32_t context) {
+  Request request;
+  const auto room = context - static_cast<std::int32_t>(prompt.size());
+  request.prompt = std::move(prompt);
+  request.sampling = call.sampling;
+  if (call.candidates > call.choices) request.sampling.top_logprobs = std::max(call.sampling.top_logprobs, 0);
+  request.stop = call.stop;
+  request.stop.max_tokens = std::min(call.max_tokens.value_or(context), room);
+  request.stop.min_tokens = std::min(request.stop.min_tokens, request.stop.max_tokens);
+  request.cache_salt = call.cache_salt;
+  request.priority = call.priority;
+  request.prompt_logprobs = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
+  request.constraint = call.constraint;
+  return request;
+}
+
 }  // namespace
 
 Result<Prompts> encode_prompts(const TextCodec& codec, const GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
-  return chat != nullptr ? encode_chat(codec, *chat) : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt));
+  return chat != nullptr ? encode_chat(codec, *chat) : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
+}
+
+std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items) {
+  std::vector<std::string> texts;
+  for (const PromptItem& item : items) texts.push_back(text_of(codec, item));
+  return texts;
 }
 
 Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
                                            std::uint64_t seed, Prompts prompts) {
   const std::string field = std::holds_alternative<ChatPrompt>(call.prompt) ? "messages" : "prompt";
+  const bool answer = call.max_tokens.value_or(1) > 0;
+  const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
   std::vector<Request> requests;
-  for (auto& prompt : prompts) {
-    if (prompt.empty()) return invalid_argument(fmt::format("'{}' is empty: it gives no token to start from", field), field);
-    const auto length = static_cast<std::int64_t>(prompt.size());
-    const std::int64_t room = model.context_length - length;
-    if (room < 1) {
-      return Error{ErrorCode::kContextLength,
-                   fmt::format("the prompt is {} tokens long, and the context holds {} with at least one for the answer", length,
-                               model.context_length),
-                   field};
+  for (std::vector<TokenId>& prompt : prompts) {
+    const Result<void> fits = check_length(prompt, model.context_length, answer, field);
+    if (!fits) return fits.error();
+    for (std::int32_t i = 0; i < call.candidates; ++i) {
+      Request& request = requests.emplace_back(request_of(call, prompt, model.context_length));
+      const std::size_t choice = requests.size() - 1;
+      request.id = choice_id(id, choice, total);
+      request.sampling.seed = seed;
+      request.sampling.choice = static_cast<std::uint32_t>(choice);
     }
-    Request request;
-    request.id = id;
-    request.prompt = std::move(prompt);
-    request.sampling = call.sampling;
-    request.stop = call.stop;
-    request.cache_salt = call.cache_salt;
-    if (prompts.size() > 1) request.id += fmt::format("/{}", requests.size());
-    request.sampling.seed = seed;
-    request.sampling.choice = static_cast<std::uint32_t>(requests.size());
-    request.stop.max_tokens =
-        static_cast<std::int32_t>(std::min<std::int64_t>(call.max_tokens.value_or(model.context_length), room));
-    request.stop.min_tokens = std::min(request.stop.min_tokens, request.stop.max_tokens);
-    requests.push_back(std::move(request));
   }
   return requests;
+}
+
+std::string choice_id(const std::string& answer_id, std::size_t choice, std::size_t choices) {
+  return choices > 1 ? fmt::format("{}/{}", answer_id, choice) : answer_id;
 }
 
 }  // namespace braid::net

@@ -17,6 +17,11 @@ using json::at_key;
 
 constexpr std::size_t kMaxStops = 16;
 constexpr std::size_t kMaxStopTokenIds = 1024;
+constexpr std::int32_t kMaxPriority = 100;
+constexpr std::int32_t kTierPriority = 50;  // of the tiers that go before or after the others
+constexpr std::size_t kMaxMetadata = 16;
+constexpr std::size_t kMaxMetadataKey = 64;
+constexpr std::size_t kMaxMetadataValue = 512;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 // Stores what was read, or hands on why it was not.
@@ -27,9 +32,9 @@ Result<void> store(Result<T> read, Target& target) {
   return {};
 }
 
-// An integer of any size at least `low`; what exceeds 32 bits means as much as the largest.
-Result<std::int32_t> read_count(const Value& value, const std::string& path, std::int64_t low) {
-  const Result<std::int64_t> count = json::read_integer(value, path, low);
+Result<std::int32_t> read_count(const Value& value, const std::string& path, std::int64_t low,
+                                std::int64_t high = std::numeric_limits<std::int64_t>::max()) {
+  const Result<std::int64_t> count = json::read_integer(value, path, low, high);
   if (!count) return count.error();
   return static_cast<std::int32_t>(std::min(*count, kMaxInt32));
 }
@@ -43,48 +48,15 @@ Result<void> read_model(Draft& draft, Value& value, const std::string& path) {
 }
 
 Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path) {
-  const Result<std::int32_t> count = read_count(value, path, 1);
-  if (!count) return count.error();
-  draft.call.max_tokens = *count;
-  return {};
+  return store(read_count(value, path, 0), draft.call.max_tokens);
 }
 
 Result<void> read_max_completion_tokens(Draft& draft, Value& value, const std::string& path) {
-  const Result<std::int32_t> count = read_count(value, path, 1);
-  if (!count) return count.error();
-  draft.max_completion_tokens = *count;
-  return {};
+  return store(read_count(value, path, 0), draft.max_completion_tokens);
 }
 
 Result<void> read_min_tokens(Draft& draft, Value& value, const std::string& path) {
   return store(read_count(value, path, 0), draft.call.stop.min_tokens);
-}
-
-Result<void> read_temperature(Draft& draft, Value& value, const std::string& path) {
-  return store(json::read_number(value, path, 0.0F, 2.0F), draft.call.sampling.temperature);
-}
-
-Result<void> read_top_p(Draft& draft, Value& value, const std::string& path) {
-  const Result<void> read = store(json::read_number(value, path, 0.0F, 1.0F), draft.call.sampling.top_p);
-  if (read && draft.call.sampling.top_p <= 0.0F) return invalid_argument(fmt::format("'{}' must be above 0", path), path);
-  return read;
-}
-
-Result<void> read_min_p(Draft& draft, Value& value, const std::string& path) {
-  return store(json::read_number(value, path, 0.0F, 1.0F), draft.call.sampling.min_p);
-}
-
-// -1 is what vLLM's clients send for "all".
-Result<void> read_top_k(Draft& draft, Value& value, const std::string& path) {
-  const Result<std::int32_t> count = read_count(value, path, -1);
-  if (!count) return count.error();
-  draft.call.sampling.top_k = std::max(*count, 0);
-  return {};
-}
-
-Result<void> read_seed(Draft& draft, Value& value, const std::string& path) {
-  draft.call.seeded = true;
-  return store(json::read_integer(value, path), draft.call.sampling.seed);
 }
 
 Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
@@ -114,18 +86,17 @@ Result<void> read_stop_token_ids(Draft& draft, Value& value, const std::string& 
   return store(std::move(ids), draft.call.stop.stop_token_ids);
 }
 
-Result<void> read_stream(Draft& draft, Value& value, const std::string& path) {
-  return store(json::read_bool(value, path), draft.call.stream);
-}
-
 Result<void> read_stream_options(Draft& draft, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   draft.has_stream_options = true;
-  if (const Value* continuous = value.find("continuous_usage_stats"); continuous != nullptr && *continuous == Value(true))
-    return invalid_argument("'stream_options.continuous_usage_stats' is not supported", at_key(path, "continuous_usage_stats"));
-  const Value* include = value.find("include_usage");
-  if (include == nullptr || include->is_null()) return {};
-  return store(json::read_bool(*include, at_key(path, "include_usage")), draft.call.include_usage);
+  for (const auto& [name, target] : {std::pair{"include_usage", &draft.call.include_usage},
+                                     std::pair{"continuous_usage_stats", &draft.call.continuous_usage}}) {
+    const Value* flag = value.find(name);
+    if (flag == nullptr || flag->is_null()) continue;
+    const Result<void> read = store(json::read_bool(*flag, at_key(path, name)), *target);
+    if (!read) return read;
+  }
+  return {};
 }
 
 Result<void> read_ignore_eos(Draft& draft, Value& value, const std::string& path) {
@@ -136,27 +107,79 @@ Result<void> read_cache_salt(Draft& draft, Value& value, const std::string& path
   return store(json::read_string(value, path), draft.call.cache_salt);
 }
 
-Result<void> read_return_token_ids(Draft& draft, Value& value, const std::string& path) {
-  return store(json::read_bool(value, path), draft.call.return_token_ids);
+Result<void> read_priority(Draft& draft, Value& value, const std::string& path) {
+  return store(read_count(value, path, -kMaxPriority, kMaxPriority), draft.priority);
 }
+
+Result<void> read_service_tier(Draft& draft, Value& value, const std::string& path) {
+  static constexpr std::array kTiers = {
+      std::pair{std::string_view("auto"), 0},  std::pair{std::string_view("default"), 0},
+      std::pair{std::string_view("scale"), 0}, std::pair{std::string_view("flex"), kTierPriority},
+      std::pair{std::string_view("priority"), -kTierPriority},
+  };
+  const Result<void> read = store(json::read_string(value, path), draft.call.service_tier);
+  if (!read) return read;
+  for (const auto& [name, priority] : kTiers) {
+    if (name != draft.call.service_tier) continue;
+    draft.call.priority = priority;
+    return {};
+  }
+  return invalid_argument(fmt::format("'{}' must be one of 'auto', 'default', 'flex', 'priority' and 'scale'", path), path);
+}
+
+// Fields that say nothing to a server which keeps nothing; their form is checked.
+Result<void> accept_string(Draft&, Value& value, const std::string& path) {
+  const Result<std::string> text = json::read_string(value, path);
+  return text ? Result<void>() : text.error();
+}
+
+Result<void> accept_bool(Draft&, Value& value, const std::string& path) {
+  const Result<bool> flag = json::read_bool(value, path);
+  return flag ? Result<void>() : flag.error();
+}
+
+Result<void> accept_metadata(Draft&, Value& value, const std::string& path) {
+  const auto* members = value.get_if<ValueDict>();
+  if (members == nullptr) return json::wrong_type(path, "an object", value);
+  if (members->size() > kMaxMetadata)
+    return invalid_argument(fmt::format("'{}' has {} members, at most {} may be given", path, members->size(), kMaxMetadata), path);
+  for (const auto& [key, item] : *members) {
+    const std::string item_path = at_key(path, key);
+    const Result<std::string> text = json::read_string(item, item_path);
+    if (!text) return text.error();
+    if (key.size() <= kMaxMetadataKey && text->size() <= kMaxMetadataValue) continue;
+    return invalid_argument(fmt::format("'{}' is too long: a key may have {} bytes and a value {}", item_path, kMaxMetadataKey,
+                                        kMaxMetadataValue),
+                            item_path);
+  }
+  return {};
+}
+
+using Call = GenerationCall;
 
 constexpr std::array kCommon = {
     Parameter{"model", read_model},
+    Parameter{"n", CountRule<Call>{&Call::choices, 1, kMaxChoices}},
     Parameter{"max_tokens", read_max_tokens},
     Parameter{"max_completion_tokens", read_max_completion_tokens},
     Parameter{"min_tokens", read_min_tokens},
-    Parameter{"temperature", read_temperature},
-    Parameter{"top_p", read_top_p},
-    Parameter{"top_k", read_top_k},
-    Parameter{"min_p", read_min_p},
-    Parameter{"seed", read_seed},
     Parameter{"stop", read_stop},
     Parameter{"stop_token_ids", read_stop_token_ids},
-    Parameter{"stream", read_stream},
-    Parameter{"stream_options", read_stream_options},
+    Parameter{"include_stop_str_in_output", FlagRule{&Call::include_stop_string}},
     Parameter{"ignore_eos", read_ignore_eos},
+    Parameter{"prompt_logprobs", CountRule<Call>{&Call::prompt_logprobs, 0, kMaxTopLogprobs}},
+    Parameter{"stream", FlagRule{&Call::stream}},
+    Parameter{"stream_options", read_stream_options},
+    Parameter{"timings_per_token", FlagRule{&Call::timings}},
+    Parameter{"return_token_ids", FlagRule{&Call::return_token_ids}},
     Parameter{"cache_salt", read_cache_salt},
-    Parameter{"return_token_ids", read_return_token_ids},
+    Parameter{"priority", read_priority},
+    Parameter{"service_tier", read_service_tier},
+    Parameter{"user", accept_string},
+    Parameter{"safety_identifier", accept_string},
+    Parameter{"prompt_cache_key", accept_string},
+    Parameter{"store", accept_bool},
+    Parameter{"metadata", accept_metadata},
 };
 
 const Parameter* find_parameter(std::span<const std::span<const Parameter>> tables, std::string_view name) {
@@ -165,6 +188,34 @@ const Parameter* find_parameter(std::span<const std::span<const Parameter>> tabl
       if (parameter.name == name) return &parameter;
   return nullptr;
 }
+
+// Applies a rule to one value.
+struct RuleReader {
+  Draft& draft;
+  Value& value;
+  const std::string& path;
+
+  Result<void> operator()(Reader read) const { return read(draft, value, path); }
+
+  Result<void> operator()(const NumberRule& rule) const {
+    const Result<float> number = json::read_number(value, path, rule.low, rule.high);
+    if (!number) return number.error();
+    if (rule.above_low && *number <= rule.low)
+      return invalid_argument(fmt::format("'{}' must be above {} and at most {}", path, rule.low, rule.high), path);
+    draft.call.sampling.*rule.field = *number;
+    return {};
+  }
+
+  Result<void> operator()(const CountRule<SamplingParams>& rule) const {
+    return store(read_count(value, path, rule.low, rule.high), draft.call.sampling.*rule.field);
+  }
+
+  Result<void> operator()(const CountRule<GenerationCall>& rule) const {
+    return store(read_count(value, path, rule.low, rule.high), draft.call.*rule.field);
+  }
+
+  Result<void> operator()(const FlagRule& rule) const { return store(json::read_bool(value, path), draft.call.*rule.field); }
+};
 
 }  // namespace
 
@@ -178,7 +229,7 @@ Result<void> read_parameters(Draft& draft, ValueDict& body, std::span<const std:
       SPDLOG_DEBUG("a request's field '{}' is ignored", name);
       continue;
     }
-    const Result<void> read = parameter->read(draft, value, name);
+    const Result<void> read = std::visit(RuleReader{draft, value, name}, parameter->rule);
     if (!read) return read.error();
   }
   return {};

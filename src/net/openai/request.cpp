@@ -13,6 +13,8 @@ namespace braid::net::openai {
 namespace {
 
 constexpr std::size_t kMaxPrompts = 1024;
+constexpr std::size_t kMaxSequences = 1024;  // of one request: prompts times candidates
+constexpr std::int32_t kMaxBestOf = 20;      // as at OpenAI
 constexpr std::int32_t kDefaultCompletionTokens = 16;
 
 Result<PromptItem> read_prompt_item(Value& item, const std::string& path, const ServedModel& model) {
@@ -56,6 +58,23 @@ Result<void> read_completion_logprobs(Draft& draft, Value& value, const std::str
   return {};
 }
 
+Result<void> read_best_of(Draft& draft, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path, 1, kMaxBestOf);
+  if (!count) return count.error();
+  draft.best_of = static_cast<std::int32_t>(*count);
+  return {};
+}
+
+Result<void> read_suffix(Draft& draft, Value& value, const std::string& path) {
+  Result<std::string> suffix = json::read_string(value, path);
+  if (!suffix) return suffix.error();
+  if (suffix->empty()) return {};
+  if (!draft.model.codec->infill_tokens())
+    return invalid_argument(fmt::format("'{}' is not supported by this model: it has no fill-in-the-middle tokens", path), path);
+  draft.call.suffix = std::move(*suffix);
+  return {};
+}
+
 Result<void> read_chat_logprobs(Draft& draft, Value& value, const std::string& path) {
   const Result<bool> wanted = json::read_bool(value, path);
   if (!wanted) return wanted.error();
@@ -86,12 +105,32 @@ Result<void> read_template_kwargs(Draft& draft, Value& value, const std::string&
 Result<void> read_add_generation_prompt(Draft& draft, Value& value, const std::string& path) {
   const Result<bool> wanted = json::read_bool(value, path);
   if (!wanted) return wanted.error();
-  draft.chat.add_generation_prompt = *wanted;
+  draft.add_generation_prompt = *wanted;
+  return {};
+}
+
+Result<void> read_continue_final_message(Draft& draft, Value& value, const std::string& path) {
+  const Result<bool> wanted = json::read_bool(value, path);
+  if (!wanted) return wanted.error();
+  draft.chat.continue_final_message = *wanted;
+  return {};
+}
+
+Result<void> read_reasoning_effort(Draft& draft, Value& value, const std::string& path) {
+  static constexpr std::array<std::string_view, 6> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  Result<std::string> effort = json::read_string(value, path);
+  if (!effort) return effort.error();
+  if (std::find(kEfforts.begin(), kEfforts.end(), *effort) == kEfforts.end())
+    return invalid_argument(fmt::format("'{}' must be one of '{}'", path, fmt::join(kEfforts, "', '")), path);
+  draft.reasoning_effort = std::move(*effort);
   return {};
 }
 
 constexpr std::array kCompletion = {
     Parameter{"prompt", read_prompt},
+    Parameter{"suffix", read_suffix},
+    Parameter{"echo", FlagRule{&GenerationCall::echo}},
+    Parameter{"best_of", read_best_of},
     Parameter{"logprobs", read_completion_logprobs},
 };
 
@@ -101,6 +140,8 @@ constexpr std::array kChat = {
     Parameter{"top_logprobs", read_top_logprobs},
     Parameter{"chat_template_kwargs", read_template_kwargs},
     Parameter{"add_generation_prompt", read_add_generation_prompt},
+    Parameter{"continue_final_message", read_continue_final_message},
+    Parameter{"reasoning_effort", read_reasoning_effort},
 };
 
 Result<void> read_body(Draft& draft, std::string& body, std::span<const Parameter> own) {
@@ -109,10 +150,13 @@ Result<void> read_body(Draft& draft, std::string& body, std::span<const Paramete
   auto* members = document->get_if<ValueDict>();
   if (members == nullptr)
     return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
-  const std::array tables = {own, common_parameters(), refused_parameters()};
+  const std::array tables = {own, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
   const Result<void> read = read_parameters(draft, *members, tables);
+  if (!read) return read;
   if (draft.max_completion_tokens) draft.call.max_tokens = draft.max_completion_tokens;  // the newer name of the two
-  return read;
+  if (draft.priority) draft.call.priority = *draft.priority;
+  draft.call.candidates = draft.best_of.value_or(draft.call.choices);
+  return encode_breakers(draft);
 }
 
 // What only shows when all fields are known.
@@ -124,6 +168,51 @@ Result<void> check_together(const Draft& draft) {
     return invalid_argument(
         fmt::format("'min_tokens' is {}, more than the {} of max_tokens", call.stop.min_tokens, *call.max_tokens), "min_tokens");
   }
+  if (call.prompt_logprobs >= 0 && call.stream)
+    return invalid_argument("'prompt_logprobs' is not available when 'stream' is true", "prompt_logprobs");
+  if (call.constraint_spec && draft.model.constraints == nullptr)
+    return invalid_argument(fmt::format("'{}' is not supported by this server", call.constraint_spec->path), call.constraint_spec->path);
+  return {};
+}
+
+// Likewise, of completions.
+Result<void> check_candidates(const GenerationCall& call, std::size_t prompts) {
+  if (call.candidates < call.choices)
+    return invalid_argument(fmt::format("'best_of' is {}, less than the {} of n", call.candidates, call.choices), "best_of");
+  if (call.candidates > call.choices && call.stream)
+    return invalid_argument("'best_of' is not available when 'stream' is true: the best are known at the end", "best_of");
+  const std::size_t sequences = prompts * static_cast<std::size_t>(call.candidates);
+  if (sequences <= kMaxSequences) return {};
+  return invalid_argument(fmt::format("{} prompts with {} answers each are {} sequences, and a request may have {}", prompts,
+                                      call.candidates, sequences, kMaxSequences),
+                          call.candidates > call.choices ? "best_of" : "n");
+}
+
+Result<void> check_infill(const GenerationCall& call) {
+  if (call.suffix && call.echo) return invalid_argument("'echo' and 'suffix' exclude each other", "echo");
+  return {};
+}
+
+// The template variables by which the common families switch their thinking on, off and to a level. A request's own
+// chat_template_kwargs win.
+void add_reasoning_kwargs(Value& kwargs, const std::string& effort) {
+  if (effort.empty()) return;
+  if (kwargs.is_null()) kwargs = ValueDict{};
+  auto& members = *kwargs.get_if<ValueDict>();
+  const bool thinks = effort != "none";
+  for (auto& [name, value] : ValueDict{{"reasoning_effort", effort}, {"enable_thinking", thinks}, {"thinking", thinks}})
+    if (kwargs.find(name) == nullptr) members.emplace_back(name, value);
+}
+
+Result<void> finish_chat(Draft& draft) {
+  ChatPrompt& chat = draft.chat;
+  if (chat.continue_final_message && draft.add_generation_prompt.value_or(false))
+    return invalid_argument("'continue_final_message' and 'add_generation_prompt' exclude each other", "continue_final_message");
+  chat.add_generation_prompt = draft.add_generation_prompt.value_or(!chat.continue_final_message);
+  add_reasoning_kwargs(chat.kwargs, draft.reasoning_effort);
+  chat.messages = std::move(*draft.messages);
+  draft.call.prompt = std::move(chat);
+  if (draft.logprobs) draft.call.sampling.top_logprobs = draft.top_logprobs.value_or(0);
   return {};
 }
 
@@ -138,10 +227,12 @@ Result<GenerationCall> parse_completion(std::string& body, const ServedModel& mo
   Result<void> read = read_body(draft, body, kCompletion);
   if (!read) return read.error();
   if (!draft.prompt) return invalid_argument("'prompt' is missing", "prompt");
-  draft.call.prompt = std::move(*draft.prompt);
   if (!draft.call.max_tokens) draft.call.max_tokens = std::max(kDefaultCompletionTokens, draft.call.stop.min_tokens);
   read = check_together(draft);
+  if (read) read = check_candidates(draft.call, draft.prompt->size());
+  if (read) read = check_infill(draft.call);
   if (!read) return read.error();
+  draft.call.prompt = std::move(*draft.prompt);
   return std::move(draft.call);
 }
 
@@ -152,10 +243,8 @@ Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model) {
   if (!draft.messages) return invalid_argument("'messages' is missing", "messages");
   if (draft.top_logprobs && !draft.logprobs)
     return invalid_argument("'top_logprobs' is only allowed when 'logprobs' is true", "top_logprobs");
-  draft.chat.messages = std::move(*draft.messages);
-  draft.call.prompt = std::move(draft.chat);
-  if (draft.logprobs) draft.call.sampling.top_logprobs = draft.top_logprobs.value_or(0);
   read = check_together(draft);
+  if (read) read = finish_chat(draft);
   if (!read) return read.error();
   return std::move(draft.call);
 }

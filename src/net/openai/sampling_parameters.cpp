@@ -1,0 +1,168 @@
+// How tokens are drawn. The extensions' names are those of llama-server and vLLM.
+#include <fmt/format.h>
+#include <net/json/fields.h>
+#include <net/openai/parameters.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+namespace braid::net::openai {
+namespace {
+
+using json::at_index;
+using json::at_key;
+using Sampling = SamplingParams;
+
+constexpr float kMaxBias = 100.0F;
+constexpr std::size_t kMaxBiases = 1024;
+constexpr std::size_t kMaxBreakers = 16;
+constexpr std::size_t kMaxBreakerBytes = 64;
+constexpr std::array<std::string_view, 4> kDefaultBreakers = {"\n", ":", "\"", "*"};
+constexpr std::string_view kStart = "\x01";  // merges with nothing, and takes the space that some tokenizers put first
+
+// -1 is what vLLM's clients send for "all".
+Result<void> read_top_k(Draft& draft, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path, -1);
+  if (!count) return count.error();
+  draft.call.sampling.top_k =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(*count, 0, std::numeric_limits<std::int32_t>::max()));
+  return {};
+}
+
+Result<void> read_seed(Draft& draft, Value& value, const std::string& path) {
+  const Result<std::int64_t> seed = json::read_integer(value, path);
+  if (!seed) return seed.error();
+  draft.call.seeded = true;
+  draft.call.sampling.seed = static_cast<std::uint64_t>(*seed);
+  return {};
+}
+
+// {"<id>": bias}
+Result<LogitBias> read_bias_member(const std::string& key, const Value& value, const std::string& path, const ServedModel& model) {
+  LogitBias bias;
+  const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), bias.token);
+  if (failure != std::errc() || end != key.data() + key.size() || bias.token < 0 || bias.token >= model.codec->vocab_size())
+    return invalid_argument(fmt::format("'{}' is no token id of this model", path), path);
+  const Result<float> number = json::read_number(value, path, -kMaxBias, kMaxBias);
+  if (!number) return number.error();
+  bias.bias = *number;
+  return bias;
+}
+
+// [id, bias], as llama-server has it; false bans the token.
+Result<LogitBias> read_bias_pair(const Value& value, const std::string& path, const ServedModel& model) {
+  const auto* pair = value.get_if<ValueList>();
+  if (pair == nullptr || pair->size() != 2) return invalid_argument(fmt::format("'{}' must be a token id and a bias", path), path);
+  const Result<std::int64_t> id = json::read_integer((*pair)[0], at_index(path, 0), 0, model.codec->vocab_size() - 1);
+  if (!id) return id.error();
+  const auto token = static_cast<TokenId>(*id);
+  if ((*pair)[1] == Value(false)) return LogitBias{token, -std::numeric_limits<float>::infinity()};
+  const Result<float> bias = json::read_number((*pair)[1], at_index(path, 1), -kMaxBias, kMaxBias);
+  if (!bias) return bias.error();
+  return LogitBias{token, *bias};
+}
+
+Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path) {
+  std::vector<std::pair<LogitBias, std::string>> read;
+  const auto add = [&](Result<LogitBias> bias, std::string item_path) -> Result<void> {
+    if (!bias) return bias.error();
+    read.emplace_back(*bias, std::move(item_path));
+    return {};
+  };
+  const auto* members = value.get_if<ValueDict>();
+  const auto* list = value.get_if<ValueList>();
+  if (members == nullptr && list == nullptr) return json::wrong_type(path, "an object from token id to bias", value);
+  const std::size_t count = members != nullptr ? members->size() : list->size();
+  if (count > kMaxBiases)
+    return invalid_argument(fmt::format("'{}' has {} tokens, at most {} may be given", path, count, kMaxBiases), path);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string item_path = members != nullptr ? at_key(path, (*members)[i].first) : at_index(path, i);
+    Result<LogitBias> bias = members != nullptr
+                                 ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, draft.model)
+                                 : read_bias_pair((*list)[i], item_path, draft.model);
+    const Result<void> added = add(std::move(bias), std::move(item_path));
+    if (!added) return added;
+  }
+  std::stable_sort(read.begin(), read.end(), [](const auto& a, const auto& b) { return a.first.token < b.first.token; });
+  for (std::size_t i = 1; i < read.size(); ++i)
+    if (read[i].first.token == read[i - 1].first.token)
+      return invalid_argument(fmt::format("'{}' names token {} a second time", read[i].second, read[i].first.token), read[i].second);
+  for (const auto& [bias, item_path] : read) draft.call.sampling.logit_bias.push_back(bias);
+  return {};
+}
+
+Result<void> read_dry_sequence_breakers(Draft& draft, Value& value, const std::string& path) {
+  const auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array of strings", value);
+  if (list->size() > kMaxBreakers)
+    return invalid_argument(fmt::format("'{}' has {} strings, at most {} may be given", path, list->size(), kMaxBreakers), path);
+  draft.dry_breakers.emplace();
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string item_path = at_index(path, i);
+    Result<std::string> text = json::read_string((*list)[i], item_path);
+    if (!text) return text.error();
+    if (text->empty() || text->size() > kMaxBreakerBytes)
+      return invalid_argument(fmt::format("'{}' must have from 1 to {} bytes", item_path, kMaxBreakerBytes), item_path);
+    draft.dry_breakers->push_back(std::move(*text));
+  }
+  return {};
+}
+
+// The tokens that spell `text` in the middle of a text.
+Result<std::vector<TokenId>> inner_tokens(std::string_view text, const TextCodec& codec) {
+  const EncodeOptions plain{.add_special = false, .parse_special = false};
+  const Result<std::vector<TokenId>> start = codec.encode(kStart, plain);
+  if (!start) return start.error();
+  Result<std::vector<TokenId>> ids = codec.encode(std::string(kStart).append(text), plain);
+  if (!ids) return ids.error();
+  const auto [rest, unused] = std::mismatch(ids->begin(), ids->end(), start->begin(), start->end());
+  ids->erase(ids->begin(), rest);
+  return ids;
+}
+
+constexpr std::array kSampling = {
+    Parameter{"temperature", NumberRule{&Sampling::temperature, 0.0F, 2.0F}},
+    Parameter{"top_p", NumberRule{&Sampling::top_p, 0.0F, 1.0F, true}},
+    Parameter{"min_p", NumberRule{&Sampling::min_p, 0.0F, 1.0F}},
+    Parameter{"top_k", read_top_k},
+    Parameter{"seed", read_seed},
+    Parameter{"logit_bias", read_logit_bias},
+    Parameter{"presence_penalty", NumberRule{&Sampling::presence_penalty, -2.0F, 2.0F}},
+    Parameter{"frequency_penalty", NumberRule{&Sampling::frequency_penalty, -2.0F, 2.0F}},
+    Parameter{"repetition_penalty", NumberRule{&Sampling::repetition_penalty, 0.0F, 10.0F, true}},
+    Parameter{"repeat_penalty", NumberRule{&Sampling::repetition_penalty, 0.0F, 10.0F, true}},
+    Parameter{"repeat_last_n", CountRule<Sampling>{&Sampling::penalty_last_n, -1}},
+    Parameter{"typical_p", NumberRule{&Sampling::typical_p, 0.0F, 1.0F, true}},
+    Parameter{"top_n_sigma", NumberRule{&Sampling::top_n_sigma, -1.0F, 100.0F}},
+    Parameter{"xtc_probability", NumberRule{&Sampling::xtc_probability, 0.0F, 1.0F}},
+    Parameter{"xtc_threshold", NumberRule{&Sampling::xtc_threshold, 0.0F, 1.0F}},
+    Parameter{"dry_multiplier", NumberRule{&Sampling::dry_multiplier, 0.0F, 100.0F}},
+    Parameter{"dry_base", NumberRule{&Sampling::dry_base, 1.0F, 100.0F}},
+    Parameter{"dry_allowed_length", CountRule<Sampling>{&Sampling::dry_allowed_length, 0}},
+    Parameter{"dry_penalty_last_n", CountRule<Sampling>{&Sampling::dry_penalty_last_n, -1}},
+    Parameter{"dry_sequence_breakers", read_dry_sequence_breakers},
+    Parameter{"mirostat", CountRule<Sampling>{&Sampling::mirostat, 0, 2}},
+    Parameter{"mirostat_tau", NumberRule{&Sampling::mirostat_tau, 0.0F, 100.0F}},
+    Parameter{"mirostat_eta", NumberRule{&Sampling::mirostat_eta, 0.0F, 1.0F}},
+};
+
+}  // namespace
+
+std::span<const Parameter> sampling_parameters() { return kSampling; }
+
+Result<void> encode_breakers(Draft& draft) {
+  SamplingParams& sampling = draft.call.sampling;
+  if (sampling.dry_multiplier <= 0.0F) return {};
+  if (!draft.dry_breakers) draft.dry_breakers.emplace(kDefaultBreakers.begin(), kDefaultBreakers.end());
+  for (const std::string& text : *draft.dry_breakers) {
+    Result<std::vector<TokenId>> ids = inner_tokens(text, *draft.model.codec);
+    if (!ids) return ids.error();
+    if (!ids->empty()) sampling.dry_sequence_breakers.push_back(std::move(*ids));
+  }
+  return {};
+}
+
+}  // namespace braid::net::openai
