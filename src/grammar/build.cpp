@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+#include <grammar/build.h>
+#include <grammar/determinise.h>
+
+#include <algorithm>
+
+namespace braid::grammar {
+namespace {
+
+// Turns a draft into an automaton: marks what can reach its rule's end, drops the rest, numbers what is left.
+class Assembly {
+ public:
+  explicit Assembly(const Draft& draft) : draft_(draft), productive_(draft.states.size(), false), nullable_(draft.states.size(), false) {
+    mark(productive_, true);
+    mark(nullable_, false);
+  }
+
+  bool matches_anything() const { return productive_[draft_.unit_start.front()]; }
+
+  // Whether some unit can call itself before a byte is read.
+  bool left_recursive() const {
+    enum class Colour : std::uint8_t { kNew, kOpen, kDone };
+    std::vector<Colour> colours(draft_.units.size(), Colour::kNew);
+    std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> path;
+    const auto open = [&](std::uint32_t unit) {
+      colours[unit] = Colour::kOpen;
+      path.emplace_back(unit, leading_units(unit));
+    };
+    for (std::uint32_t root = 0; root < draft_.units.size(); ++root) {
+      if (colours[root] == Colour::kNew) open(root);
+      while (!path.empty()) {
+        auto& [unit, left] = path.back();
+        if (left.empty()) {
+          colours[unit] = Colour::kDone;
+          path.pop_back();
+          continue;
+        }
+        const std::uint32_t next = left.back();
+        left.pop_back();
+        if (colours[next] == Colour::kOpen) return true;
+        if (colours[next] == Colour::kNew) open(next);
+      }
+    }
+    return false;
+  }
+
+  Automaton assemble() const {
+    Automaton out;
+    std::vector<StateId> number(draft_.states.size(), kNoState);
+    std::vector<StateId> order;
+    const auto number_of = [&](StateId draft) {
+      if (number[draft] == kNoState) {
+        number[draft] = static_cast<StateId>(order.size());
+        order.push_back(draft);
+      }
+      return number[draft];
+    };
+    out.start = number_of(draft_.unit_start.front());
+    for (std::size_t i = 0; i < order.size(); ++i) out.states.push_back(emit(draft_.states[order[i]], number_of, out));
+    return out;
+  }
+
+ private:
+  StateId start_of(std::uint32_t unit) const { return draft_.unit_start[unit]; }
+  const Unit& counted(const DraftState& state) const { return draft_.units[state.counted]; }
+
+  // Which states reach their rule's end; with `by_reading` also by bytes, otherwise by calls of rules that may match nothing only.
+  void mark(std::vector<bool>& marks, bool by_reading) const {
+    const auto reaches = [&](const DraftState& state) {
+      if (state.final) return true;
+      if (state.counted != kNoState) return counted(state).min == 0 || bool{marks[start_of(counted(state).body)]};
+      if (by_reading && std::any_of(state.bytes.begin(), state.bytes.end(), [&](const ByteEdge& e) { return bool{marks[e.target]}; }))
+        return true;
+      return std::any_of(state.calls.begin(), state.calls.end(),
+                         [&](const auto& call) { return marks[start_of(call.first)] && marks[call.second]; });
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t i = marks.size(); i-- > 0;)
+        if (!marks[i] && reaches(draft_.states[i])) marks[i] = changed = true;
+    }
+  }
+
+  // The units that `unit` calls before it has read a byte.
+  std::vector<std::uint32_t> leading_units(std::uint32_t unit) const {
+    std::vector<std::uint32_t> out;
+    std::vector<StateId> states = {start_of(unit)};
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const DraftState& state = draft_.states[states[i]];
+      if (state.counted != kNoState) out.push_back(counted(state).body);
+      for (const auto& [callee, next] : state.calls) {
+        out.push_back(callee);
+        if (nullable_[start_of(callee)] && std::find(states.begin(), states.end(), next) == states.end()) states.push_back(next);
+      }
+    }
+    return out;
+  }
+
+  template <class NumberOf>
+  State emit(const DraftState& draft, NumberOf& number_of, Automaton& out) const {
+    State state;
+    state.bytes_begin = static_cast<std::uint32_t>(out.byte_edges.size());
+    for (const ByteEdge& edge : draft.bytes)
+      if (productive_[edge.target]) out.byte_edges.push_back({edge.first, edge.last, number_of(edge.target)});
+    state.bytes_end = static_cast<std::uint32_t>(out.byte_edges.size());
+    state.calls_begin = static_cast<std::uint32_t>(out.call_edges.size());
+    for (const auto& [unit, next] : draft.calls) {
+      if (!productive_[start_of(unit)] || !productive_[next]) continue;
+      const DraftState& after = draft_.states[next];
+      const bool tail = after.final && after.bytes.empty() && after.calls.empty() && after.counted == kNoState;
+      out.call_edges.push_back({number_of(start_of(unit)), number_of(next), tail});
+    }
+    state.calls_end = static_cast<std::uint32_t>(out.call_edges.size());
+    if (draft.counted != kNoState) {
+      const Unit& unit = counted(draft);
+      const bool possible = productive_[start_of(unit.body)];
+      state.loop = static_cast<std::uint32_t>(out.loops.size());
+      out.loops.push_back({number_of(start_of(unit.body)), unit.min, possible ? unit.max : 0});
+    }
+    state.final = draft.final;
+    state.plain = !state.final && state.calls_begin == state.calls_end && state.loop == kNoState;
+    return state;
+  }
+
+  const Draft& draft_;
+  std::vector<bool> productive_;
+  std::vector<bool> nullable_;
+};
+
+}  // namespace
+
+Result<Automaton> build(const Grammar& grammar, ExprId root, const BuildLimits& limits) {
+  const Draft draft = determinise(grammar, root, limits);
+  if (draft.overflowed) return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
+  const Assembly assembly(draft);
+  if (!assembly.matches_anything()) return invalid_argument("no finite text satisfies the constraint");
+  if (assembly.left_recursive()) return invalid_argument("a rule begins with itself through another rule (left recursion)");
+  return assembly.assemble();
+}
+
+void remove_direct_left_recursion(Grammar& grammar) {
+  for (RuleId rule = 0; rule < grammar.rule_count(); ++rule) {
+    const ExprId body = grammar.rule(rule).body;
+    const std::vector<ExprId> alternatives =
+        grammar.expr(body).kind == ExprKind::kChoice ? grammar.expr(body).children : std::vector<ExprId>{body};
+    const auto calls_itself = [&](ExprId id) { return grammar.expr(id).kind == ExprKind::kRule && grammar.expr(id).rule == rule; };
+    std::vector<ExprId> first;
+    std::vector<ExprId> rest;
+    for (const ExprId alternative : alternatives) {
+      const Expr& expr = grammar.expr(alternative);
+      if (calls_itself(alternative)) continue;  // A = A adds nothing
+      if (expr.kind == ExprKind::kSequence && !expr.children.empty() && calls_itself(expr.children.front())) {
+        rest.push_back(grammar.sequence({expr.children.begin() + 1, expr.children.end()}));
+      } else {
+        first.push_back(alternative);
+      }
+    }
+    if (first.size() == alternatives.size()) continue;
+    const ExprId begin = grammar.choice(std::move(first));
+    const ExprId more = grammar.repeat(grammar.choice(std::move(rest)), 0, kUnbounded);
+    grammar.define(rule, grammar.sequence({begin, more}));
+  }
+}
+
+}  // namespace braid::grammar

@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+#include <grammar/json/merge.h>
+#include <grammar/json/schema.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace braid::grammar::json {
+namespace {
+
+constexpr std::size_t kMaxDepth = 128;       // of schemas within schemas, references followed
+constexpr std::size_t kMaxSchemas = 20'000;
+
+Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
+
+ValueDict without(const ValueDict& schema, std::string_view keyword) {
+  ValueDict out;
+  std::copy_if(schema.begin(), schema.end(), std::back_inserter(out), [&](const auto& member) { return member.first != keyword; });
+  return out;
+}
+
+// One step of a JSON pointer, with ~0, ~1 and %XX decoded.
+std::string decode_step(std::string_view step) {
+  std::string out;
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    unsigned code = 0;
+    if (step[i] == '~' && i + 1 < step.size() && (step[i + 1] == '0' || step[i + 1] == '1')) {
+      out += step[++i] == '0' ? '~' : '/';
+    } else if (step[i] == '%' && i + 2 < step.size() &&
+               std::from_chars(step.data() + i + 1, step.data() + i + 3, code, 16).ptr == step.data() + i + 3) {
+      out += static_cast<char>(code);
+      i += 2;
+    } else {
+      out += step[i];
+    }
+  }
+  return out;
+}
+
+const Value* step_into(const Value& value, const std::string& step) {
+  const auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return value.find(step);
+  std::size_t index = 0;
+  const auto end = std::from_chars(step.data(), step.data() + step.size(), index);
+  return end.ec == std::errc() && end.ptr == step.data() + step.size() && index < list->size() ? &(*list)[index] : nullptr;
+}
+
+const std::string* only_reference(const Value& schema) {
+  const auto* dict = schema.get_if<ValueDict>();
+  const Value* reference = dict == nullptr ? nullptr : find(*dict, "$ref");
+  if (reference == nullptr || has_constraints(without(*dict, "$ref"))) return nullptr;
+  return reference->get_if<std::string>();
+}
+
+}  // namespace
+
+SchemaCompiler::Expr SchemaCompiler::compile(const Value& schema, const std::string& path) {
+  if (const auto* flag = schema.get_if<bool>()) return *flag ? syntax_.value() : grammar_.nothing();
+  const auto* dict = schema.get_if<ValueDict>();
+  if (dict == nullptr) return refused(path, "a schema is an object, true or false");
+  if (depth_ >= kMaxDepth) return refused(path, fmt::format("the schema nests deeper than {} levels", kMaxDepth));
+  if (++schemas_ > kMaxSchemas) return refused(path, fmt::format("the schema consists of more than {} schemas", kMaxSchemas));
+  ++depth_;
+  Expr expr = compile_keywords(*dict, path);
+  --depth_;
+  return expr;
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_keywords(const ValueDict& schema, const std::string& path) {
+  if (auto error = check_keywords(schema, path)) return *error;
+  if (const Value* reference = find(schema, "$ref")) {
+    if (!has_constraints(without(schema, "$ref"))) return compile_reference(*reference->get_if<std::string>(), path);
+    const auto target = target_of(*reference->get_if<std::string>(), path);
+    if (!target) return target.error();
+    const auto merged = merge(without(schema, "$ref"), **target, path);
+    return merged ? compile(*merged, path) : merged.error();
+  }
+  if (find(schema, "allOf") != nullptr) return compile_all_of(schema, path);
+  if (find(schema, "anyOf") != nullptr) return compile_branches(schema, "anyOf", path);
+  if (find(schema, "oneOf") != nullptr) return compile_branches(schema, "oneOf", path);
+  if (find(schema, "enum") != nullptr || find(schema, "const") != nullptr) return compile_values(schema, path);
+
+  const Types types = types_of(schema);
+  std::vector<ExprId> options;
+  for (const Type type : types) {
+    if (type == Type::kInteger && types.contains(Type::kNumber)) continue;
+    const Expr expr = compile_type(type, schema, path);
+    if (!expr) return expr;
+    options.push_back(*expr);
+  }
+  if (types.size() == 7 && !has_constraints(without(schema, "type"))) return syntax_.value();
+  return grammar_.choice(std::move(options));
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_type(Type type, const ValueDict& schema, const std::string& path) {
+  switch (type) {
+    case Type::kObject: return compile_object(schema, path);
+    case Type::kArray: return compile_array(schema, path);
+    case Type::kString: return compile_string(schema, path);
+    case Type::kNumber: return compile_number(schema, false, path);
+    case Type::kInteger: return compile_number(schema, true, path);
+    case Type::kBoolean: return syntax_.boolean();
+    case Type::kNull: break;
+  }
+  return syntax_.null();
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_all_of(const ValueDict& schema, const std::string& path) {
+  const auto& parts = *find(schema, "allOf")->get_if<ValueList>();
+  const ValueDict siblings = without(schema, "allOf");
+  if (parts.size() == 1 && !has_constraints(siblings)) return compile(parts.front(), path + ".allOf[0]");
+  Value merged = siblings;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto next = merge(merged, parts[i], fmt::format("{}.allOf[{}]", path, i));
+    if (!next) return next.error();
+    merged = std::move(*next);
+  }
+  return compile(merged, path);
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, std::string_view keyword, const std::string& path) {
+  const auto& branches = *find(schema, keyword)->get_if<ValueList>();
+  const ValueDict siblings = without(schema, keyword);
+  std::vector<Value> resolved;
+  std::vector<ExprId> options;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    const std::string place = fmt::format("{}.{}[{}]", path, keyword, i);
+    const auto target = resolve(branches[i], place);
+    if (!target) return target.error();
+    resolved.push_back(**target);
+    Value branch = branches[i];
+    if (has_constraints(siblings)) {
+      auto merged = merge(siblings, branch, place);
+      if (!merged) return merged.error();
+      branch = std::move(*merged);
+    }
+    const Expr expr = compile(branch, place);
+    if (!expr) return expr;
+    options.push_back(*expr);
+  }
+  if (keyword == "oneOf")
+    for (std::size_t i = 0; i < resolved.size(); ++i)
+      for (std::size_t k = 0; k < i; ++k)
+        if (!provably_disjoint(resolved[k], resolved[i]))
+          return refused(fmt::format("{}.oneOf[{}]", path, i), fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
+  return grammar_.choice(std::move(options));
+}
+
+// Keywords beside enum and const other than `type` would have to be tested on each value.
+SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, const std::string& path) {
+  for (const auto& [name, value] : schema)
+    if (name != "enum" && name != "const" && name != "type" && has_constraints({{name, value}}))
+      return refused(path + "." + name, "this keyword is not supported beside enum or const");
+  const Value* constant = find(schema, "const");
+  const Value* list = find(schema, "enum");
+  const Types types = types_of(schema);
+  std::vector<ExprId> options;
+  const auto add = [&](const Value& value) {
+    if (!has_type(types, value) || (constant != nullptr && !same_value(*constant, value))) return;
+    options.push_back(syntax_.constant(value));
+  };
+  if (list == nullptr) {
+    add(*constant);
+  } else {
+    for (const Value& value : *list->get_if<ValueList>()) add(value);
+  }
+  if (options.empty()) return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
+  return grammar_.choice(std::move(options));
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& reference, const std::string& path) {
+  if (const auto known = references_.find(reference); known != references_.end()) return grammar_.call(known->second);
+  const auto target = target_of(reference, path);
+  if (!target) return target.error();
+  const RuleId rule = grammar_.declare(reference);
+  references_.emplace(reference, rule);
+  std::string place = path_;
+  for (const char c : reference.substr(1)) place += c == '/' ? '.' : c;
+  const Expr body = compile(**target, place);
+  if (!body) return body;
+  grammar_.define(rule, *body);
+  return grammar_.call(rule);
+}
+
+Result<const Value*> SchemaCompiler::target_of(const std::string& reference, const std::string& path) const {
+  if (reference != "#" && !reference.starts_with("#/")) return refused(path + ".$ref", "only references within the schema (#/…) are supported");
+  const Value* value = &root_;
+  for (std::size_t at = 1; at < reference.size();) {
+    const std::size_t end = std::min(reference.find('/', at + 1), reference.size());
+    value = step_into(*value, decode_step(std::string_view(reference).substr(at + 1, end - at - 1)));
+    if (value == nullptr) return refused(path + ".$ref", fmt::format("there is no \"{}\"", reference));
+    at = end;
+  }
+  return value;
+}
+
+Result<const Value*> SchemaCompiler::resolve(const Value& schema, const std::string& path) const {
+  const Value* value = &schema;
+  for (std::size_t steps = 0; steps < kMaxDepth; ++steps) {
+    const std::string* reference = only_reference(*value);
+    if (reference == nullptr) return value;
+    const auto target = target_of(*reference, path);
+    if (!target) return target.error();
+    value = *target;
+  }
+  return refused(path, "a reference leads back to itself");
+}
+
+Result<Value> SchemaCompiler::merge(const Value& a, const Value& b, const std::string& path) {
+  const auto x = resolve(a, path);
+  if (!x) return x.error();
+  const auto y = resolve(b, path);
+  if (!y) return y.error();
+  if (**x == Value(false) || **y == Value(false)) return Value(false);
+  const auto* first = (*x)->get_if<ValueDict>();
+  const auto* second = (*y)->get_if<ValueDict>();
+  if (first == nullptr) return **y;
+  if (second == nullptr) return **x;
+  if (auto error = check_keywords(*second, path)) return *error;
+  if (find(*first, "$ref") != nullptr || find(*second, "$ref") != nullptr) return refused(path + ".$ref", "a reference with other keywords beside it cannot be joined with a further schema");
+  return merge_schemas(*first, *second, path);
+}
+
+}  // namespace braid::grammar::json

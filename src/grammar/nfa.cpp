@@ -1,0 +1,164 @@
+#include <grammar/nfa.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace braid::grammar {
+namespace {
+
+constexpr std::uint32_t kUnrollWeight = 256;    // a bounded repetition up to this size needs no counter
+constexpr std::uint32_t kUnrollNullable = 20'000;
+constexpr std::size_t kMaxDepth = 4'000;        // of nested expressions: bounds recursion
+
+}  // namespace
+
+std::uint32_t Units::of_expr(ExprId expr) {
+  const auto [it, fresh] = by_expr_.try_emplace(expr, static_cast<std::uint32_t>(units_.size()));
+  if (fresh) units_.push_back({.expr = expr});
+  return it->second;
+}
+
+std::uint32_t Units::of_repeat(ExprId body, std::uint32_t min, std::uint32_t max) {
+  const std::uint32_t body_unit = of_expr(body);
+  const auto [it, fresh] = by_repeat_.try_emplace({body_unit, min, max}, static_cast<std::uint32_t>(units_.size()));
+  if (fresh) units_.push_back({.expr = body, .counted = true, .body = body_unit, .min = min, .max = max});
+  return it->second;
+}
+
+NfaBuilder::NfaBuilder(const Grammar& grammar, const Measure& measure, Units& units, std::size_t node_limit)
+    : grammar_(grammar), measure_(measure), units_(units), node_limit_(node_limit), nodes_(1) {}
+
+std::uint32_t NfaBuilder::add() {
+  if (nodes_.size() >= node_limit_) {
+    overflowed_ = true;
+    return 0;
+  }
+  nodes_.emplace_back();
+  return static_cast<std::uint32_t>(nodes_.size() - 1);
+}
+
+std::uint32_t NfaBuilder::build(ExprId id, std::uint32_t next) {
+  if (overflowed_) return 0;
+  const std::uint64_t key = std::uint64_t{id} << 32 | next;
+  if (const auto it = built_.find(key); it != built_.end()) return it->second;
+  if (++depth_ > kMaxDepth) overflowed_ = true;
+  const std::uint32_t node = build_new(grammar_.expr(id), next);
+  --depth_;
+  built_.emplace(key, node);
+  return node;
+}
+
+std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
+  switch (expr.kind) {
+    case ExprKind::kBytes: return build_bytes(expr.bytes, next);
+    case ExprKind::kChars: return build_chars(expr.chars, next);
+    case ExprKind::kSequence:
+      for (auto child = expr.children.rbegin(); child != expr.children.rend(); ++child) next = build(*child, next);
+      return next;
+    case ExprKind::kChoice: {
+      const std::uint32_t node = add();
+      for (const ExprId child : expr.children) {
+        const std::uint32_t target = build(child, next);
+        nodes_[node].free.push_back(target);
+      }
+      return node;
+    }
+    case ExprKind::kRepeat: return build_repeat(expr, next);
+    case ExprKind::kRule: {
+      const ExprId body = grammar_.rule(expr.rule).body;
+      return measure_.inlined(expr.rule) ? build(body, next) : call(units_.of_expr(body), next);
+    }
+    case ExprKind::kUntil: break;
+  }
+  return build_until(expr.bytes, next);
+}
+
+std::uint32_t NfaBuilder::call(std::uint32_t unit, std::uint32_t next) {
+  const std::uint32_t node = add();
+  nodes_[node].calls.push_back({unit, next});
+  return node;
+}
+
+std::uint32_t NfaBuilder::build_bytes(const std::string& bytes, std::uint32_t next) {
+  for (auto c = bytes.rbegin(); c != bytes.rend(); ++c) {
+    const std::uint32_t node = add();
+    const auto byte = static_cast<std::uint8_t>(*c);
+    nodes_[node].bytes.push_back({byte, byte, next});
+    next = node;
+  }
+  return next;
+}
+
+// Encodings that end alike share their tails: most of a large set needs three nodes besides those of its first bytes.
+std::uint32_t NfaBuilder::build_chars(const CodePointSet& chars, std::uint32_t next) {
+  std::map<std::tuple<std::uint8_t, std::uint8_t, std::uint32_t>, std::uint32_t> tails;
+  const std::uint32_t node = add();
+  for (const ByteRanges& ranges : utf8_ranges(chars)) {
+    std::uint32_t target = next;
+    for (std::size_t i = ranges.size() - 1; i > 0; --i) {
+      const auto [it, fresh] = tails.try_emplace({ranges[i].first, ranges[i].last, target}, 0);
+      if (fresh) {
+        it->second = add();
+        nodes_[it->second].bytes.push_back({ranges[i].first, ranges[i].last, target});
+      }
+      target = it->second;
+    }
+    nodes_[node].bytes.push_back({ranges[0].first, ranges[0].last, target});
+  }
+  return node;
+}
+
+std::uint32_t NfaBuilder::build_repeat(const Expr& expr, std::uint32_t next) {
+  const ExprId child = expr.children.front();
+  const bool bounded = expr.max != kUnbounded;
+  const std::uint32_t times = bounded ? expr.max : expr.min;
+  const std::uint64_t weight = std::uint64_t{measure_.weight(child)} * times;
+  const bool nullable = measure_.nullable(child);
+  if (times > 4 && weight > kUnrollWeight && !nullable) return call(units_.of_repeat(child, expr.min, expr.max), next);
+  if (nullable && weight > kUnrollNullable) {  // its empty matches cannot be counted
+    overflowed_ = true;
+    return 0;
+  }
+
+  std::uint32_t after = next;
+  if (!bounded) {
+    after = add();
+    const std::uint32_t again = build(child, after);
+    nodes_[after].free = {again, next};
+  }
+  for (std::uint32_t i = expr.min; bounded && i < expr.max; ++i) {
+    const std::uint32_t again = build(child, after);
+    const std::uint32_t node = add();
+    nodes_[node].free = {again, next};
+    after = node;
+  }
+  for (std::uint32_t i = 0; i < expr.min; ++i) after = build(child, after);
+  return after;
+}
+
+// Knuth, Morris and Pratt's automaton: node i has read the first i bytes of the trigger.
+std::uint32_t NfaBuilder::build_until(const std::string& trigger, std::uint32_t next) {
+  const std::size_t size = trigger.size();
+  std::vector<std::uint32_t> node(size + 1, next);
+  for (std::size_t i = 0; i < size; ++i) node[i] = add();
+  if (overflowed_) return 0;
+  std::vector<std::size_t> fallback(size, 0);  // the longest shorter prefix that the bytes read so far end with
+  for (std::size_t i = 1; i < size; ++i) {
+    std::size_t length = i > 1 ? fallback[i - 1] : 0;
+    while (length > 0 && trigger[length] != trigger[i - 1]) length = fallback[length];
+    fallback[i] = i > 1 && trigger[length] == trigger[i - 1] ? length + 1 : 0;
+  }
+  const std::size_t control = std::min(size, trigger.find(kControlByte));  // a control token's name is read whole or not at all
+  for (std::size_t i = 0; i < size; ++i)
+    for (unsigned byte = 0; byte <= 0xFF; ++byte) {
+      std::size_t length = i;
+      while (length > 0 && static_cast<std::uint8_t>(trigger[length]) != byte) length = fallback[length];
+      if (static_cast<std::uint8_t>(trigger[length]) == byte) length += 1;
+      const bool extends = length == i + 1;
+      if (!extends && (i > control || static_cast<char>(byte) == kControlByte)) continue;
+      nodes_[node[i]].bytes.push_back({static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), node[length]});
+    }
+  return node[0];
+}
+
+}  // namespace braid::grammar

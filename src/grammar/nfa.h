@@ -1,0 +1,83 @@
+// The nondeterministic automaton of one rule, built from its expression.
+#pragma once
+
+#include <grammar/grammar.h>
+#include <grammar/measure.h>
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+namespace braid::grammar {
+
+// What becomes a rule of the automaton: an expression, or a counted repetition of another unit.
+struct Unit {
+  ExprId expr = 0;
+  bool counted = false;
+  std::uint32_t body = 0;  // unit; counted only
+  std::uint32_t min = 0;
+  std::uint32_t max = 0;
+};
+
+// Numbers the units as they are called for.
+class Units {
+ public:
+  std::uint32_t of_expr(ExprId expr);
+  std::uint32_t of_repeat(ExprId body, std::uint32_t min, std::uint32_t max);
+  std::size_t size() const { return units_.size(); }
+  const Unit& operator[](std::size_t unit) const { return units_[unit]; }
+
+ private:
+  std::vector<Unit> units_;
+  std::map<ExprId, std::uint32_t> by_expr_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> by_repeat_;
+};
+
+struct NfaNode {
+  struct Bytes {
+    std::uint8_t first, last;
+    std::uint32_t target;
+  };
+  struct Call {
+    std::uint32_t unit;
+    std::uint32_t target;
+  };
+  std::vector<Bytes> bytes;
+  std::vector<Call> calls;
+  std::vector<std::uint32_t> free;  // targets reached without reading
+};
+
+// Expressions are built back to front: each is given the node that follows it, and built once per such node, so that shared
+// expressions with one continuation share their nodes.
+class NfaBuilder {
+ public:
+  // Node 0 accepts.
+  NfaBuilder(const Grammar& grammar, const Measure& measure, Units& units, std::size_t node_limit);
+
+  // The node from which `expr` leads to acceptance; meaningless when overflowed().
+  std::uint32_t build(ExprId expr) { return build(expr, 0); }
+  bool overflowed() const { return overflowed_; }
+  const std::vector<NfaNode>& nodes() const { return nodes_; }
+
+ private:
+  std::uint32_t build(ExprId id, std::uint32_t next);
+  std::uint32_t build_new(const Expr& expr, std::uint32_t next);
+  std::uint32_t build_bytes(const std::string& bytes, std::uint32_t next);
+  std::uint32_t build_chars(const CodePointSet& chars, std::uint32_t next);
+  std::uint32_t build_repeat(const Expr& expr, std::uint32_t next);
+  std::uint32_t build_until(const std::string& trigger, std::uint32_t next);
+  std::uint32_t call(std::uint32_t unit, std::uint32_t next);
+  std::uint32_t add();
+
+  const Grammar& grammar_;
+  const Measure& measure_;
+  Units& units_;
+  std::size_t node_limit_;
+  std::size_t depth_ = 0;
+  bool overflowed_ = false;
+  std::vector<NfaNode> nodes_;
+  std::unordered_map<std::uint64_t, std::uint32_t> built_;  // (expression, next) → node
+};
+
+}  // namespace braid::grammar

@@ -1,0 +1,292 @@
+#include <fmt/format.h>
+#include <grammar/regex.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid::grammar {
+namespace {
+
+constexpr std::size_t kMaxNesting = 100;
+constexpr std::uint32_t kMaxRepeat = 100'000;
+
+CodePointSet digits() { return CodePointSet({{'0', '9'}}); }
+CodePointSet word() { return CodePointSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
+CodePointSet ascii_space() { return CodePointSet({{'\t', '\r'}, {' ', ' '}}); }
+// \S leaves out what any dialect takes for white space.
+CodePointSet every_space() {
+  return ascii_space().united(CodePointSet({{0x1C, 0x1F}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                                            {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}}));
+}
+
+CodePointSet with_both_cases(const CodePointSet& set) {
+  std::vector<CodePointRange> more;
+  for (std::uint32_t c = 'a'; c <= 'z'; ++c) {
+    const std::uint32_t upper = c - 'a' + 'A';
+    if (set.contains(c)) more.push_back({upper, upper});
+    if (set.contains(upper)) more.push_back({c, c});
+  }
+  return set.united(CodePointSet(std::move(more)));
+}
+
+// Recursive descent. The first thing that is not understood is kept in `error_` and ends the parse.
+class Parser {
+ public:
+  Parser(std::string_view pattern, Grammar& grammar, const RegexOptions& options)
+      : pattern_(pattern), grammar_(grammar), options_(options) {}
+
+  Result<ExprId> run() {
+    std::vector<ExprId> options;
+    do options.push_back(outer_alternative());
+    while (!error_ && take('|'));
+    if (!error_ && !at_end()) fail("an unmatched )");
+    if (error_) return invalid_argument(*error_);
+    return grammar_.choice(std::move(options));
+  }
+
+ private:
+  bool at_end() const { return at_ >= pattern_.size(); }
+  char peek(std::size_t ahead = 0) const { return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0'; }
+  bool take(char c) {
+    if (at_end() || peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  bool take(std::string_view text) {
+    if (pattern_.substr(at_, text.size()) != text) return false;
+    at_ += text.size();
+    return true;
+  }
+  void fail(std::string_view what) {
+    if (!error_) error_ = fmt::format("the regular expression has {} at position {}, which is not supported", what, at_);
+  }
+
+  ExprId character(CodePointSet set) { return options_.character(options_.ignore_case ? with_both_cases(set) : set); }
+  ExprId anything() { return grammar_.repeat(options_.character(CodePointSet::all()), 0, kUnbounded); }
+
+  ExprId outer_alternative() {
+    const bool from_start = take('^') || options_.whole;
+    ExprId body = sequence();
+    const bool to_end = take('$') || options_.whole;
+    if (!at_end() && peek() != '|' && peek() != ')') fail("an anchor in the middle");
+    std::vector<ExprId> parts;
+    if (!from_start) parts.push_back(anything());
+    parts.push_back(body);
+    if (!to_end) parts.push_back(anything());
+    return grammar_.sequence(std::move(parts));
+  }
+
+  ExprId alternatives() {
+    std::vector<ExprId> options;
+    do options.push_back(sequence());
+    while (!error_ && take('|'));
+    return grammar_.choice(std::move(options));
+  }
+
+  ExprId sequence() {
+    std::vector<ExprId> parts;
+    while (!error_ && !at_end() && peek() != '|' && peek() != ')' && peek() != '$') parts.push_back(quantified());
+    return grammar_.sequence(std::move(parts));
+  }
+
+  ExprId quantified() {
+    ExprId item = atom();
+    for (bool first = true; !error_; first = false) {
+      std::uint32_t min = 0;
+      std::uint32_t max = kUnbounded;
+      if (take('*')) {
+      } else if (take('+')) {
+        min = 1;
+      } else if (take('?')) {
+        max = 1;
+      } else if (!(peek() == '{' && counts(min, max))) {
+        return item;
+      }
+      if (!first) fail("a quantifier after a quantifier");
+      take('?');  // a lazy quantifier matches the same texts
+      if (peek() == '+') fail("a possessive quantifier");
+      item = grammar_.repeat(item, min, max);
+    }
+    return item;
+  }
+
+  // {m}, {m,} or {m,n}; anything else is a literal brace.
+  bool counts(std::uint32_t& min, std::uint32_t& max) {
+    const std::size_t begin = at_++;
+    const auto low = decimal();
+    if (low && take('}')) {
+      min = max = *low;
+      return check(min, max);
+    }
+    if (low && take(',')) {
+      if (take('}')) {
+        min = *low;
+        return check(min, min);
+      }
+      const auto high = decimal();
+      if (high && take('}')) {
+        min = *low;
+        max = *high;
+        return check(min, max);
+      }
+    }
+    at_ = begin;
+    return false;
+  }
+
+  bool check(std::uint32_t min, std::uint32_t max) {
+    if (min > max) fail("a quantifier whose least count is above its most");
+    if (max > kMaxRepeat) fail(fmt::format("a count above {}", kMaxRepeat));
+    return true;
+  }
+
+  std::optional<std::uint32_t> decimal() {
+    const std::size_t begin = at_;
+    std::uint32_t value = 0;
+    while (peek() >= '0' && peek() <= '9') value = std::min(kMaxRepeat + 1, value * 10 + static_cast<std::uint32_t>(pattern_[at_++] - '0'));
+    return at_ == begin ? std::nullopt : std::optional(value);
+  }
+
+  ExprId atom() {
+    if (peek() == '(') return group();
+    if (peek() == '[') return character(bracket());
+    if (peek() == '^') fail("an anchor in the middle");
+    if (peek() == '*' || peek() == '+' || peek() == '?') fail("a quantifier without anything to repeat");
+    if (take('.')) return character(options_.dot_all ? CodePointSet::all() : CodePointSet::of("\n\r").complement());
+    if (peek() == '\\') return character(escape(false));
+    return character(literal());
+  }
+
+  ExprId group() {
+    ++at_;
+    if (take("?<") || take("?P<")) {
+      if (peek() == '=' || peek() == '!') fail("a look-behind");
+      while (!at_end() && peek() != '>') ++at_;
+      if (!take('>')) fail("a group name without an end");
+    } else if (!take("?:") && peek() == '?') {
+      fail(peek(1) == '=' || peek(1) == '!' ? "a look-ahead" : "a group of an unknown kind");
+    }
+    if (++nesting_ > kMaxNesting) fail("groups nested too deep");
+    const ExprId inner = error_ ? grammar_.nothing() : alternatives();
+    --nesting_;
+    if (peek() == '$') fail("an anchor in the middle");
+    if (!error_ && !take(')')) fail("a group without an end");
+    return inner;
+  }
+
+  CodePointSet literal() {
+    std::uint32_t point = 0;
+    if (!next_code_point(pattern_, at_, point)) fail("bytes that are not UTF-8");
+    return CodePointSet({{point, point}});
+  }
+
+  CodePointSet bracket() {
+    ++at_;
+    const bool negated = take('^');
+    CodePointSet set;
+    for (bool first = true; !error_; first = false) {
+      if (at_end()) fail("a character class without an end");
+      if (first && peek() == ']') fail("a ] at the start of a class without a backslash");  // JavaScript and the others disagree
+      if (take(']')) break;
+      if (error_) break;
+      if (peek() == '[' && (peek(1) == ':' || peek(1) == '.' || peek(1) == '=')) fail("a POSIX class");
+      CodePointSet low = peek() == '\\' ? escape(true) : literal();
+      if (peek() == '-' && peek(1) != ']' && peek(1) != '\0') low = range(low);
+      set = set.united(low);
+    }
+    if (options_.ignore_case) set = with_both_cases(set);
+    return negated ? set.complement() : set;
+  }
+
+  CodePointSet range(const CodePointSet& low) {
+    ++at_;
+    const CodePointSet high = peek() == '\\' ? escape(true) : literal();
+    const auto single = [](const CodePointSet& set) {
+      return set.ranges().size() == 1 && set.ranges().front().first == set.ranges().front().last;
+    };
+    if (!single(low) || !single(high) || low.ranges().front().first > high.ranges().front().first) {
+      fail("a range of characters that is none");
+      return {};
+    }
+    return CodePointSet({{low.ranges().front().first, high.ranges().front().first}});
+  }
+
+  CodePointSet escape(bool in_class) {
+    ++at_;
+    if (at_end()) {
+      fail("a backslash at its end");
+      return {};
+    }
+    const char c = peek();
+    const auto one = [](std::uint32_t point) { return CodePointSet({{point, point}}); };
+    const auto taken = [&](CodePointSet set) {
+      ++at_;
+      return set;
+    };
+    switch (c) {
+      case 'd': return taken(digits());
+      case 'D': return taken(digits().complement());
+      case 'w': return taken(word());
+      case 'W': return taken(word().complement());
+      case 's': return taken(ascii_space());
+      case 'S': return taken(every_space().complement());
+      case 'n': return taken(one('\n'));
+      case 'r': return taken(one('\r'));
+      case 't': return taken(one('\t'));
+      case 'f': return taken(one('\f'));
+      case 'v': return taken(one('\v'));
+      case 'x': ++at_; return hexadecimal(2);
+      case 'u': ++at_; return take('{') ? hexadecimal(0) : hexadecimal(4);
+      case 'b':
+        if (in_class) return taken(one('\b'));
+        break;
+      case '0':
+        if (peek(1) < '0' || peek(1) > '9') return taken(one(0));
+        break;
+      default: break;
+    }
+    if (c >= '0' && c <= '9') {
+      fail("a back-reference or octal escape");
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      fail(fmt::format("\\{}", c));
+    } else {
+      return literal();
+    }
+    return {};
+  }
+
+  // `count` digits, or with 0 any number of them up to a brace.
+  CodePointSet hexadecimal(std::size_t count) {
+    std::uint32_t point = 0;
+    std::size_t read = 0;
+    for (; (count == 0 ? read < 6 && peek() != '}' : read < count); ++read, ++at_) {
+      const char c = peek();
+      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      if (digit < 0) {
+        fail("an escape without its hexadecimal digits");
+        return {};
+      }
+      point = point * 16 + static_cast<std::uint32_t>(digit);
+    }
+    CodePointSet set({{point, point}});
+    if ((count == 0 && (read == 0 || !take('}'))) || set.empty()) fail("an escape that names no character");
+    return set;
+  }
+
+  std::string_view pattern_;
+  Grammar& grammar_;
+  const RegexOptions& options_;
+  std::size_t at_ = 0;
+  std::size_t nesting_ = 0;
+  std::optional<std::string> error_;
+};
+
+}  // namespace
+
+Result<ExprId> parse_regex(std::string_view pattern, Grammar& grammar, const RegexOptions& options) {
+  return Parser(pattern, grammar, options).run();
+}
+
+}  // namespace braid::grammar

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+#include <grammar/json/schema.h>
+#include <grammar/regex.h>
+#include <grammar/spec.h>
+
+#include <type_traits>
+
+namespace braid::grammar {
+namespace {
+
+constexpr std::size_t kMaxNesting = 32;
+constexpr std::size_t kMaxOptions = 10'000;
+
+Error refused(const std::string& path, std::string_view why) { return invalid_argument(fmt::format("{}: {}", path, why), path); }
+
+class Translator {
+ public:
+  Translator(const Vocabulary& vocabulary, Grammar& grammar) : vocabulary_(vocabulary), grammar_(grammar) {}
+
+  Result<ExprId> translate(const ConstraintSpec& spec) {
+    if (nesting_ >= kMaxNesting) return refused(spec.path, "the constraint nests too deep");
+    ++nesting_;
+    Result<ExprId> expr = std::visit([&](const auto& kind) { return of(kind, spec.path); }, spec.kind);
+    --nesting_;
+    return expr;
+  }
+
+ private:
+  Result<ExprId> of(const ConstraintSpec::JsonObject&, const std::string&) { return json::Syntax(grammar_).object(); }
+
+  Result<ExprId> of(const ConstraintSpec::JsonSchema& kind, const std::string& path) {
+    return json::SchemaCompiler(grammar_, kind.schema, path).compile();
+  }
+
+  Result<ExprId> of(const ConstraintSpec::Regex& kind, const std::string& path) {
+    RegexOptions options;
+    options.character = [&](const CodePointSet& set) { return grammar_.chars(set); };
+    const auto expr = parse_regex(kind.pattern, grammar_, options);
+    return expr ? expr : Result<ExprId>(refused(path, expr.error().message));
+  }
+
+  Result<ExprId> of(const ConstraintSpec::Choice& kind, const std::string& path) {
+    if (kind.options.empty() || kind.options.size() > kMaxOptions) return refused(path, fmt::format("1 to {} choices are supported", kMaxOptions));
+    std::vector<ExprId> options;
+    for (const std::string& option : kind.options) options.push_back(grammar_.bytes(option));
+    return grammar_.choice(std::move(options));
+  }
+
+  Result<ExprId> of(const ConstraintSpec::Grammar&, const std::string& path) { return refused(path, "grammars are not supported"); }
+
+  Result<ExprId> of(const ConstraintSpec::Literal& kind, const std::string&) {
+    return grammar_.bytes(vocabulary_.mark_control_tokens(kind.text));
+  }
+
+  Result<ExprId> of(const ConstraintSpec::FreeUntil& kind, const std::string& path) {
+    if (kind.end.empty()) return refused(path, "free text needs an end");
+    return grammar_.until(vocabulary_.mark_control_tokens(kind.end));
+  }
+
+  Result<ExprId> of(const ConstraintSpec::Sequence& kind, const std::string&) {
+    auto parts = translate_all(kind.parts);
+    return parts ? Result<ExprId>(grammar_.sequence(std::move(*parts))) : parts.error();
+  }
+
+  Result<ExprId> of(const ConstraintSpec::Alternatives& kind, const std::string&) {
+    auto options = translate_all(kind.options);
+    return options ? Result<ExprId>(grammar_.choice(std::move(*options))) : options.error();
+  }
+
+  Result<ExprId> of(const ConstraintSpec::Repeat& kind, const std::string& path) {
+    if (kind.item.size() != 1 || kind.least < 0 || (kind.most >= 0 && kind.most < kind.least)) return refused(path, "a repetition has one item and sound limits");
+    const auto item = translate(kind.item.front());
+    if (!item) return item;
+    return grammar_.repeat(*item, static_cast<std::uint32_t>(kind.least), kind.most < 0 ? kUnbounded : static_cast<std::uint32_t>(kind.most));
+  }
+
+  Result<std::vector<ExprId>> translate_all(const std::vector<ConstraintSpec>& specs) {
+    std::vector<ExprId> out;
+    for (const ConstraintSpec& spec : specs) {
+      const auto expr = translate(spec);
+      if (!expr) return expr.error();
+      out.push_back(*expr);
+    }
+    return out;
+  }
+
+  const Vocabulary& vocabulary_;
+  Grammar& grammar_;
+  std::size_t nesting_ = 0;
+};
+
+// Lengths before texts keep keys apart that would otherwise run together.
+class Key {
+ public:
+  void add(const ConstraintSpec& spec) {
+    mark(spec.kind.index());
+    std::visit([&](const auto& kind) { of(kind); }, spec.kind);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void mark(std::uint64_t number) { fmt::format_to(std::back_inserter(out_), "{} ", number); }
+  void text(const std::string& text) {
+    mark(text.size());
+    out_ += text;
+  }
+
+  void value(const Value& value) {
+    mark(value.storage().index());
+    std::visit(
+        [&](const auto& held) {
+          using Held = std::decay_t<decltype(held)>;
+          if constexpr (std::is_same_v<Held, std::string>) {
+            text(held);
+          } else if constexpr (std::is_same_v<Held, ValueList>) {
+            mark(held.size());
+            for (const Value& item : held) this->value(item);
+          } else if constexpr (std::is_same_v<Held, ValueDict>) {
+            mark(held.size());
+            for (const auto& [name, item] : held) {
+              text(name);
+              this->value(item);
+            }
+          } else if constexpr (!std::is_same_v<Held, std::nullptr_t>) {
+            fmt::format_to(std::back_inserter(out_), "{} ", held);
+          }
+        },
+        value.storage());
+  }
+
+  void of(const ConstraintSpec::JsonObject&) {}
+  void of(const ConstraintSpec::JsonSchema& kind) { value(kind.schema); }
+  void of(const ConstraintSpec::Regex& kind) { text(kind.pattern); }
+  void of(const ConstraintSpec::Choice& kind) {
+    mark(kind.options.size());
+    for (const std::string& option : kind.options) text(option);
+  }
+  void of(const ConstraintSpec::Grammar& kind) { text(kind.text); }
+  void of(const ConstraintSpec::Literal& kind) { text(kind.text); }
+  void of(const ConstraintSpec::FreeUntil& kind) { text(kind.end); }
+  void of(const ConstraintSpec::Sequence& kind) { all(kind.parts); }
+  void of(const ConstraintSpec::Alternatives& kind) { all(kind.options); }
+  void of(const ConstraintSpec::Repeat& kind) {
+    fmt::format_to(std::back_inserter(out_), "{} {} ", kind.least, kind.most);
+    all(kind.item);
+  }
+  void all(const std::vector<ConstraintSpec>& specs) {
+    mark(specs.size());
+    for (const ConstraintSpec& spec : specs) add(spec);
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+Result<ExprId> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar) {
+  return Translator(vocabulary, grammar).translate(spec);
+}
+
+std::string cache_key(const ConstraintSpec& spec) {
+  Key key;
+  key.add(spec);
+  return key.take();
+}
+
+}  // namespace braid::grammar

@@ -1,0 +1,113 @@
+#include <grammar/state_mask.h>
+
+#include <grammar/grammar.h>
+#include <grammar/token_walk.h>
+
+#include <algorithm>
+#include <array>
+
+namespace braid::grammar {
+namespace {
+
+constexpr std::size_t kFewTokens = 1024;                    // fewer are kept as a list
+constexpr std::size_t kWideState = 64;                      // first bytes from which on a mask is worth preparing
+constexpr std::size_t kPrepareNodes = 20'000'000;           // tree nodes walked in preparing one constraint
+constexpr std::array<std::uint32_t, 11> kLevelRounds = {1, 2, 3, 4, 5, 6, 8, 10, 13, 17, kUnbounded};
+
+void set(std::span<std::uint32_t> bits, TokenId token) {
+  bits[static_cast<std::size_t>(token) / 32] |= 1U << (static_cast<unsigned>(token) % 32);
+}
+
+}  // namespace
+
+StateMask::StateMask(const Automaton& automaton, const TokenTrie& trie, StateId state) {
+  Threads threads(automaton, Threads::Scope::kWithin);
+  std::vector<std::uint32_t> ends;
+  const bool loop = automaton.states[state].loop != kNoState;
+  threads.push_state(state, 0, kBottom);
+  nodes_walked_ = walk_tokens(trie, 0, first_bytes(automaton, threads), threads, ends, [&](std::uint32_t node) {
+    const std::uint32_t on_return = threads.returned() ? threads.return_count() : kUnbounded;
+    if (threads.returned() && !trie.is_leaf(node)) returns_.push_back({node, on_return});
+    if (trie.tokens(node).empty()) return;
+    std::uint32_t rounds = loop ? on_return : 0;
+    if (loop)
+      for (const Thread& thread : threads.top()) rounds = std::min(rounds, threads.base_count(thread));
+    for (const TokenId token : trie.tokens(node)) tokens_.push_back({rounds, token});
+  });
+  add_levels(trie.vocab_size());
+}
+
+void StateMask::add_levels(std::size_t vocab_size) {
+  std::stable_sort(tokens_.begin(), tokens_.end(), [](const CostedToken& a, const CostedToken& b) { return a.rounds < b.rounds; });
+  const std::uint32_t most = tokens_.empty() ? 0 : tokens_.back().rounds;
+  std::size_t end = 0;
+  std::vector<std::uint32_t> bits((vocab_size + 31) / 32, 0);
+  for (const std::uint32_t rounds : kLevelRounds) {
+    const std::size_t begin = end;
+    for (; end < tokens_.size() && tokens_[end].rounds <= rounds; ++end) set(bits, tokens_[end].token);
+    if (end == begin) continue;
+    levels_.push_back({std::min(rounds, most), {}, end});
+    if (end > kFewTokens) levels_.back().bits = bits;
+  }
+  if (levels_.size() == 1 && !levels_.front().bits.empty() && most == 0) tokens_.clear();
+  tokens_.shrink_to_fit();
+}
+
+void StateMask::allow(std::span<std::uint32_t> allowed, std::uint32_t rounds) const {
+  std::size_t listed = 0;
+  const auto above = std::find_if(levels_.begin(), levels_.end(), [&](const Level& level) { return level.rounds > rounds; });
+  if (above != levels_.begin()) {
+    const Level& level = *(above - 1);
+    for (std::size_t i = 0; i < level.bits.size(); ++i) allowed[i] |= level.bits[i];
+    if (!level.bits.empty()) listed = level.tokens_end;
+  }
+  for (std::size_t i = listed; i < tokens_.size() && tokens_[i].rounds <= rounds; ++i) set(allowed, tokens_[i].token);
+}
+
+std::size_t StateMask::memory_bytes() const {
+  std::size_t sum = sizeof(*this) + tokens_.size() * sizeof(CostedToken) + returns_.size() * sizeof(ReturnNode);
+  for (const Level& level : levels_) sum += sizeof(level) + level.bits.size() * sizeof(std::uint32_t);
+  return sum;
+}
+
+StateMasks::StateMasks(const Automaton& automaton, const TokenTrie& trie, std::shared_ptr<MaskBudget> budget)
+    : automaton_(automaton),
+      trie_(trie),
+      budget_(std::move(budget)),
+      masks_(std::make_unique<std::atomic<const StateMask*>[]>(automaton.states.size())) {}
+
+StateMasks::~StateMasks() {
+  for (std::size_t i = 0; i < automaton_.states.size(); ++i) delete masks_[i].load();
+  budget_->bytes_left += spent_;
+}
+
+const StateMask& StateMasks::of(StateId state, std::unique_ptr<const StateMask>& spare) const {
+  std::atomic<const StateMask*>& slot = masks_[state];
+  if (const StateMask* mask = slot.load(std::memory_order_acquire)) return *mask;
+  spare = std::make_unique<const StateMask>(automaton_, trie_, state);
+  const std::size_t bytes = spare->memory_bytes();
+  std::size_t left = budget_->bytes_left.load();
+  do {
+    if (left < bytes) return *spare;
+  } while (!budget_->bytes_left.compare_exchange_weak(left, left - bytes));
+  const StateMask* expected = nullptr;
+  if (!slot.compare_exchange_strong(expected, spare.get())) {
+    budget_->bytes_left += bytes;
+    return *expected;
+  }
+  spent_ += bytes;
+  return *spare.release();
+}
+
+void StateMasks::prepare() const {
+  Threads threads(automaton_);
+  std::unique_ptr<const StateMask> spare;
+  std::size_t walked = 0;
+  for (StateId state = 0; state < automaton_.states.size() && walked < kPrepareNodes; ++state) {
+    threads.clear();
+    threads.push_state(state, 0, kBottom);
+    if (first_bytes(automaton_, threads).count() >= kWideState) walked += of(state, spare).nodes_walked();
+  }
+}
+
+}  // namespace braid::grammar

@@ -1,0 +1,37 @@
+// Drives constraints the way a sampler does, over a small vocabulary.
+#pragma once
+
+#include <grammar/compiler.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::test {
+
+inline constexpr TokenId kEnd = 0;  // the end-of-sequence token of toy_tokens()
+
+// All single bytes, pieces of JSON and words, halves of UTF-8 characters, two control tokens: kEnd and "<tool>".
+std::vector<grammar::VocabularyToken> toy_tokens();
+const grammar::Compiler& toy_compiler();
+
+ConstraintSpec schema_spec(std::string json);  // path "schema"
+std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
+
+// The tokens that may come next, in order.
+std::vector<TokenId> allowed_tokens(ConstraintState& state);
+
+// A text drawn uniformly from the allowed tokens; after `free_tokens` tokens the shortest way to an end is taken. With `end_tokens` the
+// walk fails (std::nullopt) when there is no end by then.
+struct Walk {
+  std::string text;
+  bool ended = false;
+};
+Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t free_tokens = 60);
+
+// Whether the constraint allows the text, byte by byte, and its end there.
+bool accepts(const Constraint& constraint, std::string_view text);
+
+}  // namespace braid::test
