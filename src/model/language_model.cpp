@@ -130,6 +130,8 @@ void LanguageModel::check(const StepPlan& plan) const {
   require(std::ranges::all_of(plan.saves, is_copy) && std::ranges::all_of(plan.loads, is_copy), "copied block out of the pool");
   require(std::ranges::all_of(plan.checks, [&](const BlockCheck& check) { return in_pool(check.block) && in_pool(check.other); }),
           "checked block out of the pool");
+  require(std::ranges::all_of(plan.forks, [&](const BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
+          "copied block out of the pool");
   require(std::ranges::all_of(plan.blocks, in_pool), "block out of the pool");
   for (const StepRow& row : plan.rows) {
     require(row.slot < slots_.size(), "slot out of range");
@@ -156,6 +158,7 @@ void LanguageModel::move_blocks(const StepPlan& plan, StepResult& result) {
       result.unequal.push_back(static_cast<std::uint32_t>(i));
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
+  for (const BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
 }
 
 void LanguageModel::run(const StepPlan& plan, StepResult& result) {

@@ -68,13 +68,20 @@ struct BlockCheck {
   std::int32_t other = 0;
 };
 
-// A step works off saves, then checks, then loads, then rows. So a block that the plan gives to a new owner can still be saved or
+// One block of the arena copied to another.
+struct BlockFork {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+};
+
+// A step works off saves, then checks, then loads, then forks in their order, then rows. So a block that the plan gives to a new owner can still be saved or
 // checked, and rows read what was loaded. A plan may have no rows.
 struct StepPlan {
   std::uint64_t id = 0;
   std::vector<BlockCopy> saves;      // from the arena to the buffer
   std::vector<BlockCheck> checks;
   std::vector<BlockCopy> loads;      // from the buffer to the arena
+  std::vector<BlockFork> forks;
   std::vector<SlotStart> starts;     // applied before the rows
   std::vector<StepRow> rows;         // at most one for a slot
   std::vector<TokenId> tokens;
@@ -84,6 +91,7 @@ struct StepPlan {
     saves.clear();
     checks.clear();
     loads.clear();
+    forks.clear();
     starts.clear();
     rows.clear();
     tokens.clear();

@@ -174,6 +174,16 @@ TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
   EXPECT_EQ(again, saved);
   EXPECT_EQ(result_.rows.at(0).logprob, original);
   EXPECT_NE(other, original);
+
+  plan_.clear();
+  plan_.forks = {{3, 6}, {5, 7}, {7, 6}};  // in their order
+  start(0, stop, with_logprob);
+  plan_.tokens = {6};
+  plan_.blocks = {6};
+  plan_.rows = {{.slot = 0, .position = 15, .count = 1, .block_count = 1, .sample = true}};
+  model_->execute(plan_, result_);
+  EXPECT_FALSE(result_.failure);
+  EXPECT_EQ(result_.rows.at(0).logprob, original);
 }
 
 TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {

@@ -91,6 +91,10 @@ void FakeModel::copy_blocks(const model::StepPlan& plan, model::StepResult& resu
     if (std::memcmp(block(plan.checks[i].block), block(plan.checks[i].other), bytes) != 0)
       result.unequal.push_back(static_cast<std::uint32_t>(i));
   for (const model::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
+  for (const model::BlockFork& fork : plan.forks) {
+    if (fork.from == fork.to) violation("a block copied to itself");
+    std::memcpy(block(fork.to), block(fork.from), bytes);
+  }
 }
 
 // A block that a row writes to belongs to no other row of the step, not even to one that turns out finished: its blocks are not free
