@@ -1,5 +1,6 @@
 #include "app/loaded_model.h"
 
+#include "app/constraint_vocabulary.h"
 #include "app/embedded_model.h"
 #include "app/units.h"
 
@@ -90,6 +91,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   if (!codec) return codec.error();
   loaded.codec = std::move(*codec);
   for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);
+  loaded.constraints = std::make_unique<const grammar::Compiler>([codec = loaded.codec.get()] { return constraint_vocabulary(*codec); });
 
   model::LoadOptions load = load_options(options, max_batch);
   const auto ends = loaded.codec->end_of_generation();

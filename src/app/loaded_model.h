@@ -3,6 +3,7 @@
 
 #include <app/memory.h>
 #include <app/options.h>
+#include <grammar/compiler.h>
 #include <kernels/kernel_table.h>
 #include <model/codec.h>
 #include <model/gguf.h>
@@ -24,6 +25,7 @@ struct LoadedModel {
   std::string architecture;
   bool has_chat_template = false;
   std::unique_ptr<const model::ModelCodec> codec;
+  std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
   const kernels::KernelTable* table = nullptr;

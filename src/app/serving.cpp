@@ -107,6 +107,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.parameters = loaded_->language_model->parameters();
   served_.engine = &*scheduler_;
   served_.codec = loaded_->codec.get();
+  served_.constraints = loaded_->constraints.get();
   say("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
       static_cast<double>(served_.parameters) / 1e6, served_.context_length, loaded_->table->name, loaded_->threads);
   say("memory: {}", describe_memory(*loaded_, options_.model.block_size));

@@ -7,20 +7,25 @@
 
 namespace braid::grammar {
 
-Compiler::Compiler(Vocabulary vocabulary, CompilerLimits limits)
-    : vocabulary_(std::make_shared<const Vocabulary>(std::move(vocabulary))),
+Compiler::Compiler(std::function<Vocabulary()> read_vocabulary, CompilerLimits limits)
+    : read_vocabulary_(std::move(read_vocabulary)),
       limits_(limits),
       budget_(std::make_shared<MaskBudget>(limits.mask_bytes)) {}
+
+const std::shared_ptr<const Vocabulary>& Compiler::vocabulary() const {
+  std::call_once(vocabulary_read_, [this] { vocabulary_ = std::make_shared<const Vocabulary>(read_vocabulary_()); });
+  return vocabulary_;
+}
 
 Result<std::shared_ptr<const Constraint>> Compiler::compile(const ConstraintSpec& spec) const {
   std::string key = cache_key(spec);
   if (auto constraint = find(key)) return constraint;
   Grammar grammar;
-  const auto root = translate(spec, *vocabulary_, grammar);
+  const auto root = translate(spec, *vocabulary(), grammar);
   if (!root) return root.error();
   auto automaton = build(grammar, *root);
   if (!automaton) return invalid_argument(fmt::format("{}: {}", spec.path, automaton.error().message), spec.path);
-  std::shared_ptr<const Constraint> constraint = std::make_shared<AutomatonConstraint>(vocabulary_, std::move(*automaton), budget_);
+  std::shared_ptr<const Constraint> constraint = std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_);
   keep(std::move(key), constraint);
   return constraint;
 }

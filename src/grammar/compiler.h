@@ -6,6 +6,7 @@
 #include <grammar/vocabulary.h>
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,8 @@ struct CompilerLimits {
 // Any thread. The lock guards the list of kept constraints only: nothing is compiled under it, and no step of a model takes it.
 class Compiler final : public ConstraintCompiler {
  public:
-  explicit Compiler(Vocabulary vocabulary, CompilerLimits limits = {});
+  // `read_vocabulary` is called once, by the first compile(): a server that is asked for no constraint never pays for it.
+  explicit Compiler(std::function<Vocabulary()> read_vocabulary, CompilerLimits limits = {});
 
   Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const override;
 
@@ -36,7 +38,11 @@ class Compiler final : public ConstraintCompiler {
   std::shared_ptr<const Constraint> find(std::string_view key) const;
   void keep(std::string key, std::shared_ptr<const Constraint> constraint) const;
 
-  std::shared_ptr<const Vocabulary> vocabulary_;
+  const std::shared_ptr<const Vocabulary>& vocabulary() const;
+
+  std::function<Vocabulary()> read_vocabulary_;
+  mutable std::once_flag vocabulary_read_;
+  mutable std::shared_ptr<const Vocabulary> vocabulary_;
   CompilerLimits limits_;
   std::shared_ptr<MaskBudget> budget_;
 

@@ -27,6 +27,7 @@ class ModelCodec final : public TextCodec {
   std::unique_ptr<StreamDecoder> new_decoder() const override;
   std::string token_bytes(TokenId token) const override;
 
+  const Tokenizer& tokenizer() const { return tokenizer_; }
   // Tokens that end an answer, ascending.
   std::span<const TokenId> end_of_generation() const { return tokenizer_.vocabulary().end_of_generation; }
   std::optional<TokenId> bos() const { return tokenizer_.vocabulary().bos; }

@@ -35,7 +35,7 @@ std::vector<grammar::VocabularyToken> toy_tokens() {
 }
 
 const grammar::Compiler& toy_compiler() {
-  static const grammar::Compiler compiler(grammar::Vocabulary(toy_tokens(), {kEnd}));
+  static const grammar::Compiler compiler([] { return grammar::Vocabulary(toy_tokens(), {kEnd}); });
   return compiler;
 }
 
