@@ -60,6 +60,10 @@ class TextCodec {
   // None when the model was not trained to fill gaps.
   virtual std::optional<InfillTokens> infill_tokens() const = 0;
 
+  // The source of the template that render() uses for this prompt, which tells how the model writes calls and reasoning; empty when
+  // there is none. Valid as long as the codec and the prompt.
+  virtual std::string_view template_source(const ChatPrompt& prompt) const = 0;
+
   // A decoder for generated text. Control tokens (end of sequence, <|im_end|>) decode to nothing.
   virtual std::unique_ptr<StreamDecoder> new_decoder() const = 0;
 

@@ -1,5 +1,4 @@
 #include <model/codec.h>
-
 #include <model/tokenizer/utf8_stream.h>
 
 #include <utility>
@@ -37,11 +36,14 @@ Result<std::unique_ptr<const ModelCodec>> ModelCodec::from_gguf(const GgufFile& 
   if (!source->empty())
     chat_template = ChatTemplate::parse(*source, text_of(*tokenizer, tokenizer->vocabulary().bos),
                                         text_of(*tokenizer, tokenizer->vocabulary().eos));
-  return std::unique_ptr<const ModelCodec>(new ModelCodec(std::move(*tokenizer), std::move(chat_template)));
+  return std::unique_ptr<const ModelCodec>(new ModelCodec(std::move(*tokenizer), *source, std::move(chat_template)));
 }
 
-ModelCodec::ModelCodec(Tokenizer tokenizer, std::optional<Result<ChatTemplate>> chat_template)
-    : tokenizer_(std::move(tokenizer)), chat_template_(std::move(chat_template)), warnings_(tokenizer_.vocabulary().warnings) {
+ModelCodec::ModelCodec(Tokenizer tokenizer, std::string template_source, std::optional<Result<ChatTemplate>> chat_template)
+    : tokenizer_(std::move(tokenizer)),
+      template_source_(std::move(template_source)),
+      chat_template_(std::move(chat_template)),
+      warnings_(tokenizer_.vocabulary().warnings) {
   if (chat_template_ && !*chat_template_)
     warnings_.push_back("the model's chat template cannot be used: " + chat_template_->error().message);
 }
@@ -57,6 +59,8 @@ Result<std::string> ModelCodec::render(const ChatPrompt& prompt) const {
   if (!*chat_template_) return chat_template_->error();
   return (*chat_template_)->render(prompt);
 }
+
+std::string_view ModelCodec::template_source(const ChatPrompt&) const { return template_source_; }
 
 std::unique_ptr<StreamDecoder> ModelCodec::new_decoder() const { return std::make_unique<TokenDecoder>(tokenizer_); }
 

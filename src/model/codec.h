@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace braid::model {
@@ -24,6 +25,7 @@ class ModelCodec final : public TextCodec {
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<std::string> render(const ChatPrompt& prompt) const override;
   std::optional<InfillTokens> infill_tokens() const override { return tokenizer_.vocabulary().infill; }
+  std::string_view template_source(const ChatPrompt& prompt) const override;
   std::unique_ptr<StreamDecoder> new_decoder() const override;
   std::string token_bytes(TokenId token) const override;
 
@@ -35,9 +37,10 @@ class ModelCodec final : public TextCodec {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  ModelCodec(Tokenizer tokenizer, std::optional<Result<ChatTemplate>> chat_template);
+  ModelCodec(Tokenizer tokenizer, std::string template_source, std::optional<Result<ChatTemplate>> chat_template);
 
   Tokenizer tokenizer_;
+  std::string template_source_;
   std::optional<Result<ChatTemplate>> chat_template_;  // none: the model has no template
   std::vector<std::string> warnings_;
 };

@@ -18,8 +18,11 @@ class FakeCodec : public TextCodec {
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<std::string> render(const ChatPrompt& prompt) const override;
   std::optional<InfillTokens> infill_tokens() const override { return kInfill; }
+  std::string_view template_source(const ChatPrompt&) const override { return chat_template; }
   std::unique_ptr<StreamDecoder> new_decoder() const override;
   std::string token_bytes(TokenId token) const override;
+
+  std::string chat_template;  // only shown: it renders nothing
 };
 
 }  // namespace braid::test

@@ -4,6 +4,7 @@
 #include <braid/constraint.h>
 #include <braid/request.h>
 #include <braid/text_codec.h>
+#include <net/generation/parser/answer_syntax.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,12 +23,12 @@ struct GenerationCall {
   std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
   std::int32_t choices = 1;                                  // for each prompt
   std::int32_t candidates = 1;  // generated for each prompt, at least `choices`: the best by mean log-probability are answered
-  SamplingParams sampling;                                   // `choice` is set per choice; `seed` only if `seeded`
+  SamplingParams sampling;      // `choice` is set per choice; `seed` only if `seeded`
   bool seeded = false;
   StopRules stop;                          // its max_tokens is replaced by the member below
   std::optional<std::int32_t> max_tokens;  // nullopt: the rest of the context
   std::vector<std::string> stop_strings;
-  bool include_stop_string = false;        // in the text
+  bool include_stop_string = false;  // in the text
   std::optional<ConstraintSpec> constraint_spec;
   std::shared_ptr<const Constraint> constraint;  // what the spec was compiled to
   std::int32_t prompt_logprobs = -1;             // as in Request, for an own member of the answer
@@ -41,6 +42,8 @@ struct GenerationCall {
   bool continuous_usage = false;
   bool timings = false;
   bool return_token_ids = false;
+
+  std::optional<AnswerSyntax> syntax;  // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
 
   bool wants_logprobs() const { return sampling.top_logprobs >= 0; }
 };

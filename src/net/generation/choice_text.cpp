@@ -4,36 +4,77 @@
 
 namespace braid::net {
 
-ChoiceText::ChoiceText(const TextCodec& codec, const GenerationCall& call)
-    : decoder_(codec.new_decoder()),
-      window_(call.stop_strings),
-      keep_ids_(call.return_token_ids),
-      keep_logprobs_(call.wants_logprobs()) {}
+ChoiceText::ChoiceText(const TextCodec& codec, const GenerationCall& call, std::uint64_t id_seed)
+    : call_(call),
+      decoder_(codec.new_decoder()),
+      parser_(call.syntax ? std::make_unique<AnswerParser>(*call.syntax, id_seed) : nullptr),
+      window_(call.stop_strings) {}
 
 std::optional<ChoiceEnd> ChoiceText::add(Token&& token) {
   piece_.clear();
-  decoder_->append(token.id, piece_);
-  if (keep_ids_) pending_.tokens.ids.push_back(token.id);
-  if (keep_logprobs_) pending_.tokens.scored.push_back(std::move(token));
-  if (feed_text(piece_)) return ChoiceEnd{EndReason::kStopString, window_.found()};
-  return std::nullopt;
+  decode(token.id);
+  if (call_.return_token_ids) pending_.tokens.ids.push_back(token.id);
+  if (call_.wants_logprobs()) pending_.tokens.scored.push_back(std::move(token));
+  if (feed(piece_)) return ChoiceEnd{EndReason::kStopString, window_.found()};
+  if (parser_ == nullptr || !parser_->ended()) return std::nullopt;
+  release_held();
+  return ChoiceEnd{EndReason::kToolCalls, {}};
 }
 
 ChoiceEnd ChoiceText::finish(FinishReason reason) {
+  const bool cut = reason == FinishReason::kLength;
   piece_.clear();
   decoder_->finish(piece_);
-  if (feed_text(piece_)) return {EndReason::kStopString, window_.found()};
-  std::string rest;
-  window_.flush(rest);
-  append_joined(pending_.deltas, TextDelta{std::move(rest)});
-  return {reason == FinishReason::kLength ? EndReason::kLength : EndReason::kStop, {}};
+  bool stopped = feed(piece_);
+  if (parser_ != nullptr && !stopped) {
+    parsed_.clear();
+    parser_->finish(cut, parsed_);
+    for (Delta& delta : parsed_) stopped = stopped || settle(std::move(delta));
+  }
+  if (stopped) return {EndReason::kStopString, window_.found()};
+  release_held();
+  if (cut) return {EndReason::kLength, {}};
+  return {parser_ != nullptr && parser_->has_calls() ? EndReason::kToolCalls : EndReason::kStop, {}};
 }
 
-bool ChoiceText::feed_text(std::string_view text) {
-  TextDelta delta;
-  const bool stopped = window_.feed(text, delta.text);
+// Markers that are control tokens count as text.
+void ChoiceText::decode(TokenId token) {
+  decoder_->append(token, piece_);
+  if (!piece_.empty() || !call_.syntax) return;
+  for (const auto& [id, marker] : call_.syntax->control_markers)
+    if (id == token) piece_ = marker;
+}
+
+// True when a stop string ends the text in `piece`.
+bool ChoiceText::feed(std::string_view piece) {
+  if (parser_ == nullptr) return say(piece);
+  parsed_.clear();
+  parser_->feed(piece, parsed_);
+  for (Delta& delta : parsed_)
+    if (settle(std::move(delta))) return true;
+  return false;
+}
+
+bool ChoiceText::settle(Delta&& delta) {
+  if (const auto* text = std::get_if<TextDelta>(&delta)) return say(text->text);
+  release_held();
   append_joined(pending_.deltas, std::move(delta));
+  return false;
+}
+
+bool ChoiceText::say(std::string_view text) {
+  TextDelta settled;
+  const bool stopped = window_.feed(text, settled.text);
+  if (stopped && call_.include_stop_string) settled.text += window_.found();
+  append_joined(pending_.deltas, std::move(settled));
   return stopped;
+}
+
+// What the stop window holds was no stop string: nothing joins on to it.
+void ChoiceText::release_held() {
+  TextDelta held;
+  window_.flush(held.text);
+  append_joined(pending_.deltas, std::move(held));
 }
 
 }  // namespace braid::net

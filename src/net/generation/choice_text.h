@@ -5,20 +5,24 @@
 #include <braid/token_event.h>
 #include <net/generation/answer_event.h>
 #include <net/generation/call.h>
+#include <net/generation/parser/answer_parser.h>
 #include <net/generation/stop_window.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid::net {
 
 class ChoiceText {
  public:
-  ChoiceText(const TextCodec& codec, const GenerationCall& call);
+  // `call` outlives it. Ids of tool calls depend on `id_seed`.
+  ChoiceText(const TextCodec& codec, const GenerationCall& call, std::uint64_t id_seed);
 
-  // The end, when a stop string ends the choice here.
+  // The end, when a stop string or the only call that is allowed ends the choice here.
   std::optional<ChoiceEnd> add(Token&& token);
 
   // No token follows: releases the decoder's tail and what the stop window holds. `reason` is the engine's, kStop or kLength; a
@@ -28,14 +32,19 @@ class ChoiceText {
   ChoicePiece& pending() { return pending_; }
 
  private:
-  bool feed_text(std::string_view text);
+  void decode(TokenId token);
+  bool feed(std::string_view piece);
+  bool settle(Delta&& delta);
+  bool say(std::string_view text);
+  void release_held();
 
+  const GenerationCall& call_;
   std::unique_ptr<StreamDecoder> decoder_;
-  StopWindow window_;
-  std::string piece_;  // reused
+  std::unique_ptr<AnswerParser> parser_;  // null: all is text
+  StopWindow window_;                     // of the answer's text: reasoning and calls are never cut
+  std::string piece_;                     // reused
+  std::vector<Delta> parsed_;             // likewise
   ChoicePiece pending_;
-  bool keep_ids_;
-  bool keep_logprobs_;
 };
 
 }  // namespace braid::net

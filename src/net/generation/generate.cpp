@@ -146,7 +146,7 @@ class Generation {
       Result<Ticket> ticket = model_->engine->submit(std::move(request));
       if (!ticket) return ticket.error();
       tickets.push_back(std::move(*ticket));
-      texts_.emplace_back(*model_->codec, call_);
+      texts_.emplace_back(*model_->codec, call_, service_.new_seed());
     }
     call_.prompt = std::vector<PromptItem>();
     running_ = tickets.size();

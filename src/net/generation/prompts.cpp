@@ -9,9 +9,19 @@ namespace {
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
-Result<Prompts> encode_chat(const TextCodec& codec, const ChatPrompt& chat) {
+// How the answer to a rendered chat is to be split; nothing when it is text throughout.
+std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, std::string_view source, std::string_view rendered) {
+  AnswerSyntax syntax;
+  find_reasoning(syntax, codec, source, rendered);
+  if (syntax.reasoning.open.empty() && syntax.calls == nullptr) return std::nullopt;
+  find_control_markers(syntax, codec);
+  return syntax;
+}
+
+Result<Prompts> encode_chat(const TextCodec& codec, const ChatPrompt& chat, GenerationCall& call) {
   const Result<std::string> text = codec.render(chat);
   if (!text) return text.error();
+  call.syntax = syntax_of(codec, codec.template_source(chat), *text);
   const EncodeOptions options{.add_special = false, .parse_special = true};
   Result<std::vector<TokenId>> ids = codec.encode(*text, options);
   if (!ids) return ids.error();
@@ -43,7 +53,8 @@ Result<std::vector<TokenId>> encode_infill(const TextCodec& codec, const PromptI
   return ids;
 }
 
-Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items, const std::optional<std::string>& suffix) {
+Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items,
+                             const std::optional<std::string>& suffix) {
   const EncodeOptions options{.add_special = true, .parse_special = true};
   Prompts prompts;
   for (const PromptItem& item : items) {
@@ -91,9 +102,10 @@ Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std:
 
 }  // namespace
 
-Result<Prompts> encode_prompts(const TextCodec& codec, const GenerationCall& call) {
+Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
-  return chat != nullptr ? encode_chat(codec, *chat) : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
+  return chat != nullptr ? encode_chat(codec, *chat, call)
+                         : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
 }
 
 std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items) {

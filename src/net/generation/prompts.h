@@ -12,8 +12,8 @@
 namespace braid::net {
 
 // Completion texts are encoded with the model's own BOS/EOS; special tokens in them count, as they do in llama-server and vLLM.
-// A chat's rendered template writes its own BOS. Token ids are taken as they are. May run on any thread.
-Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec, const GenerationCall& call);
+// A chat's rendered template writes its own BOS, and tells call.syntax. Token ids are taken as they are. May run on any thread.
+Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec, GenerationCall& call);
 
 // The prompts as text, for `echo`. Likewise.
 std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items);

@@ -55,6 +55,7 @@ bool StopWindow::feed(std::string_view piece, std::string& out) {
 void StopWindow::flush(std::string& out) {
   out += held_;
   held_.clear();
+  for (Pattern& pattern : patterns_) pattern.matched = 0;
 }
 
 }  // namespace braid::net

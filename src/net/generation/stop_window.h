@@ -19,7 +19,7 @@ class StopWindow {
   // before it, and the window must not be fed again.
   bool feed(std::string_view piece, std::string& out);
 
-  // At the end of the text: what is held back was no stop string.
+  // The text ends or is interrupted here: what is held back was no stop string.
   void flush(std::string& out);
 
   // The stop string that feed() found, or nothing.

@@ -1,0 +1,255 @@
+// What the parser of answers makes of each family's syntax, however the text is cut.
+#include <gtest/gtest.h>
+#include <net/generation/parser/answer_parser.h>
+#include <net/json/parse.h>
+
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::test {
+namespace {
+
+using net::AnswerSyntax;
+using net::Delta;
+
+// "T(text)", "R(reasoning)", "C0(name)", "A0(arguments)" in order.
+std::string print(const std::vector<Delta>& deltas) {
+  std::string out;
+  for (const Delta& delta : deltas) {
+    if (const auto* text = std::get_if<net::TextDelta>(&delta)) out += "T(" + text->text + ")";
+    if (const auto* reasoning = std::get_if<net::ReasoningDelta>(&delta)) out += "R(" + reasoning->text + ")";
+    if (const auto* begin = std::get_if<net::ToolCallBegin>(&delta))
+      out += "C" + std::to_string(begin->index) + "(" + begin->name + ")";
+    if (const auto* arguments = std::get_if<net::ToolCallArguments>(&delta))
+      out += "A" + std::to_string(arguments->index) + "(" + arguments->text + ")";
+  }
+  return out;
+}
+
+// The deltas of `text` in pieces of `sizes`, used in turn.
+std::string parse(const AnswerSyntax& syntax, std::string_view text, const std::vector<std::size_t>& sizes, bool cut) {
+  net::AnswerParser parser(syntax, 1);
+  std::vector<Delta> joined;
+  for (std::size_t i = 0; !text.empty() && !parser.ended(); ++i) {
+    const std::size_t size = std::min(text.size(), sizes[i % sizes.size()]);
+    std::vector<Delta> deltas;
+    parser.feed(text.substr(0, size), deltas);
+    for (Delta& delta : deltas) append_joined(joined, std::move(delta));
+    text.remove_prefix(size);
+  }
+  if (!parser.ended()) {
+    std::vector<Delta> deltas;
+    parser.finish(cut, deltas);
+    for (Delta& delta : deltas) append_joined(joined, std::move(delta));
+  }
+  return print(joined);
+}
+
+// The same for every way of cutting that is tried.
+std::string parse_cut_anywhere(const AnswerSyntax& syntax, std::string_view text, bool cut = false) {
+  const std::string whole = parse(syntax, text, {text.size() + 1}, cut);
+  EXPECT_EQ(parse(syntax, text, {1}, cut), whole) << text;
+  std::mt19937 random(7);
+  for (int i = 0; i < 8; ++i) {
+    std::vector<std::size_t> sizes(5);
+    for (std::size_t& size : sizes) size = 1 + random() % 9;
+    EXPECT_EQ(parse(syntax, text, sizes, cut), whole) << text;
+  }
+  return whole;
+}
+
+AnswerSyntax tools_of(std::string_view chat_template) {
+  AnswerSyntax syntax;
+  syntax.calls = &net::call_syntax_of(chat_template);
+  syntax.functions = {"f", "get_weather"};
+  return syntax;
+}
+
+AnswerSyntax thinking() {
+  AnswerSyntax syntax;
+  syntax.reasoning = {"<think>", "</think>"};
+  return syntax;
+}
+
+struct Case {
+  std::string_view text;
+  std::string_view deltas;
+};
+
+void expect(const AnswerSyntax& syntax, std::initializer_list<Case> cases) {
+  for (const Case& each : cases) EXPECT_EQ(parse_cut_anywhere(syntax, each.text), each.deltas) << each.text;
+}
+
+TEST(AnswerParser, WithoutSyntaxEverythingIsText) {
+  expect({}, {{"", ""}, {" a <think>b</think> <tool_call>{} ", "T( a <think>b</think> <tool_call>{} )"}});
+}
+
+TEST(AnswerParser, ReasoningStandsAtTheBeginningOnly) {
+  expect(thinking(), {{"<think>\na b\n</think>\n\nc ", "R(a b)T(c )"},
+                      {"\n<think>a</think>", "R(a)"},
+                      {"<think></think>b", "T(b)"},
+                      {"<think>\n\n</think>\n\nb", "T(b)"},
+                      {"a <think>b</think>", "T(a <think>b</think>)"},
+                      {"<think>a <thi </thin </think>b</think><think>c", "R(a <thi </thin)T(b</think><think>c)"},
+                      {"<think>never ends </thin", "R(never ends </thin)"},
+                      {"<thi", "T(<thi)"},
+                      {"< think>", "T(< think>)"},
+                      {"<<think>a", "T(<<think>a)"},
+                      {"  \n", "T(  \n)"},
+                      {"a\n\n", "T(a\n\n)"}});
+}
+
+TEST(AnswerParser, ThePromptMayHaveBegunTheReasoning) {
+  AnswerSyntax syntax = thinking();
+  syntax.begins_in_reasoning = true;
+  expect(syntax, {{"\na\n</think>\n\nb", "R(a)T(b)"}, {"a", "R(a)"}, {"</think>b", "T(b)"}, {"\n", ""}});
+}
+
+TEST(AnswerParser, Hermes) {
+  expect(tools_of("<tool_call>"),
+         {{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>", R"(C0(f)A0({"a": 1}))"},
+          {"Wait.\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n", "T(Wait.)C0(f)A0({})"},
+          {R"(<tool_call>{"name":"f","arguments":{"s":"}\"{\\"}}</tool_call><tool_call>{"name":"g","arguments":{}}</tool_call>)",
+           R"(C0(f)A0({"s":"}\"{\\"})C1(g)A1({}))"},
+          {R"(<tool_call>{"arguments":{"a":[1,2]},"name":"f"}</tool_call> done)", R"(C0(f)A0({"a":[1,2]})T( done))"},
+          {R"(<tool_call>{"name":"f","arguments":"{\"a\":1}"}</tool_call>)", R"(C0(f)A0({"a":1}))"},
+          {R"(<tool_call>{"name":"f"}</tool_call>)", "C0(f)A0({})"},
+          {R"(<tool_call>{"name":"f","arguments":null,"x":[{}]}</tool_call>)", "C0(f)A0({})"},
+          {R"(<tool_call>[{"name":"f","arguments":{}},{"name":"g","arguments":{}}]</tool_call>)", "C0(f)A0({})C1(g)A1({})"}});
+}
+
+TEST(AnswerParser, WhatTurnsOutToBeNoCallIsText) {
+  expect(tools_of("<tool_call>"),
+         {{"<tool_call>hello</tool_call>", "T(<tool_call>hello</tool_call>)"},
+          {"a <tool_call> {\"name\": 1}", "T(a <tool_call> {\"name\": 1})"},
+          {"<tool_call>{\"name\": \"f\", \"arguments\": 7}", "T(<tool_call>{\"name\": \"f\", \"arguments\": 7})"},
+          {"<tool_call>{\"name\": \"f\"", "T(<tool_call>{\"name\": \"f\")"},
+          {"<tool_call><tool_call>{\"name\":\"f\"}", "T(<tool_call>)C0(f)A0({})"},
+          {"</tool_call> x", "T(</tool_call> x)"},
+          {"a < b", "T(a < b)"}});
+}
+
+TEST(AnswerParser, ACallThatBreaksOffIsCompletedToValidJson) {
+  expect(tools_of("<tool_call>"),
+         {{R"(<tool_call>{"name":"f","arguments":{"a":"x)", R"(C0(f)A0({"a":"x"}))"},
+          {R"(<tool_call>{"name":"f","arguments":{"a":[1,)", R"(C0(f)A0({"a":[1]}))"},
+          {R"(<tool_call>{"name":"f","arguments":{"a":1}</tool_call>)", R"(C0(f)A0({"a":1}))"},
+          {R"(<tool_call>{"name":"f","arguments":{"a":"b"c"}}</tool_call>)", R"(C0(f)A0({"a":"b"})T(c"}}</tool_call>))"},
+          {"<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"1\n2\"}}", R"(C0(f)A0({"a":"1\n2"}))"}});
+  EXPECT_EQ(parse_cut_anywhere(tools_of("<tool_call>"), R"(<tool_call>{"name":"f","arguments":{"a":"x)", true),
+            R"(C0(f)A0({"a":"x))");
+}
+
+TEST(AnswerParser, Llama3Json) {
+  expect(tools_of("<|python_tag|>"),
+         {{R"({"name": "f", "parameters": {"a": 1}})", R"(C0(f)A0({"a": 1}))"},
+          {R"( {"type": "function", "name": "f", "parameters": {}}; {"name": "f", "parameters": {}})", "C0(f)A0({})C1(f)A1({})"},
+          {R"(<|python_tag|>{"name": "g", "parameters": {}})", "C0(g)A0({})"},
+          {R"({"name": "Anna", "age": 3})", R"(T({"name": "Anna", "age": 3}))"},
+          {R"({"name": "g", "parameters": {}})", R"(T({"name": "g", "parameters": {}}))"},
+          {R"({"city": "Paris"})", R"(T({"city": "Paris"}))"},
+          {R"(See {"name": "f", "parameters": {}})", R"(T(See {"name": "f", "parameters": {}}))"}});
+}
+
+TEST(AnswerParser, Pythonic) {
+  expect(tools_of("[func_name1("), {{"[f(a=1, b='it\\'s \"x\"', c=[1, 2,], d={'k': None}, e=(True, False))]",
+                                     R"(C0(f)A0({"a":1,"b":"it's \"x\"","c":[1,2],"d":{"k": null},"e":[true,false]}))"},
+                                    {"[f(), get_weather(city=\"Paris\")]", R"(C0(f)A0({})C1(get_weather)A1({"city":"Paris"}))"},
+                                    {"<|python_start|>[f(x=-1.5e3)]<|python_end|>", R"(C0(f)A0({"x":-1.5e3}))"},
+                                    {"[1, 2, 3]", "T([1, 2, 3])"},
+                                    {"[link](url)", "T([link](url))"},
+                                    {"[g(a=1)]", "T([g(a=1)])"},
+                                    {"[f(1)]", "T([f(1)])"},
+                                    {"[f(a=\"\\x41\\u00e9\\q\n\")]", R"(C0(f)A0({"a":"\u0041\u00e9\\q\n"}))"}});
+  expect(tools_of("<|tool_call_start|>"), {{"<|tool_call_start|>[f(a=1)]<|tool_call_end|>ok", R"(C0(f)A0({"a":1})T(ok))"}});
+}
+
+TEST(AnswerParser, Mistral) {
+  expect(
+      tools_of("[TOOL_CALLS]"),
+      {{R"([TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}])", R"(C0(f)A0({"a": 1})C1(g)A1({}))"},
+       {R"([TOOL_CALLS] {"name": "f", "arguments": {}})", "C0(f)A0({})"},
+       {R"([TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[CALL_ID]abc123def[ARGS]{})", R"(C0(f)A0({"a": 1})C1(g)A1({}))"},
+       {R"(Hm.[TOOL_CALLS]f{"a": 1})", R"(T(Hm.)C0(f)A0({"a": 1}))"},
+       {"[TOOL_CALLS] no such thing", "T([TOOL_CALLS] no such thing)"}});
+}
+
+TEST(AnswerParser, NamedForms) {
+  expect(tools_of("<function="),
+         {{R"(<function=f>{"a": 1}</function>)", R"(C0(f)A0({"a": 1}))"}, {R"(a <function=f> no)", R"(T(a <function=f> no))"}});
+  expect(tools_of("<｜tool▁call▁begin｜>"), {{"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
+                                              "1}<｜tool▁call▁end｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{}"
+                                              "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+                                              R"(T(<｜tool▁calls▁begin｜>)C0(f)A0({"a": 1})C1(g)A1({}))"}});
+  expect(tools_of("<|tool_call_argument_begin|>"),
+         {{R"(<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|><|tool_calls_section_end|>)",
+           R"(C0(f)A0({"a": 1}))"}});
+}
+
+TEST(AnswerParser, GenericJson) {
+  expect(tools_of("a template without tools"),
+         {{R"({"name": "f", "arguments": {"a": 1}})", R"(C0(f)A0({"a": 1}))"},
+          {R"([{"name": "f", "arguments": {}}, {"name": "f", "arguments": {}}])", "C0(f)A0({})C1(f)A1({})"},
+          {"```json\n{\"name\": \"f\", \"arguments\": {}}\n```", "C0(f)A0({})"},
+          {"```json\n{\"city\": 1}\n```", "T(```json\n{\"city\": 1}\n```)"},
+          {"{}", "T({})"},
+          {"[]", "T([])"}});
+}
+
+TEST(AnswerParser, ReasoningThenCalls) {
+  AnswerSyntax syntax = tools_of("<tool_call>");
+  syntax.reasoning = {"<think>", "</think>"};
+  expect(syntax, {{"<think>\n<tool_call>{\"name\":\"f\"}\n</think>\n\n<tool_call>{\"name\":\"f\"}</tool_call>",
+                   "R(<tool_call>{\"name\":\"f\"})C0(f)A0({})"},
+                  {"<think>a</think>\n\nSo:\n<tool_call>{\"name\":\"f\"}</tool_call>", "R(a)T(So:)C0(f)A0({})"},
+                  {"<think>a</think>\n<tool_call>b", "R(a)T(<tool_call>b)"}});
+}
+
+TEST(AnswerParser, ASingleCallEndsTheAnswer) {
+  AnswerSyntax syntax = tools_of("<tool_call>");
+  syntax.single_call = true;
+  expect(syntax, {{R"(<tool_call>{"name":"f"}</tool_call><tool_call>{"name":"g"}</tool_call>)", "C0(f)A0({})"}});
+}
+
+TEST(AnswerParser, IdsAreStableDistinctAndShortForMistral) {
+  const auto ids = [](const AnswerSyntax& syntax, std::string_view text, std::uint64_t seed) {
+    net::AnswerParser parser(syntax, seed);
+    std::vector<Delta> deltas;
+    parser.feed(text, deltas);
+    std::vector<std::string> found;
+    for (const Delta& delta : deltas)
+      if (const auto* begin = std::get_if<net::ToolCallBegin>(&delta)) found.push_back(begin->id);
+    return found;
+  };
+  const std::string_view hermes = R"(<tool_call>{"name":"f"}</tool_call><tool_call>{"name":"f"}</tool_call>)";
+  const auto first = ids(tools_of("<tool_call>"), hermes, 1);
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_EQ(first, ids(tools_of("<tool_call>"), hermes, 1));
+  EXPECT_NE(first, ids(tools_of("<tool_call>"), hermes, 2));
+  EXPECT_TRUE(first[0].starts_with("call_"));
+  const auto mistral = ids(tools_of("[TOOL_CALLS]"), "[TOOL_CALLS]f[ARGS]{}", 1);
+  ASSERT_EQ(mistral.size(), 1U);
+  EXPECT_EQ(mistral[0].size(), 9U);
+}
+
+TEST(AnswerParser, NothingButAPossibleMarkerIsHeldBack) {
+  const AnswerSyntax syntax = tools_of("<tool_call>");
+  net::AnswerParser parser(syntax, 1);
+  const auto fed = [&parser](std::string_view piece) {
+    std::vector<Delta> deltas;
+    parser.feed(piece, deltas);
+    return print(deltas);
+  };
+  EXPECT_EQ(fed("Hello"), "T(Hello)");
+  EXPECT_EQ(fed(", a <tool_"), "T(, a)");
+  EXPECT_EQ(fed("x b"), "T( <tool_x b)");
+  EXPECT_EQ(fed("<tool_call>{\"name\": \"f\", \"arguments\""), "");
+  EXPECT_EQ(fed(": {\"a\""), R"(C0(f)A0({"a"))");
+  EXPECT_EQ(fed(": \"b"), R"(A0(: "b))");
+}
+
+}  // namespace
+}  // namespace braid::test
