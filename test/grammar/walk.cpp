@@ -15,7 +15,7 @@ void accept_byte(ConstraintState& state, char byte) { state.accept(kFirstByte + 
 
 // What brings a JSON text to its end comes first.
 int rank(const std::string& bytes) {
-  static constexpr std::string_view kClosers = "}]\"";
+  static constexpr std::string_view kClosers = "\"}]";
   if (bytes.size() != 1) return 400 + static_cast<int>(std::min<std::size_t>(bytes.size(), 50));
   if (const auto closer = kClosers.find(bytes.front()); closer != std::string_view::npos) return static_cast<int>(closer);
   return bytes.front() == '0' ? 3 : bytes.front() == '{' || bytes.front() == '[' ? 390 : bytes.front() == ' ' || bytes.front() == '\n' ? 380 : 100 + static_cast<unsigned char>(bytes.front());
@@ -71,7 +71,7 @@ Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t
     const auto bytes = [&](TokenId token) -> const std::string& { return tokens[static_cast<std::size_t>(token)].bytes; };
     TokenId token = allowed[random() % allowed.size()];
     if (i >= free_tokens && allowed.front() == kEnd) token = kEnd;
-    if (i >= free_tokens && allowed.front() != kEnd)
+    if (i >= free_tokens && allowed.front() != kEnd && random() % 8 != 0)
       token = *std::min_element(allowed.begin(), allowed.end(), [&](TokenId a, TokenId b) { return rank(bytes(a)) < rank(bytes(b)); });
     state->accept(token);
     if (token == kEnd) {

@@ -23,8 +23,8 @@ std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
 // The tokens that may come next, in order.
 std::vector<TokenId> allowed_tokens(ConstraintState& state);
 
-// A text drawn uniformly from the allowed tokens; after `free_tokens` tokens the shortest way to an end is taken. With `end_tokens` the
-// walk fails (std::nullopt) when there is no end by then.
+// A text of tokens drawn uniformly from those allowed. After `free_tokens` the walk mostly takes what brings JSON to its end, and ends
+// where it may; it gives up after a few thousand tokens.
 struct Walk {
   std::string text;
   bool ended = false;
