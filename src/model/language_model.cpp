@@ -86,7 +86,8 @@ LanguageModel::LanguageModel(const HyperParameters& model, const kernels::Kernel
       space_(std::move(space)),
       slots_(static_cast<std::size_t>(options_.max_batch)) {
   samplers_.reserve(static_cast<std::size_t>(team_->size()));
-  for (int member = 0; member < team_->size(); ++member) samplers_.emplace_back(table, model_.vocab);  // a copy would lose its reserve
+  for (int member = 0; member < team_->size(); ++member)
+    samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
   const auto rows = static_cast<std::size_t>(options_.pass_rows);
   batch_.reserve(rows);
   picked_tokens_.reserve(rows);
@@ -120,10 +121,7 @@ void LanguageModel::execute(const StepPlan& plan, StepResult& result) {
 void LanguageModel::check(const StepPlan& plan) const {
   require(kv_.has_value(), "there is no KV pool");
   const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
-  for (const SlotStart& start : plan.starts) {
-    require(start.slot < slots_.size(), "slot out of range");
-    require(std::ranges::all_of(start.stop.stop_token_ids, in_vocab), "stop token out of the vocabulary");
-  }
+  for (const SlotStart& start : plan.starts) check_start(start, plan);
   require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
   const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); };
   const auto is_copy = [&](const BlockCopy& copy) { return in_pool(copy.block) && copy.bytes != nullptr; };
@@ -140,7 +138,22 @@ void LanguageModel::check(const StepPlan& plan) const {
     require(std::int64_t{row.block_count} * kv_layout_.block_tokens >= std::int64_t{row.position} + row.count, "too few blocks");
     require(row.from_sampler ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
+    require(row.scored >= 0 && row.scored <= row.count - (row.sample ? 1 : 0), "more scored tokens than logits");
+    require(row.scored == 0 || (!row.from_sampler &&
+                                std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),
+            "scored tokens out of range");
+    require(row.scored_top >= 0 && row.scored_top <= kMaxTopLogprobs, "too many top log-probabilities");
   }
+}
+
+void LanguageModel::check_start(const SlotStart& start, const StepPlan& plan) const {
+  const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
+  require(start.slot < slots_.size(), "slot out of range");
+  require(std::ranges::all_of(start.stop.stop_token_ids, in_vocab), "stop token out of the vocabulary");
+  require(std::ranges::all_of(start.sampling.logit_bias, in_vocab, &LogitBias::token), "biased token out of the vocabulary");
+  require(std::uint64_t{start.history_begin} + start.history_count <= plan.tokens.size(), "history out of range");
+  require(start.generated >= 0 && (!needs_history(start) || start.history_count >= static_cast<std::uint32_t>(start.generated)),
+          "no history of what was generated");
 }
 
 // Before any row: what the rows write to may be what is saved or checked.
@@ -164,25 +177,45 @@ void LanguageModel::move_blocks(const StepPlan& plan, StepResult& result) {
 void LanguageModel::run(const StepPlan& plan, StepResult& result) {
   move_blocks(plan, result);
   start_pass();
-  for (const SlotStart& start : plan.starts) slots_[start.slot].start(start, options_.end_tokens);
+  start_slots(plan);
   result.rows.resize(plan.rows.size());
   for (std::size_t index = 0; index < plan.rows.size(); ++index) {
     const StepRow& row = plan.rows[index];
     const Slot& slot = slots_[row.slot];
-    result.rows[index] = {.slot = row.slot, .ran = !slot.finished()};
+    RowResult& row_result = result.rows[index];
+    row_result = {.slot = row.slot, .ran = !slot.finished()};
     if (slot.finished()) continue;
     require(!row.from_sampler || slot.has_sampled(), "nothing was sampled for this slot yet");
+    announce_scored(plan, row, row_result, result);
     for (std::int32_t i = 0; i < row.count; ++i) {
       const TokenId token = row.from_sampler ? slot.last_token() : plan.tokens[row.token_begin + static_cast<std::size_t>(i)];
       batch_.push_back({token, row.position + i, plan.blocks.data() + row.block_begin});
-      if (row.sample && i + 1 == row.count) {
+      const bool sampled = row.sample && i + 1 == row.count;
+      if (sampled || i < row.scored) {
         picked_tokens_.push_back(static_cast<std::int32_t>(batch_.size() - 1));
-        picked_.push_back({index, std::int64_t{row.position} + row.count});
+        const std::size_t scored = sampled ? kSampled : row_result.scored_begin + static_cast<std::size_t>(i);
+        picked_.push_back({index, std::int64_t{row.position} + i + 1, scored});
       }
       if (batch_.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
     }
   }
   if (!batch_.empty()) run_pass(result);
+}
+
+void LanguageModel::start_slots(const StepPlan& plan) {
+  for (const SlotStart& start : plan.starts)
+    slots_[start.slot].start(start, std::span(plan.tokens).subspan(start.history_begin, start.history_count), options_.end_tokens);
+}
+
+// Makes the places for what the row's logits will say about tokens that are known already.
+void LanguageModel::announce_scored(const StepPlan& plan, const StepRow& row, RowResult& row_result, StepResult& result) const {
+  row_result.scored_begin = static_cast<std::uint32_t>(result.scored.size());
+  row_result.scored_count = static_cast<std::uint32_t>(row.scored);
+  for (std::size_t i = 0; i < row_result.scored_count; ++i) {
+    const auto top_begin = static_cast<std::uint32_t>(result.top.size());
+    result.scored.push_back({plan.tokens[row.token_begin + 1 + i], 0.0F, top_begin, static_cast<std::uint32_t>(row.scored_top)});
+    result.top.resize(result.top.size() + static_cast<std::size_t>(row.scored_top));
+  }
 }
 
 // A failed step leaves no slot half-way: rows of these slots in the plan that is already posted are skipped.
@@ -200,33 +233,53 @@ void LanguageModel::start_pass() {
 void LanguageModel::run_pass(StepResult& result) {
   transformer_.forward(batch_, *kv_, space_);
   const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
-  for (std::size_t begin = 0; begin < picked_.size(); begin += group) sample(begin, std::min(picked_.size(), begin + group), result);
+  for (std::size_t begin = 0; begin < picked_.size(); begin += group)
+    use_logits(begin, std::min(picked_.size(), begin + group), result);
   start_pass();
 }
 
-// Logits and tokens of picked_[begin, end).
-void LanguageModel::sample(std::size_t begin, std::size_t end, StepResult& result) {
+// Computes the logits of picked_[begin, end) and what they are for.
+void LanguageModel::use_logits(std::size_t begin, std::size_t end, StepResult& result) {
   transformer_.logits(std::span(picked_tokens_).subspan(begin, end - begin), space_);
   for (std::size_t i = begin; i < end; ++i) {
+    if (picked_[i].scored != kSampled) continue;
     RowResult& row = result.rows[picked_[i].row];
     row.top_begin = static_cast<std::uint32_t>(result.top.size());
-    row.top_count = static_cast<std::uint32_t>(std::clamp(slots_[row.slot].sampling().top_logprobs, 0, kMaxTopLogprobs));
+    row.top_count = static_cast<std::uint32_t>(std::clamp(slots_[row.slot].top_logprobs(), 0, kMaxTopLogprobs));
     result.top.resize(result.top.size() + row.top_count);
   }
   team_->for_chunks(static_cast<std::int64_t>(end - begin), 1, [&](std::int64_t from, std::int64_t to, int member) {
+    Sampler& sampler = samplers_[static_cast<std::size_t>(member)];
     for (std::int64_t i = from; i < to; ++i) {
       const Picked& picked = picked_[begin + static_cast<std::size_t>(i)];
-      RowResult& row = result.rows[picked.row];
-      Slot& slot = slots_[row.slot];
       const std::span<const float> logits(space_.logits + i * model_.vocab, static_cast<std::size_t>(model_.vocab));
-      const SampledToken sampled =
-          samplers_[static_cast<std::size_t>(member)].sample(logits, slot.sampling(), picked.position, slot.banned(),
-                                                             std::span(result.top).subspan(row.top_begin, row.top_count));
-      row.logprob = sampled.logprob;
-      row.top_count = sampled.top_count;
-      slot.accept(sampled.token, row);
+      if (picked.scored == kSampled) {
+        sample(sampler, logits, picked, result);
+      } else {
+        score(sampler, logits, result.scored[picked.scored], result);
+      }
     }
   });
+}
+
+void LanguageModel::score(Sampler& sampler, std::span<const float> logits, ScoredToken& scored, StepResult& result) const {
+  const Logprob logprob =
+      sampler.log_probability(logits, scored.token, std::span(result.top).subspan(scored.top_begin, scored.top_count));
+  scored.logprob = logprob.value;
+  scored.top_count = logprob.top_count;
+}
+
+void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, StepResult& result) {
+  RowResult& row = result.rows[picked.row];
+  Slot& slot = slots_[row.slot];
+  const std::optional<SampledToken> sampled = sampler.sample(logits, slot.state(picked.position));
+  slot.accept(sampled, row);
+  const std::span<TokenLogprob> top = std::span(result.top).subspan(row.top_begin, row.top_count);
+  row.top_count = 0;
+  if (!sampled || slot.top_logprobs() < 0) return;
+  const Logprob logprob = sampler.log_probability(logits, sampled->token, top);
+  row.logprob = logprob.value;
+  row.top_count = logprob.top_count;
 }
 
 }  // namespace braid::model

@@ -10,8 +10,8 @@
 #include <model/kv_arena.h>
 #include <model/progress.h>
 #include <model/rope.h>
-#include <model/sampler.h>
-#include <model/slot.h>
+#include <model/sampling/sampler.h>
+#include <model/sampling/slot.h>
 #include <model/step.h>
 #include <model/transformer.h>
 #include <model/weights.h>
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,21 +65,28 @@ class LanguageModel final : public StepExecutor {
   void execute(const StepPlan& plan, StepResult& result) override;
 
  private:
+  static constexpr std::size_t kSampled = ~std::size_t{0};
   struct Picked {
-    std::size_t row;              // of the plan
-    std::int64_t position;        // of the token to be sampled
+    std::size_t row;        // of the plan
+    std::int64_t position;  // of the token that the logits foretell
+    std::size_t scored;     // that token's index in StepResult::scored, or kSampled: it is to be sampled
   };
 
   LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
                 const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
 
   void check(const StepPlan& plan) const;
+  void check_start(const SlotStart& start, const StepPlan& plan) const;
   void move_blocks(const StepPlan& plan, StepResult& result);
   void run(const StepPlan& plan, StepResult& result);
   void abandon(const StepPlan& plan);
+  void start_slots(const StepPlan& plan);
+  void announce_scored(const StepPlan& plan, const StepRow& row, RowResult& row_result, StepResult& result) const;
   void start_pass();
   void run_pass(StepResult& result);
-  void sample(std::size_t begin, std::size_t end, StepResult& result);
+  void use_logits(std::size_t begin, std::size_t end, StepResult& result);
+  void score(Sampler& sampler, std::span<const float> logits, ScoredToken& scored, StepResult& result) const;
+  void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, StepResult& result);
 
   const HyperParameters model_;
   const LoadOptions options_;

@@ -33,10 +33,12 @@ struct SlotStart {
 };
 
 // Whether the choice of a token looks at those before it.
-inline bool needs_history(const SlotStart& start) {
-  const SamplingParams& sampling = start.sampling;
+inline bool looks_back(const SamplingParams& sampling) {
   return sampling.repetition_penalty != 1.0F || sampling.presence_penalty != 0.0F || sampling.frequency_penalty != 0.0F ||
-         sampling.dry_multiplier != 0.0F || (start.constraint != nullptr && start.generated > 0);
+         sampling.dry_multiplier != 0.0F;
+}
+inline bool needs_history(const SlotStart& start) {
+  return looks_back(start.sampling) || (start.constraint != nullptr && start.generated > 0);
 }
 
 // One sequence's part of a step: `count` tokens at positions [position, position + count).

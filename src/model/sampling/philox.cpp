@@ -1,4 +1,4 @@
-#include <model/philox.h>
+#include <model/sampling/philox.h>
 
 namespace braid::model {
 namespace {
@@ -19,9 +19,9 @@ PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-double uniform_draw(std::uint64_t seed, std::uint32_t choice, std::int64_t position) {
+double uniform_draw(std::uint64_t seed, std::uint32_t choice, std::int64_t position, std::uint32_t draw) {
   const auto index = static_cast<std::uint64_t>(position);
-  const PhiloxCounter bits = philox4x32({low(index), high(index), choice, 0}, {low(seed), high(seed)});
+  const PhiloxCounter bits = philox4x32({low(index), high(index), choice, draw}, {low(seed), high(seed)});
   const std::uint64_t mantissa = (std::uint64_t{bits[0]} << 21) ^ (bits[1] >> 11);
   return static_cast<double>(mantissa) * 0x1p-53;
 }
