@@ -31,20 +31,26 @@ PrefixKey xxh3_key(std::span<const std::byte> message) {
   return {hash.low64, hash.high64};
 }
 
-PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest)
+PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest, std::string_view identity)
     : pool_(pool),
       block_tokens_(static_cast<std::size_t>(block_tokens)),
       digest_(digest),
+      identity_(identity),
       nodes_(static_cast<std::size_t>(pool.total())),
       tokens_(nodes_.size() * block_tokens_),
       slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
-  pool.on_evict([this](BlockId block) { forget(block); });
+  pool.on_evict([this](BlockId block) {
+    if (on_evict_) on_evict_(block);
+    forget(block);
+  });
 }
 
 PrefixKey PrefixIndex::root_key(std::string_view salt) {
-  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + sizeof(std::uint64_t) + salt.size());
+  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + 2 * sizeof(std::uint64_t) + identity_.size() + salt.size());
   std::byte* at = put(message_.data(), Kind::kRoot);
   at = put(at, static_cast<std::uint32_t>(block_tokens_));
+  at = put(at, static_cast<std::uint64_t>(identity_.size()));
+  at = std::ranges::copy(std::as_bytes(std::span(identity_)), at).out;
   at = put(at, static_cast<std::uint64_t>(salt.size()));
   std::ranges::copy(std::as_bytes(std::span(salt)), at);
   return digest_(message_);
@@ -89,6 +95,26 @@ void PrefixIndex::match(std::string_view salt, std::span<const std::int32_t> tok
     }
     tokens = tokens.subspan(count * block_tokens_);
   }
+}
+
+void PrefixIndex::keys(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<PrefixKey>& keys) {
+  PrefixKey key = root_key(salt);
+  for (; tokens.size() >= block_tokens_; tokens = tokens.subspan(block_tokens_))
+    keys.push_back(key = block_key(key, tokens.first(block_tokens_)));
+}
+
+std::string_view PrefixIndex::path_to(BlockId block, std::vector<std::int32_t>& tokens) const {
+  std::size_t length = 0;
+  for (BlockId at = block; at != kNoParent; at = node(at).parent) ++length;
+  tokens.resize(length * block_tokens_);
+  BlockId root = block;
+  for (BlockId at = block; at != kNoParent; at = node(at).parent) {
+    --length;
+    std::ranges::copy(tokens_of(at), tokens.begin() + static_cast<std::ptrdiff_t>(length * block_tokens_));
+    root = at;
+  }
+  const auto found = salts_.find(root);
+  return found != salts_.end() ? std::string_view(found->second) : std::string_view();
 }
 
 // A thousand tokens are some two hundred cache misses, one after another unless they are asked for together.

@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace braid::cache {
@@ -27,7 +29,7 @@ PrefixKey xxh3_key(std::span<const std::byte> message);
 // A tree of blocks, each with the block before it as parent; a conversation is a path. Loop only. Of one model: both die together.
 //
 // Keys are chained: a block's key is the digest of (kind, number of tokens, the parent's key, tokens), a root's of (kind, block size,
-// length of the salt, salt). Keys only find candidates. Every hit compares the tokens and the parent link, and the salt at the root,
+// length of the identity, identity, length of the salt, salt). They mean the same in every process. Keys only find candidates. Every hit compares the tokens and the parent link, and the salt at the root,
 // so by induction the whole prefix is the same: a collision costs a miss, never a wrong block.
 //
 // A block stays while it is in use or cached in the pool, which tells when it evicts one. Whoever holds a block of the tree holds its
@@ -38,14 +40,25 @@ class PrefixIndex {
   using Digest = PrefixKey (*)(std::span<const std::byte>);
   static constexpr BlockId kNoParent = -1;
 
-  // The pool outlives the index and tells it of evictions from now on.
-  PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest = xxh3_key);
+  // The pool outlives the index and tells it of evictions from now on. `identity` is what contents depend on besides salt and tokens:
+  // model, adapter, KV type and layout.
+  PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest = xxh3_key, std::string_view identity = {});
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
   // Appends to `path` the blocks that hold the beginning of `tokens`, as many as there are. It takes no references: the caller does,
   // before the pool's next allocation.
   void match(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<BlockId>& path);
+
+  // Called for a block that the pool evicts, while the index still knows it and its parents.
+  void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
+
+  // Appends the keys of all full blocks of `tokens`, whether they are known or not.
+  void keys(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<PrefixKey>& keys);
+
+  // Of a block of the tree: its key; and its salt and all tokens from the root to its end, which replace what `tokens` holds.
+  const PrefixKey& key(BlockId block) const { return node(block).key; }
+  std::string_view path_to(BlockId block, std::vector<std::int32_t>& tokens) const;
 
   // `block`, which the caller holds, contains these tokens (one block's worth) after those of `parent`, which he holds too. Returns the
   // block that stands for them from now on: `block` itself or, when they are known, the one that match() would have found; that has the
@@ -75,6 +88,8 @@ class PrefixIndex {
   BlockPool& pool_;
   std::size_t block_tokens_;
   Digest digest_;
+  std::string identity_;
+  std::function<void(BlockId)> on_evict_;
   std::vector<Node> nodes_;                         // [total]
   std::vector<std::int32_t> tokens_;                // [total, block_tokens]
   std::vector<BlockId> slots_;                      // hash table with linear probing, at most half full; -1: vacant

@@ -89,6 +89,8 @@ struct StepPlan {
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
+  bool moves_blocks() const { return !saves.empty() || !checks.empty() || !loads.empty(); }
+
   void clear() {
     saves.clear();
     checks.clear();

@@ -16,6 +16,7 @@ struct PlannedStep {
   model::StepPlan* plan = nullptr;
   std::vector<Sequence*> members;  // parallel to plan->rows
   StepShape shape;
+  std::vector<Sequence*> loading;  // whose blocks plan->loads are
 };
 
 // Decides from sequences and options alone; counts what it plans into the sequences. No clock, no queue, no Asio.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace braid::sched {
 
@@ -20,6 +21,8 @@ struct SchedulerOptions {
   std::int32_t blocks = 0;               // KV blocks of the whole arena
   std::int32_t stream_capacity = 64;     // tokens a client may lag behind before its sequence pauses
   bool prefix_cache = true;              // whether full blocks are found again by what they hold
+  std::string kv_identity;               // what keys and values depend on besides salt and tokens: see PrefixIndex
+  bool write_through = false;            // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
 };
 
 // The first thing wrong with them, as a sentence that names the option.

@@ -23,9 +23,16 @@ constexpr std::int32_t kPassWindow = 16;
 
 }  // namespace
 
-Roster::Roster(const SchedulerOptions& options) 
-    : block_tokens_(options.block_tokens), ageing_(options.priority_ageing), pool_(options.blocks) {
-  if (options.prefix_cache) prefix_index_.emplace(pool_, options.block_tokens);
+Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
+    : block_tokens_(options.block_tokens),
+      ageing_(options.priority_ageing),
+      pool_(options.blocks),
+      write_through_(options.write_through) {
+  if (options.prefix_cache) prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
+  if (prefix_index_ && store != nullptr) {
+    disk_tier_.emplace(*store, *prefix_index_, options, std::move(on_progress));
+    prefix_index_->on_evict([this](cache::BlockId block) { disk_tier_->save(block); });
+  }
   for (auto slot = static_cast<model::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }
 
@@ -88,8 +95,7 @@ void Roster::start(Sequence& sequence) {
   slots_.pop_back();
   sequence.starts = true;
   sequence.passes = 0;
-  sequence.phase = SequencePhase::kPrefill;
-  count_reuse(sequence);
+  begin_prefill(sequence);
 }
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch.
@@ -120,6 +126,7 @@ void Roster::publish(Sequence& sequence, std::int32_t positions) {
     const auto known = prefix_index_->insert(parent, sequence.cache_salt, tokens, own);
     if (!known) return;
     if (*known != own) sequence.blocks.replace(next, *known);
+    if (*known == own && write_through_ && disk_tier_) disk_tier_->save(own);
   }
 }
 
@@ -199,6 +206,7 @@ void Roster::drop_blocks(Sequence& sequence) {
 
 void Roster::preempt(Sequence& sequence) {
   sequence.phase = SequencePhase::kPreempted;
+  sequence.restoration.reset();
   if (sequence.in_flight == 0) settle(sequence);
 }
 
@@ -217,6 +225,7 @@ void Roster::resume(Sequence& sequence) {
 void Roster::retire(Sequence& sequence) {
   if (!sequence.id.empty()) by_id_.erase(sequence.id);
   sequence.phase = SequencePhase::kDone;
+  sequence.restoration.reset();
   if (sequence.in_flight == 0) settle(sequence);
 }
 

@@ -3,6 +3,7 @@
 
 #include "cache/block_pool.h"
 #include "cache/prefix_index.h"
+#include "sched/disk_tier.h"
 #include "sched/options.h"
 #include "sched/sequence.h"
 
@@ -10,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -31,7 +33,8 @@ namespace braid::sched {
 // them in order; but only then is it known that the step has not failed, and which tokens were sampled.
 class Roster {
  public:
-  explicit Roster(const SchedulerOptions& options);
+  // With a store, which outlives it, the prefix cache goes on to disk; `on_progress` as in DiskTier.
+  explicit Roster(const SchedulerOptions& options, store::BlockStore* store = nullptr, std::function<void()> on_progress = {});
 
   // A new one in the queue. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has changed.
   Sequence& enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival);
@@ -43,6 +46,17 @@ class Roster {
   // grow.
   // It starts after the longest prefix that is cached in full blocks; its last token is always computed.
   void admit();
+
+  // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
+  void prefetch(Sequence& sequence);
+  // Plans the loads of those who are restored from disk, which are appended to `loading`; who has it all goes on to prefill.
+  void restore(model::StepPlan& plan, std::vector<Sequence*>& loading);
+  // Ends restorations that have not got on for so long: these sequences compute the rest. True when there were any.
+  bool give_up_restoring(std::chrono::steady_clock::time_point since);
+
+  // Null without one.
+  DiskTier* disk_tier() { return disk_tier_ ? &*disk_tier_ : nullptr; }
+  const DiskTier* disk_tier() const { return disk_tier_ ? &*disk_tier_ : nullptr; }
 
   // Positions [0, positions) have come back from the strand, without failure: their full blocks can be found from now on. Where somebody
   // else has published the same tokens, the sequence goes on with his block. Its own may be handed out anew at once: posted steps that
@@ -72,8 +86,9 @@ class Roster {
   SequenceMap& stalled() { return stalled_; }
   const SequenceMap& stalled() const { return stalled_; }
   const cache::BlockPool& pool() const { return pool_; }
-  // Known tokens of all admissions: found in the prefix cache, and not. Both 0 without one.
+  // Known tokens of all admissions: found in the prefix cache (of these on disk), and not. All 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
+  std::uint64_t disk_hit_tokens() const { return disk_hit_tokens_; }
   std::uint64_t cache_miss_tokens() const { return cache_miss_tokens_; }
 
  private:
@@ -84,6 +99,7 @@ class Roster {
   void start(Sequence& sequence);
   bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
   void reuse_prefix(Sequence& sequence);
+  void begin_prefill(Sequence& sequence);
   void count_reuse(Sequence& sequence);
   std::int32_t freed_by(const Sequence& sequence) const;
   double loss_per_block(const Sequence& sequence) const;
@@ -99,6 +115,8 @@ class Roster {
   std::chrono::milliseconds ageing_;
   cache::BlockPool pool_;             // outlives the sequences below
   std::optional<cache::PrefixIndex> prefix_index_;
+  std::optional<DiskTier> disk_tier_;
+  const bool write_through_;
   std::vector<model::SlotId> slots_;  // free ones
   SequenceMap waiting_;
   SequenceMap batch_;                 // also those that have left it but are named by posted steps
@@ -109,6 +127,7 @@ class Roster {
   std::uint64_t next_serial_ = 0;
   std::vector<cache::BlockId> path_;  // reused by lookups
   std::uint64_t cache_hit_tokens_ = 0;
+  std::uint64_t disk_hit_tokens_ = 0;
   std::uint64_t cache_miss_tokens_ = 0;
 };
 

@@ -21,6 +21,10 @@ namespace {
 
 namespace asio = boost::asio;
 
+// How long a sequence waits for a disk that gives nothing, before it computes what it wanted from there.
+constexpr std::chrono::seconds kRestorePatience{2};
+constexpr int kPruneSeconds = 60;
+
 std::string describe(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -44,17 +48,20 @@ Token token_of(const model::RowResult& row, const model::StepResult& step) {
 
 }  // namespace
 
-Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options)
+Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store)
     : options_(options),
       planner_(options),
       pace_(std::chrono::duration<double>(std::chrono::milliseconds(options.prefill_slice_ms)).count()),
-      roster_(options),
+      roster_(options, store, [this] { wake_.notify(); }),
       drain_deadline_(loop),
+      disk_timer_(loop),
       strand_(loop, executor, [this] { wake_.notify_now(); }) {
   assert(!find_fault(options));
-  asio::co_spawn(loop, run(), [](const std::exception_ptr& failure) {
+  const auto rethrow = [](const std::exception_ptr& failure) {
     if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
-  });
+  };
+  asio::co_spawn(loop, run(), rethrow);
+  if (roster_.disk_tier() != nullptr) asio::co_spawn(loop, tend_disk(), rethrow);
 }
 
 Scheduler::~Scheduler() {
@@ -88,7 +95,7 @@ EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
   stats.waiting = static_cast<std::uint32_t>(roster_.waiting().size());
   for (const auto& [rank, sequence] : roster_.batch()) {
-    if (sequence.phase == SequencePhase::kPrefill) ++stats.prefilling;
+    if (sequence.phase == SequencePhase::kRestoring || sequence.phase == SequencePhase::kPrefill) ++stats.prefilling;
     if (sequence.phase == SequencePhase::kDecode) ++stats.decoding;
   }
   stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
@@ -103,10 +110,30 @@ EngineStats Scheduler::stats() const {
 asio::awaitable<void> Scheduler::run() {
   for (;;) {
     turn();
-    if (draining_ && roster_.empty()) break;
+    if (draining_ && has_ended()) break;
     co_await wake_.wait();
   }
   drain_deadline_.cancel();
+  disk_timer_.cancel();
+}
+
+// What was to be saved is on disk, too.
+bool Scheduler::has_ended() const {
+  if (!roster_.empty()) return false;
+  const DiskTier* disk = roster_.disk_tier();
+  return disk == nullptr || (strand_.idle() && !disk->has_saves() && disk->store().idle());
+}
+
+asio::awaitable<void> Scheduler::tend_disk() {
+  DiskTier& disk = *roster_.disk_tier();
+  bool is_pruning = true;
+  for (int second = 0;; ++second) {
+    disk_timer_.expires_after(std::chrono::seconds(1));
+    const auto [error] = co_await disk_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (error) co_return;
+    if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
+    if (is_pruning || second % kPruneSeconds == 0) is_pruning = disk.store().prune();
+  }
 }
 
 void Scheduler::turn() {
@@ -124,6 +151,7 @@ bool Scheduler::post_next() {
   PlannedStep& step = posted_[plan.id % posted_.size()];
   step.plan = &plan;
   step.members.clear();
+  step.loading.clear();
   step.shape = {};
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
@@ -131,9 +159,11 @@ bool Scheduler::post_next() {
   const bool all_have_blocks = planner_.add_decodes(roster_.batch(), step, full_);
   for (Sequence* sequence : full_) roster_.stall(*sequence);
   if (all_have_blocks) roster_.admit();
+  roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
+  if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
 
-  if (plan.rows.empty()) return false;
+  if (plan.rows.empty() && !plan.moves_blocks()) return false;
   strand_.post();
   return true;
 }
@@ -141,6 +171,8 @@ bool Scheduler::post_next() {
 void Scheduler::apply(const Step& step) {
   const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
   count(step, planned.shape);
+  apply_loads(planned, step.result);
+  if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
   const model::RowResult* result = step.result.rows.data();
   const model::RowResult* const end = result + step.result.rows.size();
   for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
@@ -154,7 +186,16 @@ void Scheduler::apply(const Step& step) {
   }
 }
 
+void Scheduler::apply_loads(const PlannedStep& planned, const model::StepResult& result) {
+  for (Sequence* sequence : planned.loading) {
+    if (result.failure && sequence->phase != SequencePhase::kDone)
+      finish(*sequence, FinishReason::kError, internal_error("the model failed in a step: " + describe(result.failure)));
+    if (--sequence->in_flight == 0) roster_.settle(*sequence);
+  }
+}
+
 void Scheduler::count(const Step& step, const StepShape& shape) {
+  if (step.plan.rows.empty()) return;
   ++counters_.steps;
   const double seconds = step.result.seconds;
   const double share = static_cast<double>(shape.prefill_tokens) / (shape.prefill_tokens + shape.decode_rows);
@@ -162,9 +203,9 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
   counters_.decode_seconds += seconds * (1.0 - share);
   if (step.result.failure) return;
   counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
-  // A step that skipped rows was shorter than its shape says.
+  // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
   const bool all_ran = std::ranges::all_of(step.result.rows, [](const model::RowResult& row) { return row.ran; });
-  if (all_ran) pace_.observe(shape, seconds);
+  if (all_ran && !step.plan.moves_blocks()) pace_.observe(shape, seconds);
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
@@ -261,7 +302,7 @@ void Scheduler::begin_drain() {
 
 asio::awaitable<bool> Scheduler::drained(std::chrono::steady_clock::time_point deadline) {
   drain_deadline_.expires_at(deadline);
-  if (!roster_.empty()) co_await drain_deadline_.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (!has_ended()) co_await drain_deadline_.async_wait(asio::as_tuple(asio::use_awaitable));
   co_return roster_.empty();
 }
 

@@ -33,8 +33,9 @@ namespace braid::sched {
 // full stream has room again. A cancelled sequence leaves in the very call that cancels it: no plan made after that contains it.
 class Scheduler final : public Engine, private TicketListener {
  public:
-  // `executor` outlives the scheduler. `options` have no fault (find_fault).
-  Scheduler(boost::asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options);
+  // `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault).
+  Scheduler(boost::asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options,
+            store::BlockStore* store = nullptr);
   ~Scheduler() override;
 
   // Engine. A Request::id in use is refused; requests with an empty id cannot be looked up.
@@ -55,9 +56,12 @@ class Scheduler final : public Engine, private TicketListener {
 
  private:
   boost::asio::awaitable<void> run();
+  boost::asio::awaitable<void> tend_disk();
+  bool has_ended() const;
   void turn();
   bool post_next();
   void apply(const Step& step);
+  void apply_loads(const PlannedStep& planned, const model::StepResult& result);
   void count(const Step& step, const StepShape& shape);
   void apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
   void accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step);
@@ -78,6 +82,7 @@ class Scheduler final : public Engine, private TicketListener {
   std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
   bool draining_ = false;
   boost::asio::steady_timer drain_deadline_;
+  boost::asio::steady_timer disk_timer_;
   Signal wake_;
   ComputeStrand strand_;               // last: it is joined before anything that its steps name is destroyed
 };

@@ -19,14 +19,16 @@
 namespace braid::sched {
 
 class SequenceTicket;
+struct Restoration;
 struct Sequence;
 using SequenceMap = std::map<Rank, Sequence>;
 
-// Waiting → Prefill → Decode → Done, with the detours Stalled and Preempted, which both lead back to Waiting.
+// Waiting → (Restoring →) Prefill → Decode → Done, with the detours Stalled and Preempted, which both lead back to Waiting.
 // A sequence that leaves the batch takes its phase at once, so that no step planned from then on contains it, and keeps its slot
 // and blocks until the last posted step that names it has come back.
 enum class SequencePhase {
   kWaiting,    // in the queue; holds blocks only when it has been stalled or, at the front, those of its cached prefix
+  kRestoring,  // in the batch; what of its prefix lies on disk is being loaded
   kPrefill,    // its known tokens are being put into the cache
   kDecode,     // its next input is what it sampled last
   kStalled,    // the consumer is too far behind; keeps its blocks while nobody needs them more
@@ -37,6 +39,7 @@ enum class SequencePhase {
 constexpr const char* phase_name(SequencePhase phase) {
   switch (phase) {
     case SequencePhase::kWaiting: return "waiting";
+    case SequencePhase::kRestoring: return "restoring";
     case SequencePhase::kPrefill: return "prefill";
     case SequencePhase::kDecode: return "decode";
     case SequencePhase::kStalled: return "stalled";
@@ -64,7 +67,9 @@ struct Sequence {
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
   std::int32_t generated() const { return known() - prompt_tokens; }
   // In the batch, and may be part of the next plan.
-  bool active() const { return phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode; }
+  bool active() const {
+    return phase == SequencePhase::kRestoring || phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode;
+  }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
   // Whether the next position has no block yet.
@@ -84,6 +89,7 @@ struct Sequence {
   model::SlotId slot = 0;       // valid while in the batch
   bool starts = false;          // the strand has not heard of the slot's new owner yet
   cache::BlockTable blocks;
+  std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
   std::int32_t planned = 0;     // positions [0, planned) are cached once all posted steps are back
   std::int32_t reused = 0;      // of these, found in the prefix cache since it last had no blocks
   std::int32_t published = 0;   // leading blocks that are in the prefix cache

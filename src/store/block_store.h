@@ -73,6 +73,8 @@ class BlockStore {
   // nullopt when there is nothing to write to or with; that is counted. `contains(key)` is false.
   std::optional<Draft> begin_write(const cache::PrefixKey& key, std::string_view salt, std::span<const std::int32_t> tokens);
   void commit(Draft draft);
+  // Called on the loop whenever a committed draft has been written or given up, so that its buffer is free.
+  void on_written(std::function<void()> hook) { on_written_ = std::move(hook); }
 
   // Reads the block that holds the last of the first `tokens` tokens of `prefix`. Calls `done` on the loop: with the block, or with
   // nullopt when it could not be read or was not right. False, and no call, when the key is unknown or no buffer is free.
@@ -107,7 +109,7 @@ class BlockStore {
   void begin_segment();
   void on_segment(std::uint32_t number, SharedFile file, int error);
   void append();
-  void on_written(int error);
+  void finish_write(int error);
   void fail_writing(int error);
   void forget_removed();
   void drop(const Segment& segment);
@@ -117,6 +119,7 @@ class BlockStore {
   const Directory directory_;
   const std::uint64_t segment_bytes_;
   const Post post_;
+  std::function<void()> on_written_;
   BufferPool buffers_;
   SegmentIndex index_;
   StoreStats counters_;

@@ -86,12 +86,12 @@ void BlockStore::append() {
   transfer.before = [record = transfer.bytes, header = draft.header] { seal_record(record, header); };
   transfer.after = [this, file = transfer.file](int error) {
     if (error == 0 && is_removed(file)) error = ENOENT;
-    post([error](BlockStore& store) { store.on_written(error); });
+    post([error](BlockStore& store) { store.finish_write(error); });
   };
   io_->submit(std::move(transfer));
 }
 
-void BlockStore::on_written(int error) {
+void BlockStore::finish_write(int error) {
   if (error != 0) return fail_writing(error);
   const RecordHeader& header = writing_->draft.header;
   index_.add_record(*current_, {header.key, current_->bytes, header.record_bytes(), header.written_at});
@@ -100,6 +100,7 @@ void BlockStore::on_written(int error) {
   counters_.write_seconds += std::chrono::duration<double>(Clock::now() - writing_->begun).count();
   writing_.reset();
   write_next();
+  if (on_written_) on_written_();
 }
 
 // Gives up what waits to be written and tries again later, with a new segment: the end of the current one may be torn.
@@ -114,6 +115,7 @@ void BlockStore::fail_writing(int error) {
   writes_.clear();
   writes_from_ = options_.clock() + static_cast<std::uint64_t>(options_.write_pause.count());
   if (error == ENOENT) forget_removed();
+  if (on_written_) on_written_();
 }
 
 // Somebody else has removed files: what we still have open would only keep their space from being freed.

@@ -81,6 +81,38 @@ TEST_F(PrefixIndexTest, BlocksOutliveTheirSequence) {
   EXPECT_EQ(pool_.free(), 6);
 }
 
+// What a lower tier needs to keep an evicted block: everything it stands for.
+TEST_F(PrefixIndexTest, TellsKeyAndPathOfABlockThatIsEvicted) {
+  compute({1, 2, 3, 4, 5, 6}, "mine");
+  std::vector<PrefixKey> keys;
+  index_.keys("mine", Tokens{1, 2, 3, 4, 5, 6, 7}, keys);
+  ASSERT_EQ(keys.size(), 3U);
+  std::vector<std::pair<PrefixKey, Tokens>> evicted;
+  index_.on_evict([&](BlockId block) {
+    Tokens path{99};
+    EXPECT_EQ(index_.path_to(block, path), "mine");
+    evicted.emplace_back(index_.key(block), path);
+  });
+  BlockTable taker(pool_);
+  ASSERT_TRUE(taker.grow_to(7));
+  ASSERT_EQ(evicted.size(), 2U);
+  EXPECT_EQ(evicted[0], std::pair(keys[2], Tokens{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(evicted[1], std::pair(keys[1], Tokens{1, 2, 3, 4}));
+}
+
+TEST(PrefixKeys, DependOnIdentitySaltAndBlockSize) {
+  BlockPool pools[] = {BlockPool(4), BlockPool(4), BlockPool(4)};
+  PrefixIndex plain(pools[0], 2), other(pools[1], 2, xxh3_key, "a"), larger(pools[2], 4);
+  const Tokens tokens{1, 2, 3, 4};
+  const auto first_key = [&](PrefixIndex& index, std::string_view salt) {
+    std::vector<PrefixKey> keys;
+    index.keys(salt, tokens, keys);
+    return keys.at(0);
+  };
+  const PrefixKey keys[] = {first_key(plain, ""), first_key(plain, "a"), first_key(other, ""), first_key(other, "a"), first_key(larger, "")};
+  for (const PrefixKey& key : keys) EXPECT_EQ(std::ranges::count(keys, key), 1);
+}
+
 TEST_F(PrefixIndexTest, TheSameTokensAreKeptOnce) {
   const auto first = compute({1, 2, 3, 4});
   const auto second = compute({1, 2, 3, 4, 5, 6});

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,9 +81,12 @@ struct Rig {
     return options;
   }
 
-  explicit Rig(const SchedulerOptions& scheduler_options = small_options(), FakeModelOptions model_options = {})
+  using MakeStore = std::function<store::BlockStore*(boost::asio::io_context&)>;
+
+  explicit Rig(const SchedulerOptions& scheduler_options = small_options(), FakeModelOptions model_options = {},
+               const MakeStore& make_store = [](boost::asio::io_context&) { return nullptr; })
       : options(scheduler_options), model(fitting(model_options, scheduler_options)) {
-    scheduler = std::make_unique<Scheduler>(loop, model, options);
+    scheduler = std::make_unique<Scheduler>(loop, model, options, make_store(loop));
   }
 
   ~Rig() {
@@ -131,7 +135,11 @@ struct Rig {
 
   // One with a coroutine that reads it to its end.
   Client& start(std::int32_t prompt_length, std::int32_t max_tokens, StopRules stop = {}) {
-    Client& client = submit(prompt_length, max_tokens, std::move(stop));
+    return start(prompt_of(prompt_length, static_cast<std::int32_t>(clients.size())), max_tokens, std::move(stop));
+  }
+
+  Client& start(std::vector<TokenId> prompt, std::int32_t max_tokens, StopRules stop = {}) {
+    Client& client = submit(std::move(prompt), max_tokens, std::move(stop));
     boost::asio::co_spawn(loop, read_to_end(client), boost::asio::detached);
     return client;
   }

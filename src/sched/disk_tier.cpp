@@ -1,0 +1,109 @@
+#include "sched/disk_tier.h"
+
+#include "sched/compute_strand.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid::sched {
+
+DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
+    : store_(store),
+      index_(index),
+      block_tokens_(static_cast<std::size_t>(options.block_tokens)),
+      reserved_buffers_(store.free_buffers() / 2),
+      on_progress_(std::move(on_progress)) {
+  store_.on_written(on_progress_);
+  static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);
+}
+
+void DiskTier::save(cache::BlockId block) {
+  const cache::PrefixKey& key = index_.key(block);
+  if (store_.contains(key)) return;
+  const std::string_view salt = index_.path_to(block, path_);
+  if (auto draft = store_.begin_write(key, salt, path_)) saves_.push_back({block, std::move(*draft)});
+}
+
+std::shared_ptr<Restoration> DiskTier::prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have) {
+  return begin(salt, tokens, have, reserved_buffers_);
+}
+
+std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, std::string_view salt,
+                                               std::span<const std::int32_t> tokens, std::int32_t have) {
+  if (prefetched == nullptr || have < prefetched->next || have >= prefetched->asked) {
+    prefetched.reset();  // gives its buffers back first
+    return begin(salt, tokens, have, 0);
+  }
+  for (; prefetched->next < have; ++prefetched->next) prefetched->blocks.pop_front();
+  prefetched->progress = std::chrono::steady_clock::now();
+  return prefetched;
+}
+
+std::shared_ptr<Restoration> DiskTier::begin(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have,
+                                             std::size_t spare) {
+  auto restoration = std::make_shared<Restoration>();
+  index_.keys(salt, tokens, restoration->keys);
+  const auto begin = restoration->keys.begin() + have;
+  const auto missing = std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return store_.contains(key); });
+  if (missing == begin) return nullptr;
+  restoration->next = restoration->asked = have;
+  restoration->end = static_cast<std::int32_t>(missing - restoration->keys.begin());
+  const auto length = static_cast<std::size_t>(restoration->end) * block_tokens_;
+  restoration->prefix = std::make_shared<const store::Prefix>(store::Prefix{std::string(salt), {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length)}});
+  restoration->progress = std::chrono::steady_clock::now();
+  ask(restoration, spare);
+  return restoration;
+}
+
+void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare) {
+  for (Restoration& r = *restoration; r.asked < r.end && store_.free_buffers() > spare; ++r.asked) {
+    const std::int32_t index = r.asked;
+    r.blocks.emplace_back();
+    const bool is_asked = store_.read(r.keys[static_cast<std::size_t>(index)], r.prefix, static_cast<std::size_t>(index + 1) * block_tokens_,
+                                      [this, index, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> block) {
+                                        if (const auto alive = weak.lock()) on_arrived(*alive, index, std::move(block));
+                                      });
+    if (is_asked) continue;
+    r.blocks.pop_back();
+    r.end = index;  // it has been pruned meanwhile
+    return;
+  }
+}
+
+void DiskTier::on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block) {
+  if (index < restoration.next) return;  // found in RAM meanwhile
+  if (block) {
+    restoration.blocks[static_cast<std::size_t>(index - restoration.next)] = std::move(block);
+  } else {
+    restoration.end = std::min(restoration.end, index);
+  }
+  on_progress_();
+}
+
+std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan) {
+  Restoration& r = *restoration;
+  std::int32_t loaded = 0;
+  for (; !r.has_ended() && !r.blocks.empty() && r.blocks.front(); ++r.next, ++loaded) {
+    plan.loads.push_back({blocks[static_cast<std::size_t>(r.next)], r.blocks.front()->payload.data()});
+    posted(plan.id).loads.push_back(std::move(r.blocks.front()->buffer));
+    r.blocks.pop_front();
+  }
+  if (loaded > 0) r.progress = std::chrono::steady_clock::now();
+  if (!r.has_ended()) ask(restoration, 0);
+  return loaded;
+}
+
+void DiskTier::complete(model::StepPlan& plan) {
+  for (const Save& save : saves_) plan.saves.push_back({save.block, save.draft.payload.data()});
+  posted(plan.id).saves = std::exchange(saves_, {});
+}
+
+void DiskTier::on_step_back(const model::StepPlan& plan, bool has_failed) {
+  Posted& back = posted(plan.id);
+  if (!has_failed)
+    for (Save& save : back.saves) store_.commit(std::move(save.draft));
+  back.saves.clear();
+  back.loads.clear();
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,94 @@
+// Moves KV blocks between the pool and the disk: by the steps' saves and loads on one side, by the store's reads and writes on the other.
+#pragma once
+
+#include "cache/prefix_index.h"
+#include "model/step.h"
+#include "sched/options.h"
+#include "store/block_store.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace braid::sched {
+
+// The blocks of one sequence that are on their way from disk, in order. A sequence owns its own; dropping it cancels.
+struct Restoration {
+  std::int32_t next = 0;   // index of the block that is to be loaded next
+  std::int32_t asked = 0;  // blocks before this one have been asked for
+  std::int32_t end = 0;    // where to stop: the first one that the disk does not have, or could not read
+  std::deque<std::optional<store::ReadBlock>> blocks;  // [next, asked): what has arrived
+  std::vector<cache::PrefixKey> keys;                  // of blocks [0, end)
+  std::shared_ptr<const store::Prefix> prefix;
+  std::chrono::steady_clock::time_point progress;      // when it last got on
+
+  bool has_ended() const { return next >= end; }
+};
+
+// Loop only. Its host buffers are few: what finds none is not saved, or waits to be read.
+//
+// Saving: a block that is evicted while a plan is made, or that is published when everything is to be written, is saved by that plan,
+// before its new owner's rows run. Once the step is back the record goes to the store. Restoring: records are read into buffers while
+// the sequence queues; once it is in the batch and has blocks, plans load them, in order, before the sequence's first rows.
+class DiskTier {
+ public:
+  // `on_progress` is called when a block has arrived, or will not, or buffers have become free; index and store outlive the tier.
+  DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress);
+
+  // The block's contents are worth keeping: the next plan saves them, unless the disk has them.
+  void save(cache::BlockId block);
+
+  // Begins to read what follows the first `have` blocks of these tokens, for a sequence that may wait for long: takes no more than its
+  // share of the buffers. Null when the disk has nothing of it.
+  std::shared_ptr<Restoration> prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have);
+  // The same for one that has got its blocks, `have` of them with contents; goes on with what was prefetched (or null) if it fits.
+  std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, std::string_view salt, std::span<const std::int32_t> tokens,
+                                       std::int32_t have);
+
+  // Loads what has arrived into the sequence's blocks, and asks for more. Returns how many blocks were loaded.
+  std::int32_t load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan);
+
+  // Adds the saves; to be called last, before the plan is posted.
+  void complete(model::StepPlan& plan);
+  void on_step_back(const model::StepPlan& plan, bool has_failed);
+
+  bool has_saves() const { return !saves_.empty(); }
+  store::BlockStore& store() { return store_; }
+  const store::BlockStore& store() const { return store_; }
+
+ private:
+  struct Save {
+    cache::BlockId block = 0;
+    store::BlockStore::Draft draft;
+  };
+  // What a posted step reads from or writes to.
+  struct Posted {
+    std::vector<Save> saves;
+    std::vector<store::Buffer> loads;
+  };
+
+  // `spare` buffers are left for others.
+  std::shared_ptr<Restoration> begin(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have, std::size_t spare);
+  void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
+  void on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block);
+  Posted& posted(std::uint64_t plan) { return posted_[plan % posted_.size()]; }
+
+  store::BlockStore& store_;
+  cache::PrefixIndex& index_;
+  const std::size_t block_tokens_;
+  const std::size_t reserved_buffers_;  // not for prefetching
+  std::function<void()> on_progress_;
+  std::vector<Save> saves_;             // for the next plan
+  std::array<Posted, 2> posted_;        // by plan id
+  std::vector<std::int32_t> path_;      // reused
+};
+
+}  // namespace braid::sched

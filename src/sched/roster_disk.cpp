@@ -1,0 +1,56 @@
+// What the roster does with the disk tier: a sequence's prefix is read while it waits and loaded once it is in the batch.
+#include "sched/roster.h"
+
+#include <span>
+#include <utility>
+
+namespace braid::sched {
+
+void Roster::prefetch(Sequence& sequence) {
+  if (!disk_tier_) return;
+  const auto tokens = std::span(sequence.tokens).first(sequence.tokens.size() - 1);
+  path_.clear();
+  prefix_index_->match(sequence.cache_salt, tokens, path_);
+  sequence.restoration = disk_tier_->prefetch(sequence.cache_salt, tokens, static_cast<std::int32_t>(path_.size()));
+}
+
+// After what the disk has of it.
+void Roster::begin_prefill(Sequence& sequence) {
+  // One that has been stalled has it all.
+  if (disk_tier_ && sequence.planned == sequence.published * block_tokens_)
+    sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
+                                               std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
+  sequence.phase = sequence.restoration != nullptr ? SequencePhase::kRestoring : SequencePhase::kPrefill;
+  if (sequence.phase == SequencePhase::kPrefill) count_reuse(sequence);
+}
+
+void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
+  if (!disk_tier_) return;
+  for (auto& [rank, sequence] : batch_) {
+    if (sequence.phase != SequencePhase::kRestoring) continue;
+    const std::int32_t loaded = disk_tier_->load(sequence.restoration, sequence.blocks.first(sequence.blocks.size()), plan);
+    sequence.planned += loaded * block_tokens_;
+    sequence.reused += loaded * block_tokens_;
+    disk_hit_tokens_ += static_cast<std::uint64_t>(loaded * block_tokens_);
+    if (loaded > 0) {
+      ++sequence.in_flight;
+      loading.push_back(&sequence);
+    }
+    if (!sequence.restoration->has_ended()) continue;
+    sequence.restoration.reset();
+    sequence.phase = SequencePhase::kPrefill;
+    count_reuse(sequence);
+  }
+}
+
+bool Roster::give_up_restoring(std::chrono::steady_clock::time_point since) {
+  bool any = false;
+  for (auto& [rank, sequence] : batch_) {
+    if (sequence.phase != SequencePhase::kRestoring || sequence.restoration->progress > since) continue;
+    sequence.restoration->end = sequence.restoration->next;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace braid::sched

@@ -1,0 +1,274 @@
+// Blocks that go to disk and come back. The fake's answers depend on what the blocks hold, so a wrong, stale or half-loaded block
+// changes an answer.
+#include "sched/rig.h"
+#include "store/block_store.h"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+
+namespace braid::sched::test {
+namespace {
+
+// Removed with everything in it at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "braid-tier-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// An Io that loses some transfers' success, or keeps reads back.
+class MoodyIo final : public store::Io {
+ public:
+  struct Mood {
+    std::atomic<int> fail_one_in{0};  // 0: none
+    std::atomic<bool> hold_reads{false};
+  };
+  explicit MoodyIo(std::shared_ptr<Mood> mood) : mood_(std::move(mood)), io_(store::make_thread_io(2)) {}
+
+  void submit(store::Transfer transfer) override {
+    if (mood_->hold_reads && transfer.kind == store::Transfer::Kind::kRead) return held_.push_back(std::move(transfer));
+    const int one_in = mood_->fail_one_in;
+    if (one_in > 0 && random_() % static_cast<unsigned>(one_in) == 0) {
+      transfer.after = [after = std::move(transfer.after)](int) { after(EIO); };
+      if (transfer.kind == store::Transfer::Kind::kWrite) transfer.bytes = transfer.bytes.first(transfer.bytes.size() / 2);
+    }
+    io_->submit(std::move(transfer));
+  }
+  const char* name() const override { return "moody"; }
+
+ private:
+  std::shared_ptr<Mood> mood_;
+  std::mt19937 random_{1};
+  std::vector<store::Transfer> held_;
+  std::unique_ptr<store::Io> io_;
+};
+
+SchedulerOptions tier_options(std::int32_t blocks, bool write_through = false) {
+  SchedulerOptions options = Rig::small_options();
+  options.blocks = blocks;
+  options.write_through = write_through;
+  return options;
+}
+
+// One life of a server over the folder.
+struct Server {
+  std::unique_ptr<store::BlockStore> store;
+  std::size_t buffers = 0;
+  std::unique_ptr<Rig> rig;
+
+  Server(const std::string& folder, const SchedulerOptions& options, std::shared_ptr<MoodyIo::Mood> mood = {}) {
+    rig = std::make_unique<Rig>(options, FakeModelOptions{}, [&](boost::asio::io_context& loop) {
+      store::StoreOptions wanted;
+      wanted.directory = folder;
+      wanted.limit_bytes = 4 << 20;
+      wanted.identity = "the fake";
+      wanted.payload_bytes = static_cast<std::size_t>(options.block_tokens) * sizeof(TokenId);
+      wanted.most_tokens = options.context_length;
+      wanted.buffer_memory = 1 << 20;
+      wanted.write_pause = std::chrono::seconds(0);
+      auto io = mood ? std::make_unique<MoodyIo>(mood) : store::make_thread_io(2);
+      store = std::move(*store::BlockStore::open(wanted, std::move(io), [&loop](std::function<void()> call) {
+        boost::asio::post(loop, std::move(call));
+      }));
+      buffers = store->free_buffers();
+      return store.get();
+    });
+  }
+  ~Server() {
+    rig->model.release();
+    rig->scheduler.reset();
+    store.reset();  // before the loop that it posts to
+  }
+
+  std::int32_t cached(const std::vector<TokenId>& prompt, std::int32_t max_tokens = 3, const std::string& salt = {}) {
+    return rig->complete(prompt, max_tokens, salt).finish->usage.cached_tokens;
+  }
+  void settle() { EXPECT_TRUE(rig->run_until([&] { return store->idle(); })); }
+};
+
+// Blocks of 4 tokens throughout.
+TEST(DiskTier, EvictedBlocksComeBackFromDisk) {
+  const Folder folder;
+  Server server(folder.path(), tier_options(20));
+  const auto prompt = Rig::prompt_of(41, 1);
+  EXPECT_EQ(server.cached(prompt), 0);
+  EXPECT_EQ(server.cached(Rig::prompt_of(70, 2)), 0);
+  server.settle();
+  EXPECT_GT(server.store->stats().writes, 0U);
+  const EngineStats before = server.rig->scheduler->stats();
+  EXPECT_EQ(server.cached(prompt), 40);
+  EXPECT_EQ(server.rig->scheduler->stats().prompt_tokens, before.prompt_tokens + 1) << "only the last token";
+  server.rig->run_to_end();
+}
+
+TEST(DiskTier, WriteThroughSurvivesARestart) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(100, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    EXPECT_EQ(server.cached(prompt, 30), 0);
+    server.rig->run_to_end();
+    EXPECT_EQ(server.store->stats().writes, 32U) << "129 positions";
+  }
+  Server server(folder.path(), tier_options(100, true));
+  EXPECT_EQ(server.cached(prompt, 30), 96);
+  EXPECT_EQ(server.cached(prompt, 30), 96) << "from RAM";
+  EXPECT_EQ(server.store->stats().reads, 24U);
+  EXPECT_EQ(server.store->stats().writes, 0U) << "what is there is not written again";
+  server.rig->run_to_end();
+}
+
+TEST(DiskTier, SaltsShareNothing) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    EXPECT_EQ(server.cached(prompt, 3, "one"), 0);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100, true));
+  EXPECT_EQ(server.cached(prompt, 3, "two"), 0);
+  EXPECT_EQ(server.cached(prompt, 3), 0);
+  EXPECT_EQ(server.cached(prompt, 3, "one"), 48);
+  server.rig->run_to_end();
+}
+
+TEST(DiskTier, AnotherIdentitySharesNothing) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(100, true);
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), options);
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  options.kv_identity = "another adapter";
+  Server server(folder.path(), options);
+  EXPECT_EQ(server.cached(prompt), 0);
+  server.rig->run_to_end();
+}
+
+// More blocks than the host has buffers for.
+TEST(DiskTier, RestoresLongPrefixesInTurns) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(500, 1);
+  SchedulerOptions options = tier_options(300, true);
+  {
+    Server server(folder.path(), options);
+    server.cached(prompt, 3);
+    server.rig->run_to_end();
+    EXPECT_EQ(server.store->stats().writes + server.store->stats().writes_dropped, 125U);
+    if (server.store->stats().writes_dropped > 0) GTEST_FAIL() << "the test wants enough buffers for saving";
+  }
+  Server server(folder.path(), options);
+  std::vector<store::BlockStore::Draft> hoarded;
+  while (server.store->free_buffers() > 8) hoarded.push_back(*server.store->begin_write({1, 2}, "", {}));
+  EXPECT_EQ(server.cached(prompt, 3), 496);
+  server.rig->run_to_end();
+}
+
+TEST(DiskTier, OthersPassWhileReadsAreOut) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  mood->hold_reads = true;
+  Server server(folder.path(), tier_options(100, true), mood);
+  Client& stuck = server.rig->submit(prompt, 5);
+  EXPECT_EQ(server.cached(Rig::prompt_of(60, 2)), 0);
+  EXPECT_EQ(server.rig->phase(stuck), SequencePhase::kRestoring);
+  ASSERT_TRUE(server.rig->run_until([&] { return stuck.take(), stuck.finished(); })) << "it computes in the end";
+  server.rig->expect_right(stuck);
+  EXPECT_EQ(stuck.finish->usage.cached_tokens, 0);
+  server.rig->expect_nothing_held();
+}
+
+TEST(DiskTier, CancellingWhileReadsAreOutHoldsNothing) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100, true));
+  for (int turns = 0; turns < 12; ++turns) {
+    Client& client = server.rig->submit(prompt, 5);
+    for (int i = 0; i < turns; ++i) server.rig->loop.run_one_for(std::chrono::milliseconds(20));
+    client.ticket.reset();
+  }
+  server.rig->run_to_end();
+  EXPECT_EQ(server.store->free_buffers(), server.buffers);
+}
+
+TEST(DiskTier, AFailedStepWithLoadsEndsItsSequences) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100, true));
+  server.rig->model.fail_next("no luck");
+  Client& failed = server.rig->submit(prompt, 5);
+  ASSERT_TRUE(server.rig->run_until([&] { return failed.take(), failed.finished(); }));
+  EXPECT_EQ(failed.finish->reason, FinishReason::kError);
+  EXPECT_EQ(server.cached(prompt), 48) << "the disk still has it";
+  server.rig->run_to_end();
+}
+
+// Many lives over one folder, with a disk that fails at times, little RAM and much preemption: every answer is right.
+TEST(DiskTier, AnswersAreRightWhateverTheDiskLoses) {
+  const Folder folder;
+  std::mt19937 random(7);
+  std::uint64_t restored = 0;
+  for (int life = 0; life < 6; ++life) {
+    const auto mood = std::make_shared<MoodyIo::Mood>();
+    mood->fail_one_in = life % 2 == 0 ? 9 : 0;
+    Server server(folder.path(), tier_options(60, life % 3 == 0), mood);
+    for (int i = 0; i < 150; ++i) {
+      const auto length = static_cast<std::int32_t>(5 + random() % 120);
+      const auto key = static_cast<std::int32_t>(random() % 6);
+      server.rig->start(Rig::prompt_of(length, key), static_cast<std::int32_t>(1 + random() % 30));
+      if (random() % 4 != 0) continue;
+      const auto wanted = server.rig->clients.size() - std::min<std::size_t>(server.rig->clients.size(), random() % 8);
+      ASSERT_TRUE(server.rig->run_until([&] {
+        return static_cast<std::size_t>(std::ranges::count_if(server.rig->clients, [](const auto& c) { return c->finished(); })) >= wanted;
+      }));
+    }
+    server.rig->run_to_end();
+    for (const auto& client : server.rig->clients) server.rig->expect_right(*client);
+    restored += server.store->stats().reads;
+    if (life % 2 == 0) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      if (random() % 3 == 0 && entry.path().extension() == ".kv") std::filesystem::remove(entry.path());
+  }
+  EXPECT_GT(restored, 100U);
+}
+
+}  // namespace
+}  // namespace braid::sched::test
