@@ -50,4 +50,11 @@ static inline std::uint16_t float_to_f16(float value) {
   return static_cast<std::uint16_t>(sign | half);
 }
 
+// Rounds to nearest, half to even; a NaN stays one and becomes quiet.
+static inline std::uint16_t float_to_bf16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
 }  // namespace braid::kernels

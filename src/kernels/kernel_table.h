@@ -15,7 +15,9 @@ namespace braid::kernels {
 
 enum class Isa { kScalar, kAvx2, kAvx512, kAmx };
 
-enum class KvType { kF32, kF16 };
+// Keys and values in the pool. kInt8: codes of [-127, 127] with an f16 scale for each token, KV head and group of kKvGroup values.
+enum class KvType { kF32, kF16, kBF16, kInt8 };
+inline constexpr std::int32_t kKvGroup = 64;  // the last group of a head may be shorter
 
 // A weight matrix [outputs, inputs] in the layout of the tier that packed it. The memory belongs to the caller.
 // Outputs are grouped in panels of kPanel, the last one padded with zeros, so a range of outputs starts at a panel.
@@ -40,24 +42,29 @@ struct MatmulArgs {
 };
 
 // The bytes of one layer of the paged pool. Within one block and KV head, keys are stored [head_dim, block_tokens] (transposed, so
-// that scores vectorise over tokens) and values [block_tokens, head_dim].
+// that scores vectorise over tokens) and values [block_tokens, head_dim]; for kInt8 the f16 scales of the keys and then those of the
+// values follow, each [groups, block_tokens].
 struct KvLayer {
   std::byte* base = nullptr;         // key bytes of block 0, KV head 0
   std::size_t block_stride = 0;      // bytes from a block to the next
   std::size_t head_stride = 0;       // bytes from a KV head to the next within a block
   std::size_t value_offset = 0;      // bytes from a head's keys to its values
+  std::size_t scale_offset = 0;      // kInt8: bytes from a head's keys to its scales
   std::int32_t block_tokens = 16;    // 8, 16, 32 or 64
   std::int32_t head_dim = 0;
   std::int32_t kv_heads = 0;
   KvType type = KvType::kF16;
 };
 
-// One query row: the token at `position` of a sequence attends to positions [0, position] of the blocks in `blocks`.
+// One query row: the token at `position` of a sequence attends to the positions up to its own that AttentionArgs lets it see.
 struct AttentionRow {
-  const std::int32_t* blocks = nullptr;  // block table of the sequence
+  // Block table of the sequence, up to `position`. A block of which the row sees nothing may be absent: -1, and it is not read.
+  const std::int32_t* blocks = nullptr;
   std::int32_t position = 0;
 };
 
+// A row at position p sees the position t <= p when window is 0, or t > p - window, or t < sink. That depends on positions only, so
+// a block may be given up as soon as no later row can see any of its positions.
 struct AttentionArgs {
   const KvLayer* kv = nullptr;
   const AttentionRow* rows = nullptr;    // rows of one sequence are adjacent and in order of position
@@ -66,10 +73,17 @@ struct AttentionArgs {
   std::int64_t query_stride = 0;
   std::int64_t out_stride = 0;
   std::int32_t heads = 0;                // query heads; a multiple of kv->kv_heads
+  std::int32_t window = 0;               // positions a row sees, its own the last one; 0: all
+  std::int32_t sink = 0;                 // with a window: leading positions that every row sees
   float scale = 1.0F;                    // usually 1 / sqrt(head_dim)
+  float score_cap = 0.0F;                // scaled scores become cap * tanh(score / cap); 0: they stay
   // Scratch of attention_scratch_bytes() for the calling thread.
   std::byte* scratch = nullptr;
 };
+
+// What positions add up to for one query: floats [top, total, 14 unused, values of head_dim padded to 16], 64-byte aligned. `top` is the
+// largest score, `total` the sum of exp(score - top), `values` the sum of exp(score - top) * value.
+inline constexpr std::int32_t kPartHeader = 16;
 
 struct KernelTable {
   Isa isa = Isa::kScalar;
@@ -109,6 +123,12 @@ struct KernelTable {
   // Rows [row_begin, row_end) for the KV heads [kv_head_begin, kv_head_end) and the query heads that share them.
   void (*attention)(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                     std::int32_t kv_head_end) noexcept = nullptr;
+  // The same with the context of one row spread over threads, bit for bit: a part for each chunk that the row sees (attention_view.h),
+  // then all of them joined in order. parts: [heads / kv_heads, part_floats(head_dim)], from a chunk to the next `stride` floats.
+  void (*attention_part)(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk,
+                         float* parts) noexcept = nullptr;
+  void (*attention_join)(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, const float* parts, std::int64_t count,
+                         std::int64_t stride) noexcept = nullptr;
 
   // --- sampling ------------------------------------------------------------------------------------------------------------
   // Index of the largest value; the lowest index wins a tie.

@@ -19,6 +19,7 @@ kernels::KvLayer KvArena::layer(std::int32_t index) const {
           .block_stride = layout_.block_bytes(),
           .head_stride = layout_.head_bytes(),
           .value_offset = layout_.half_bytes(),
+          .scale_offset = 2 * layout_.half_bytes(),
           .block_tokens = layout_.block_tokens,
           .head_dim = layout_.head_dim,
           .kv_heads = layout_.kv_heads,

@@ -1,5 +1,6 @@
 // The shape of the paged key/value pool. A block holds `block_tokens` positions of one sequence, of all layers:
 //   block = [layers][kv_heads] of { keys [head_dim, block_tokens], values [block_tokens, head_dim] }
+// and with int8 the scales of the keys and of the values after them, [groups, block_tokens] f16 each,
 // so that a block is one run of bytes (KvArena::block): it can be copied, shared, written to disk and read back as a whole, in every
 // type. Its bytes depend on the layout's fields and on the tokens it holds, not on the tier that wrote them.
 #pragma once
@@ -18,13 +19,23 @@ struct KvLayout {
   std::int32_t block_tokens = 16;  // 8, 16, 32 or 64
   kernels::KvType type = kernels::KvType::kF16;
 
-  std::size_t value_bytes() const { return type == kernels::KvType::kF32 ? 4 : 2; }
-  // Keys, or values, of one head in one block; a whole number of cache lines.
+  std::size_t value_bytes() const {
+    if (type == kernels::KvType::kInt8) return 1;
+    return type == kernels::KvType::kF32 ? 4 : 2;
+  }
+  // Keys, or values, of one head in one block; a whole number of cache lines, for int8 of half ones.
   std::size_t half_bytes() const {
     const std::size_t bytes = static_cast<std::size_t>(block_tokens) * static_cast<std::size_t>(head_dim) * value_bytes();
-    return (bytes + 63) / 64 * 64;
+    const std::size_t unit = type == kernels::KvType::kInt8 ? 32 : 64;
+    return (bytes + unit - 1) / unit * unit;
   }
-  std::size_t head_bytes() const { return 2 * half_bytes(); }
+  // Scales of the keys and values of one head in one block.
+  std::size_t scale_bytes() const {
+    if (type != kernels::KvType::kInt8) return 0;
+    const std::int32_t groups = (head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup;
+    return static_cast<std::size_t>(2 * groups * block_tokens) * 2;
+  }
+  std::size_t head_bytes() const { return 2 * half_bytes() + scale_bytes(); }
   std::size_t layer_bytes() const { return static_cast<std::size_t>(kv_heads) * head_bytes(); }
   std::size_t block_bytes() const { return static_cast<std::size_t>(layers) * layer_bytes(); }
 };

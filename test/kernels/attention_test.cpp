@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <kernels/attention_view.h>
 #include <kernels/half.h>
 #include <kernels/tiers.h>
 
@@ -27,13 +28,15 @@ struct Pool {
 
   std::size_t make(KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads,
                    std::int32_t blocks_needed) {
-    const std::size_t value_bytes = type == KvType::kF32 ? 4 : 2;
+    const std::size_t value_bytes = type == KvType::kF32 ? 4 : type == KvType::kInt8 ? 1 : 2;
     layer.type = type;
     layer.block_tokens = block_tokens;
     layer.head_dim = head_dim;
     layer.kv_heads = kv_heads;
     layer.value_offset = static_cast<std::size_t>(block_tokens * head_dim) * value_bytes;
-    layer.head_stride = 2 * layer.value_offset;
+    layer.scale_offset = 2 * layer.value_offset;
+    const std::size_t scales = type == KvType::kInt8 ? static_cast<std::size_t>(4 * kv_groups(head_dim) * block_tokens) : 0;
+    layer.head_stride = layer.scale_offset + scales;
     layer.block_stride = layer.head_stride * static_cast<std::size_t>(kv_heads);
     return layer.block_stride * static_cast<std::size_t>(blocks_needed);
   }
@@ -53,58 +56,157 @@ struct Pool {
   std::vector<float> values;
 };
 
-std::vector<float> attend(const KernelTable& tier, const KvLayer& kv, const std::vector<AttentionRow>& rows,
-                          const std::vector<float>& queries, std::int32_t heads) {
-  std::vector<float> out(queries.size());
-  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim));
+// What the tests vary of AttentionArgs.
+struct Rule {
+  std::int32_t window = 0;
+  std::int32_t sink = 0;
+  float score_cap = 0.0F;
+};
+
+AttentionArgs arguments(const KvLayer& kv, const std::vector<AttentionRow>& rows, const std::vector<float>& queries, std::int32_t heads,
+                        const Rule& rule) {
   AttentionArgs args;
   args.kv = &kv;
   args.rows = rows.data();
   args.queries = queries.data();
-  args.out = out.data();
   args.query_stride = args.out_stride = std::int64_t{heads} * kv.head_dim;
   args.heads = heads;
+  args.window = rule.window;
+  args.sink = rule.sink;
+  args.score_cap = rule.score_cap;
   args.scale = 1.0F / std::sqrt(static_cast<float>(kv.head_dim));
+  return args;
+}
+
+std::vector<float> attend(const KernelTable& tier, const KvLayer& kv, const std::vector<AttentionRow>& rows,
+                          const std::vector<float>& queries, std::int32_t heads, const Rule& rule = {}) {
+  std::vector<float> out(queries.size());
+  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim));
+  AttentionArgs args = arguments(kv, rows, queries, heads, rule);
+  args.out = out.data();
   args.scratch = scratch.data();
   tier.attention(args, 0, static_cast<std::int64_t>(rows.size()), 0, kv.kv_heads);
+  return out;
+}
+
+// The same by parts that are joined.
+std::vector<float> attend_in_parts(const KernelTable& tier, const KvLayer& kv, const std::vector<AttentionRow>& rows,
+                                   const std::vector<float>& queries, std::int32_t heads, const Rule& rule) {
+  std::vector<float> out(queries.size());
+  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim));
+  AttentionArgs args = arguments(kv, rows, queries, heads, rule);
+  args.out = out.data();
+  args.scratch = scratch.data();
+  const std::int64_t stride = heads / kv.kv_heads * part_floats(kv.head_dim);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    std::vector<std::int32_t> chunks;
+    const std::int32_t position = rows[row].position;
+    for (std::int32_t chunk = first_chunk(args, position); chunk <= position; chunk = next_chunk(args, position, chunk))
+      if (sees(view_of_chunk(args, position, chunk), chunk)) chunks.push_back(chunk);
+    for (std::int32_t head = 0; head < kv.kv_heads; ++head) {
+      AlignedBytes parts(chunks.size() * static_cast<std::size_t>(stride) * sizeof(float));
+      auto* floats = reinterpret_cast<float*>(parts.data());
+      for (std::size_t i = chunks.size(); i-- > 0;)
+        tier.attention_part(args, static_cast<std::int64_t>(row), head, chunks[i], floats + static_cast<std::int64_t>(i) * stride);
+      tier.attention_join(args, static_cast<std::int64_t>(row), head, floats, static_cast<std::int64_t>(chunks.size()), stride);
+    }
+  }
   return out;
 }
 
 class Attention : public testing::TestWithParam<const KernelTable*> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Attention, testing::ValuesIn(test::machine_tiers()), test::TierName());
 
-TEST_P(Attention, EqualsTheDefinitionInDouble) {
-  Random random(1);
-  const std::int32_t heads = 4;
-  const std::int32_t head_dim = 24;
-  const std::int32_t tokens = 600;
-  Pool pool(random, KvType::kF32, 16, head_dim, 2, tokens);
-  pool.store(*GetParam(), 0, tokens);
-  const std::vector<float> queries = test::random_floats(random, heads * head_dim, 2.0F);
-  const std::vector<float> out = attend(*GetParam(), pool.layer, {{pool.blocks.data(), tokens - 1}}, queries, heads);
+// One row over `heads` heads, straight from the formula.
+std::vector<double> definition(const Pool& pool, std::int32_t position, const std::vector<float>& queries, std::int32_t heads,
+                               const Rule& rule) {
+  const std::int32_t head_dim = pool.layer.head_dim;
+  const std::int32_t kv_heads = pool.layer.kv_heads;
+  std::vector<double> out;
   for (std::int32_t h = 0; h < heads; ++h) {
     const float* query = queries.data() + h * head_dim;
+    const auto offset = [&](std::int32_t t) { return (t * kv_heads + h / (heads / kv_heads)) * head_dim; };
     std::vector<double> weights;
-    for (std::int32_t t = 0; t < tokens; ++t) {
-      const float* key = pool.keys.data() + (t * 2 + h / 2) * head_dim;
-      weights.push_back(std::exp(std::inner_product(query, query + head_dim, key, 0.0) / std::sqrt(24.0)));
+    for (std::int32_t t = 0; t <= position; ++t) {
+      double score = std::inner_product(query, query + head_dim, pool.keys.data() + offset(t), 0.0) / std::sqrt(head_dim);
+      if (rule.score_cap != 0.0F) score = static_cast<double>(rule.score_cap) * std::tanh(score / static_cast<double>(rule.score_cap));
+      weights.push_back(rule.window == 0 || t > position - rule.window || t < rule.sink ? std::exp(score) : 0.0);
     }
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
     for (std::int32_t d = 0; d < head_dim; ++d) {
-      double expected = 0;
-      for (std::int32_t t = 0; t < tokens; ++t) {
-        expected += weights[static_cast<std::size_t>(t)] * pool.values[static_cast<std::size_t>((t * 2 + h / 2) * head_dim + d)];
+      double sum = 0;
+      for (std::int32_t t = 0; t <= position; ++t)
+        sum += weights[static_cast<std::size_t>(t)] * static_cast<double>(pool.values[static_cast<std::size_t>(offset(t) + d)]);
+      out.push_back(sum / total);
+    }
+  }
+  return out;
+}
+
+constexpr Rule kRules[] = {{},
+                           {.window = 1},
+                           {.window = 100},
+                           {.window = 300},
+                           {.window = 64, .sink = 4},
+                           {.window = 290, .sink = 300},
+                           {.window = 5000, .sink = 16},
+                           {.score_cap = 3.0F},
+                           {.window = 200, .sink = 1, .score_cap = 1.0F}};
+
+TEST_P(Attention, EqualsTheDefinitionInDouble) {
+  Random random(1);
+  const std::int32_t heads = 4;
+  const std::int32_t tokens = 600;
+  for (const std::int32_t head_dim : {24, 80}) {
+    // What rounding keys and values to the type may cost here: a few times their last digit.
+    for (const auto& [type, bound] : {std::pair{KvType::kF32, 1e-5}, {KvType::kF16, 2e-3}, {KvType::kBF16, 2e-2}, {KvType::kInt8, 2e-2}}) {
+      Pool pool(random, type, 16, head_dim, 2, tokens);
+      pool.store(*GetParam(), 0, tokens);
+      const std::vector<float> queries = test::random_floats(random, heads * head_dim, 2.0F);
+      for (const Rule& rule : kRules) {
+        for (const std::int32_t position : {tokens - 1, 255, 63}) {
+          const std::vector<float> out = attend(*GetParam(), pool.layer, {{pool.blocks.data(), position}}, queries, heads, rule);
+          const std::vector<double> expected = definition(pool, position, queries, heads, rule);
+          for (std::size_t i = 0; i < out.size(); ++i)
+            ASSERT_NEAR(out[i], expected[i], bound) << "window " << rule.window << " sink " << rule.sink << " position " << position;
+        }
       }
-      EXPECT_NEAR(out[static_cast<std::size_t>(h * head_dim + d)], expected / total, 1e-5);
+    }
+  }
+}
+
+TEST_P(Attention, BlocksOutOfTheWindowMayBeAbsent) {
+  Random random(6);
+  const std::int32_t tokens = 1100;
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
+    for (const std::int32_t block_tokens : {8, 32}) {
+      Pool pool(random, type, block_tokens, 32, 2, tokens);
+      pool.store(*GetParam(), 0, tokens);
+      for (const Rule rule : {Rule{.window = 130}, Rule{.window = 40, .sink = 20}}) {
+        std::vector<AttentionRow> rows;
+        for (std::int32_t t = tokens - 9; t < tokens; ++t) rows.push_back({pool.blocks.data(), t});
+        const std::vector<float> queries = test::random_floats(random, 9 * 4 * 32, 2.0F);
+        const std::vector<float> whole = attend(*GetParam(), pool.layer, rows, queries, 4, rule);
+        std::vector<std::int32_t> blocks = pool.blocks;
+        const std::int32_t first_seen = tokens - 9 + 1 - rule.window;
+        for (std::int32_t b = (rule.sink + block_tokens - 1) / block_tokens; b < first_seen / block_tokens; ++b)
+          blocks[static_cast<std::size_t>(b)] = -1;
+        EXPECT_GT(std::ranges::count(blocks, -1), 10);
+        for (AttentionRow& row : rows) row.blocks = blocks.data();
+        EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, 4, rule), whole));
+        EXPECT_TRUE(test::same_bits(attend_in_parts(*GetParam(), pool.layer, rows, queries, 4, rule), whole));
+      }
     }
   }
 }
 
 TEST_P(Attention, StoredTokensEqualScalar) {
   Random random(2);
-  for (const KvType type : {KvType::kF32, KvType::kF16}) {
-    for (const std::int32_t head_dim : {2, 18, 64}) {
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
+    for (const std::int32_t head_dim : {2, 18, 64, 100}) {
       Pool pool(random, type, 8, head_dim, 3, 20);
+      for (int d = 0; d < head_dim; ++d) pool.keys[static_cast<std::size_t>(d)] = 0.0F;                  // a scale of zero
+      for (int d = 0; d < head_dim; ++d) pool.values[static_cast<std::size_t>(d)] *= 1e-6F;               // one that is not normal
       pool.store(test::scalar_tier(), 0, 20);
       const std::vector<std::byte> expected(pool.bytes.data(), pool.bytes.data() + pool.bytes.size());
       std::memset(pool.bytes.data(), 0xFF, pool.bytes.size());
@@ -114,12 +216,35 @@ TEST_P(Attention, StoredTokensEqualScalar) {
   }
 }
 
+TEST_P(Attention, Int8CodesAreWithinHalfAStepOfTheirValues) {
+  Random random(8);
+  const std::int32_t head_dim = 80;
+  Pool pool(random, KvType::kInt8, 8, head_dim, 1, 8);
+  pool.store(*GetParam(), 0, 8);
+  const std::byte* base = pool.layer.base;
+  for (std::int32_t t = 0; t < 8; ++t) {
+    for (std::int32_t d = 0; d < head_dim; ++d) {
+      const std::byte* scales = base + pool.layer.scale_offset + (d / kKvGroup * 8 + t) * 2;
+      const float key_scale = f16_to_float(load_half(scales));
+      const float value_scale = f16_to_float(load_half(scales + kv_groups(head_dim) * 8 * 2));
+      const auto key = static_cast<std::int8_t>(base[d * 8 + t]);
+      const auto value = static_cast<std::int8_t>(base[static_cast<std::int32_t>(pool.layer.value_offset) + t * head_dim + d]);
+      const auto at = static_cast<std::size_t>(t * head_dim + d);
+      // Half a step, and the cut of the largest code where the scale was rounded down.
+      EXPECT_NEAR(key * key_scale, pool.keys[at], 0.57F * key_scale);
+      EXPECT_NEAR(value * value_scale, pool.values[at], 0.57F * value_scale);
+    }
+  }
+}
+
 TEST_P(Attention, EqualsScalarBitForBit) {
   Random random(3);
   const std::int32_t dims[] = {2, 16, 18, 34, 64, 80, 128};
-  for (int round = 0; round < 40; ++round) {
-    const KvType type = round % 2 == 0 ? KvType::kF16 : KvType::kF32;
-    const std::int32_t block_tokens = 8 << (round / 2 % 4);
+  const KvType types[] = {KvType::kF16, KvType::kF32, KvType::kBF16, KvType::kInt8};
+  for (int round = 0; round < 108; ++round) {
+    const KvType type = types[round % 4];
+    const Rule& rule = kRules[round / 4 % std::size(kRules)];
+    const std::int32_t block_tokens = 8 << (round / 4 % 4);
     const std::int32_t head_dim = dims[round % 7];
     const std::int32_t kv_heads = test::uniform(random, 1, 3);
     const std::int32_t heads = kv_heads * test::uniform(random, 1, 9);
@@ -130,9 +255,10 @@ TEST_P(Attention, EqualsScalarBitForBit) {
     for (std::int32_t t = std::max(0, tokens - test::uniform(random, 1, 12)); t < tokens; ++t)
       rows.push_back({pool.blocks.data(), t});
     const std::vector<float> queries = test::random_floats(random, static_cast<std::int64_t>(rows.size()) * heads * head_dim, 2.0F);
-    ASSERT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads),
-                                attend(test::scalar_tier(), pool.layer, rows, queries, heads)))
-        << "block_tokens " << block_tokens << " head_dim " << head_dim << " heads " << heads << "/" << kv_heads << " tokens "
+    const std::vector<float> expected = attend(test::scalar_tier(), pool.layer, rows, queries, heads, rule);
+    ASSERT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads, rule), expected) &&
+                test::same_bits(attend_in_parts(*GetParam(), pool.layer, rows, queries, heads, rule), expected))
+        << "window " << rule.window << " sink " << rule.sink << " type " << static_cast<int>(type) << " block_tokens " << block_tokens << " head_dim " << head_dim << " heads " << heads << "/" << kv_heads << " tokens "
         << tokens;
   }
 }

@@ -2,7 +2,8 @@
 // share a KV head, and the next rows of the same sequence. A vector is 16 positions for scores (keys are stored transposed) and 16
 // dimensions for the weighted values, so neither needs a sum across lanes. Limit: the multiply-add; 73% of its peak measured on Zen
 // 4 at 4,096 positions (perf/README.md).
-#include <kernels/avx512/simd.h>
+#include <kernels/attention_view.h>
+#include <kernels/avx512/kv_load.h>
 #include <kernels/avx512/tier.h>
 
 namespace braid::kernels::avx512 {
@@ -12,58 +13,49 @@ constexpr std::int32_t kVectors = kChunkTokens / 16;
 
 std::int64_t padded(std::int32_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
-// What the queries of a tile share.
-struct Tile {
-  const KvLayer* kv = nullptr;
-  const std::int32_t* blocks = nullptr;
-  std::int32_t head = 0;  // KV head
-  int count = 0;
-  std::int32_t tokens[kQueryTile] = {};  // positions that each query attends to, never decreasing
-  float* acc[kQueryTile] = {};           // [head_dim]
-  float* queries = nullptr;              // [head_dim, kQueryTile], scaled
-  float* weights = nullptr;              // [kQueryTile, kChunkTokens]
-  float top[kQueryTile] = {};
-  float total[kQueryTile] = {};
-};
-
-template <KvType kType>
-constexpr std::int64_t kBytes = kType == KvType::kF32 ? 4 : 2;
-
-const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
-  const KvLayer& kv = *tile.kv;
-  return kv.base + static_cast<std::size_t>(tile.blocks[position / kv.block_tokens]) * kv.block_stride +
-         static_cast<std::size_t>(tile.head) * kv.head_stride;
-}
-
 // The keys of 16 positions for one dimension lie together, or, in blocks of 8, in two places.
 struct KeyVector {
   const std::byte* low;
   const std::byte* high;
 };
 
-template <KvType kType, bool kHalves>
-inline __m512 load_keys(const KeyVector& keys, std::int64_t offset) {
-  if constexpr (kType == KvType::kF32) {
-    if constexpr (!kHalves) return _mm512_loadu_ps(keys.low + offset);
-    const __m256 low = _mm256_loadu_ps(reinterpret_cast<const float*>(keys.low + offset));
-    const __m256 high = _mm256_loadu_ps(reinterpret_cast<const float*>(keys.high + offset));
-    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
-  } else {
-    if constexpr (!kHalves) return load_halves(keys.low + offset);
-    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys.low + offset));
-    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keys.high + offset));
-    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
-  }
+// What the queries of a tile share.
+struct Tile {
+  const AttentionArgs* args = nullptr;
+  const KvLayer* kv = nullptr;
+  const std::int32_t* blocks = nullptr;
+  std::int32_t head = 0;  // KV head
+  int count = 0;
+  std::int32_t position[kQueryTile] = {};  // never decreasing
+  float* sum[kQueryTile] = {};             // the chunks so far, as a part
+  float* spare[kQueryTile] = {};           // [part_floats], for chunks after a query's first
+  float* queries = nullptr;                // [head_dim, kQueryTile], scaled
+  float* weights = nullptr;                // [kQueryTile, kChunkTokens]
+  float* scaled = nullptr;                 // [kQueryTile, kChunkTokens], weights times value scales
+  float* key_scales = nullptr;             // [groups, kChunkTokens]
+  float* value_scales = nullptr;           // [groups, kChunkTokens]
+  // Of the chunk at hand:
+  std::int32_t chunk = 0;
+  ChunkView view[kQueryTile] = {};
+  float* part[kQueryTile] = {};            // where its part goes
+  KeyVector keys[kVectors] = {};
+};
+
+// A block that no query sees may be absent; any other then stands for it, and nothing read from it is used.
+const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
+  const KvLayer& kv = *tile.kv;
+  const std::int32_t block = tile.blocks[position / kv.block_tokens];
+  return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride +
+         static_cast<std::size_t>(tile.head) * kv.head_stride;
 }
 
-// Scores of queries [q, q + kQueries) with the positions of kKeys vectors.
+// Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else all.
 template <KvType kType, bool kHalves, int kQueries, int kKeys>
-void score(const Tile& tile, int q, const KeyVector* keys, std::int32_t vector) {
-  const std::int64_t step = tile.kv->block_tokens * kBytes<kType>;
-  const std::int32_t head_dim = tile.kv->head_dim;
+void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
+  const std::int64_t step = tile.kv->block_tokens * kKvBytes<kType>;
   KeyVector at[kKeys];
 #pragma GCC unroll 8
-  for (int v = 0; v < kKeys; ++v) at[v] = keys[vector + v];
+  for (int v = 0; v < kKeys; ++v) at[v] = tile.keys[vector + v];
   const float* query = tile.queries + q;
   __m512 sum[kQueries][kKeys];
 #pragma GCC unroll 8
@@ -71,10 +63,16 @@ void score(const Tile& tile, int q, const KeyVector* keys, std::int32_t vector) 
 #pragma GCC unroll 8
     for (int v = 0; v < kKeys; ++v) sum[i][v] = _mm512_setzero_ps();
   }
-  for (std::int32_t d = 0; d < head_dim; ++d) {
+  for (std::int32_t d = begin; d < end; ++d) {
     __m512 key[kKeys];
 #pragma GCC unroll 8
-    for (int v = 0; v < kKeys; ++v) key[v] = load_keys<kType, kHalves>(at[v], d * step);
+    for (int v = 0; v < kKeys; ++v) {
+      if constexpr (kHalves) {
+        key[v] = load_kv<kType>(at[v].low + d * step, at[v].high + d * step);
+      } else {
+        key[v] = load_kv<kType>(at[v].low + d * step);
+      }
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kQueries; ++i) {
       const __m512 scaled = _mm512_set1_ps(query[d * kQueryTile + i]);
@@ -85,39 +83,40 @@ void score(const Tile& tile, int q, const KeyVector* keys, std::int32_t vector) 
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kKeys; ++v) _mm512_storeu_ps(tile.weights + (q + i) * kChunkTokens + (vector + v) * 16, sum[i][v]);
+    for (int v = 0; v < kKeys; ++v) {
+      float* out = tile.weights + (q + i) * kChunkTokens + (vector + v) * 16;
+      if constexpr (kType == KvType::kInt8) {
+        const __m512 scale = _mm512_loadu_ps(tile.key_scales + begin / kKvGroup * kChunkTokens + (vector + v) * 16);
+        sum[i][v] = begin == 0 ? _mm512_mul_ps(sum[i][v], scale) : _mm512_fmadd_ps(sum[i][v], scale, _mm512_loadu_ps(out));
+      }
+      _mm512_storeu_ps(out, sum[i][v]);
+    }
   }
 }
 
-template <KvType kType>
-inline __m512 load_values(__mmask16 mask, const std::byte* from) {
-  if constexpr (kType == KvType::kF32) return _mm512_maskz_loadu_ps(mask, from);
-  return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from));
-}
-
-// Adds weight * value of positions [begin, end), of the chunk at `chunk`, to kDims vectors of the accumulators from dimension d on.
+// Adds weight * value of positions [begin, end) to kDims vectors of the parts from dimension d on; `weights` are of the tile's form.
 template <KvType kType, int kQueries, int kDims>
-void add_values(const Tile& tile, int q, std::int32_t chunk, std::int32_t begin, std::int32_t end, std::int32_t d) {
+void add_values(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d) {
   const KvLayer& kv = *tile.kv;
-  const std::int64_t step = kv.head_dim * kBytes<kType>;
+  const std::int64_t step = kv.head_dim * kKvBytes<kType>;
   __mmask16 mask[kDims];
 #pragma GCC unroll 8
   for (int v = 0; v < kDims; ++v) mask[v] = first_lanes(kv.head_dim - d - v * 16);
-  const float* weights = tile.weights + q * kChunkTokens - chunk;
+  weights += q * kChunkTokens - tile.chunk;
   __m512 acc[kQueries][kDims];
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kDims; ++v) acc[i][v] = _mm512_maskz_loadu_ps(mask[v], tile.acc[q + i] + d + v * 16);
+    for (int v = 0; v < kDims; ++v) acc[i][v] = _mm512_loadu_ps(tile.part[q + i] + kPartHeader + d + v * 16);
   }
   for (std::int32_t t = begin; t < end;) {
     const std::int32_t slot = t % kv.block_tokens;
     const std::int32_t block_end = t - slot + kv.block_tokens < end ? t - slot + kv.block_tokens : end;
-    const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kBytes<kType>;
+    const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kKvBytes<kType>;
     for (; t < block_end; ++t, value += step) {
       __m512 values[kDims];
 #pragma GCC unroll 8
-      for (int v = 0; v < kDims; ++v) values[v] = load_values<kType>(mask[v], value + v * 16 * kBytes<kType>);
+      for (int v = 0; v < kDims; ++v) values[v] = load_kv<kType>(mask[v], value + v * 16 * kKvBytes<kType>);
 #pragma GCC unroll 8
       for (int i = 0; i < kQueries; ++i) {
         const __m512 weight = _mm512_set1_ps(weights[i * kChunkTokens + t]);
@@ -129,195 +128,318 @@ void add_values(const Tile& tile, int q, std::int32_t chunk, std::int32_t begin,
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kDims; ++v) _mm512_mask_storeu_ps(tile.acc[q + i] + d + v * 16, mask[v], acc[i][v]);
+    for (int v = 0; v < kDims; ++v) _mm512_storeu_ps(tile.part[q + i] + kPartHeader + d + v * 16, acc[i][v]);
   }
 }
+
+// A range of positions for each query of a group, and of dimensions.
+template <int kQueries>
+struct Ranges {
+  std::int32_t begin[kQueries];
+  std::int32_t end[kQueries];
+};
 
 template <KvType kType, int kQueries>
-void add_all_values(const Tile& tile, int q, std::int32_t chunk, std::int32_t begin, std::int32_t end) {
+void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d, std::int32_t d_end) {
   constexpr int kDims = kQueries == 8 ? 2 : 4;
-  std::int32_t d = 0;
-  for (; tile.kv->head_dim - d > (kDims - 1) * 16; d += kDims * 16)
-    add_values<kType, kQueries, kDims>(tile, q, chunk, begin, end, d);
-  for (; d < tile.kv->head_dim; d += 16) add_values<kType, kQueries, 1>(tile, q, chunk, begin, end, d);
+  if (begin >= end) return;
+  for (; d_end - d > (kDims - 1) * 16; d += kDims * 16) add_values<kType, kQueries, kDims>(tile, q, weights, begin, end, d);
+  for (; d < d_end; d += 16) add_values<kType, kQueries, 1>(tile, q, weights, begin, end, d);
 }
 
-// Scores become weights; the running top and total move on, and the accumulator decays.
-void soften(Tile& tile, int q, std::int32_t chunk) {
+// What all queries see goes together. No query may meet a value that it does not see, not even with weight zero.
+template <KvType kType, int kQueries>
+void add_ranges(const Tile& tile, int q, const float* weights, const Ranges<kQueries>& ranges, std::int32_t d, std::int32_t d_end) {
+  std::int32_t begin = ranges.begin[0];
+  std::int32_t end = ranges.end[0];
+  for (int i = 1; i < kQueries; ++i) {
+    begin = ranges.begin[i] > begin ? ranges.begin[i] : begin;
+    end = ranges.end[i] < end ? ranges.end[i] : end;
+  }
+  if (begin >= end) begin = end = tile.chunk + kChunkTokens;  // nothing together: each query's range lies before
+  for (int i = 0; i < kQueries; ++i)
+    add_dims<kType, 1>(tile, q + i, weights, ranges.begin[i], ranges.end[i] < begin ? ranges.end[i] : begin, d, d_end);
+  add_dims<kType, kQueries>(tile, q, weights, begin, end, d, d_end);
+  for (int i = 0; i < kQueries; ++i) add_dims<kType, 1>(tile, q + i, weights, end, ranges.end[i], d, d_end);
+}
+
+// Scores become weights; the part gets its top and total. Lanes that the query does not see are left out.
+void soften(const Tile& tile, int q) {
   float* weights = tile.weights + q * kChunkTokens;
-  const std::int32_t count = tile.tokens[q] - chunk < kChunkTokens ? tile.tokens[q] - chunk : kChunkTokens;
-  const __m512 lowest = _mm512_set1_ps(-__builtin_inff());
-  __m512 largest = lowest;
-  for (std::int32_t i = 0; i < count; i += 16) {
-    largest = _mm512_mask_max_ps(largest, first_lanes(count - i), _mm512_loadu_ps(weights + i), largest);
+  const ChunkView& view = tile.view[q];
+  const std::int32_t first = view.sink_end > tile.chunk ? 0 : (view.begin - tile.chunk) / 16;
+  const std::int32_t last = ((view.begin < view.end ? view.end : view.sink_end) - tile.chunk + 15) / 16;
+  __mmask16 seen[kVectors];
+  for (std::int32_t v = first; v < last; ++v) {
+    const std::int32_t at = tile.chunk + v * 16;
+    const __mmask16 window = static_cast<__mmask16>(first_lanes(view.end - at) & ~first_lanes(view.begin - at));
+    seen[v] = static_cast<__mmask16>(window | first_lanes(view.sink_end - at));
   }
-  const float before = chunk == 0 ? -__builtin_inff() : tile.top[q];
-  const float found = _mm512_reduce_max_ps(largest);
-  const float top = found > before ? found : before;
+  const float cap = tile.args->score_cap;
+  if (cap != 0.0F) {
+    const __m512 one = _mm512_set1_ps(1.0F);
+    for (std::int32_t v = first; v < last; ++v) {
+      const __m512 power = exp(_mm512_mul_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(2.0F / cap)));
+      const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
+      _mm512_storeu_ps(weights + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
+    }
+  }
+  __m512 largest = _mm512_set1_ps(-__builtin_inff());
+  for (std::int32_t v = first; v < last; ++v)
+    largest = _mm512_mask_max_ps(largest, seen[v], _mm512_loadu_ps(weights + v * 16), largest);
+  const float top = _mm512_reduce_max_ps(largest);
   __m512 sums = _mm512_setzero_ps();
-  for (std::int32_t i = 0; i < count; i += 16) {
-    const __m512 weight = exp(_mm512_sub_ps(_mm512_loadu_ps(weights + i), _mm512_set1_ps(top)));
-    _mm512_storeu_ps(weights + i, weight);
-    sums = _mm512_mask_add_ps(sums, first_lanes(count - i), sums, weight);
+  for (std::int32_t v = first; v < last; ++v) {
+    const __m512 weight = exp(_mm512_sub_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(top)));
+    _mm512_storeu_ps(weights + v * 16, weight);
+    sums = _mm512_mask_add_ps(sums, seen[v], sums, weight);
   }
-  const float decay = chunk == 0 ? 0.0F : _mm512_cvtss_f32(exp(_mm512_set1_ps(before - top)));
-  tile.total[q] = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(tile.total[q]), _mm_set_ss(decay), _mm_set_ss(lane_tree(sums))));
-  tile.top[q] = top;
-  for (std::int32_t d = 0; d < tile.kv->head_dim; d += 16) {
-    const __m512 acc = _mm512_loadu_ps(tile.acc[q] + d);
-    _mm512_storeu_ps(tile.acc[q] + d, _mm512_mul_ps(acc, _mm512_set1_ps(decay)));
+  tile.part[q][0] = top;
+  tile.part[q][1] = lane_tree(sums);
+}
+
+// Joins a part to the sum.
+void join(const float* part, std::int32_t head_dim, float* sum) {
+  const float top = part[0] > sum[0] ? part[0] : sum[0];
+  const __m512 old = exp(_mm512_set1_ps(sum[0] - top));
+  const __m512 added = exp(_mm512_set1_ps(part[0] - top));
+  sum[0] = top;
+  const float added_total = part[1] * _mm512_cvtss_f32(added);
+  sum[1] = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(sum[1]), _mm512_castps512_ps128(old), _mm_set_ss(added_total)));
+  for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; d += 16) {
+    const __m512 values = _mm512_mul_ps(_mm512_loadu_ps(part + d), added);
+    _mm512_storeu_ps(sum + d, _mm512_fmadd_ps(_mm512_loadu_ps(sum + d), old, values));
   }
 }
 
+// The parts of queries [q, q + kQueries) of the chunk at hand.
 template <KvType kType, bool kHalves, int kQueries>
-void attend_chunk(Tile& tile, int q, std::int32_t chunk, const KeyVector* keys) {
+void compute_parts(Tile& tile, int q) {
   constexpr int kKeys = kQueries == 8 ? 2 : 4;
-  const std::int32_t shortest = tile.tokens[q] - chunk < kChunkTokens ? tile.tokens[q] : chunk + kChunkTokens;
-  const std::int32_t last = tile.tokens[q + kQueries - 1];
-  const std::int32_t longest = last - chunk < kChunkTokens ? last : chunk + kChunkTokens;
-  const std::int32_t vectors = (longest - chunk + 15) / 16;
-  std::int32_t vector = 0;
-  for (; vector + kKeys <= vectors; vector += kKeys) score<kType, kHalves, kQueries, kKeys>(tile, q, keys, vector);
-  for (; vector < vectors; ++vector) score<kType, kHalves, kQueries, 1>(tile, q, keys, vector);
+  const std::int32_t head_dim = tile.kv->head_dim;
+  const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
+  Ranges<kQueries> sinks, window;
+  std::int32_t begin = tile.chunk + kChunkTokens;
+  std::int32_t end = tile.chunk;
 #pragma GCC unroll 8
-  for (int i = 0; i < kQueries; ++i) soften(tile, q + i, chunk);
-  add_all_values<kType, kQueries>(tile, q, chunk, chunk, shortest);
-  // Later rows of the sequence see a few positions more. The earlier ones must not meet those values, not even with weight zero.
-#pragma GCC unroll 8
-  for (int i = 0; i < kQueries && shortest < longest; ++i) {
-    const std::int32_t end = tile.tokens[q + i] < longest ? tile.tokens[q + i] : longest;
-    if (end > shortest) add_all_values<kType, 1>(tile, q + i, chunk, shortest, end);
+  for (int i = 0; i < kQueries; ++i) {
+    const ChunkView& view = tile.view[q + i];
+    sinks.begin[i] = tile.chunk;
+    sinks.end[i] = view.sink_end;
+    window.begin[i] = view.begin;
+    window.end[i] = view.end;
+    const std::int32_t seen_begin = view.sink_end > tile.chunk ? tile.chunk : view.begin;
+    const std::int32_t seen_end = view.begin < view.end ? view.end : view.sink_end;
+    begin = seen_begin < begin ? seen_begin : begin;
+    end = seen_end > end ? seen_end : end;
+  }
+  const std::int32_t first = (begin - tile.chunk) / 16;
+  const std::int32_t last = (end - tile.chunk + 15) / 16;
+  for (std::int32_t d = 0; d < head_dim; d += group) {
+    const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
+    std::int32_t vector = first;
+    for (; vector + kKeys <= last; vector += kKeys) score<kType, kHalves, kQueries, kKeys>(tile, q, vector, d, d_end);
+    for (; vector < last; ++vector) score<kType, kHalves, kQueries, 1>(tile, q, vector, d, d_end);
+  }
+  for (int i = 0; i < kQueries; ++i) {
+    soften(tile, q + i);
+    for (std::int32_t d = 0; d < head_dim; d += 16) _mm512_storeu_ps(tile.part[q + i] + kPartHeader + d, _mm512_setzero_ps());
+  }
+  for (std::int32_t d = 0; d < head_dim; d += group) {
+    const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
+    const float* weights = tile.weights;
+    if constexpr (kType == KvType::kInt8) {
+      weights = tile.scaled;
+      for (std::int32_t v = first; v < last; ++v) {
+        const __m512 scale = _mm512_loadu_ps(tile.value_scales + d / kKvGroup * kChunkTokens + v * 16);
+        for (int i = 0; i < kQueries; ++i) {
+          const std::int64_t at = (q + i) * kChunkTokens + v * 16;
+          _mm512_storeu_ps(tile.scaled + at, _mm512_mul_ps(_mm512_loadu_ps(tile.weights + at), scale));
+        }
+      }
+    }
+    add_ranges<kType, kQueries>(tile, q, weights, sinks, d, d_end);
+    add_ranges<kType, kQueries>(tile, q, weights, window, d, d_end);
   }
 }
 
-// One chunk for the queries from `q` on, as many at a time as fit.
+// The scales of the chunk's positions up to `end`, as floats.
+void load_scales(const Tile& tile, std::int32_t end) {
+  const KvLayer& kv = *tile.kv;
+  const std::int32_t groups = kv_groups(kv.head_dim);
+  for (std::int32_t t = tile.chunk; t < end; t += 8) {
+    const std::byte* scales = head_bytes(tile, t) + kv.scale_offset + t % kv.block_tokens * 2;
+    for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
+      const auto load = [](const std::byte* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); };
+      _mm256_storeu_ps(tile.key_scales + g * kChunkTokens + t - tile.chunk, load(scales));
+      _mm256_storeu_ps(tile.value_scales + g * kChunkTokens + t - tile.chunk, load(scales + groups * kv.block_tokens * 2));
+    }
+  }
+}
+
+// The parts of queries [first, last), as many at a time as fit.
 template <KvType kType, bool kHalves>
-void attend_queries(Tile& tile, int q, std::int32_t chunk, const KeyVector* keys) {
-  while (q < tile.count) {
-    const int left = tile.count - q;
+void compute_all(Tile& tile, int first, int last) {
+  const std::int32_t end = tile.position[last - 1] + 1;
+  const std::int64_t bytes = kKvBytes<kType>;
+  for (std::int32_t v = 0; v < kVectors && tile.chunk + v * 16 < end; ++v) {
+    const std::int32_t position = tile.chunk + v * 16;
+    tile.keys[v].low = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;
+    // Past the sequence there may be no block; those lanes are not used.
+    tile.keys[v].high = kHalves && position + 8 < end ? head_bytes(tile, position + 8) : tile.keys[v].low;
+  }
+  if constexpr (kType == KvType::kInt8)
+    load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
+  for (int q = first; q < last;) {
+    const int left = last - q;
     if (left >= 8) {
-      attend_chunk<kType, kHalves, 8>(tile, q, chunk, keys);
+      compute_parts<kType, kHalves, 8>(tile, q);
       q += 8;
     } else if (left >= 4) {
-      attend_chunk<kType, kHalves, 4>(tile, q, chunk, keys);
+      compute_parts<kType, kHalves, 4>(tile, q);
       q += 4;
     } else if (left >= 2) {
-      attend_chunk<kType, kHalves, 2>(tile, q, chunk, keys);
+      compute_parts<kType, kHalves, 2>(tile, q);
       q += 2;
     } else {
-      attend_chunk<kType, kHalves, 1>(tile, q, chunk, keys);
+      compute_parts<kType, kHalves, 1>(tile, q);
       q += 1;
     }
   }
 }
 
+template <KvType kType>
+void compute_typed(Tile& tile, int first, int last) {
+  tile.kv->block_tokens < 16 ? compute_all<kType, true>(tile, first, last) : compute_all<kType, false>(tile, first, last);
+}
+
+void compute_chunk(Tile& tile, int first, int last) {
+  switch (tile.kv->type) {
+    case KvType::kF32:
+      return compute_typed<KvType::kF32>(tile, first, last);
+    case KvType::kF16:
+      return compute_typed<KvType::kF16>(tile, first, last);
+    case KvType::kBF16:
+      return compute_typed<KvType::kBF16>(tile, first, last);
+    case KvType::kInt8:
+      return compute_typed<KvType::kInt8>(tile, first, last);
+  }
+}
+
 void attend(Tile& tile) {
-  const KvLayer& kv = *tile.kv;
-  const std::int32_t end = tile.tokens[tile.count - 1];
-  const bool halves = kv.block_tokens < 16;
-  const std::int64_t element = kv.type == KvType::kF32 ? 4 : 2;
-  for (std::int32_t chunk = 0; chunk < end; chunk += kChunkTokens) {
-    KeyVector keys[kVectors];
-    for (std::int32_t v = 0; v < kVectors && chunk + v * 16 < end; ++v) {
-      const std::int32_t position = chunk + v * 16;
-      keys[v].low = head_bytes(tile, position) + position % kv.block_tokens * element;
-      // Past the sequence there may be no block; those lanes are not used.
-      keys[v].high = halves && position + 8 < end ? head_bytes(tile, position + 8) : keys[v].low;
-    }
+  const AttentionArgs& args = *tile.args;
+  const std::int32_t last_position = tile.position[tile.count - 1];
+  bool begun[kQueryTile] = {};
+  for (tile.chunk = first_chunk(args, tile.position[0]); tile.chunk <= last_position;
+       tile.chunk = next_chunk(args, tile.position[0], tile.chunk)) {
+    for (int q = 0; q < tile.count; ++q) tile.view[q] = view_of_chunk(args, tile.position[q], tile.chunk);
     int first = 0;
-    while (tile.tokens[first] <= chunk) ++first;
-    if (kv.type == KvType::kF32) {
-      halves ? attend_queries<KvType::kF32, true>(tile, first, chunk, keys)
-             : attend_queries<KvType::kF32, false>(tile, first, chunk, keys);
-    } else {
-      halves ? attend_queries<KvType::kF16, true>(tile, first, chunk, keys)
-             : attend_queries<KvType::kF16, false>(tile, first, chunk, keys);
+    int last = tile.count;
+    while (first < last && !sees(tile.view[first], tile.chunk)) ++first;
+    while (first < last && !sees(tile.view[last - 1], tile.chunk)) --last;
+    if (first == last) continue;
+    for (int q = first; q < last; ++q) tile.part[q] = begun[q] ? tile.spare[q] : tile.sum[q];
+    compute_chunk(tile, first, last);
+    for (int q = first; q < last; ++q) {
+      if (begun[q]) join(tile.part[q], tile.kv->head_dim, tile.sum[q]);
+      begun[q] = true;
     }
   }
 }
 
+// The tile's arrays in the caller's scratch.
+Tile make_tile(const AttentionArgs& args) {
+  Tile tile;
+  tile.args = &args;
+  tile.kv = args.kv;
+  const std::int64_t part = part_floats(args.kv->head_dim);
+  tile.weights = reinterpret_cast<float*>(args.scratch);
+  tile.scaled = tile.weights + kQueryTile * kChunkTokens;
+  tile.key_scales = tile.scaled + kQueryTile * kChunkTokens;
+  tile.value_scales = tile.key_scales + kv_groups(args.kv->head_dim) * kChunkTokens;
+  tile.queries = tile.value_scales + kv_groups(args.kv->head_dim) * kChunkTokens;
+  float* parts = tile.queries + kQueryTile * padded(args.kv->head_dim);
+  for (int q = 0; q < kQueryTile; ++q) {
+    tile.sum[q] = parts + q * part;
+    tile.spare[q] = parts + (kQueryTile + q) * part;
+  }
+  return tile;
+}
+
 // Loads queries [first, first + tile.count) of the rows from `row` on, in the order row, head of the KV head's group.
-void start_tile(const AttentionArgs& args, std::int64_t row, std::int64_t first, Tile& tile) {
+void load_queries(const AttentionArgs& args, std::int64_t row, std::int64_t first, Tile& tile) {
   const KvLayer& kv = *args.kv;
   const std::int32_t group = args.heads / kv.kv_heads;
+  tile.blocks = args.rows[row].blocks;
   for (int q = 0; q < tile.count; ++q) {
     const std::int64_t r = row + (first + q) / group;
     const float* query = args.queries + r * args.query_stride + (tile.head * group + (first + q) % group) * kv.head_dim;
     for (std::int32_t d = 0; d < kv.head_dim; ++d) tile.queries[d * kQueryTile + q] = query[d] * args.scale;
-    for (std::int32_t d = 0; d < kv.head_dim; d += 16) _mm512_storeu_ps(tile.acc[q] + d, _mm512_setzero_ps());
-    tile.tokens[q] = args.rows[r].position + 1;
-    tile.total[q] = 0.0F;
+    tile.position[q] = args.rows[r].position;
   }
 }
 
-void finish_tile(const AttentionArgs& args, std::int64_t row, std::int64_t first, const Tile& tile) {
-  const KvLayer& kv = *args.kv;
-  const std::int32_t group = args.heads / kv.kv_heads;
-  for (int q = 0; q < tile.count; ++q) {
-    const std::int64_t r = row + (first + q) / group;
-    float* out = args.out + r * args.out_stride + (tile.head * group + (first + q) % group) * kv.head_dim;
-    const __m512 inverse = _mm512_set1_ps(1.0F / tile.total[q]);
-    for (std::int32_t d = 0; d < kv.head_dim; d += 16) {
-      const __m512 acc = _mm512_loadu_ps(tile.acc[q] + d);
-      _mm512_mask_storeu_ps(out + d, first_lanes(kv.head_dim - d), _mm512_mul_ps(acc, inverse));
-    }
-  }
+void finish(const float* sum, std::int32_t head_dim, float* out) {
+  const __m512 inverse = _mm512_set1_ps(1.0F / sum[1]);
+  for (std::int32_t d = 0; d < head_dim; d += 16)
+    _mm512_mask_storeu_ps(out + d, first_lanes(head_dim - d), _mm512_mul_ps(_mm512_loadu_ps(sum + kPartHeader + d), inverse));
 }
 
 }  // namespace
 
-void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
-  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
-    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
-    std::byte* value_row = head + kv.value_offset;
-    for (std::int32_t d = 0; d < kv.head_dim; d += 16) {
-      const __mmask16 mask = first_lanes(kv.head_dim - d);
-      const __m512 key = _mm512_maskz_loadu_ps(mask, keys + d);
-      const __m512 value = _mm512_maskz_loadu_ps(mask, values + d);
-      const std::int32_t count = kv.head_dim - d < 16 ? kv.head_dim - d : 16;
-      const std::int64_t row = std::int64_t{d} * kv.block_tokens + slot;
-      if (kv.type == KvType::kF32) {
-        _mm512_mask_storeu_ps(value_row + (std::int64_t{slot} * kv.head_dim + d) * 4, mask, value);
-        for (std::int32_t i = 0; i < count; ++i) __builtin_memcpy(head + (row + i * kv.block_tokens) * 4, keys + d + i, 4);
-      } else {
-        std::uint16_t rounded[16];
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(rounded), _mm512_cvtps_ph(key, _MM_FROUND_TO_NEAREST_INT));
-        for (std::int32_t i = 0; i < count; ++i) __builtin_memcpy(head + (row + i * kv.block_tokens) * 2, rounded + i, 2);
-        _mm256_mask_storeu_epi16(value_row + (std::int64_t{slot} * kv.head_dim + d) * 2, mask,
-                                 _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
-      }
-    }
-  }
-}
-
-// Queries, accumulators and weights of one tile.
 std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim) noexcept {
-  return static_cast<std::size_t>(kQueryTile * (2 * padded(head_dim) + kChunkTokens)) * sizeof(float);
+  return static_cast<std::size_t>(kQueryTile * (2 * kChunkTokens + padded(head_dim) + 2 * part_floats(head_dim)) +
+                                  2 * kv_groups(head_dim) * kChunkTokens) * sizeof(float);
 }
 
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept {
-  const KvLayer& kv = *args.kv;
-  const std::int64_t width = padded(kv.head_dim);
-  Tile tile;
-  tile.kv = &kv;
-  tile.weights = reinterpret_cast<float*>(args.scratch);
-  tile.queries = tile.weights + kQueryTile * kChunkTokens;
-  for (int q = 0; q < kQueryTile; ++q) tile.acc[q] = tile.queries + (kQueryTile + q) * width;
+  const std::int32_t head_dim = args.kv->head_dim;
+  const std::int32_t group = args.heads / args.kv->kv_heads;
+  Tile tile = make_tile(args);
   for (tile.head = kv_head_begin; tile.head < kv_head_end; ++tile.head) {
     for (std::int64_t row = row_begin; row < row_end;) {
       std::int64_t end = row + 1;  // rows of one sequence
       while (end < row_end && args.rows[end].blocks == args.rows[row].blocks) ++end;
-      tile.blocks = args.rows[row].blocks;
-      const std::int64_t queries = (end - row) * (args.heads / kv.kv_heads);
+      const std::int64_t queries = (end - row) * group;
       for (std::int64_t first = 0; first < queries; first += kQueryTile) {
         tile.count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
-        start_tile(args, row, first, tile);
+        load_queries(args, row, first, tile);
         attend(tile);
-        finish_tile(args, row, first, tile);
+        for (int q = 0; q < tile.count; ++q)
+          finish(tile.sum[q], head_dim,
+                 args.out + (row + (first + q) / group) * args.out_stride + (tile.head * group + (first + q) % group) * head_dim);
       }
       row = end;
     }
+  }
+}
+
+void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept {
+  const std::int32_t group = args.heads / args.kv->kv_heads;
+  Tile tile = make_tile(args);
+  tile.head = kv_head;
+  tile.chunk = chunk;
+  for (std::int32_t first = 0; first < group; first += kQueryTile) {
+    tile.count = group - first < kQueryTile ? group - first : kQueryTile;
+    load_queries(args, row, first, tile);
+    for (int q = 0; q < tile.count; ++q) {
+      tile.view[q] = view_of_chunk(args, tile.position[q], chunk);
+      tile.part[q] = parts + (first + q) * part_floats(args.kv->head_dim);
+    }
+    compute_chunk(tile, 0, tile.count);
+  }
+}
+
+void attention_join(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, const float* parts, std::int64_t count,
+                    std::int64_t stride) noexcept {
+  const std::int32_t head_dim = args.kv->head_dim;
+  const std::int32_t group = args.heads / args.kv->kv_heads;
+  auto* sum = reinterpret_cast<float*>(args.scratch);
+  for (std::int32_t i = 0; i < group; ++i, parts += part_floats(head_dim)) {
+    __builtin_memcpy(sum, parts, static_cast<std::size_t>(part_floats(head_dim)) * sizeof(float));
+    for (std::int64_t p = 1; p < count; ++p) join(parts + p * stride, head_dim, sum);
+    finish(sum, head_dim, args.out + row * args.out_stride + (kv_head * group + i) * head_dim);
   }
 }
 

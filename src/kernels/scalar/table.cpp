@@ -30,6 +30,8 @@ constinit const KernelTable kTable{
     .kv_store = kv_store,
     .attention_scratch_bytes = attention_scratch_bytes,
     .attention = attention,
+    .attention_part = attention_part,
+    .attention_join = attention_join,
     .argmax = argmax,
     .exp_sum = exp_sum,
     .masses_above = masses_above,

@@ -18,6 +18,9 @@ void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const fl
 std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim) noexcept;
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept;
+void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept;
+void attention_join(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, const float* parts, std::int64_t count,
+                    std::int64_t stride) noexcept;
 std::int64_t argmax(const float* x, std::int64_t n) noexcept;
 float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* out) noexcept;
 void masses_above(const float* x, std::int64_t n, float threshold, double* sums) noexcept;

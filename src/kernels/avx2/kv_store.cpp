@@ -1,0 +1,95 @@
+// One token's keys and values into the pool, as scalar/kv_store.cpp defines them.
+#include <kernels/attention_view.h>
+#include <kernels/avx2/simd.h>
+#include <kernels/avx2/tier.h>
+#include <kernels/half.h>
+
+namespace braid::kernels::avx2 {
+namespace {
+
+// The first `count` values; 0 in the other lanes.
+__m256 load_floats(const float* from, std::int32_t count) { return _mm256_maskload_ps(from, first_lanes(count)); }
+
+// Two bytes of each of eight 32-bit integers that fit.
+__m128i narrow(__m256i x) { return _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)); }
+
+__m128i round_bf16(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i high = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF))), 16);
+  const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  return narrow(_mm256_blendv_epi8(rounded, quiet, nan));
+}
+
+// Eight codes in the low half.
+__m128i round_codes(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(_mm256_add_ps(x, _mm256_set1_ps(kRoundMagic)));
+  const __m256i rounded = _mm256_sub_epi32(bits, _mm256_set1_epi32(kRoundMagicBits));
+  const __m256i cut = _mm256_max_epi32(_mm256_min_epi32(rounded, _mm256_set1_epi32(127)), _mm256_set1_epi32(-127));
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(cut), _mm256_extracti128_si256(cut, 1));
+  return _mm_packs_epi16(words, words);
+}
+
+// The first `count` of 8 elements of kBytes each, from a vector of them, `stride` elements apart.
+template <int kBytes>
+void scatter(const void* elements, std::int32_t count, std::byte* to, std::int64_t stride) {
+  const auto* from = static_cast<const std::byte*>(elements);
+  for (std::int32_t i = 0; i < count; ++i) __builtin_memcpy(to + i * stride * kBytes, from + i * kBytes, kBytes);
+}
+
+// One head's keys or values; value d goes to base[d * stride], with stride 1 or block_tokens.
+void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte* base, std::int64_t stride) {
+  for (std::int32_t d = 0; d < head_dim; d += 8) {
+    const std::int32_t count = head_dim - d < 8 ? head_dim - d : 8;
+    const __m256 values = load_floats(x + d, count);
+    if (type == KvType::kF32) {
+      scatter<4>(x + d, count, base + d * stride * 4, stride);
+      continue;
+    }
+    const __m128i halves = type == KvType::kF16 ? _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT) : round_bf16(values);
+    scatter<2>(&halves, count, base + d * stride * 2, stride);
+  }
+}
+
+void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::int64_t stride, std::byte* scales,
+                 std::int64_t scale_stride) {
+  for (std::int32_t begin = 0; begin < head_dim; begin += kKvGroup) {
+    const std::int32_t end = head_dim - begin < kKvGroup ? head_dim : begin + kKvGroup;
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    __m256 amax = _mm256_setzero_ps();
+    for (std::int32_t d = begin; d < end; d += 8)
+      amax = _mm256_max_ps(_mm256_andnot_ps(sign, load_floats(x + d, end - d)), amax);
+    const std::uint16_t scale = float_to_f16(largest_lane(amax) / 127.0F);
+    const __m256 inverse = _mm256_set1_ps(scale == 0 ? 0.0F : 1.0F / f16_to_float(scale));
+    __builtin_memcpy(scales + begin / kKvGroup * scale_stride * 2, &scale, 2);
+    for (std::int32_t d = begin; d < end; d += 8) {
+      const std::int32_t count = end - d < 8 ? end - d : 8;
+      const __m128i codes = round_codes(_mm256_mul_ps(load_floats(x + d, count), inverse));
+      scatter<1>(&codes, count, base + d * stride, stride);
+    }
+  }
+}
+
+}  // namespace
+
+void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
+  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
+  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
+    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
+    std::byte* value_rows = head + kv.value_offset;
+    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
+    if (kv.type == KvType::kInt8) {
+      std::byte* scales = head + kv.scale_offset + slot * 2;
+      store_codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
+      store_codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
+    } else {
+      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
+      store_floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
+      store_floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
+    }
+  }
+}
+
+}  // namespace braid::kernels::avx2

@@ -1,0 +1,93 @@
+// One token's keys and values into the pool, as scalar/kv_store.cpp defines them.
+#include <kernels/attention_view.h>
+#include <kernels/avx512/simd.h>
+#include <kernels/avx512/tier.h>
+#include <kernels/half.h>
+
+namespace braid::kernels::avx512 {
+namespace {
+
+__m256i round_bf16(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i high = _mm512_srli_epi32(bits, 16);
+  const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40)));
+}
+
+__m128i round_codes(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(_mm512_add_ps(x, _mm512_set1_ps(kRoundMagic)));
+  const __m512i rounded = _mm512_sub_epi32(bits, _mm512_set1_epi32(kRoundMagicBits));
+  const __m512i cut = _mm512_max_epi32(_mm512_min_epi32(rounded, _mm512_set1_epi32(127)), _mm512_set1_epi32(-127));
+  return _mm512_cvtepi32_epi8(cut);
+}
+
+// The first `count` of 16 elements of kBytes each, from a vector of them, `stride` elements apart.
+template <int kBytes>
+void scatter(const void* elements, std::int32_t count, std::byte* to, std::int64_t stride) {
+  const auto* from = static_cast<const std::byte*>(elements);
+  for (std::int32_t i = 0; i < count; ++i) __builtin_memcpy(to + i * stride * kBytes, from + i * kBytes, kBytes);
+}
+
+// One head's keys or values; value d goes to base[d * stride], with stride 1 or block_tokens.
+void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte* base, std::int64_t stride) {
+  for (std::int32_t d = 0; d < head_dim; d += 16) {
+    const std::int32_t count = head_dim - d < 16 ? head_dim - d : 16;
+    const __m512 values = _mm512_maskz_loadu_ps(first_lanes(count), x + d);
+    if (type == KvType::kF32) {
+      scatter<4>(x + d, count, base + d * stride * 4, stride);
+      continue;
+    }
+    const __m256i halves = type == KvType::kF16 ? _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT) : round_bf16(values);
+    if (stride == 1) {
+      _mm256_mask_storeu_epi16(base + d * 2, first_lanes(count), halves);
+    } else {
+      scatter<2>(&halves, count, base + d * stride * 2, stride);
+    }
+  }
+}
+
+void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::int64_t stride, std::byte* scales,
+                 std::int64_t scale_stride) {
+  for (std::int32_t begin = 0; begin < head_dim; begin += kKvGroup) {
+    const std::int32_t end = head_dim - begin < kKvGroup ? head_dim : begin + kKvGroup;
+    __m512 amax = _mm512_setzero_ps();
+    for (std::int32_t d = begin; d < end; d += 16)
+      amax = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(first_lanes(end - d), x + d)), amax);
+    const std::uint16_t scale = float_to_f16(_mm512_reduce_max_ps(amax) / 127.0F);
+    const __m512 inverse = _mm512_set1_ps(scale == 0 ? 0.0F : 1.0F / f16_to_float(scale));
+    __builtin_memcpy(scales + begin / kKvGroup * scale_stride * 2, &scale, 2);
+    for (std::int32_t d = begin; d < end; d += 16) {
+      const std::int32_t count = end - d < 16 ? end - d : 16;
+      const __m128i codes = round_codes(_mm512_mul_ps(_mm512_maskz_loadu_ps(first_lanes(count), x + d), inverse));
+      if (stride == 1) {
+        _mm_mask_storeu_epi8(base + d, first_lanes(count), codes);
+      } else {
+        scatter<1>(&codes, count, base + d * stride, stride);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
+  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
+  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
+    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
+    std::byte* value_rows = head + kv.value_offset;
+    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
+    if (kv.type == KvType::kInt8) {
+      std::byte* scales = head + kv.scale_offset + slot * 2;
+      store_codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
+      store_codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
+    } else {
+      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
+      store_floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
+      store_floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
+    }
+  }
+}
+
+}  // namespace braid::kernels::avx512

@@ -1,0 +1,69 @@
+// What one token's keys and values become in the pool. kInt8, for each group of kKvGroup values of a head:
+//   scale = f16(amax / 127), code = round(x * (1 / scale)) cut to [-127, 127]; all codes are 0 where the scale rounds to 0
+#include <kernels/attention_view.h>
+#include <kernels/half.h>
+#include <kernels/scalar/tier.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace braid::kernels::scalar {
+namespace {
+
+template <class T>
+void put(std::byte* base, std::int64_t i, T value) {
+  std::memcpy(base + i * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+// Values d of one head go to base[d * stride].
+void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte* base, std::int64_t stride) {
+  for (std::int32_t d = 0; d < head_dim; ++d) {
+    if (type == KvType::kF32) put(base, d * stride, x[d]);
+    if (type == KvType::kF16) put(base, d * stride, float_to_f16(x[d]));
+    if (type == KvType::kBF16) put(base, d * stride, float_to_bf16(x[d]));
+  }
+}
+
+// Rounds half to even; any float gives some code.
+std::int8_t round_to_code(float value) {
+  const auto rounded = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kRoundMagic) - std::uint32_t{kRoundMagicBits});
+  return static_cast<std::int8_t>(std::clamp(rounded, -127, 127));
+}
+
+// The scale of group g goes to scales[g * scale_stride].
+void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::int64_t stride, std::byte* scales,
+                 std::int64_t scale_stride) {
+  for (std::int32_t begin = 0; begin < head_dim; begin += kKvGroup) {
+    const std::int32_t end = std::min(head_dim, begin + kKvGroup);
+    float amax = 0.0F;
+    for (std::int32_t d = begin; d < end; ++d) amax = std::fabs(x[d]) > amax ? std::fabs(x[d]) : amax;
+    const std::uint16_t scale = float_to_f16(amax / 127.0F);
+    const float inverse = scale == 0 ? 0.0F : 1.0F / f16_to_float(scale);
+    put(scales, begin / kKvGroup * scale_stride, scale);
+    for (std::int32_t d = begin; d < end; ++d) put(base, d * stride, round_to_code(x[d] * inverse));
+  }
+}
+
+}  // namespace
+
+void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
+  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
+  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
+    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
+    std::byte* value_rows = head + kv.value_offset;
+    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
+    if (kv.type == KvType::kInt8) {
+      std::byte* scales = head + kv.scale_offset + slot * 2;
+      store_codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
+      store_codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
+    } else {
+      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
+      store_floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
+      store_floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
+    }
+  }
+}
+
+}  // namespace braid::kernels::scalar
