@@ -7,18 +7,21 @@
 namespace braid::kernels::perf {
 namespace {
 
-// Rows of one sequence at the end of `context` positions, with the heads of TinyLlama (32 over 4, head_dim 64) in blocks of 16.
+// Rows of one sequence at the end of `context` positions, with the heads of TinyLlama (32 over 4, head_dim 64) in blocks of 16; the last
+// argument is the bits of a key.
 void Attention(benchmark::State& state) {
   const KernelTable& kernels = tier();
   const auto context = static_cast<std::int32_t>(state.range(0));
   const auto rows = static_cast<std::int32_t>(state.range(1));
   const std::int32_t heads = 32;
+  const std::size_t bytes = state.range(2) == 32 ? 4 : state.range(2) == 8 ? 1 : 2;
   KvLayer kv;
-  kv.type = state.range(2) == 16 ? KvType::kF16 : KvType::kF32;
+  kv.type = bytes == 4 ? KvType::kF32 : bytes == 1 ? KvType::kInt8 : KvType::kF16;
   kv.head_dim = 64;
   kv.kv_heads = 4;
-  kv.value_offset = static_cast<std::size_t>(kv.block_tokens * kv.head_dim * (kv.type == KvType::kF16 ? 2 : 4));
-  kv.head_stride = 2 * kv.value_offset;
+  kv.value_offset = static_cast<std::size_t>(kv.block_tokens * kv.head_dim) * bytes;
+  kv.scale_offset = 2 * kv.value_offset;
+  kv.head_stride = kv.scale_offset + (bytes == 1 ? static_cast<std::size_t>(kv.block_tokens) * 4 : 0);
   kv.block_stride = kv.head_stride * static_cast<std::size_t>(kv.kv_heads);
   std::vector<std::int32_t> blocks(static_cast<std::size_t>((context + 15) / 16));
   std::iota(blocks.begin(), blocks.end(), 0);
@@ -34,12 +37,20 @@ void Attention(benchmark::State& state) {
   const Bytes queries(static_cast<std::size_t>(rows * width) * sizeof(float));
   const Bytes out(queries.size());
   const Bytes scratch(kernels.attention_scratch_bytes(heads, kv.head_dim));
-  AttentionArgs args{&kv, table.data(), queries.floats(), out.floats(), width, width, heads, 0.125F, scratch.data()};
+  const AttentionArgs args{.kv = &kv,
+                           .rows = table.data(),
+                           .queries = queries.floats(),
+                           .out = out.floats(),
+                           .query_stride = width,
+                           .out_stride = width,
+                           .heads = heads,
+                           .scale = 0.125F,
+                           .scratch = scratch.data()};
   for (auto _ : state) kernels.attention(args, 0, rows, 0, kv.kv_heads);
   count_rate(state, "GOP/s", products * 4.0 * static_cast<double>(width));
   count_rate(state, "GB/s", static_cast<double>(pool.size()));
 }
-BENCHMARK(Attention)->ArgsProduct({{128, 4096}, {1, 64}, {16, 32}})->Unit(benchmark::kMicrosecond);
+BENCHMARK(Attention)->ArgsProduct({{128, 4096}, {1, 64}, {8, 16, 32}})->Unit(benchmark::kMicrosecond);
 
 void Rms_norm(benchmark::State& state) {
   const Bytes x(2048 * 4);

@@ -1,5 +1,6 @@
 // model_bench FILE: tokens per second of prefill and of decode at several batch sizes, through the step executor, without HTTP and
 // without a scheduler. One JSON object on stdout. For comparisons run it in turns with the other program.
+#include <kernels/kv_type.h>
 #include <kernels/select.h>
 #include <kernels/thread_team.h>
 #include <model/language_model.h>
@@ -27,7 +28,7 @@ struct Options {
   std::int32_t prompt = 128;
   std::int32_t tokens = 64;
   int repeat = 3;
-  bool f32_kv = false;
+  KvType kv_type = KvType::kF16;
 };
 
 double median(std::vector<double> values) {
@@ -104,7 +105,7 @@ braid::Result<std::string> measure(const Options& options) {
   if (!file) return file.error();
   const std::int32_t most_rows = std::max(1, *std::ranges::max_element(options.rows));
   LoadOptions load{.threads = options.threads,
-                   .kv_type = options.f32_kv ? KvType::kF32 : KvType::kF16,
+                   .kv_type = options.kv_type,
                    .max_batch = most_rows,
                    .end_tokens = {},
                    .progress = {}};
@@ -148,8 +149,12 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", options.prompt, "Prompt of the decode figures")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--tokens", options.tokens, "Tokens generated for each row")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--repeat", options.repeat, "Runs, of which the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_flag("--f32-kv", options.f32_kv, "Keys and values in f32 instead of f16");
+  std::string kv_type = "f16";
+  app.add_option("--kv-dtype", kv_type, "Keys and values: f32, f16, bf16 or int8")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "int8"}))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  options.kv_type = *braid::kernels::parse_kv_type(kv_type);
   const auto report = measure(options);
   if (!report) return std::fprintf(stderr, "%s\n", report.error().message.c_str()), 1;
   std::printf("%s\n", report->c_str());

@@ -2,6 +2,7 @@
 
 #include "app/units.h"
 
+#include <kernels/kv_type.h>
 #include <kernels/select.h>
 
 #include <fmt/chrono.h>
@@ -112,10 +113,11 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
 
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help) {
   return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
-           if (text != "f16" && text != "f32") return fmt::format("'{}' is not a KV type: write f16 or f32", text);
-           target = text == "f16" ? kernels::KvType::kF16 : kernels::KvType::kF32;
+           const auto type = kernels::parse_kv_type(text);
+           if (!type) return fmt::format("'{}' is not a KV type: write f32, f16, bf16 or int8", text);
+           target = *type;
            return std::string();
-         })->default_str(target == kernels::KvType::kF16 ? "f16" : "f32");
+         })->default_str(kernels::kv_type_name(target));
 }
 
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help) {

@@ -38,6 +38,15 @@ class KeyReader {
     return error ? 1 : static_cast<std::int32_t>(value);
   }
 
+  // An integer in [0, max], 0 when the key is missing.
+  std::int32_t count(std::string_view key, std::uint64_t max) {
+    if (error) return 0;
+    auto found = file_.unsigned_or(full(key), 0);
+    if (!found) return take(found.error()), 0;
+    if (*found > max) fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number up to {}", full(key), *found, max));
+    return error ? 0 : static_cast<std::int32_t>(*found);
+  }
+
   // A finite number in [low, high].
   double number(std::string_view key, std::optional<double> fallback, double low, double high) {
     if (!has(key) && !fallback) fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", full(key)));
@@ -158,7 +167,35 @@ void check_heads(const HyperParameters& model, KeyReader& keys) {
                                                    model.head_dim, keys.full("attention.key_length")));
 }
 
+void read_attention(KeyReader& keys, HyperParameters& model) {
+  model.window = keys.count("attention.sliding_window", kMaxContext);
+  model.window_period = keys.count("attention.sliding_window_pattern", kMaxLayers);
+  model.score_cap = static_cast<float>(keys.number("attn_logit_softcapping", 0.0, 0.0, 1e6));
+}
+
 }  // namespace
+
+Visibility::Blocks Visibility::invisible(std::int32_t position, std::int32_t block_tokens) const {
+  if (window <= 0) return {};
+  return {(sink + block_tokens - 1) / block_tokens, std::max(0, position + 1 - window) / block_tokens};
+}
+
+Visibility HyperParameters::layer_visibility(std::int32_t layer) const {
+  const bool windowed = window > 0 && (window_period == 0 || (layer + 1) % window_period != 0);
+  const std::int32_t limit = kv_limit > 0 ? kv_limit - kSinkTokens : 0;
+  if (windowed && (limit == 0 || window <= limit)) return {window, 0};
+  return {limit, limit > 0 ? kSinkTokens : 0};
+}
+
+Visibility HyperParameters::visibility() const {
+  Visibility widest = layer_visibility(0);
+  for (std::int32_t layer = 1; layer < layers; ++layer) {
+    const Visibility own = layer_visibility(layer);
+    widest.window = own.window == 0 || widest.window == 0 ? 0 : std::max(widest.window, own.window);
+    widest.sink = std::max(widest.sink, own.sink);
+  }
+  return widest;
+}
 
 Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
   auto architecture = file.string_or("general.architecture", "");
@@ -182,6 +219,7 @@ Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
   model.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", std::nullopt, 1e-12, 1.0));
   if (keys.has("expert_count")) keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute");
   check_heads(model, keys);
+  read_attention(keys, model);
   model.rope = read_rope(keys, model.head_dim, model.context_length);
   model.vocab = read_vocab(file, keys);
   if (keys.error) return *keys.error;

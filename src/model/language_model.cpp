@@ -1,3 +1,4 @@
+#include <kernels/numerics.h>
 #include <model/language_model.h>
 
 #include <fmt/format.h>
@@ -33,6 +34,11 @@ Result<Dimensions> read_dimensions(const GgufFile& file, const LoadOptions& opti
   const std::int32_t block = options.block_tokens;
   if (block != 8 && block != 16 && block != 32 && block != 64)
     return Error{ErrorCode::kInvalidArgument, fmt::format("a block of {} tokens was asked for, expected 8, 16, 32 or 64", block), {}};
+  if (options.kv_limit != 0 && options.kv_limit <= kSinkTokens)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
+                 {}};
+  model->kv_limit = options.kv_limit;
   const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
   return Dimensions{
       .model = *model,
@@ -40,7 +46,8 @@ Result<Dimensions> read_dimensions(const GgufFile& file, const LoadOptions& opti
       .kv = {.layers = model->layers, .kv_heads = model->kv_heads, .head_dim = model->head_dim, .block_tokens = block, .type = options.kv_type},
       .workspace = {.rows = options.pass_rows,
                     .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
-                    .members = members}};
+                    .members = members,
+                    .parts = std::max(64, (context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)}};
 }
 
 void require(bool condition, const char* what) {
@@ -76,6 +83,7 @@ LanguageModel::LanguageModel(const HyperParameters& model, const kernels::Kernel
                              std::int32_t context, const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team,
                              Weights weights, Workspace space)
     : model_(model),
+      visibility_(model.visibility()),
       options_(std::move(options)),
       context_(context),
       kv_layout_(kv_layout),
@@ -130,12 +138,12 @@ void LanguageModel::check(const StepPlan& plan) const {
           "checked block out of the pool");
   require(std::ranges::all_of(plan.forks, [&](const BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
           "copied block out of the pool");
-  require(std::ranges::all_of(plan.blocks, in_pool), "block out of the pool");
   for (const StepRow& row : plan.rows) {
     require(row.slot < slots_.size(), "slot out of range");
     require(row.count >= 1 && row.position >= 0 && row.position <= context_ - row.count, "position out of the context");
     require(std::uint64_t{row.block_begin} + row.block_count <= plan.blocks.size(), "block table out of range");
     require(std::int64_t{row.block_count} * kv_layout_.block_tokens >= std::int64_t{row.position} + row.count, "too few blocks");
+    check_blocks(std::span(plan.blocks).subspan(row.block_begin, row.block_count), row.position);
     require(row.from_sampler ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
     require(row.scored >= 0 && row.scored <= row.count - (row.sample ? 1 : 0), "more scored tokens than logits");
@@ -172,6 +180,15 @@ void LanguageModel::move_blocks(const StepPlan& plan, StepResult& result) {
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
   for (const BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
+}
+
+// Of the blocks of a row whose first token is at `position`.
+void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const {
+  const Visibility::Blocks invisible = visibility_.invisible(position, kv_layout_.block_tokens);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const bool hidden = std::cmp_greater_equal(i, invisible.first) && std::cmp_less(i, invisible.last);
+    require(blocks[i] < kv_->blocks() && blocks[i] >= (hidden ? -1 : 0), "block out of the pool");
+  }
 }
 
 void LanguageModel::run(const StepPlan& plan, StepResult& result) {

@@ -31,6 +31,7 @@ struct LoadOptions {
   std::int32_t context_length = 0;                    // 0: the model's
   std::int32_t block_tokens = 16;
   kernels::KvType kv_type = kernels::KvType::kF16;
+  std::int32_t kv_limit = 0;                          // positions a token may see, the first kSinkTokens among them; 0: all
   std::int32_t max_batch = 256;                       // slots
   std::int32_t pass_rows = 512;                       // tokens computed together; a longer step takes several passes
   std::vector<TokenId> end_tokens;                    // the model's end-of-sequence tokens
@@ -56,6 +57,8 @@ class LanguageModel final : public StepExecutor {
 
   const HyperParameters& hyper_parameters() const { return model_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
+  // What tokens see: a block that is invisible to a row may be -1 in its block table (step.h).
+  Visibility visibility() const { return visibility_; }
   std::int32_t context_length() const { return context_; }
   std::int64_t parameters() const { return weights_.parameters; }
   std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
@@ -77,6 +80,7 @@ class LanguageModel final : public StepExecutor {
 
   void check(const StepPlan& plan) const;
   void check_start(const SlotStart& start, const StepPlan& plan) const;
+  void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const;
   void move_blocks(const StepPlan& plan, StepResult& result);
   void run(const StepPlan& plan, StepResult& result);
   void abandon(const StepPlan& plan);
@@ -89,6 +93,7 @@ class LanguageModel final : public StepExecutor {
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, StepResult& result);
 
   const HyperParameters model_;
+  const Visibility visibility_;
   const LoadOptions options_;
   const std::int32_t context_;
   const KvLayout kv_layout_;

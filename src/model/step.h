@@ -48,7 +48,7 @@ struct StepRow {
   std::int32_t count = 1;
   std::uint32_t token_begin = 0;     // into StepPlan::tokens; unused when from_sampler
   std::uint32_t block_begin = 0;     // into StepPlan::blocks
-  std::uint32_t block_count = 0;     // covers positions [0, position + count)
+  std::uint32_t block_count = 0;     // covers positions [0, position + count); -1 where LanguageModel::visibility() hides a block
   bool from_sampler = false;         // decode: the input is the token this slot sampled last, known to the strand only
   bool sample = false;               // the last token's logits are needed
   // Prompt log-probabilities: of the `scored` tokens that follow the row's first one, each given all before it. Those are

@@ -1,3 +1,4 @@
+#include <kernels/attention_view.h>
 #include <model/transformer.h>
 
 #include <algorithm>
@@ -20,6 +21,9 @@ namespace {
 
 // Rows that one claim of row-wise work covers: a single row never wakes the team.
 constexpr std::int64_t kRowChunk = 4;
+
+// Claims that attention wants for each member, so that a slow one does not hold the others up.
+constexpr std::int64_t kSharesEach = 4;
 
 }  // namespace
 
@@ -72,7 +76,7 @@ void Transformer::attention_block(std::span<const BatchToken> tokens, std::int32
     for (std::int64_t row = begin; row < end; ++row)
       rotate_and_store(tokens[static_cast<std::size_t>(row)], row, layer, pool, space);
   });
-  attend(rows, pool, space);
+  attend(rows, index, pool, space);
   const Product output{&layer.attention_output, space.residual, true};
   multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return space.attended + row * model_.query_width(); });
   if (!layer.attention_output_bias.empty())
@@ -106,24 +110,74 @@ void Transformer::rotate_and_store(const BatchToken& token, std::int64_t row, co
   table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);
 }
 
-// Work is claimed by (tile of rows, key/value head), so that a single row spreads over the team as well.
-void Transformer::attend(std::int64_t rows, const KvLayer& pool, Workspace& space) const {
-  const std::int64_t tile = std::clamp<std::int64_t>(rows / (4 * team_.size()), 1, 16);
-  const std::int64_t tiles = (rows + tile - 1) / tile;
-  team_.for_chunks(tiles * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
-    const kernels::AttentionArgs args{.kv = &pool,
+// Work is claimed by (tile of rows, key/value head), or, when that gives the team too little to share, by (row, chunk of its
+// context, key/value head). Both give the same bits.
+void Transformer::attend(std::int64_t rows, std::int32_t layer, const KvLayer& pool, Workspace& space) const {
+  const Visibility visible = model_.layer_visibility(layer);
+  const kernels::AttentionArgs shared{.kv = &pool,
                                       .rows = space.attention_rows,
                                       .queries = space.query,
                                       .out = space.attended,
                                       .query_stride = model_.query_width(),
                                       .out_stride = model_.query_width(),
                                       .heads = model_.heads,
+                                      .window = visible.window,
+                                      .sink = visible.sink,
                                       .scale = 1.0F / std::sqrt(static_cast<float>(model_.head_dim)),
-                                      .scratch = space.scratch + static_cast<std::size_t>(member) * space.scratch_stride};
+                                      .score_cap = model_.score_cap};
+  if (team_.size() > 1 && rows * model_.kv_heads < kSharesEach * team_.size() && split_context(shared, rows, space))
+    return attend_in_parts(shared, rows, space);
+  const std::int64_t tile = std::clamp<std::int64_t>(rows / (kSharesEach * team_.size()), 1, 16);
+  const std::int64_t tiles = (rows + tile - 1) / tile;
+  team_.for_chunks(tiles * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    kernels::AttentionArgs args = shared;
+    args.scratch = space.scratch + static_cast<std::size_t>(member) * space.scratch_stride;
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t first = item / model_.kv_heads * tile;
       const auto head = static_cast<std::int32_t>(item % model_.kv_heads);
       table_.attention(args, first, std::min(rows, first + tile), head, head + 1);
+    }
+  });
+}
+
+bool Transformer::split_context(const kernels::AttentionArgs& args, std::int64_t rows, Workspace& space) const {
+  std::int32_t count = 0;
+  for (std::int32_t row = 0; row < rows; ++row) {
+    space.part_begin[row] = count;
+    const std::int32_t position = space.attention_rows[row].position;
+    for (std::int32_t chunk = kernels::first_chunk(args, position); chunk <= position; chunk = kernels::next_chunk(args, position, chunk)) {
+      if (!kernels::sees(kernels::view_of_chunk(args, position, chunk), chunk)) continue;
+      if (count == space.shape.parts) return false;
+      space.part_list[count++] = {row, chunk};
+    }
+  }
+  space.part_begin[rows] = count;
+  return count > rows;
+}
+
+void Transformer::attend_in_parts(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const {
+  const std::int64_t head_floats = std::int64_t{model_.heads / model_.kv_heads} * kernels::part_floats(model_.head_dim);
+  const std::int64_t stride = head_floats * model_.kv_heads;
+  const auto args_of = [&](int member) {
+    kernels::AttentionArgs args = shared;
+    args.scratch = space.scratch + static_cast<std::size_t>(member) * space.scratch_stride;
+    return args;
+  };
+  team_.for_chunks(std::int64_t{space.part_begin[rows]} * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t part = item / model_.kv_heads;
+      const std::int64_t head = item % model_.kv_heads;
+      table_.attention_part(args_of(member), space.part_list[part].row, static_cast<std::int32_t>(head), space.part_list[part].chunk,
+                            space.parts + part * stride + head * head_floats);
+    }
+  });
+  team_.for_chunks(rows * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t row = item / model_.kv_heads;
+      const std::int64_t head = item % model_.kv_heads;
+      const std::int64_t first = space.part_begin[row];
+      table_.attention_join(args_of(member), row, static_cast<std::int32_t>(head), space.parts + first * stride + head * head_floats,
+                            space.part_begin[row + 1] - first, stride);
     }
   });
 }

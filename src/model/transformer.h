@@ -21,7 +21,8 @@ namespace braid::model {
 struct BatchToken {
   TokenId token = 0;
   std::int32_t position = 0;
-  const std::int32_t* blocks = nullptr;  // the sequence's block table, covering `position`
+  // The sequence's block table, covering `position`; blocks that neither it nor a later token sees may be -1.
+  const std::int32_t* blocks = nullptr;
 };
 
 class Transformer {
@@ -43,7 +44,10 @@ class Transformer {
   void attention_block(std::span<const BatchToken> tokens, std::int32_t layer, const KvArena& kv, Workspace& space) const;
   void rotate_and_store(const BatchToken& token, std::int64_t row, const LayerWeights& layer, const kernels::KvLayer& kv,
                         Workspace& space) const;
-  void attend(std::int64_t rows, const kernels::KvLayer& kv, Workspace& space) const;
+  void attend(std::int64_t rows, std::int32_t layer, const kernels::KvLayer& kv, Workspace& space) const;
+  // Lists the parts of the rows; false when there are too many, or only one each.
+  bool split_context(const kernels::AttentionArgs& args, std::int64_t rows, Workspace& space) const;
+  void attend_in_parts(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;
   void feed_forward_block(std::int64_t rows, const LayerWeights& layer, Workspace& space) const;
 
   // Runs products that read the same rows. input(row, scratch) gives a row's values; it may compute them in `scratch`.

@@ -15,6 +15,13 @@ struct WorkspaceShape {
   std::int32_t rows = 512;        // tokens in one pass
   std::int32_t logit_rows = 64;   // rows whose logits exist at once
   std::int32_t members = 1;       // of the thread team
+  std::int32_t parts = 64;        // (row, chunk) pairs that attention may spread over the team
+};
+
+// One row's work on one chunk of its context.
+struct ContextPart {
+  std::int32_t row = 0;
+  std::int32_t chunk = 0;         // its first position
 };
 
 struct Workspace {
@@ -37,6 +44,9 @@ struct Workspace {
   float* logits = nullptr;         // [logit_rows, vocab]
   std::byte* prepared = nullptr;   // [rows], the widest kind of prepared row
   kernels::AttentionRow* attention_rows = nullptr;  // [rows]
+  ContextPart* part_list = nullptr;                 // [parts]
+  std::int32_t* part_begin = nullptr;               // [parts + 1], of a row in part_list
+  float* parts = nullptr;                           // [parts, heads, part_floats]
   std::byte* scratch = nullptr;    // [members, scratch_stride]: a normed row, or the attention kernel's
   std::size_t scratch_stride = 0;
   Mapping storage;

@@ -31,7 +31,7 @@ test("unusable values are refused with 2 and a sentence", async (t) => {
   const cases = [[["--port", "70000"], /--port.*'70000' is not a whole number from 0 to 65535/],
     [["--kv-memory", "lots"], /--kv-memory.*'lots' is not a size/], [["--block-size", "12"], /--block-size/],
     [["--drain-timeout", "soon"], /--drain-timeout.*'soon' is not a duration/], [["--max-batch", "0"], /--max-batch/],
-    [["--isa", "mmx"], /--isa.*'mmx'/], [["--kv-dtype", "int8"], /--kv-dtype/], [["--nonsense"], /--nonsense/],
+    [["--isa", "mmx"], /--isa.*'mmx'/], [["--kv-dtype", "int4"], /--kv-dtype/], [["--nonsense"], /--nonsense/],
     [["--config", "/does/not/exist.yaml"], /cannot read/], [["--no-model", "x.gguf"], /--no-model/],
     [["--max-batch", "64", "--max-batch-tokens", "32"], /max.batch.tokens/]];
   for (const [args, pattern] of cases) one_sentence(await braid(t, ["serve", ...args]), 2, pattern);

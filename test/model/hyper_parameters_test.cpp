@@ -56,6 +56,41 @@ TEST(HyperParameters, ReadTheOldNameOfALinearFactor) {
   EXPECT_EQ(rope.factor, 2.0);
 }
 
+TEST(HyperParameters, ReadTheWindowAndTheScoreCap) {
+  TinyModel tiny;
+  EXPECT_EQ(read_hyper_parameters(tiny.file()).value().visibility().window, 0);
+  tiny.keys["llama.attention.sliding_window"] = 4096U;
+  tiny.keys["llama.attn_logit_softcapping"] = 50.0F;
+  HyperParameters model = read_hyper_parameters(tiny.file()).value();
+  EXPECT_EQ(model.visibility().window, 4096);
+  EXPECT_EQ(model.visibility().sink, 0);
+  EXPECT_EQ(model.score_cap, 50.0F);
+}
+
+TEST(HyperParameters, SeeWhatTheWindowsAndTheLimitLeave) {
+  HyperParameters model;
+  model.layers = 6;
+  model.window = 512;
+  model.window_period = 6;
+  EXPECT_EQ(model.layer_visibility(0).window, 512);
+  EXPECT_EQ(model.layer_visibility(5).window, 0);
+  EXPECT_EQ(model.visibility().window, 0) << "the last layer sees everything";
+  model.kv_limit = 1000;
+  EXPECT_EQ(model.layer_visibility(0).window, 512);
+  EXPECT_EQ(model.layer_visibility(0).sink, 0);
+  EXPECT_EQ(model.visibility().window, 1000 - kSinkTokens);
+  EXPECT_EQ(model.visibility().sink, kSinkTokens);
+}
+
+TEST(Visibility, NamesTheBlocksThatNoLaterTokenSees) {
+  const Visibility visible{.window = 100, .sink = 4};
+  EXPECT_EQ(visible.invisible(98, 16).last, 0);
+  EXPECT_EQ(visible.invisible(130, 16).first, 1) << "the sinks' block stays";
+  EXPECT_EQ(visible.invisible(130, 16).last, 1) << "position 31 is seen";
+  EXPECT_EQ(visible.invisible(131, 16).last, 2);
+  EXPECT_EQ(Visibility{}.invisible(5000, 16).last, 0);
+}
+
 struct Broken {
   const char* key;
   TinyModel::Value value;
@@ -77,6 +112,7 @@ TEST(HyperParameters, NameTheKeyThatIsWrong) {
       {"llama.rope.dimension_count", 18U, "is 18", "up to the head size 16"},
       {"llama.rope.dimension_count", 7U, "is 7", "an even number"},
       {"llama.rope.freq_base", 0.0F, "is 0", "a number from"},
+      {"llama.attention.sliding_window", 4000000000U, "is 4000000000", "a number up to"},
       {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
       {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
       {"general.architecture", std::string("mamba"), "\"mamba\"", "llama, qwen2, qwen3"},

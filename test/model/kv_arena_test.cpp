@@ -19,6 +19,17 @@ TEST(KvLayout, CountsWholeCacheLines) {
   EXPECT_EQ(odd.half_bytes(), 128U) << "96 bytes, rounded up";
 }
 
+TEST(KvLayout, Int8FitsAlmostTwiceTheSequencesOfF16) {
+  for (const std::int32_t head_dim : {64, 80, 96, 128, 256}) {
+    for (const std::int32_t block_tokens : {8, 16, 32, 64}) {
+      KvLayout layout{.layers = 22, .kv_heads = 4, .head_dim = head_dim, .block_tokens = block_tokens, .type = kernels::KvType::kF16};
+      const auto f16 = static_cast<double>(layout.block_bytes());
+      layout.type = kernels::KvType::kInt8;
+      EXPECT_GE(f16 / static_cast<double>(layout.block_bytes()), 1.9) << head_dim << " in blocks of " << block_tokens;
+    }
+  }
+}
+
 TEST(KvArena, HeadsOfAllLayersAndBlocksDoNotOverlap) {
   const KvArena arena = KvArena::create(kLayout, 4).value();
   std::set<std::uintptr_t> starts;

@@ -1,5 +1,6 @@
 // The contract: a request's tokens and log-probabilities are the same bits whatever else is in the batch, however its prefill is
 // sliced, whether it is preempted, and at any number of threads.
+#include <kernels/kv_type.h>
 #include <model/forward_harness.h>
 #include <model/step_driver.h>
 
@@ -34,12 +35,29 @@ std::vector<DrivenRequest> make_requests(std::size_t count) {
   return requests;
 }
 
-std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, int threads, std::size_t requests, const Schedule& schedule,
-                                     kernels::KvType kv_type = kernels::KvType::kF16, std::int32_t pass_rows = 512) {
-  LoadOptions options{.threads = threads, .kv_type = kv_type, .max_batch = 64, .pass_rows = pass_rows, .end_tokens = {2}, .progress = {}};
+struct Machine {
+  int threads = 1;
+  kernels::KvType kv_type = kernels::KvType::kF16;
+  std::int32_t pass_rows = 512;
+  std::int32_t kv_limit = 0;
+};
+
+std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, const Machine& machine, const std::vector<DrivenRequest>& requests,
+                                     const Schedule& schedule) {
+  LoadOptions options{.threads = machine.threads,
+                      .kv_type = machine.kv_type,
+                      .kv_limit = machine.kv_limit,
+                      .max_batch = 64,
+                      .pass_rows = machine.pass_rows,
+                      .end_tokens = {2},
+                      .progress = {}};
   auto model = LanguageModel::load(draft_model(), table, options).value();
   model->allocate_kv(kBlocks).value();
-  return StepDriver(*model, kBlocks).run(make_requests(requests), schedule);
+  return StepDriver(*model, kBlocks).run(requests, schedule);
+}
+
+std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, int threads, std::size_t requests, const Schedule& schedule) {
+  return answers_of(table, Machine{.threads = threads}, make_requests(requests), schedule);
 }
 
 template <class T>
@@ -74,13 +92,41 @@ TEST(NumericsContract, HoldsForEveryScheduleOnEveryTier) {
 
 TEST(NumericsContract, HoldsWhenAStepTakesSeveralPasses) {
   const auto& table = kernels::best_kernel_table();
-  expect_same(answers_of(table, 1, 32, {}), answers_of(table, 2, 32, {.at_once = 32}, kernels::KvType::kF16, 48), "passes of 48 rows");
+  expect_same(answers_of(table, 1, 32, {}), answers_of(table, {.threads = 2, .pass_rows = 48}, make_requests(32), {.at_once = 32}),
+              "passes of 48 rows");
 }
 
-TEST(NumericsContract, HoldsWithAFloatPool) {
+TEST(NumericsContract, HoldsForEveryKvType) {
   const auto& table = kernels::best_kernel_table();
-  expect_same(answers_of(table, 1, 32, {}, kernels::KvType::kF32),
-              answers_of(table, 2, 32, {.at_once = 32, .shuffle = true, .slice = 5, .seed = 4}, kernels::KvType::kF32), "f32 pool");
+  const auto requests = make_requests(64);
+  for (const auto type : {kernels::KvType::kF32, kernels::KvType::kF16, kernels::KvType::kBF16, kernels::KvType::kInt8}) {
+    const std::string name = kernels::kv_type_name(type);
+    const auto alone = answers_of(table, {.kv_type = type}, requests, {});
+    expect_same(alone, answers_of(table, {.kv_type = type}, requests, {.at_once = 64}), name + ": together");
+    expect_same(alone, answers_of(table, {.threads = 2, .kv_type = type}, requests, {.at_once = 40, .shuffle = true, .slice = 5, .preempt = 0.05, .seed = 4}),
+                name + ": shuffled, sliced, preempted, 2 threads");
+  }
+}
+
+// Contexts of several chunks, which a team splits, with all of the past and with a part of it.
+TEST(NumericsContract, HoldsForLongContexts) {
+  auto requests = make_requests(3);
+  std::mt19937 random(11);
+  for (DrivenRequest& request : requests) {
+    request.prompt.resize(300 + random() % 500);
+    for (TokenId& id : request.prompt) id = static_cast<TokenId>(5 + random() % 2000);
+  }
+  const auto& table = kernels::best_kernel_table();
+  for (const auto type : {kernels::KvType::kF16, kernels::KvType::kInt8}) {
+    for (const std::int32_t limit : {0, 290}) {
+      const std::string what = std::string(kernels::kv_type_name(type)) + ", limit " + std::to_string(limit);
+      const auto alone = answers_of(table, {.kv_type = type, .kv_limit = limit}, requests, {});
+      for (const int threads : {2, 5})
+        expect_same(alone, answers_of(table, {.threads = threads, .kv_type = type, .kv_limit = limit}, requests, {}), what);
+      expect_same(alone, answers_of(table, {.threads = 3, .kv_type = type, .kv_limit = limit}, requests, {.at_once = 3, .shuffle = true, .slice = 150, .seed = 5}),
+                  what + ", together and sliced");
+    }
+  }
 }
 
 TEST(NumericsContract, AllTiersGiveTheSameBits) {

@@ -69,6 +69,8 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
     sequence.blocks.push_back(free_.back());
     free_.pop_back();
   }
+  const Visibility::Blocks invisible = model_.visibility().invisible(row.position, block_tokens);
+  for (std::int32_t b = invisible.first; b < invisible.last; ++b) free_block(sequence.blocks[static_cast<std::size_t>(b)]);
   row.block_begin = static_cast<std::uint32_t>(plan_.blocks.size());
   row.block_count = static_cast<std::uint32_t>(sequence.blocks.size());
   plan_.blocks.insert(plan_.blocks.end(), sequence.blocks.begin(), sequence.blocks.end());
@@ -97,8 +99,13 @@ void StepDriver::preempt(Sequence& sequence, const DrivenRequest& request, const
 }
 
 void StepDriver::release(Sequence& sequence) {
-  free_.insert(free_.begin(), sequence.blocks.begin(), sequence.blocks.end());
+  for (std::int32_t& block : sequence.blocks) free_block(block);
   sequence.blocks.clear();
+}
+
+void StepDriver::free_block(std::int32_t& block) {
+  if (block >= 0) free_.insert(free_.begin(), block);
+  block = -1;
 }
 
 }  // namespace braid::model::test

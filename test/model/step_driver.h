@@ -43,13 +43,14 @@ class StepDriver {
     std::vector<TokenId> known;          // prompt, and after a preemption what was generated
     std::int32_t computed = 0;           // positions in the pool
     bool started = false;
-    std::vector<std::int32_t> blocks;
+    std::vector<std::int32_t> blocks;    // -1: given up, because no later token sees it
   };
 
   void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   bool apply(const RowResult& row, DrivenAnswer& answer) const;
   void preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer);
   void release(Sequence& sequence);
+  void free_block(std::int32_t& block);
 
   LanguageModel& model_;
   std::vector<std::int32_t> free_;
