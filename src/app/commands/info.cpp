@@ -2,6 +2,7 @@
 #include "app/loaded_model.h"
 #include "app/units.h"
 
+#include <kernels/kv_type.h>
 #include <model/gguf_tensor_type.h>
 
 #include <fmt/format.h>
@@ -84,8 +85,9 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
   fmt::print("\nMemory with {} kernels, {} threads and at most {} sequences in a step\n", (*table)->name, load.threads, options.max_batch);
   fmt::print("  weights    {:>10}\n", format_size(estimate->weights));
   fmt::print("  workspace  {:>10}\n", format_size(estimate->workspace));
-  fmt::print("  KV pool    {:>10}  {} blocks of {} tokens, {} a token; context {}\n", format_size(kv->bytes), kv->blocks,
-             options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)), kv->context);
+  fmt::print("  KV pool    {:>10}  {} blocks of {} tokens, {} a token in {}; context {}\n", format_size(kv->bytes), kv->blocks,
+             options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)),
+             kernels::kv_type_name(options.model.kv_type), kv->context);
   fmt::print("  together   {:>10}  of {} available\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
              format_size(available));
   return {};
