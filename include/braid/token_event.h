@@ -43,6 +43,7 @@ struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;
+  std::int32_t reasoning_tokens = 0;  // of the completion's; counted by who reads the text, 0 from the engine
 };
 
 struct Finish {

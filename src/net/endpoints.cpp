@@ -1,10 +1,15 @@
 #include <net/admin/probes.h>
+#include <net/anthropic/message_format.h>
+#include <net/anthropic/request.h>
 #include <net/endpoints.h>
 #include <net/http/error_response.h>
 #include <net/metrics/exposition.h>
 #include <net/openai/formats.h>
 #include <net/openai/models.h>
 #include <net/openai/request.h>
+#include <net/responses/kept.h>
+#include <net/responses/request.h>
+#include <net/responses/response_format.h>
 
 #include <ctime>
 
@@ -15,15 +20,31 @@ openai::AnswerIdentity identity_of(const std::string& id, const ServedModel& mod
   return {id, static_cast<std::int64_t>(std::time(nullptr)), model.id};
 }
 
-constexpr Dialect kCompletions = {"cmpl", openai::parse_completion,
+// A parser of a dialect without memory.
+template <Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model)>
+Result<GenerationCall> parse_alone(std::string& body, const ServedModel& model, responses::ResponseStore&) {
+  return parse(body, model);
+}
+
+constexpr Dialect kCompletions = {"cmpl", parse_alone<openai::parse_completion>,
                                   [](const std::string& id, const ServedModel& model, const GenerationCall& call) {
                                     return openai::completion_format(identity_of(id, model), *model.codec, call);
-                                  }};
+                                  },
+                                  http::error_response};
 
-constexpr Dialect kChat = {"chatcmpl", openai::parse_chat,
+constexpr Dialect kChat = {"chatcmpl", parse_alone<openai::parse_chat>,
                            [](const std::string& id, const ServedModel& model, const GenerationCall& call) {
                              return openai::chat_format(identity_of(id, model), *model.codec, call);
-                           }};
+                           },
+                           http::error_response};
+
+constexpr Dialect kResponses = {"resp", responses::parse_response, responses::response_format, http::error_response};
+
+constexpr Dialect kMessages = {"msg", parse_alone<anthropic::parse_message>,
+                               [](const std::string& id, const ServedModel& model, const GenerationCall&) {
+                                 return anthropic::message_format(id, model);
+                               },
+                               anthropic::error_response};
 
 http::Response metrics(const Service& service) {
   http::Response response;
@@ -37,10 +58,12 @@ http::Response metrics(const Service& service) {
 const Dialect* dialect_of(Endpoint endpoint) {
   if (endpoint == Endpoint::kCompletions) return &kCompletions;
   if (endpoint == Endpoint::kChatCompletions) return &kChat;
+  if (endpoint == Endpoint::kResponses) return &kResponses;
+  if (endpoint == Endpoint::kMessages) return &kMessages;
   return nullptr;
 }
 
-http::Response answer_now(const Service& service, const Route& route) {
+http::Response answer_now(Service& service, const Route& route) {
   switch (route.endpoint) {
     case Endpoint::kHealth:
       return admin::health();
@@ -54,8 +77,14 @@ http::Response answer_now(const Service& service, const Route& route) {
       return openai::list_models(service.status);
     case Endpoint::kModel:
       return openai::show_model(service.status, route.argument);
+    case Endpoint::kResponse:
+      return responses::show(service.stored_responses, route.argument);
+    case Endpoint::kDeleteResponse:
+      return responses::erase(service.stored_responses, route.argument);
     case Endpoint::kCompletions:
     case Endpoint::kChatCompletions:
+    case Endpoint::kResponses:
+    case Endpoint::kMessages:
       break;
   }
   return http::error_response({ErrorCode::kInternal, "this endpoint generates", ""});

@@ -11,6 +11,6 @@ namespace braid::net {
 // Null when the endpoint does not generate.
 const Dialect* dialect_of(Endpoint endpoint);
 
-http::Response answer_now(const Service& service, const Route& route);
+http::Response answer_now(Service& service, const Route& route);
 
 }  // namespace braid::net

@@ -25,6 +25,10 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kLivez, "/livez", Method::kGet, false},
     {Endpoint::kReadyz, "/readyz", Method::kGet, false},
     {Endpoint::kMetrics, "/metrics", Method::kGet, false},
+    {Endpoint::kResponses, "/responses", Method::kPost, false},
+    {Endpoint::kResponse, "/responses/", Method::kGet, true},
+    {Endpoint::kDeleteResponse, "/responses/", Method::kDelete, true},
+    {Endpoint::kMessages, "/messages", Method::kPost, false},
 }};
 
 int hex_digit(char c) {
@@ -49,10 +53,29 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-const Row* find_row(std::string_view path) {
-  for (const Row& row : kTable)
-    if (row.argument ? path.size() > row.path.size() && path.starts_with(row.path) : path == row.path) return &row;
-  return nullptr;
+bool takes(const Row& row, Method method) { return method == row.method || (method == Method::kHead && row.method == Method::kGet); }
+
+// The row for this path that takes the method, or else one that takes another; null when there is none.
+const Row* find_row(std::string_view path, Method method) {
+  const Row* found = nullptr;
+  for (const Row& row : kTable) {
+    const bool matches = row.argument ? path.size() > row.path.size() && path.starts_with(row.path) : path == row.path;
+    if (matches && takes(row, method)) return &row;
+    if (matches && found == nullptr) found = &row;
+  }
+  return found;
+}
+
+// What the path of `row` takes, for the Allow header.
+std::string methods_of(const Row& row) {
+  std::string methods;
+  for (const Row& other : kTable) {
+    if (other.path != row.path) continue;
+    if (other.method == Method::kPost) methods += "POST, ";
+    if (other.method == Method::kGet) methods += "GET, HEAD, ";
+    if (other.method == Method::kDelete) methods += "DELETE, ";
+  }
+  return methods + "OPTIONS";
 }
 
 http::Response not_found(std::string_view target) {
@@ -60,7 +83,7 @@ http::Response not_found(std::string_view target) {
 }
 
 http::Response with_allow(http::Response response, const Row& row) {
-  response.headers.emplace_back("Allow", row.method == Method::kPost ? "POST, OPTIONS" : "GET, HEAD, OPTIONS");
+  response.headers.emplace_back("Allow", methods_of(row));
   return response;
 }
 
@@ -79,11 +102,10 @@ Resolution resolve(Method method, std::string_view target) {
   if (method == Method::kOptions && target == "*") return no_content();
   std::string_view path = target.substr(0, target.find('?'));
   if (path.starts_with("/v1/")) path.remove_prefix(3);
-  const Row* row = find_row(path);
+  const Row* row = find_row(path, method);
   if (row == nullptr) return not_found(target);
   if (method == Method::kOptions) return with_allow(no_content(), *row);
-  const bool allowed = method == row->method || (method == Method::kHead && row->method == Method::kGet);
-  if (!allowed) {
+  if (!takes(*row, method)) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};
     return with_allow(http::error_response(error), *row);
   }

@@ -11,15 +11,28 @@
 
 namespace braid::net {
 
-enum class Endpoint { kCompletions, kChatCompletions, kModels, kModel, kHealth, kLivez, kReadyz, kMetrics };
-inline constexpr std::size_t kEndpointCount = 8;
+enum class Endpoint {
+  kCompletions,
+  kChatCompletions,
+  kModels,
+  kModel,
+  kHealth,
+  kLivez,
+  kReadyz,
+  kMetrics,
+  kResponses,
+  kResponse,
+  kDeleteResponse,
+  kMessages,
+};
+inline constexpr std::size_t kEndpointCount = 12;
 
 // The endpoint's path without /v1: its label in metrics.
 std::string_view path_of(Endpoint endpoint);
 
 struct Route {
   Endpoint endpoint = Endpoint::kHealth;
-  std::string argument;  // the decoded rest of the path, for kModel
+  std::string argument;  // the decoded rest of the path, where the path takes one
 };
 
 // A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.

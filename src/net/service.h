@@ -4,6 +4,7 @@
 #include <braid/served_model.h>
 #include <net/http/connection_set.h>
 #include <net/metrics/counters.h>
+#include <net/responses/store.h>
 #include <net/server_options.h>
 
 #include <boost/asio/thread_pool.hpp>
@@ -32,6 +33,7 @@ struct Service {
   Counters counters;
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
+  responses::ResponseStore stored_responses;
   std::uint32_t codec_jobs = 0;              // given to the codec worker and not ended
   boost::asio::thread_pool codec_worker{1};  // parses, renders and tokenises long requests
 };

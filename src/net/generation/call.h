@@ -18,6 +18,12 @@ namespace braid::net {
 
 using PromptItem = std::variant<std::string, std::vector<TokenId>>;
 
+// What a dialect's own format wants to know of the body, beyond what is in the call.
+class DialectDetails {
+ public:
+  virtual ~DialectDetails() = default;
+};
+
 struct GenerationCall {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
   std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
@@ -44,6 +50,7 @@ struct GenerationCall {
   bool return_token_ids = false;
 
   std::optional<AnswerSyntax> syntax;  // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
+  std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
 
   bool wants_logprobs() const { return sampling.top_logprobs >= 0; }
 };

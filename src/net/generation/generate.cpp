@@ -35,12 +35,13 @@ using Prompts = std::vector<std::vector<TokenId>>;
 struct Preparation {
   const Dialect& dialect;
   const ServedModel& model;
+  responses::ResponseStore& stored;
   std::string& body;
   std::optional<GenerationCall> call = {};  // once parsed
   Prompts prompts = {};
 
   Result<void> parse() {
-    Result<GenerationCall> parsed = dialect.parse(body, model);
+    Result<GenerationCall> parsed = dialect.parse(body, model, stored);
     if (!parsed) return parsed.error();
     call = std::move(*parsed);
     return {};
@@ -109,7 +110,7 @@ class Generation {
     const Result<const ServedModel*> model = served_model(service_.status);
     if (!model) co_return model.error();
     model_ = *model;
-    Preparation preparation{dialect_, *model_, request_.body};
+    Preparation preparation{dialect_, *model_, service_.stored_responses, request_.body};
     const Result<void> prepared = co_await prepare(preparation);
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
@@ -286,7 +287,7 @@ class Generation {
   }
 
   asio::awaitable<GenerationOutcome> refuse(const Error& error) {
-    const http::Response response = http::error_response(error);
+    const http::Response response = dialect_.refuse(error);
     co_return co_await respond(response);
   }
 

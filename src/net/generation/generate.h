@@ -16,11 +16,16 @@
 
 namespace braid::net {
 
-// What a dialect brings.
+namespace responses {
+class ResponseStore;
+}
+
+// What a dialect brings. parse() may run on any thread.
 struct Dialect {
   std::string_view id_prefix;
-  Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model);
+  Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model, responses::ResponseStore& stored);
   std::unique_ptr<AnswerFormat> (*make_format)(const std::string& id, const ServedModel& model, const GenerationCall& call);
+  http::Response (*refuse)(const Error& error);  // instead of an answer
 };
 
 struct GenerationOutcome {

@@ -5,7 +5,7 @@
 
 namespace braid::net::http {
 
-enum class Method { kGet, kHead, kPost, kOptions, kOther };
+enum class Method { kGet, kHead, kPost, kDelete, kOptions, kOther };
 
 struct Request {
   Method method = Method::kGet;

@@ -22,6 +22,8 @@ Method to_method(beast_http::verb verb) {
       return Method::kHead;
     case beast_http::verb::post:
       return Method::kPost;
+    case beast_http::verb::delete_:
+      return Method::kDelete;
     case beast_http::verb::options:
       return Method::kOptions;
     default:

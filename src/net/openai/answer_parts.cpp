@@ -107,10 +107,10 @@ void append_stream_end(std::string& out, std::string_view prefix, bool include_u
   out += "data: [DONE]\n\n";
 }
 
-void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
-  out += R"({"content":)";
-  append_each(out, tokens, [&](const Token& token) {
-    out += '{';
+void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
+  for (std::size_t entry = 0; entry < tokens.size(); ++entry) {
+    const Token& token = tokens[entry];
+    out += entry > 0 ? ",{" : "{";
     append_chat_token(out, codec, token.id, token.logprob);
     out += R"(,"top_logprobs":[)";
     for (std::size_t i = 0; i < token.top.size(); ++i) {
@@ -119,8 +119,13 @@ void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<co
       out += '}';
     }
     out += "]}";
-  });
-  out += R"(,"refusal":null})";
+  }
+}
+
+void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
+  out += R"({"content":[)";
+  append_logprob_entries(out, codec, tokens);
+  out += R"(],"refusal":null})";
 }
 
 void append_completion_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens, std::size_t& offset) {

@@ -35,6 +35,9 @@ void append_usage(std::string& out, const Usage& usage);
 // The last events of a stream: the usage chunk if asked for, and [DONE].
 void append_stream_end(std::string& out, std::string_view prefix, bool include_usage, const Usage& usage);
 
+// {"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]} per token, comma-separated.
+void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens);
+
 // {"content":[{"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]}],"refusal":null}
 void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens);
 

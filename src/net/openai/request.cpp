@@ -144,12 +144,10 @@ constexpr std::array kChat = {
     Parameter{"reasoning_effort", read_reasoning_effort},
 };
 
-Result<void> read_body(Draft& draft, std::string& body, std::span<const Parameter> own) {
-  Result<Value> document = json::parse(body);
-  if (!document) return document.error();
-  auto* members = document->get_if<ValueDict>();
+Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own) {
+  auto* members = document.get_if<ValueDict>();
   if (members == nullptr)
-    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
+    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(document)));
   const std::array tables = {own, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
   const Result<void> read = read_parameters(draft, *members, tables);
   if (!read) return read;
@@ -223,8 +221,10 @@ bool names_model(const ServedModel& model, const std::string& name) {
 }
 
 Result<GenerationCall> parse_completion(std::string& body, const ServedModel& model) {
+  Result<Value> document = json::parse(body);
+  if (!document) return document.error();
   Draft draft(model);
-  Result<void> read = read_body(draft, body, kCompletion);
+  Result<void> read = read_document(draft, *document, kCompletion);
   if (!read) return read.error();
   if (!draft.prompt) return invalid_argument("'prompt' is missing", "prompt");
   if (!draft.call.max_tokens) draft.call.max_tokens = std::max(kDefaultCompletionTokens, draft.call.stop.min_tokens);
@@ -237,8 +237,14 @@ Result<GenerationCall> parse_completion(std::string& body, const ServedModel& mo
 }
 
 Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model) {
+  Result<Value> document = json::parse(body);
+  if (!document) return document.error();
+  return read_chat(*document, model);
+}
+
+Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
   Draft draft(model);
-  Result<void> read = read_body(draft, body, kChat);
+  Result<void> read = read_document(draft, document, kChat);
   if (!read) return read.error();
   if (!draft.messages) return invalid_argument("'messages' is missing", "messages");
   if (draft.top_logprobs && !draft.logprobs)

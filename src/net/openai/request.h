@@ -14,6 +14,9 @@ namespace braid::net::openai {
 Result<GenerationCall> parse_completion(std::string& body, const ServedModel& model);
 Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model);
 
+// The same from a body that is parsed already, as other dialects make one of theirs. May move out of `document`.
+Result<GenerationCall> read_chat(Value& document, const ServedModel& model);
+
 // Whether a request may call the served model `name`: its id, "default" or nothing.
 bool names_model(const ServedModel& model, const std::string& name);
 

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <net/anthropic/request.h>
+#include <net/json/fields.h>
+#include <net/json/write_value.h>
+
+#include <string_view>
+#include <utility>
+
+namespace braid::net::anthropic {
+namespace {
+
+using json::at_index;
+using json::at_key;
+
+Error missing(const std::string& path) { return invalid_argument(fmt::format("'{}' is missing", path), path); }
+
+Result<std::string> member_text(const Value& block, std::string_view name, const std::string& path) {
+  const Value* member = block.find(name);
+  const std::string member_path = at_key(path, name);
+  if (member == nullptr) return missing(member_path);
+  return json::read_string(*member, member_path);
+}
+
+Error unsupported(const std::string& type, const std::string& path) {
+  return invalid_argument(fmt::format("'{}' is a block of type '{}', which is not supported here", path, type), at_key(path, "type"));
+}
+
+// The blocks of one message, gathered by what chat makes of them.
+struct Gathered {
+  std::string text;
+  std::string reasoning;
+  ValueList calls;
+  ValueList results;  // chat messages of their own
+
+  void append_text(const std::string& piece) {
+    if (!text.empty()) text += '\n';
+    text += piece;
+  }
+};
+
+Result<void> gather_call(Gathered& gathered, const Value& block, const std::string& path) {
+  Result<std::string> id = member_text(block, "id", path);
+  if (!id) return id.error();
+  Result<std::string> name = member_text(block, "name", path);
+  if (!name) return name.error();
+  const Value* input = block.find("input");
+  const std::string input_path = at_key(path, "input");
+  if (input == nullptr) return missing(input_path);
+  if (input->get_if<ValueDict>() == nullptr) return json::wrong_type(input_path, "an object", *input);
+  std::string arguments;
+  json::append_value(arguments, *input);
+  ValueDict function{{"name", std::move(*name)}, {"arguments", std::move(arguments)}};
+  gathered.calls.emplace_back(ValueDict{{"id", std::move(*id)}, {"type", "function"}, {"function", std::move(function)}});
+  return {};
+}
+
+Result<void> gather_result(Gathered& gathered, const Value& block, const std::string& path) {
+  Result<std::string> id = member_text(block, "tool_use_id", path);
+  if (!id) return id.error();
+  std::string text;
+  if (const Value* content = block.find("content"); content != nullptr && !content->is_null()) {
+    Result<std::string> read = block_text(*content, at_key(path, "content"));
+    if (!read) return read.error();
+    text = std::move(*read);
+  }
+  gathered.results.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", std::move(*id)}, {"content", std::move(text)}});
+  return {};
+}
+
+Result<void> gather(Gathered& gathered, const Value& block, bool assistant, const std::string& path) {
+  if (block.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", block);
+  const Result<std::string> type = member_text(block, "type", path);
+  if (!type) return type.error();
+  if (*type == "text") {
+    const Result<std::string> text = member_text(block, "text", path);
+    if (text) gathered.append_text(*text);
+    return text ? Result<void>() : text.error();
+  }
+  if (assistant && *type == "thinking") {
+    const Result<std::string> thinking = member_text(block, "thinking", path);
+    if (thinking) gathered.reasoning += *thinking;
+    return thinking ? Result<void>() : thinking.error();
+  }
+  if (assistant && *type == "redacted_thinking") return {};  // nobody but its author can read it
+  if (assistant && *type == "tool_use") return gather_call(gathered, block, path);
+  if (!assistant && *type == "tool_result") return gather_result(gathered, block, path);
+  return unsupported(*type, path);
+}
+
+Result<Gathered> gather_content(const Value& content, bool assistant, const std::string& path) {
+  Gathered gathered;
+  if (const auto* text = content.get_if<std::string>()) {
+    gathered.text = *text;
+    return gathered;
+  }
+  const auto* blocks = content.get_if<ValueList>();
+  if (blocks == nullptr) return json::wrong_type(path, "a string or an array of blocks", content);
+  for (std::size_t i = 0; i < blocks->size(); ++i) {
+    const Result<void> read = gather(gathered, (*blocks)[i], assistant, at_index(path, i));
+    if (!read) return read.error();
+  }
+  return gathered;
+}
+
+}  // namespace
+
+Result<std::string> block_text(const Value& content, const std::string& path) {
+  if (const auto* text = content.get_if<std::string>()) return *text;
+  const auto* blocks = content.get_if<ValueList>();
+  if (blocks == nullptr) return json::wrong_type(path, "a string or an array of blocks", content);
+  std::string joined;
+  for (std::size_t i = 0; i < blocks->size(); ++i) {
+    const std::string block_path = at_index(path, i);
+    if ((*blocks)[i].get_if<ValueDict>() == nullptr) return json::wrong_type(block_path, "an object", (*blocks)[i]);
+    const Result<std::string> type = member_text((*blocks)[i], "type", block_path);
+    if (!type) return type.error();
+    if (*type != "text") return unsupported(*type, block_path);
+    const Result<std::string> text = member_text((*blocks)[i], "text", block_path);
+    if (!text) return text;
+    if (i > 0) joined += '\n';
+    joined += *text;
+  }
+  return joined;
+}
+
+Result<void> append_message(ValueList& chat, const Value& message, const std::string& path) {
+  if (message.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", message);
+  const Result<std::string> role = member_text(message, "role", path);
+  if (!role) return role.error();
+  const bool assistant = *role == "assistant";
+  if (!assistant && *role != "user") {
+    const std::string role_path = at_key(path, "role");
+    return invalid_argument(fmt::format("'{}' is '{}', not 'user' or 'assistant'", role_path, *role), role_path);
+  }
+  const std::string content_path = at_key(path, "content");
+  const Value* content = message.find("content");
+  if (content == nullptr) return missing(content_path);
+  Result<Gathered> gathered = gather_content(*content, assistant, content_path);
+  if (!gathered) return gathered.error();
+  const bool only_results = gathered->text.empty() && !gathered->results.empty();
+  for (Value& result : gathered->results) chat.push_back(std::move(result));
+  if (only_results) return {};
+  ValueDict entry{{"role", *role}, {"content", std::move(gathered->text)}};
+  if (!gathered->reasoning.empty()) entry.emplace_back("reasoning_content", std::move(gathered->reasoning));
+  if (!gathered->calls.empty()) entry.emplace_back("tool_calls", std::move(gathered->calls));
+  chat.emplace_back(std::move(entry));
+  return {};
+}
+
+}  // namespace braid::net::anthropic

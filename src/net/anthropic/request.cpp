@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+#include <net/anthropic/request.h>
+#include <net/json/fields.h>
+#include <net/json/parse.h>
+#include <net/openai/request.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace braid::net::anthropic {
+namespace {
+
+using json::at_index;
+using json::at_key;
+
+struct Draft {
+  ValueList messages;
+  std::string system;
+  ValueDict chat;  // the chat request in the making
+  bool has_max_tokens = false;
+};
+
+using Reader = Result<void> (*)(Draft& draft, Value& value, const std::string& path);
+
+Result<void> as_chat(Draft& draft, std::string_view name, Value value) {
+  draft.chat.emplace_back(name, std::move(value));
+  return {};
+}
+
+Result<void> read_messages(Draft& draft, Value& value, const std::string& path) {
+  const auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", value);
+  if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Result<void> appended = append_message(draft.messages, (*list)[i], at_index(path, i));
+    if (!appended) return appended;
+  }
+  // An answer that the client has begun is continued.
+  if (*list->back().find("role") == Value("assistant")) {
+    draft.chat.emplace_back("continue_final_message", true);
+    draft.chat.emplace_back("add_generation_prompt", false);
+  }
+  return {};
+}
+
+Result<void> read_system(Draft& draft, Value& value, const std::string& path) {
+  Result<std::string> text = block_text(value, path);
+  if (!text) return text.error();
+  draft.system = std::move(*text);
+  return {};
+}
+
+Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path) {
+  draft.has_max_tokens = true;
+  const Result<std::int64_t> count = json::read_integer(value, path, 1);
+  if (!count) return count.error();
+  return as_chat(draft, "max_tokens", std::move(value));
+}
+
+Result<void> read_temperature(Draft& draft, Value& value, const std::string& path) {
+  const Result<float> temperature = json::read_number(value, path, 0.0F, 1.0F);
+  if (!temperature) return temperature.error();
+  return as_chat(draft, "temperature", std::move(value));
+}
+
+Result<void> read_stop_sequences(Draft& draft, Value& value, const std::string& path) {
+  if (value.get_if<ValueList>() == nullptr) return json::wrong_type(path, "an array of strings", value);
+  return as_chat(draft, "stop", std::move(value));
+}
+
+Result<void> read_tools(Draft& draft, Value& value, const std::string& path) {
+  const auto* tools = value.get_if<ValueList>();
+  if (tools == nullptr) return json::wrong_type(path, "an array", value);
+  ValueList chat_tools;
+  for (std::size_t i = 0; i < tools->size(); ++i) {
+    const Value& tool = (*tools)[i];
+    const std::string tool_path = at_index(path, i);
+    if (tool.get_if<ValueDict>() == nullptr) return json::wrong_type(tool_path, "an object", tool);
+    const Value* type = tool.find("type");
+    if (type != nullptr && !type->is_null() && *type != Value("custom"))
+      return invalid_argument(fmt::format("'{}' is a tool of the provider's; only custom tools are supported", tool_path),
+                              at_key(tool_path, "type"));
+    ValueDict function;
+    for (const auto& [own, chat] : {std::pair("name", "name"), std::pair("description", "description"), std::pair("input_schema", "parameters")})
+      if (const Value* member = tool.find(own)) function.emplace_back(chat, *member);
+    chat_tools.emplace_back(ValueDict{{"type", "function"}, {"function", std::move(function)}});
+  }
+  return as_chat(draft, "tools", std::move(chat_tools));
+}
+
+Result<void> read_tool_choice(Draft& draft, Value& value, const std::string& path) {
+  const Value* type = value.find("type");
+  const std::string type_path = at_key(path, "type");
+  if (type == nullptr) return invalid_argument(fmt::format("'{}' is missing", type_path), type_path);
+  if (const Value* single = value.find("disable_parallel_tool_use"); single != nullptr && *single == Value(true))
+    draft.chat.emplace_back("parallel_tool_calls", false);
+  if (*type == Value("auto") || *type == Value("none")) return as_chat(draft, "tool_choice", *type);
+  if (*type == Value("any")) return as_chat(draft, "tool_choice", "required");
+  if (*type != Value("tool"))
+    return invalid_argument(fmt::format("'{}' must be one of auto, any, tool, none", type_path), type_path);
+  const std::string name_path = at_key(path, "name");
+  const Value* name = value.find("name");
+  if (name == nullptr) return invalid_argument(fmt::format("'{}' is missing", name_path), name_path);
+  return as_chat(draft, "tool_choice", ValueDict{{"type", "function"}, {"function", ValueDict{{"name", *name}}}});
+}
+
+// A budget for models whose templates know a switch; `enable_thinking` is the name that Qwen's and others' use.
+Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) {
+  const Value* type = value.find("type");
+  if (type == nullptr || type->get_if<std::string>() == nullptr)
+    return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
+  draft.chat.emplace_back("chat_template_kwargs", ValueDict{{"enable_thinking", *type != Value("disabled")}});
+  if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null())
+    draft.chat.emplace_back("thinking_budget", *budget);
+  return {};
+}
+
+Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
+
+struct Parameter {
+  std::string_view name;
+  Reader read;
+};
+
+constexpr std::array kParameters = {
+    Parameter{"messages", read_messages},
+    Parameter{"system", read_system},
+    Parameter{"max_tokens", read_max_tokens},
+    Parameter{"temperature", read_temperature},
+    Parameter{"stop_sequences", read_stop_sequences},
+    Parameter{"tools", read_tools},
+    Parameter{"tool_choice", read_tool_choice},
+    Parameter{"thinking", read_thinking},
+    Parameter{"metadata", read_nothing},
+    Parameter{"service_tier", read_nothing},
+    Parameter{"container", read_nothing},
+    Parameter{"betas", read_nothing},
+};
+
+Result<Draft> read_members(ValueDict& body) {
+  Draft draft;
+  for (auto& [name, value] : body) {
+    if (value.is_null()) continue;
+    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&](const Parameter& p) { return p.name == name; });
+    const Result<void> read = known != kParameters.end() ? known->read(draft, value, name) : as_chat(draft, name, value);
+    if (!read) return read.error();
+  }
+  return draft;
+}
+
+Result<GenerationCall> parse(std::string& body, const ServedModel& model, bool counting) {
+  Result<Value> document = json::parse(body);
+  if (!document) return document.error();
+  auto* members = document->get_if<ValueDict>();
+  if (members == nullptr)
+    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
+  Result<Draft> draft = read_members(*members);
+  if (!draft) return draft.error();
+  if (draft->messages.empty()) return invalid_argument("'messages' is missing", "messages");
+  if (!draft->has_max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
+  if (!draft->system.empty())
+    draft->messages.insert(draft->messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(draft->system)}});
+  draft->chat.emplace_back("messages", std::move(draft->messages));
+  Value chat(std::move(draft->chat));
+  Result<GenerationCall> call = openai::read_chat(chat, model);
+  if (!call && call.error().param.starts_with("stop")) {
+    Error error = call.error();
+    error.param.replace(0, 4, "stop_sequences");
+    return error;
+  }
+  return call;
+}
+
+}  // namespace
+
+Result<GenerationCall> parse_message(std::string& body, const ServedModel& model) { return parse(body, model, false); }
+Result<GenerationCall> parse_count(std::string& body, const ServedModel& model) { return parse(body, model, true); }
+
+}  // namespace braid::net::anthropic

@@ -1,0 +1,25 @@
+// Bodies of POST /v1/messages and /v1/messages/count_tokens. Specification: Anthropic's API reference, "Messages".
+#pragma once
+
+#include <braid/result.h>
+#include <braid/served_model.h>
+#include <braid/value.h>
+#include <net/generation/call.h>
+
+#include <string>
+
+namespace braid::net::anthropic {
+
+// The body becomes a chat request. Errors name Anthropic's fields, such as messages[1].content[0].text.
+Result<GenerationCall> parse_message(std::string& body, const ServedModel& model);
+
+// The same for counting: max_tokens may be absent.
+Result<GenerationCall> parse_count(std::string& body, const ServedModel& model);
+
+// Appends the chat messages that one message of the dialect stands for: a user's tool results become messages of their own.
+Result<void> append_message(ValueList& chat, const Value& message, const std::string& path);
+
+// A string, or the text of a list of text blocks.
+Result<std::string> block_text(const Value& content, const std::string& path);
+
+}  // namespace braid::net::anthropic

@@ -1,0 +1,15 @@
+// GET and DELETE of /v1/responses/{id}, and GET of /v1/responses/{id}/input_items.
+#pragma once
+
+#include <net/http/response.h>
+#include <net/responses/store.h>
+
+#include <string_view>
+
+namespace braid::net::responses {
+
+// `path` is what follows /responses/. 404 when the response is unknown or no longer kept.
+http::Response show(ResponseStore& stored, std::string_view path);
+http::Response erase(ResponseStore& stored, std::string_view path);
+
+}  // namespace braid::net::responses

@@ -1,0 +1,25 @@
+// Bodies of POST /v1/responses. Specification: the OpenAI API reference, "Create a model response".
+#pragma once
+
+#include <braid/result.h>
+#include <braid/served_model.h>
+#include <net/generation/call.h>
+#include <net/responses/store.h>
+
+#include <string>
+
+namespace braid::net::responses {
+
+// What the response object repeats of its request, and where it is to be kept.
+struct ResponseDetails final : DialectDetails {
+  std::string echo;        // the members of the response object that the request decides, as JSON, with a comma before each
+  ValueList input;         // items of this request
+  ValueList conversation;  // chat messages so far, without instructions
+  ResponseStore* store = nullptr;  // null: not to be kept
+};
+
+// The body becomes a chat request: the conversation of previous_response_id, then `input`, under `instructions`. kNotFound when the
+// previous response is no longer kept.
+Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, ResponseStore& stored);
+
+}  // namespace braid::net::responses

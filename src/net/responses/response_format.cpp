@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+#include <net/http/error_response.h>
+#include <net/json/write.h>
+#include <net/responses/output_items.h>
+#include <net/responses/request.h>
+#include <net/responses/response_format.h>
+
+#include <ctime>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace braid::net::responses {
+namespace {
+
+class ResponseFormat final : public AnswerFormat {
+ public:
+  ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
+      : id_(id),
+        created_(static_cast<std::int64_t>(std::time(nullptr))),
+        model_(model.id),
+        details_(std::static_pointer_cast<const ResponseDetails>(call.details)),
+        items_(id, *model.codec, call.stream, call.wants_logprobs()) {}
+
+  void append_begin(std::string& out, const Usage&) override {
+    for (const std::string_view type : {"response.created", "response.in_progress"}) {
+      std::string members = R"(,"response":)";
+      append_response(members, "in_progress", nullptr, nullptr);
+      items_.append_event(out, type, members);
+    }
+  }
+
+  void append_delta(std::string& out, std::uint32_t, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
+    items_.add(out, delta, tokens);
+  }
+
+  void append_finish(std::string& out, std::uint32_t, const ChoiceEnd& end, const DeltaTokens&, const Usage&) override {
+    complete_ = end.reason != EndReason::kLength;
+    items_.close(out, complete_);
+  }
+
+  void append_end(std::string& out, const Usage& usage) override {
+    std::string response;
+    append_response(response, status(), &usage, nullptr);
+    items_.append_event(out, complete_ ? "response.completed" : "response.incomplete", R"(,"response":)" + response);
+    keep(std::move(response));
+  }
+
+  void append_error(std::string& out, const Error& error) override {
+    items_.close(out, false);
+    std::string members = R"(,"response":)";
+    append_response(members, "failed", nullptr, &error);
+    items_.append_event(out, "response.failed", members);
+    members = R"(,"code":"server_error","message":)";
+    json::append_lossy_string(members, error.message);
+    members += R"(,"param":null)";
+    items_.append_event(out, "error", members);
+  }
+
+  void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
+    std::string no_events;
+    const ChoiceAnswer& answer = choices.front();
+    DeltaTokens tokens = answer.piece.tokens;
+    for (const Delta& delta : answer.piece.deltas) {
+      items_.add(no_events, delta, tokens);
+      if (std::holds_alternative<TextDelta>(delta)) tokens.clear();
+    }
+    append_finish(no_events, 0, answer.end, {}, usage);
+    std::string response;
+    append_response(response, status(), &usage, nullptr);
+    out += response;
+    keep(std::move(response));
+  }
+
+ private:
+  std::string_view status() const { return complete_ ? "completed" : "incomplete"; }
+
+  void append_response(std::string& out, std::string_view status, const Usage* usage, const Error* error) {
+    fmt::format_to(std::back_inserter(out), R"({{"id":"{}","object":"response","created_at":{},"status":"{}","model":)", id_, created_,
+                   status);
+    json::append_lossy_string(out, model_);
+    out += R"(,"error":)";
+    if (error != nullptr) {
+      out += R"({"code":"server_error","message":)";
+      json::append_lossy_string(out, error->message);
+      out += '}';
+    } else {
+      out += "null";
+    }
+    out += status == "incomplete" ? R"(,"incomplete_details":{"reason":"max_output_tokens"})" : R"(,"incomplete_details":null)";
+    out += R"(,"output":)";
+    if (usage != nullptr || error != nullptr) {
+      items_.append_output(out);
+    } else {
+      out += "[]";
+    }
+    out += details_->echo;
+    out += R"(,"usage":)";
+    if (usage != nullptr) {
+      append_usage(out, *usage);
+    } else {
+      out += "null";
+    }
+    out += '}';
+  }
+
+  static void append_usage(std::string& out, const Usage& usage) {
+    fmt::format_to(std::back_inserter(out),
+                   R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{}}},"output_tokens":{},)"
+                   R"("output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}})",
+                   usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens,
+                   usage.prompt_tokens + usage.completion_tokens);
+  }
+
+  void keep(std::string response) {
+    if (details_->store == nullptr) return;
+    StoredResponse stored{details_->conversation, details_->input, std::move(response)};
+    stored.messages.push_back(items_.as_message());
+    details_->store->keep(id_, std::move(stored));
+  }
+
+  const std::string id_;
+  const std::int64_t created_;
+  const std::string model_;
+  const std::shared_ptr<const ResponseDetails> details_;
+  OutputItems items_;
+  bool complete_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerFormat> response_format(const std::string& id, const ServedModel& model, const GenerationCall& call) {
+  return std::make_unique<ResponseFormat>(id, model, call);
+}
+
+}  // namespace braid::net::responses

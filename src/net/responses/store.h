@@ -1,0 +1,58 @@
+// Responses kept for previous_response_id and for reading again.
+#pragma once
+
+#include <braid/value.h>
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace braid::net::responses {
+
+struct StoredResponse {
+  ValueList messages;  // the whole conversation as chat messages, the answer included, the instructions not
+  ValueList input;     // the items of its own request, as they were sent
+  std::string body;    // the response object, JSON
+};
+
+// Bounded by number and by bytes; the one used longest ago goes first. Any thread: one short lock per request, none per token.
+class ResponseStore {
+ public:
+  static constexpr std::size_t kMaxResponses = 4096;
+  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
+
+  explicit ResponseStore(std::size_t max_responses = kMaxResponses, std::size_t max_bytes = kMaxBytes)
+      : max_responses_(max_responses), max_bytes_(max_bytes) {}
+
+  // What is larger than all the room is not kept.
+  void keep(const std::string& id, StoredResponse response);
+
+  // Null when unknown or no longer kept.
+  std::shared_ptr<const StoredResponse> find(std::string_view id);
+
+  // False when unknown.
+  bool erase(std::string_view id);
+
+ private:
+  struct Entry {
+    std::string id;
+    std::size_t bytes;
+    std::shared_ptr<const StoredResponse> response;
+  };
+  using Entries = std::list<Entry>;
+
+  void remove(Entries::iterator entry);
+
+  const std::size_t max_responses_;
+  const std::size_t max_bytes_;
+  std::mutex mutex_;
+  Entries entries_;  // the one used last in front
+  std::unordered_map<std::string_view, Entries::iterator> by_id_;  // keys are views of the entries' ids
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace braid::net::responses

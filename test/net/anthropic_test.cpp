@@ -1,0 +1,89 @@
+// Anthropic's Messages API: blocks, events, errors in its envelope.
+#include <gtest/gtest.h>
+#include <net/anthropic/request.h>
+
+#include <string>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+TEST(Messages, AWholeAnswerIsExact) {
+  TestServer server;
+  const Reply reply =
+      server.ask(post("/v1/messages", R"({"model":"default","max_tokens":9,"system":"S","messages":[{"role":"user","content":"hello"}]})"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(normalized(reply.body), R"({"id":"msg-ID","type":"message","role":"assistant","model":"fake-model",)"
+                                    R"("content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","stop_sequence":null,)"
+                                    R"("usage":{"input_tokens":30,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,)"
+                                    R"("output_tokens":2}})");
+}
+
+TEST(Messages, AStreamIsExact) {
+  TestServer server;
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      auto events = events_of("H");
+      return events;
+    };
+  });
+  const Reply reply = server.ask(post("/v1/messages", R"({"max_tokens":9,"stream":true,"messages":[{"role":"user","content":"a"}]})"));
+  EXPECT_EQ(normalized(reply.body),
+            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg-ID\",\"type\":\"message\",\"role\":"
+            "\"assistant\",\"model\":\"fake-model\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":{"
+            "\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":0}}}\n\n"
+            "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","
+            "\"text\":\"\"}}\n\n"
+            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":"
+            "\"H\"}}\n\n"
+            "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
+            "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null},"
+            "\"usage\":{\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":1}}\n\n"
+            "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
+}
+
+TEST(Messages, TheStopSequenceIsNamed) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  const Reply reply = server.ask(
+      post("/v1/messages", R"({"max_tokens":99,"stop_sequences":["STOP"],"messages":[{"role":"user","content":"a"}]})"));
+  EXPECT_NE(reply.body.find(R"("stop_reason":"stop_sequence","stop_sequence":"STOP")"), std::string::npos) << reply.body;
+}
+
+TEST(Messages, ErrorsHaveItsEnvelope) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/messages", R"({"messages":[{"role":"user","content":"a"}]})"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.body, R"({"type":"error","error":{"type":"invalid_request_error","message":"'max_tokens' is missing"}})");
+  const auto status_of = [&](const std::string& members) {
+    return server.ask(post("/v1/messages", R"({"max_tokens":1,)" + members + "}")).status;
+  };
+  EXPECT_EQ(status_of(R"("messages":[{"role":"system","content":"a"}])"), 400);
+  EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":[{"type":"image"}]}])"), 400);
+  EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"temperature":1.5)"), 400);
+  EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"x"})"), 400);
+  EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"model":"claude")"), 404);
+}
+
+TEST(Messages, BlocksBecomeChatMessages) {
+  ValueList chat;
+  const Value assistant = ValueDict{
+      {"role", "assistant"},
+      {"content", ValueList{ValueDict{{"type", "thinking"}, {"thinking", "hm"}, {"signature", ""}}, ValueDict{{"type", "text"}, {"text", "t"}},
+                            ValueDict{{"type", "tool_use"}, {"id", "c"}, {"name", "f"}, {"input", ValueDict{{"x", 1}}}}}}};
+  const Value user = ValueDict{
+      {"role", "user"},
+      {"content", ValueList{ValueDict{{"type", "tool_result"}, {"tool_use_id", "c"}, {"content", "r"}}, ValueDict{{"type", "text"}, {"text", "and"}}}}};
+  ASSERT_TRUE(net::anthropic::append_message(chat, assistant, "messages[0]"));
+  ASSERT_TRUE(net::anthropic::append_message(chat, user, "messages[1]"));
+  ASSERT_EQ(chat.size(), 3U);
+  EXPECT_EQ(*chat[0].find("reasoning_content"), Value("hm"));
+  const Value& call = chat[0].find("tool_calls")->get_if<ValueList>()->front();
+  EXPECT_EQ(*call.find("function")->find("arguments"), Value(R"({"x":1})"));
+  EXPECT_EQ(*chat[1].find("role"), Value("tool"));
+  EXPECT_EQ(*chat[2].find("content"), Value("and"));
+}
+
+}  // namespace
+}  // namespace braid::test

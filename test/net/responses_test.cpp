@@ -1,0 +1,140 @@
+// The Responses API: event order, stored conversations, errors in its own terms.
+#include <gtest/gtest.h>
+#include <net/responses/input_items.h>
+#include <net/responses/store.h>
+
+#include <string>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+std::string id_in(const std::string& body) {
+  const std::size_t at = body.find("resp-");
+  return at == std::string::npos ? "" : body.substr(at, 29);
+}
+
+std::vector<std::string> event_names(const std::string& body) {
+  std::vector<std::string> names;
+  for (std::size_t at = body.find("event: "); at != std::string::npos; at = body.find("event: ", at + 1))
+    names.push_back(body.substr(at + 7, body.find('\n', at) - at - 7));
+  return names;
+}
+
+TEST(Responses, AWholeAnswer) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"hello","instructions":"Be kind.","metadata":{"a":"b"}})"));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_NE(reply.body.find(R"("object":"response")"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("status":"completed","model":"fake-model","error":null,"incomplete_details":null,"output":[{"id":"msg_)"),
+            std::string::npos)
+      << reply.body;
+  EXPECT_NE(reply.body.find(R"("content":[{"type":"output_text","text":"Hi","annotations":[],"logprobs":[]}])"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("instructions":"Be kind.")"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("metadata":{"a":"b"})"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("output_tokens":2,)"), std::string::npos);
+  server.on_loop([&] {
+    const auto& prompt = server.engine().submitted[0].prompt;
+    EXPECT_EQ(std::string(prompt.begin(), prompt.end()), "system:Be kind.;user:hello;assistant:");
+  });
+}
+
+TEST(Responses, AStreamHasEveryEventInOrder) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"hello"}],"stream":true})"));
+  ASSERT_EQ(reply.status, 200);
+  const std::vector<std::string> expected = {
+      "response.created",           "response.in_progress",      "response.output_item.added", "response.content_part.added",
+      "response.output_text.delta", "response.output_text.delta", "response.output_text.done",  "response.content_part.done",
+      "response.output_item.done",  "response.completed"};
+  std::vector<std::string> names = event_names(reply.body);
+  if (names.size() == expected.size() - 1) names.insert(names.begin() + 4, expected[4]);  // both letters came in one delta
+  EXPECT_EQ(names, expected);
+  EXPECT_NE(reply.body.find(R"("type":"response.created","sequence_number":0,)"), std::string::npos);
+  EXPECT_EQ(reply.body.find("[DONE]"), std::string::npos);
+}
+
+TEST(Responses, AnUnfinishedAnswerIsIncomplete) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("ab", FinishReason::kLength); }; });
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"x","max_output_tokens":2})"));
+  EXPECT_NE(reply.body.find(R"("incomplete_details":{"reason":"max_output_tokens"})"), std::string::npos) << reply.body;
+}
+
+TEST(Responses, ThePreviousResponseIsTheBeginningOfTheNext) {
+  TestServer server;
+  const std::string first = id_in(server.ask(post("/v1/responses", R"({"input":"one","instructions":"Only here."})")).body);
+  const Reply second = server.ask(post("/v1/responses", R"({"input":"two","previous_response_id":")" + first + R"("})"));
+  ASSERT_EQ(second.status, 200) << second.body;
+  server.on_loop([&] {
+    const auto& prompt = server.engine().submitted[1].prompt;
+    EXPECT_EQ(std::string(prompt.begin(), prompt.end()), "user:one;assistant:Hi;user:two;assistant:");
+  });
+  const Reply again = server.ask("GET /v1/responses/" + first + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(id_in(again.body), first);
+  const Reply input = server.ask("GET /v1/responses/" + first + "/input_items HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(input.body.find(R"("text":"one")"), std::string::npos);
+  EXPECT_EQ(server.ask("DELETE /v1/responses/" + first + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").status, 200);
+  EXPECT_EQ(server.ask(post("/v1/responses", R"({"input":"two","previous_response_id":")" + first + R"("})")).status, 404);
+}
+
+TEST(Responses, WhatIsNotToBeStoredIsNot) {
+  TestServer server;
+  const std::string id = id_in(server.ask(post("/v1/responses", R"({"input":"one","store":false})")).body);
+  EXPECT_EQ(server.ask("GET /v1/responses/" + id + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").status, 404);
+}
+
+TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
+  TestServer server;
+  const auto param_of = [&](const std::string& body) {
+    const Reply reply = server.ask(post("/v1/responses", body));
+    EXPECT_EQ(reply.status, 400) << body;
+    const std::size_t at = reply.body.find(R"("param":)") + 8;
+    return reply.body.substr(at, reply.body.find(R"(,"code")", at) - at);
+  };
+  EXPECT_EQ(param_of(R"({})"), R"("input")");
+  EXPECT_EQ(param_of(R"({"input":[]})"), R"("input")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":"message","role":"king","content":"x"}]})"), R"("input[0].role")");
+  EXPECT_EQ(param_of(R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})"), R"("input[0].content[0]")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":"item_reference","id":"x"}]})"), R"("input[0].type")");
+  EXPECT_EQ(param_of(R"({"input":"x","max_output_tokens":0})"), R"("max_output_tokens")");
+  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"web_search"}]})"), R"("tools[0].type")");
+  EXPECT_EQ(param_of(R"({"input":"x","background":true})"), R"("background")");
+  EXPECT_EQ(param_of(R"({"input":"x","truncation":"auto"})"), R"("truncation")");
+  EXPECT_EQ(param_of(R"({"input":"x","temperature":9})"), R"("temperature")");
+}
+
+TEST(Responses, CallsAndReasoningJoinTheirMessage) {
+  ValueList messages;
+  const ValueList input = {
+      ValueDict{{"role", "user"}, {"content", "q"}},
+      ValueDict{{"type", "reasoning"}, {"summary", ValueList()}, {"content", ValueList{ValueDict{{"type", "reasoning_text"}, {"text", "hm"}}}}},
+      ValueDict{{"type", "function_call"}, {"call_id", "c1"}, {"name", "f"}, {"arguments", "{}"}},
+      ValueDict{{"type", "function_call"}, {"call_id", "c2"}, {"name", "g"}, {"arguments", "{}"}},
+      ValueDict{{"type", "function_call_output"}, {"call_id", "c1"}, {"output", "1"}},
+  };
+  ASSERT_TRUE(net::responses::append_input(messages, Value(input), "input"));
+  ASSERT_EQ(messages.size(), 3U);
+  EXPECT_EQ(*messages[1].find("reasoning_content"), Value("hm"));
+  EXPECT_EQ(messages[1].find("tool_calls")->get_if<ValueList>()->size(), 2U);
+  EXPECT_EQ(*messages[2].find("role"), Value("tool"));
+}
+
+TEST(ResponseStore, ForgetsTheOneUsedLongestAgo) {
+  net::responses::ResponseStore store(2, 1000);
+  store.keep("a", {});
+  store.keep("b", {});
+  EXPECT_NE(store.find("a"), nullptr);
+  store.keep("c", {});
+  EXPECT_EQ(store.find("b"), nullptr);
+  EXPECT_NE(store.find("a"), nullptr);
+  store.keep("d", {{}, {}, std::string(2000, 'x')});
+  EXPECT_EQ(store.find("d"), nullptr);
+  store.keep("e", {{}, {}, std::string(999, 'x')});
+  EXPECT_NE(store.find("e"), nullptr);
+  EXPECT_EQ(store.find("a"), nullptr);
+}
+
+}  // namespace
+}  // namespace braid::test
