@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 namespace braid::model::test {
 namespace {
 
@@ -224,6 +227,114 @@ TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
   EXPECT_EQ(failure(), "step plan: nothing was sampled for this slot yet");
   sound();
   EXPECT_EQ((model_->execute(plan_, result_), result_.rows.size()), 1U);
+}
+
+TEST_F(LanguageModelSteps, GiveTheLogProbabilitiesOfPromptTokens) {
+  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  plan_.tokens = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
+  // As the harness, with keys and values as f32.
+  model_ = LanguageModel::load(file, kernels::best_kernel_table(), {.kv_type = kernels::KvType::kF32, .max_batch = 4, .end_tokens = {}, .progress = {}}).value();
+  model_->allocate_kv(16).value();
+  start(0, {.max_tokens = 0, .stop_token_ids = {}});
+  plan_.rows = {{.slot = 0, .count = 9, .block_count = 2, .scored = 9, .scored_top = 2}};  // the tenth token is only scored
+  model_->execute(plan_, result_);
+  ASSERT_FALSE(result_.failure);
+  EXPECT_FALSE(result_.rows[0].sampled);
+  ASSERT_EQ(result_.rows[0].scored_count, 9U);
+
+  ForwardHarness harness(file, kernels::best_kernel_table());
+  const std::vector<float> logits = harness.logits(plan_.tokens);
+  const auto vocab = static_cast<std::size_t>(harness.model().vocab);
+  for (std::size_t i = 0; i < 9; ++i) {
+    const auto row = std::span(logits).subspan(i * vocab, vocab);
+    double total = 0.0;
+    for (const float logit : row) total += std::exp(static_cast<double>(logit));
+    const ScoredToken& scored = result_.scored[i];
+    ASSERT_EQ(scored.token, plan_.tokens[i + 1]);
+    EXPECT_NEAR(scored.logprob, static_cast<double>(row[static_cast<std::size_t>(scored.token)]) - std::log(total), 1e-4);
+    ASSERT_EQ(scored.top_count, 2U);
+    EXPECT_EQ(result_.top[scored.top_begin].id, std::ranges::max_element(row) - row.begin());
+    EXPECT_GE(result_.top[scored.top_begin].logprob, result_.top[scored.top_begin + 1].logprob);
+  }
+}
+
+TEST_F(LanguageModelSteps, RefuseScoredTokensThatAreNotThere) {
+  plan_.tokens = {1, 314, 206};
+  start(0, {.max_tokens = 1, .stop_token_ids = {}});
+  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .sample = true, .scored = 3}};
+  EXPECT_EQ(failure(), "step plan: more scored tokens than logits");
+  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .scored = 3}};
+  EXPECT_EQ(failure(), "step plan: scored tokens out of range");
+}
+
+TEST_F(LanguageModelSteps, RefuseAStartWithoutItsHistory) {
+  plan_.tokens = {1, 314, 206};
+  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .sample = true}};
+  start(0, {.max_tokens = 5, .stop_token_ids = {}}, {.repetition_penalty = 1.5F});
+  plan_.starts[0].generated = 1;
+  EXPECT_EQ(failure(), "step plan: no history of what was generated");
+}
+
+// Spells a list of tokens, then allows the end of sequence.
+class Spelling final : public Constraint {
+ public:
+  explicit Spelling(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
+
+  std::unique_ptr<ConstraintState> start(std::span<const TokenId> accepted) const override {
+    auto state = std::make_unique<State>(*this);
+    for (const TokenId token : accepted) state->accept(token);
+    return state;
+  }
+
+ private:
+  struct State final : ConstraintState {
+    explicit State(const Spelling& spelling) : tokens(spelling.tokens_) {}
+    void fill_mask(std::span<std::uint32_t> allowed) override {
+      std::ranges::fill(allowed, 0U);
+      const auto id = static_cast<std::size_t>(next < tokens.size() ? tokens[next] : 2);
+      allowed[id / 32] |= 1U << (id % 32);
+    }
+    void accept(TokenId token) override {
+      EXPECT_EQ(token, tokens.at(next));
+      ++next;
+    }
+    const std::vector<TokenId>& tokens;
+    std::size_t next = 0;
+  };
+
+  std::vector<TokenId> tokens_;
+};
+
+TEST(ConstrainedRows, RunBesidePlainOnesAndEndWithTheirText) {
+  const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
+  model->allocate_kv(64).value();
+  const DrivenRequest plain{.prompt = {1, 314, 206}, .sampling = {.seed = 3}, .stop = {.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}}};
+  const std::vector<DrivenAnswer> alone = StepDriver(*model, 64).run({plain}, {});
+  const std::vector<TokenId> text{17, 18, 19, 20};
+  for (const float temperature : {0.0F, 1.0F}) {
+    DrivenRequest constrained{.prompt = {1, 20}, .sampling = {.temperature = temperature}, .stop = {.max_tokens = 30, .ignore_eos = true, .stop_token_ids = {}}};
+    constrained.constraint = std::make_shared<Spelling>(text);
+    const std::vector<DrivenRequest> requests{plain, constrained, plain};
+    for (const double preempt : {0.0, 0.4}) {
+      const auto answers = StepDriver(*model, 64).run(requests, {.at_once = 3, .preempt = preempt, .seed = 5});
+      EXPECT_EQ(answers[0].tokens, alone[0].tokens);
+      EXPECT_EQ(answers[2].tokens, alone[0].tokens);
+      EXPECT_EQ(answers[1].tokens, (std::vector<TokenId>{17, 18, 19, 20, 2}));
+      EXPECT_EQ(answers[1].reason, FinishReason::kStop);
+    }
+  }
+}
+
+TEST(ConstrainedRows, EndByAnErrorWhereNothingIsAllowed) {
+  const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
+  model->allocate_kv(64).value();
+  DrivenRequest request{.prompt = {1, 20}, .sampling = {.logit_bias = {{18, -std::numeric_limits<float>::infinity()}}}, .stop = {.max_tokens = 30, .stop_token_ids = {}}};
+  request.constraint = std::make_shared<Spelling>(std::vector<TokenId>{17, 18});
+  const auto answers = StepDriver(*model, 64).run({request}, {});
+  EXPECT_EQ(answers[0].tokens, std::vector<TokenId>{17});
+  EXPECT_EQ(answers[0].reason, FinishReason::kError);
 }
 
 }  // namespace

@@ -30,6 +30,16 @@ std::vector<DrivenRequest> make_requests(std::size_t count) {
                         .seed = 1000 + i,
                         .choice = static_cast<std::uint32_t>(i % 3),
                         .top_logprobs = static_cast<std::int32_t>(i % 4)};
+    switch (i % 7) {
+      case 0: request.sampling.repetition_penalty = 1.3F, request.sampling.penalty_last_n = 5; break;
+      case 1: request.sampling.presence_penalty = 0.6F, request.sampling.frequency_penalty = 0.3F; break;
+      case 2: request.sampling.dry_multiplier = 1.5F, request.sampling.dry_allowed_length = 1; break;
+      case 3: request.sampling.xtc_probability = 0.5F, request.sampling.logit_bias = {{static_cast<TokenId>(i), 3.0F}}; break;
+      case 4: request.sampling.typical_p = 0.7F, request.sampling.top_n_sigma = 2.0F; break;
+      case 5: request.sampling.mirostat = 1 + static_cast<std::int32_t>(i % 2), request.sampling.temperature = 1.0F; break;
+      default: break;
+    }
+    request.prompt_logprobs = static_cast<std::int32_t>(i % 5) - 2;
     request.stop = {.max_tokens = static_cast<std::int32_t>(2 + i % 9), .min_tokens = 0, .ignore_eos = i % 2 == 0, .stop_token_ids = {}};
   }
   return requests;
@@ -72,6 +82,8 @@ void expect_same(const std::vector<DrivenAnswer>& a, const std::vector<DrivenAns
     EXPECT_TRUE(same_bytes(a[i].logprobs, b[i].logprobs)) << what << ", request " << i;
     EXPECT_TRUE(same_bytes(a[i].top, b[i].top)) << what << ", request " << i;
     EXPECT_EQ(a[i].reason, b[i].reason) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].scored, b[i].scored)) << what << ", request " << i;
+    EXPECT_TRUE(same_bytes(a[i].scored_top, b[i].scored_top)) << what << ", request " << i;
   }
 }
 

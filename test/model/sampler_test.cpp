@@ -33,10 +33,34 @@ struct Strategy {
 
 class SamplerStrategy : public testing::TestWithParam<Strategy> {};
 
-// Pearson's chi-squared over 10^5 draws; cells that expect fewer than 10 are pooled. The bound is the mean plus five standard
+// Pearson's chi-squared of what was drawn; cells that expect fewer than 10 are pooled. The bound is the mean plus five standard
 // deviations of the distribution, and the seeds are fixed.
+void expect_drawn_from(const std::vector<double>& expected, const std::vector<int>& seen, int draws) {
+  double chi = 0.0, pooled_expected = 0.0;
+  int pooled_seen = 0, cells = 0;
+  const auto add = [&](double count, double expectation) {
+    chi += (count - expectation) * (count - expectation) / expectation;
+    cells += 1;
+  };
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == 0.0) {
+      EXPECT_EQ(seen[i], 0) << "token " << i << " was cut and drawn";
+      continue;
+    }
+    if (expected[i] * draws >= 10.0) {
+      add(seen[i], expected[i] * draws);
+    } else {
+      pooled_expected += expected[i] * draws;
+      pooled_seen += seen[i];
+    }
+  }
+  if (pooled_expected >= 1.0) add(pooled_seen, pooled_expected);
+  const double freedom = std::max(1, cells - 1);
+  EXPECT_LE(chi, freedom + 5.0 * std::sqrt(2.0 * freedom)) << cells << " cells";
+}
+
 TEST_P(SamplerStrategy, DrawsFromItsDistribution) {
-  constexpr int kDraws = 100000;
+  constexpr int kDraws = 25000;
   const Strategy& strategy = GetParam();
   const std::vector<float> logits = random_logits(strategy.vocab, strategy.spread, 11);
   const std::vector<double> expected = defined_distribution(adjusted_logits(logits, strategy.params, {}), strategy.params);
@@ -48,27 +72,7 @@ TEST_P(SamplerStrategy, DrawsFromItsDistribution) {
     params.choice = static_cast<std::uint32_t>(i / 10 % 4);
     seen[static_cast<std::size_t>(draw(sampler, logits, params, i / 40))] += 1;
   }
-  double chi = 0.0, pooled_expected = 0.0;
-  int pooled_seen = 0, cells = 0;
-  const auto add = [&](double count, double expectation) {
-    chi += (count - expectation) * (count - expectation) / expectation;
-    cells += 1;
-  };
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (expected[i] == 0.0) {
-      EXPECT_EQ(seen[i], 0) << "token " << i << " was cut and drawn";
-      continue;
-    }
-    if (expected[i] * kDraws >= 10.0) {
-      add(seen[i], expected[i] * kDraws);
-    } else {
-      pooled_expected += expected[i] * kDraws;
-      pooled_seen += seen[i];
-    }
-  }
-  if (pooled_expected >= 1.0) add(pooled_seen, pooled_expected);
-  const double freedom = std::max(1, cells - 1);
-  EXPECT_LE(chi, freedom + 5.0 * std::sqrt(2.0 * freedom)) << cells << " cells";
+  expect_drawn_from(expected, seen, kDraws);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -99,10 +103,131 @@ INSTANTIATE_TEST_SUITE_P(
                     Strategy{"all", {.temperature = 0.9F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 50}, 300, 1.0F}),
     [](const auto& suite) { return suite.param.name; });
 
+class Mirostat : public testing::TestWithParam<int> {};
+
+TEST_P(Mirostat, DrawsFromItsDistributionAndMovesItsBound) {
+  constexpr int kDraws = 5000;
+  const std::vector<float> logits = random_logits(400, 2.0F, 21);
+  SamplingParams params{.temperature = 0.9F, .mirostat = GetParam(), .mirostat_tau = 3.0F, .mirostat_eta = 0.2F};
+  Sampler sampler(kernels::best_kernel_table(), 400, 16);
+  for (const float mu : {0.5F, 4.0F, 6.0F, 20.0F}) {
+    const std::vector<double> expected = mirostat_distribution(adjusted_logits(logits, params, {}), params, static_cast<double>(mu));
+    std::vector<int> seen(400, 0);
+    for (int i = 0; i < kDraws; ++i) {
+      const SampledToken sampled = sampler.sample(logits, {.params = params, .position = i, .mirostat_mu = mu}).value();
+      const auto token = static_cast<std::size_t>(sampled.token);
+      seen[token] += 1;
+      ASSERT_NEAR(sampled.mirostat_mu, static_cast<double>(mu) - 0.2 * (-std::log2(expected[token]) - 3.0), 1e-4);
+    }
+    expect_drawn_from(expected, seen, kDraws);
+  }
+}
+
+TEST_P(Mirostat, KeepsTheMeanSurpriseNearItsTarget) {
+  const std::vector<float> logits = random_logits(3000, 2.0F, 22);
+  const SamplingParams params{.mirostat = GetParam(), .mirostat_tau = 4.0F};
+  Sampler sampler(kernels::best_kernel_table(), 3000, 16);
+  float mu = 8.0F;
+  double sum = 0.0;
+  for (int i = 0; i < 3000; ++i) {
+    const SampledToken sampled = sampler.sample(logits, {.params = params, .position = i, .mirostat_mu = mu}).value();
+    if (i >= 1000) sum += (mu - sampled.mirostat_mu) / 0.1F + 4.0F;
+    mu = sampled.mirostat_mu;
+  }
+  EXPECT_NEAR(sum / 2000.0, 4.0, 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, Mirostat, testing::Values(1, 2));
+
+// The cases of transformers' own test of TypicalLogitsWarper.
+TEST(Sampler, TypicalIsThatOfTransformers) {
+  Sampler sampler(kernels::best_kernel_table(), 4, 16);
+  const auto logs = [](std::vector<float> p) {
+    for (float& x : p) x = std::log(x);
+    return p;
+  };
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const SamplingParams params{.seed = seed, .typical_p = 0.5F};
+    EXPECT_EQ(draw(sampler, logs({0.97F, 0.01F, 0.01F, 0.01F}), params, 0), 0);
+    EXPECT_NE(draw(sampler, logs({0.4F, 0.2F, 0.2F, 0.2F}), params, 0), 0);
+  }
+}
+
+// Allows the tokens it was made with, and whatever it is advanced by.
+class Allowing final : public ConstraintState {
+ public:
+  explicit Allowing(std::vector<TokenId> allowed) : allowed_(std::move(allowed)) {}
+  void fill_mask(std::span<std::uint32_t> mask) override {
+    std::ranges::fill(mask, 0U);
+    for (const TokenId id : allowed_) mask[static_cast<std::size_t>(id) / 32] |= 1U << (static_cast<std::uint32_t>(id) % 32);
+  }
+  void accept(TokenId) override {}
+
+ private:
+  std::vector<TokenId> allowed_;
+};
+
+TEST(Sampler, DrawsWhatTheConstraintAllows) {
+  const std::vector<float> logits = random_logits(131, 3.0F, 31);
+  Sampler sampler(kernels::best_kernel_table(), 131, 16);
+  Allowing constraint({3, 64, 65, 130});
+  std::vector<float> allowed_logits(131, -kInfinity);
+  for (const std::size_t id : {3, 64, 65, 130}) allowed_logits[id] = logits[id];
+  for (const SamplingParams& params : {SamplingParams{}, SamplingParams{.temperature = 0.0F}, SamplingParams{.top_p = 0.7F},
+                                       SamplingParams{.top_k = 2}, SamplingParams{.mirostat = 2}}) {
+    for (std::int64_t position = 0; position < 100; ++position)
+      EXPECT_EQ(sampler.sample(logits, {.params = params, .position = position, .constraint = &constraint}).value().token,
+                sampler.sample(allowed_logits, {.params = params, .position = position}).value().token);
+  }
+}
+
+TEST(Sampler, GivesNoTokenWhereNothingIsAllowed) {
+  const std::vector<float> logits = random_logits(100, 1.0F, 32);
+  Sampler sampler(kernels::best_kernel_table(), 100, 16);
+  Allowing nothing({});
+  EXPECT_FALSE(sampler.sample(logits, {.params = {}, .constraint = &nothing}));
+  SamplingParams biased;
+  for (TokenId id = 0; id < 100; ++id) biased.logit_bias.push_back({id, -kInfinity});
+  EXPECT_FALSE(sampler.sample(logits, {.params = biased}));
+}
+
+TEST(Sampler, ACompleteTextEndsThoughItsEndIsBanned) {
+  const std::vector<float> logits = random_logits(100, 1.0F, 33);
+  Sampler sampler(kernels::best_kernel_table(), 100, 16);
+  const std::vector<TokenId> banned{2, 7};
+  Allowing end_only({2});
+  EXPECT_EQ(sampler.sample(logits, {.params = {}, .banned = banned, .constraint = &end_only}).value().token, 2);
+  Allowing end_or_more({2, 50});
+  EXPECT_EQ(sampler.sample(logits, {.params = {}, .banned = banned, .constraint = &end_or_more}).value().token, 50);
+}
+
+TEST(Sampler, AllTiersDrawTheSameTokens) {
+  const std::vector<float> logits = random_logits(5003, 2.5F, 34);
+  TokenHistory history;
+  const std::vector<TokenId> known{1, 2, 3, 1, 2, 3, 1, 2};
+  for (const SamplingParams& params :
+       {SamplingParams{}, SamplingParams{.top_p = 0.9F}, SamplingParams{.temperature = 0.7F, .typical_p = 0.8F},
+        SamplingParams{.top_k = 50, .repetition_penalty = 1.2F, .xtc_probability = 0.5F}, SamplingParams{.dry_multiplier = 1.0F, .mirostat = 1},
+        SamplingParams{.top_n_sigma = 1.5F}, SamplingParams{.mirostat = 2}}) {
+    history.start(params, known, 4, 0);
+    Sampler scalar(*available_tables().front(), 5003, 16);
+    for (const auto* table : available_tables()) {
+      Sampler sampler(*table, 5003, 16);
+      for (std::int64_t position = 0; position < 50; ++position) {
+        const SamplingState state{.params = params, .position = position, .history = &history, .mirostat_mu = 6.0F};
+        const SampledToken a = scalar.sample(logits, state).value();
+        const SampledToken b = sampler.sample(logits, state).value();
+        EXPECT_EQ(a.token, b.token) << table->name;
+        EXPECT_EQ(a.mirostat_mu, b.mirostat_mu) << table->name;
+      }
+    }
+  }
+}
+
 TEST(Sampler, KeepsExactlyTheDefinedTokensAtARealVocabulary) {
   const std::vector<float> logits = random_logits(151936, 2.5F, 5);
   Sampler sampler(kernels::best_kernel_table(), 151936, 16);
-  for (SamplingParams params : {SamplingParams{.top_p = 0.5F}, SamplingParams{.top_p = 0.9F, .top_k = 1000},
+  for (SamplingParams params : {SamplingParams{.top_p = 0.5F}, SamplingParams{.top_p = 0.9F, .min_p = 0.01F}, SamplingParams{.top_p = 0.9F, .top_k = 1000},
                                 SamplingParams{.temperature = 0.7F, .min_p = 0.1F}, SamplingParams{.top_k = 7}}) {
     const std::vector<double> expected = defined_distribution(adjusted_logits(logits, params, {}), params);
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -168,6 +293,15 @@ TEST(Sampler, ReportsTheLogSoftmaxOfTheRawLogits) {
     EXPECT_EQ(top[i].id, static_cast<TokenId>(order[i]));
     EXPECT_NEAR(top[i].logprob, static_cast<double>(logits[order[i]]) - std::log(total), 1e-5);
   }
+}
+
+TEST(Sampler, TopPKeepsTheLowestIdsOfATie) {
+  Sampler sampler(kernels::best_kernel_table(), 700, 16);
+  const std::vector<float> logits(700, 0.5F);
+  std::vector<int> seen(700, 0);
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) seen[static_cast<std::size_t>(draw(sampler, logits, {.top_p = 0.3F, .seed = seed}, 0))] += 1;
+  for (std::size_t id = 211; id < 700; ++id) EXPECT_EQ(seen[id], 0) << id;
+  EXPECT_GT(*std::ranges::max_element(seen.begin() + 190, seen.begin() + 211), 0);
 }
 
 TEST(Sampler, TopLogprobsOfATieListTheLowestIdsFirst) {

@@ -39,7 +39,7 @@ std::vector<DrivenAnswer> StepDriver::run(const std::vector<DrivenRequest>& requ
     for (std::size_t i = 0; i < running.size(); ++i) {
       Sequence& sequence = running[i];
       DrivenAnswer& answer = answers[sequence.request];
-      if (apply(result_.rows[i], answer)) {
+      if (apply(sequence, plan_.rows[i], result_.rows[i], requests[sequence.request], answer)) {
         slots.push_back(sequence.slot);
         release(sequence);
         continue;
@@ -53,17 +53,37 @@ std::vector<DrivenAnswer> StepDriver::run(const std::vector<DrivenRequest>& requ
   return answers;
 }
 
-void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated) {
-  if (!sequence.started) plan_.starts.push_back({sequence.slot, request.sampling, request.stop, generated});
+void StepDriver::add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated) {
+  SlotStart start{.slot = sequence.slot, .sampling = request.sampling, .stop = request.stop, .generated = generated};
+  start.mirostat_mu = sequence.mirostat_mu;
+  start.constraint = request.constraint;
+  if (needs_history(start)) {
+    start.history_begin = static_cast<std::uint32_t>(plan_.tokens.size());
+    start.history_count = static_cast<std::uint32_t>(sequence.known.size());
+    plan_.tokens.insert(plan_.tokens.end(), sequence.known.begin(), sequence.known.end());
+  }
+  plan_.starts.push_back(std::move(start));
   sequence.started = true;
+}
+
+void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated) {
+  if (!sequence.started) add_start(sequence, request, generated);
   StepRow row{.slot = sequence.slot, .position = sequence.computed};
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
   row.from_sampler = left <= 0;
   row.count = row.from_sampler ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
   row.sample = row.from_sampler || row.count == left;
   row.token_begin = static_cast<std::uint32_t>(plan_.tokens.size());
-  if (!row.from_sampler)
-    plan_.tokens.insert(plan_.tokens.end(), sequence.known.begin() + row.position, sequence.known.begin() + row.position + row.count);
+  if (!row.from_sampler) {
+    const std::int32_t end = row.position + row.count;
+    plan_.tokens.insert(plan_.tokens.end(), sequence.known.begin() + row.position, sequence.known.begin() + end);
+    if (request.prompt_logprobs >= 0) {
+      const auto prompt = static_cast<std::int32_t>(request.prompt.size());
+      row.scored = std::max(0, std::min(end, prompt - 1) - row.position);
+      row.scored_top = request.prompt_logprobs;
+      if (end < prompt) plan_.tokens.push_back(request.prompt[static_cast<std::size_t>(end)]);
+    }
+  }
   const std::int32_t block_tokens = model_.kv_layout().block_tokens;
   while (static_cast<std::int32_t>(sequence.blocks.size()) * block_tokens < row.position + row.count) {
     sequence.blocks.push_back(free_.back());
@@ -79,15 +99,37 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
 }
 
 // True when the sequence is complete.
-bool StepDriver::apply(const RowResult& row, DrivenAnswer& answer) const {
+bool StepDriver::apply(Sequence& sequence, const StepRow& planned, const RowResult& row, const DrivenRequest& request,
+                       DrivenAnswer& answer) const {
   EXPECT_TRUE(row.ran);
-  if (!row.sampled) return false;
+  if (planned.scored > 0) apply_scored(planned, row, request, answer);
+  answer.reason = row.reason;
+  if (!row.sampled) return row.finished;
+  sequence.mirostat_mu = row.mirostat_mu;
   answer.tokens.push_back(row.token);
   answer.logprobs.push_back(row.logprob);
   const auto top = result_.top.begin() + row.top_begin;
   answer.top.insert(answer.top.end(), top, top + row.top_count);
-  answer.reason = row.reason;
   return row.finished;
+}
+
+// Computed anew after a preemption they are the same again.
+void StepDriver::apply_scored(const StepRow& planned, const RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const {
+  ASSERT_EQ(row.scored_count, static_cast<std::uint32_t>(planned.scored));
+  const auto tops = static_cast<std::size_t>(request.prompt_logprobs);
+  answer.scored.resize(request.prompt.size() - 1);
+  answer.scored_top.resize(answer.scored.size() * tops);
+  for (std::size_t i = 0; i < row.scored_count; ++i) {
+    const ScoredToken& scored = result_.scored[row.scored_begin + i];
+    const std::size_t place = static_cast<std::size_t>(planned.position) + i;
+    EXPECT_EQ(scored.token, request.prompt[place + 1]);
+    EXPECT_EQ(scored.top_count, tops);
+    if (answer.scored[place].token == scored.token) {
+      EXPECT_EQ(answer.scored[place].logprob, scored.logprob);
+    }
+    answer.scored[place] = {scored.token, scored.logprob, 0, scored.top_count};
+    std::copy_n(result_.top.begin() + scored.top_begin, tops, answer.scored_top.begin() + static_cast<std::ptrdiff_t>(place * tops));
+  }
 }
 
 void StepDriver::preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer) {

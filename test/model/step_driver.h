@@ -12,12 +12,16 @@ struct DrivenRequest {
   std::vector<TokenId> prompt;
   SamplingParams sampling;
   StopRules stop;
+  std::int32_t prompt_logprobs = -1;
+  std::shared_ptr<const Constraint> constraint = {};
 };
 
 struct DrivenAnswer {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
   std::vector<TokenLogprob> top;
+  std::vector<ScoredToken> scored;      // of the prompt's tokens from the second on, where asked for
+  std::vector<TokenLogprob> scored_top;  // [scored, prompt_logprobs]
   FinishReason reason = FinishReason::kError;
 };
 
@@ -43,11 +47,14 @@ class StepDriver {
     std::vector<TokenId> known;          // prompt, and after a preemption what was generated
     std::int32_t computed = 0;           // positions in the pool
     bool started = false;
+    float mirostat_mu = 0.0F;
     std::vector<std::int32_t> blocks;    // -1: given up, because no later token sees it
   };
 
+  void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
-  bool apply(const RowResult& row, DrivenAnswer& answer) const;
+  bool apply(Sequence& sequence, const StepRow& planned, const RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
+  void apply_scored(const StepRow& planned, const RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
   void preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer);
   void release(Sequence& sequence);
   void free_block(std::int32_t& block);

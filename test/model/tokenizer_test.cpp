@@ -154,6 +154,20 @@ TEST(SpecialTokens, the_usual_names_end_answers) {
   EXPECT_THAT(unmarked.vocabulary().warnings, testing::Contains(HasSubstr("<end_of_turn>")));
 }
 
+TEST(SpecialTokens, those_that_the_metadata_names_end_answers_in_silence) {
+  TokenList list;
+  for (const char* text : {"a", "[stop]", "[turn]", "[message]", "[other]"}) list.add(text);
+  GgufWriter writer;
+  writer.string("tokenizer.ggml.model", "llama").u32("tokenizer.ggml.eos_token_id", 1).u32("tokenizer.ggml.eot_token_id", 2);
+  writer.u32("tokenizer.ggml.eom_token_id", 3);
+  list.write(writer);
+  const Tokenizer tokenizer = open(writer);
+  EXPECT_THAT(tokenizer.vocabulary().end_of_generation, ElementsAre(1, 2, 3));
+  for (const TokenId id : {1, 2, 3}) EXPECT_TRUE(tokenizer.is_silent(id)) << id;
+  EXPECT_FALSE(tokenizer.is_silent(4));
+  EXPECT_THAT(tokenizer.vocabulary().warnings, testing::Contains(HasSubstr("[turn]")));
+}
+
 TEST(BytePair, merges_by_rank_within_words) {
   const Tokenizer tokenizer = open(test::byte_pair_vocabulary());
   EXPECT_THAT(pieces(tokenizer, "hello world"), ElementsAre("hello", "Ġwor", "ld"));

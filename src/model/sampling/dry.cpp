@@ -8,7 +8,7 @@
 namespace braid::model {
 namespace {
 
-constexpr double kLargestExponent = 88.7228391;  // e^x still is a float
+constexpr double kLargestExponent = 88.0;  // e^x is a float still
 
 // The tokens after the last sequence breaker. Of several that begin at one token the longest counts.
 std::size_t tokens_since_breaker(std::span<const TokenId> tokens, std::span<const std::vector<TokenId>> breakers) {

@@ -176,17 +176,20 @@ class VocabularyReader {
     auto& all = vocabulary_.end_of_generation;
     for (const auto& id : {vocabulary_.eos, special("eot", std::nullopt), special("eom", std::nullopt)})
       if (id) all.push_back(*id);
-    for (const std::string_view text : kEndOfGenerationTexts) {
-      const auto id = vocabulary_.find(text);
-      if (!id) continue;
-      all.push_back(*id);
-      VocabularyEntry& entry = vocabulary_.entries[static_cast<std::size_t>(*id)];
-      if (entry.type == TokenType::kControl) continue;
-      entry.type = TokenType::kControl;
-      vocabulary_.warnings.push_back(fmt::format("token {} '{}' ends answers, but is not marked as control token; treated as one", *id, text));
-    }
+    for (const std::string_view text : kEndOfGenerationTexts)
+      if (const auto id = vocabulary_.find(text)) all.push_back(*id);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (const TokenId id : all) make_control(id);
+  }
+
+  // What ends an answer is no part of its text.
+  void make_control(TokenId id) {
+    VocabularyEntry& entry = vocabulary_.entries[static_cast<std::size_t>(id)];
+    if (entry.type == TokenType::kControl || entry.type == TokenType::kUnknown || entry.type == TokenType::kByte) return;
+    entry.type = TokenType::kControl;
+    vocabulary_.warnings.push_back(
+        fmt::format("token {} '{}' ends answers, but is not marked as control token; treated as one", id, entry.text));
   }
 
   std::optional<TokenId> infill_mark(const InfillNames& names) {
