@@ -1,0 +1,190 @@
+// accuracy FILE: what quantised arithmetic and quantised keys and values cost. Runs the same windows of text through the model and
+// through a reference, and prints for each KV type the mean negative log-likelihood of the next token and its change against the
+// reference, the mean KL divergence per token and how often both prefer the same token. One JSON object on stdout. The reference is
+// the file's weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones.
+#include "dense_weights.h"
+#include "divergence.h"
+#include "forward_run.h"
+
+#include <kernels/kv_type.h>
+#include <kernels/select.h>
+#include <model/codec.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace braid;
+using kernels::KvType;
+using perf::Divergence;
+using perf::ForwardRun;
+
+struct Options {
+  std::string file;
+  std::string text;                     // empty: random tokens
+  std::string isa;
+  int threads = kernels::usable_cpus();
+  std::int32_t windows = 8;
+  std::int32_t length = 1024;           // tokens of a window
+  std::int32_t last = 0;                // positions that count, at the end of a window; 0: all
+  std::vector<std::string> kv_types = {"f16"};
+  bool own_weights = false;
+  double most_nll_change = 0.0;         // bars; 0: none
+  double most_kl = 0.0;
+  double least_same_top = 0.0;
+};
+
+struct Candidate {
+  std::string name;
+  std::unique_ptr<ForwardRun> run;
+  Divergence sum;
+
+  double change() const { return sum.nll / sum.reference_nll - 1.0; }
+  double kl() const { return sum.kl / static_cast<double>(sum.positions); }
+  double same_top() const { return static_cast<double>(sum.same_top) / static_cast<double>(sum.positions); }
+};
+
+Result<std::vector<TokenId>> read_tokens(const Options& options, const model::GgufFile& file, std::int32_t vocab) {
+  const auto wanted = static_cast<std::size_t>(options.windows) * static_cast<std::size_t>(options.length);
+  std::vector<TokenId> tokens;
+  if (options.text.empty()) {
+    std::mt19937 random(1);
+    std::uniform_int_distribution<TokenId> any(0, vocab - 1);
+    for (std::size_t i = 0; i < wanted; ++i) tokens.push_back(any(random));
+    return tokens;
+  }
+  std::ifstream in(options.text, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto codec = model::ModelCodec::from_gguf(file);
+  if (!codec) return codec.error();
+  auto encoded = (*codec)->encode(text, {.add_special = false});
+  if (!encoded) return encoded.error();
+  if (encoded->size() < wanted)
+    return invalid_argument(fmt::format("{} has {} tokens, {} windows of {} need {}", options.text, encoded->size(), options.windows,
+                                        options.length, wanted));
+  encoded->resize(wanted);
+  return encoded;
+}
+
+// Runs one window through everything; each position predicts the token after it.
+void run_window(std::span<const TokenId> window, std::int32_t first_counted, std::int32_t vocab, kernels::ThreadTeam& team,
+                ForwardRun& reference, std::vector<Candidate>& candidates) {
+  const auto length = static_cast<std::int32_t>(window.size());
+  for (std::int32_t begin = 0; begin < length; begin += ForwardRun::kRows) {
+    const std::int32_t rows = std::min(ForwardRun::kRows, length - begin);
+    const auto tokens = window.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(rows));
+    reference.forward(tokens, begin);
+    for (Candidate& candidate : candidates) candidate.run->forward(tokens, begin);
+    const std::int32_t from = std::max(0, first_counted - begin);
+    const std::int32_t to = std::min(rows, length - 1 - begin);
+    if (from >= to) continue;
+    const float* expected = reference.logits();
+    for (Candidate& candidate : candidates) {
+      const float* logits = candidate.run->logits();
+      std::vector<Divergence> sums(static_cast<std::size_t>(team.size()));
+      team.for_chunks(to - from, 1, [&](std::int64_t row_begin, std::int64_t row_end, int member) {
+        for (std::int64_t row = from + row_begin; row < from + row_end; ++row)
+          sums[static_cast<std::size_t>(member)].add(
+              perf::compare({expected + row * vocab, static_cast<std::size_t>(vocab)}, {logits + row * vocab, static_cast<std::size_t>(vocab)},
+                            window[static_cast<std::size_t>(begin + row + 1)]));
+      });
+      for (const Divergence& sum : sums) candidate.sum.add(sum);
+    }
+  }
+}
+
+Result<const kernels::KernelTable*> choose_table(const std::string& isa) {
+  if (isa.empty()) return &kernels::best_kernel_table();
+  const auto parsed = kernels::parse_isa(isa);
+  std::string missing = "no such instruction set";
+  const auto* table = parsed ? kernels::kernel_table(*parsed, missing) : nullptr;
+  if (table == nullptr) return invalid_argument(isa + ": " + missing);
+  return table;
+}
+
+std::string report_of(const Options& options, const char* isa, const std::vector<Candidate>& candidates) {
+  std::string lines;
+  for (const Candidate& candidate : candidates)
+    lines += fmt::format("{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"kl\": {:.3e}, \"worst_kl\": {:.3e}, \"same_top\": {:.5f}}}",
+                         lines.empty() ? "" : ",", candidate.name, candidate.sum.nll / static_cast<double>(candidate.sum.positions),
+                         candidate.change(), candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
+  const Divergence& first = candidates.front().sum;
+  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, \"models\": [{}]}}",
+                     options.file, isa, options.own_weights ? "own weights, f16 kv" : "float32", first.positions,
+                     first.reference_nll / static_cast<double>(first.positions), lines);
+}
+
+bool within_bars(const Options& options, const Candidate& candidate) {
+  return (options.most_nll_change == 0.0 || std::fabs(candidate.change()) <= options.most_nll_change) &&
+         (options.most_kl == 0.0 || candidate.kl() <= options.most_kl) && candidate.same_top() >= options.least_same_top;
+}
+
+Result<bool> measure(const Options& options) {
+  auto table = choose_table(options.isa);
+  if (!table) return table.error();
+  auto file = model::GgufFile::open(options.file);
+  if (!file) return file.error();
+  auto model = model::read_hyper_parameters(*file);
+  if (!model) return model.error();
+  if (options.length > model->context_length)
+    return invalid_argument(fmt::format("windows of {} tokens do not fit the context of {}", options.length, model->context_length));
+  auto tokens = read_tokens(options, *file, model->vocab);
+  if (!tokens) return tokens.error();
+
+  kernels::ThreadTeam team(options.threads);
+  auto weights = model::load_weights(*file, *model, model->context_length, **table, team, {});
+  if (!weights) return weights.error();
+  auto dense = options.own_weights ? Result<model::Weights>(model::Weights{}) : perf::dense_weights(*weights, **table, team);
+  if (!dense) return dense.error();
+  auto reference = ForwardRun::create(*model, options.own_weights ? *weights : *dense, **table, team,
+                                      options.own_weights ? KvType::kF16 : KvType::kF32, options.length);
+  if (!reference) return reference.error();
+  std::vector<Candidate> candidates;
+  for (const std::string& name : options.kv_types) {
+    auto run = ForwardRun::create(*model, *weights, **table, team, *kernels::parse_kv_type(name), options.length);
+    if (!run) return run.error();
+    candidates.push_back({name, std::move(*run), {}});
+  }
+  const std::int32_t first_counted = options.last > 0 ? std::max(0, options.length - 1 - options.last) : 0;
+  const auto length = static_cast<std::size_t>(options.length);
+  for (std::size_t begin = 0; begin < tokens->size(); begin += length)
+    run_window(std::span(*tokens).subspan(begin, length), first_counted, model->vocab, team, **reference, candidates);
+  std::printf("%s\n", report_of(options, (*table)->name, candidates).c_str());
+  return std::ranges::all_of(candidates, [&](const Candidate& candidate) { return within_bars(options, candidate); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"What quantised arithmetic and quantised keys and values cost a model"};
+  app.add_option("file", options.file, "GGUF file")->required();
+  app.add_option("--text", options.text, "Text to predict; random tokens if not given")->check(CLI::ExistingFile);
+  app.add_option("--isa", options.isa, "scalar, avx2, avx512 or amx; default: the best of this machine");
+  app.add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--windows", options.windows, "Windows")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--length", options.length, "Tokens of a window")->check(CLI::Range(2, 1 << 20))->capture_default_str();
+  app.add_option("--last", options.last, "Positions that count, at the end of each window; 0: all")->capture_default_str();
+  app.add_option("--kv-dtype", options.kv_types, "Keys and values to compare")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "int8"}))
+      ->capture_default_str();
+  app.add_flag("--own-weights", options.own_weights, "Against the model itself with f16 keys and values");
+  app.add_option("--max-nll-change", options.most_nll_change, "Fail above this relative change, such as 0.005; 0: any");
+  app.add_option("--max-kl", options.most_kl, "Fail above this mean KL per token; 0: any");
+  app.add_option("--min-same-top", options.least_same_top, "Fail below this share of equal first choices");
+  CLI11_PARSE(app, argc, argv);
+  const auto passed = measure(options);
+  if (!passed) return std::fprintf(stderr, "%s\n", passed.error().message.c_str()), 2;
+  return *passed ? 0 : 1;
+}

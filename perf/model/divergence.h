@@ -1,0 +1,25 @@
+// How far one model's predictions are from another's, over many positions.
+#pragma once
+
+#include <braid/request.h>
+
+#include <cstdint>
+#include <span>
+
+namespace braid::perf {
+
+struct Divergence {
+  std::int64_t positions = 0;
+  double nll = 0.0;            // sum of -log q(next token)
+  double reference_nll = 0.0;  // the same under the reference p
+  double kl = 0.0;             // sum of KL(p || q), in nats
+  double worst_kl = 0.0;
+  std::int64_t same_top = 0;   // positions where both have the same largest logit
+
+  void add(const Divergence& other);
+};
+
+// Of one position: p from the reference's logits, q from the others.
+Divergence compare(std::span<const float> reference, std::span<const float> logits, TokenId next);
+
+}  // namespace braid::perf

@@ -1,0 +1,45 @@
+// One model with one kind of pool, run over windows of text without a scheduler: logits of every position.
+#pragma once
+
+#include <kernels/kernel_table.h>
+#include <kernels/thread_team.h>
+#include <model/kv_arena.h>
+#include <model/rope.h>
+#include <model/transformer.h>
+#include <model/weights.h>
+#include <model/workspace.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace braid::perf {
+
+class ForwardRun {
+ public:
+  static constexpr std::int32_t kRows = 64;  // tokens of one pass
+
+  // Everything outlives the run. `context`: positions of a window.
+  static Result<std::unique_ptr<ForwardRun>> create(const model::HyperParameters& model, const model::Weights& weights,
+                                                    const kernels::KernelTable& table, kernels::ThreadTeam& team,
+                                                    kernels::KvType kv_type, std::int32_t context);
+
+  // Computes at most kRows tokens at [position, position + tokens.size()) of the window.
+  void forward(std::span<const TokenId> tokens, std::int32_t position);
+  // Logits [tokens.size(), vocab] of the last forward(); valid until the next call.
+  const float* logits();
+
+ private:
+  ForwardRun(const model::HyperParameters& model, const model::Weights& weights, const kernels::KernelTable& table,
+             kernels::ThreadTeam& team, std::int32_t context, model::KvArena kv, model::Workspace space);
+
+  const model::RopeTable rope_;
+  const model::Transformer transformer_;
+  const model::KvArena kv_;
+  model::Workspace space_;
+  std::vector<std::int32_t> blocks_;
+  std::vector<model::BatchToken> batch_;
+};
+
+}  // namespace braid::perf
