@@ -192,9 +192,13 @@ int main(int argc, char** argv) {
   app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
   app.add_option("type", type)->required()->check(CLI::IsMember(kTypes));
   app.add_option("file", path)->required();
+  std::uint32_t context = 0;
+  app.add_option("--context", context, "Context length in tokens; the real model's if not given");
   CLI11_PARSE(app, argc, argv);
+  Shape wanted = kShapes.at(shape);
+  if (context > 0) wanted.context = context;
   FileWriter file(path);
-  write_model(file, shape, kShapes.at(shape), type);
+  write_model(file, shape, wanted, type);
   if (file.good()) return 0;
   std::fprintf(stderr, "%s: cannot write: %s\n", path.c_str(), std::strerror(errno));
   return 1;
