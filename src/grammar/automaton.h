@@ -29,6 +29,7 @@ struct Loop {
   StateId body = 0;
   std::uint32_t min = 0;
   std::uint32_t max = 0;  // kUnbounded: the count stops at `min`
+  StateId twin = 0;       // the first loop state with this body
 };
 
 struct State {
@@ -37,8 +38,10 @@ struct State {
   std::uint32_t calls_begin = 0;
   std::uint32_t calls_end = 0;
   std::uint32_t loop = kNoState;  // index into loops
+  std::uint32_t rule = 0;
   bool final = false;             // the rule may return here
   bool plain = false;             // neither final nor calls nor loop
+  bool forwards = false;          // nothing but a single call: what its callee says, it says
 };
 
 // Immutable. From every state the end of the text can be reached.
@@ -48,6 +51,7 @@ struct Automaton {
   std::vector<CallEdge> call_edges;
   std::vector<Loop> loops;
   StateId start = 0;
+  std::uint32_t rules = 0;
 
   std::span<const ByteEdge> bytes(const State& state) const {
     return {byte_edges.data() + state.bytes_begin, state.bytes_end - state.bytes_begin};

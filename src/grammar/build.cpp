@@ -3,6 +3,7 @@
 #include <grammar/determinise.h>
 
 #include <algorithm>
+#include <map>
 
 namespace braid::grammar {
 namespace {
@@ -56,7 +57,14 @@ class Assembly {
       return number[draft];
     };
     out.start = number_of(draft_.unit_start.front());
-    for (std::size_t i = 0; i < order.size(); ++i) out.states.push_back(emit(draft_.states[order[i]], number_of, out));
+    for (std::size_t i = 0; i < order.size(); ++i) out.states.push_back(emit(order[i], number_of, out));
+    out.rules = static_cast<std::uint32_t>(draft_.units.size());
+    std::map<StateId, StateId> first_loop;  // by body
+    for (StateId id = 0; id < out.states.size(); ++id)
+      if (out.states[id].loop != kNoState) {
+        Loop& loop = out.loops[out.states[id].loop];
+        loop.twin = first_loop.try_emplace(loop.body, id).first->second;
+      }
     return out;
   }
 
@@ -97,8 +105,11 @@ class Assembly {
   }
 
   template <class NumberOf>
-  State emit(const DraftState& draft, NumberOf& number_of, Automaton& out) const {
+  State emit(StateId id, NumberOf& number_of, Automaton& out) const {
+    const DraftState& draft = draft_.states[id];
     State state;
+    // The states of a unit lie together, its start first.
+    state.rule = static_cast<std::uint32_t>(std::upper_bound(draft_.unit_start.begin(), draft_.unit_start.end(), id) - draft_.unit_start.begin() - 1);
     state.bytes_begin = static_cast<std::uint32_t>(out.byte_edges.size());
     for (const ByteEdge& edge : draft.bytes)
       if (productive_[edge.target]) out.byte_edges.push_back({edge.first, edge.last, number_of(edge.target)});
@@ -115,10 +126,11 @@ class Assembly {
       const Unit& unit = counted(draft);
       const bool possible = productive_[start_of(unit.body)];
       state.loop = static_cast<std::uint32_t>(out.loops.size());
-      out.loops.push_back({number_of(start_of(unit.body)), unit.min, possible ? unit.max : 0});
+      out.loops.push_back({number_of(start_of(unit.body)), unit.min, possible ? unit.max : 0, 0});
     }
     state.final = draft.final;
     state.plain = !state.final && state.calls_begin == state.calls_end && state.loop == kNoState;
+    state.forwards = !state.final && state.loop == kNoState && state.bytes_begin == state.bytes_end && state.calls_begin + 1 == state.calls_end;
     return state;
   }
 

@@ -48,22 +48,21 @@ class AutomatonState final : public ConstraintState {
     const Automaton& automaton = constraint_->automaton();
     const State& state = automaton.states[thread.state];
     const StateMask& mask = constraint_->masks().of(thread.state, spare_);
-    Loop loop{0, 0, kUnbounded};
+    Loop loop{0, 0, kUnbounded, 0};
     if (state.loop != kNoState) loop = automaton.loops[state.loop];
     const std::uint32_t rounds = loop.max == kUnbounded ? kUnbounded : loop.max - thread.count;
     mask.allow(allowed, rounds);
-    if (thread.frame == kBottom || mask.returns().empty()) return;
+    const TokenTrie* tree = mask.remainder_tree();
+    if (thread.frame == kBottom || tree == nullptr) return;
 
-    const TokenTrie& trie = constraint_->vocabulary().trie();
     threads_.push_return(thread.frame);
-    const std::bitset<256> first = first_bytes(automaton, threads_);
-    for (const ReturnNode& place : mask.returns()) {
-      const std::uint64_t count = std::uint64_t{thread.count} + place.count;
-      if (count < loop.min || place.count > rounds) continue;
-      walk_tokens(trie, place.node, first, threads_, ends_, [&](std::uint32_t node) {
-        for (const TokenId token : trie.tokens(node)) set(allowed, token);
-      });
-    }
+    walk_tokens(*tree, 0, first_bytes(automaton, threads_), threads_, ends_, [&](std::uint32_t node) {
+      for (const TokenId number : tree->tokens(node)) {
+        const StateMask::Remainder& remainder = mask.remainder(number);
+        const bool enough = std::uint64_t{thread.count} + remainder.rounds >= loop.min;
+        if (enough && remainder.rounds <= rounds) set(allowed, remainder.token);
+      }
+    });
     threads_.pop();
   }
 

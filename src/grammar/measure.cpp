@@ -6,6 +6,7 @@ namespace braid::grammar {
 namespace {
 
 constexpr std::uint32_t kInlineWeight = 32;
+constexpr std::uint32_t kWideWeight = 10;  // of a set with characters of several bytes, and of a call
 
 }  // namespace
 
@@ -43,7 +44,7 @@ std::uint32_t Measure::own_weight(const Expr& expr) const {
   std::uint64_t sum = 1;
   switch (expr.kind) {
     case ExprKind::kBytes: case ExprKind::kUntil: sum = expr.bytes.size(); break;
-    case ExprKind::kChars: sum = expr.chars.ranges().size(); break;
+    case ExprKind::kChars: sum = !expr.chars.empty() && expr.chars.ranges().back().last > 0x7F ? kWideWeight : 1; break;
     case ExprKind::kSequence: case ExprKind::kChoice:
       for (const ExprId child : expr.children) sum += weight_[child];
       break;
@@ -53,7 +54,7 @@ std::uint32_t Measure::own_weight(const Expr& expr) const {
       break;
     }
     case ExprKind::kRule:
-      if (inlined_[expr.rule]) sum = weight_[grammar_.rule(expr.rule).body];
+      sum = inlined_[expr.rule] ? weight_[grammar_.rule(expr.rule).body] : kWideWeight;
       break;
   }
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, kHeavy));

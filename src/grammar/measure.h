@@ -14,7 +14,7 @@ class Measure {
 
   // Whether the expression matches the empty text.
   bool nullable(ExprId expr) const { return nullable_[expr]; }
-  // About how many states the expression takes, calls counted as one. Saturates at kHeavy.
+  // About how many states the expression takes. Saturates at kHeavy.
   std::uint32_t weight(ExprId expr) const { return weight_[expr]; }
   // Whether calls of the rule are replaced by its body: it is small and leads to no cycle.
   bool inlined(RuleId rule) const { return inlined_[rule]; }

@@ -6,7 +6,7 @@
 namespace braid::grammar {
 namespace {
 
-constexpr std::uint32_t kUnrollWeight = 256;    // a bounded repetition up to this size needs no counter
+constexpr std::uint32_t kUnrollWeight = 40;     // a bounded repetition up to this size needs no counter
 constexpr std::uint32_t kUnrollNullable = 20'000;
 constexpr std::size_t kMaxDepth = 4'000;        // of nested expressions: bounds recursion
 

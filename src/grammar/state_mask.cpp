@@ -1,5 +1,6 @@
 #include <grammar/state_mask.h>
 
+#include <grammar/follow.h>
 #include <grammar/grammar.h>
 #include <grammar/token_walk.h>
 
@@ -10,8 +11,9 @@ namespace braid::grammar {
 namespace {
 
 constexpr std::size_t kFewTokens = 1024;                    // fewer are kept as a list
-constexpr std::size_t kWideState = 64;                      // first bytes from which on a mask is worth preparing
+constexpr std::size_t kWideState = 20;                      // first bytes of states that are prepared first
 constexpr std::size_t kPrepareNodes = 20'000'000;           // tree nodes walked in preparing one constraint
+constexpr std::size_t kNodesOfAnyState = 100;               // what a state costs besides
 constexpr std::array<std::uint32_t, 11> kLevelRounds = {1, 2, 3, 4, 5, 6, 8, 10, 13, 17, kUnbounded};
 
 void set(std::span<std::uint32_t> bits, TokenId token) {
@@ -20,21 +22,42 @@ void set(std::span<std::uint32_t> bits, TokenId token) {
 
 }  // namespace
 
-StateMask::StateMask(const Automaton& automaton, const TokenTrie& trie, StateId state) {
+StateMask::StateMask(const Automaton& automaton, const TokenTrie& trie, StateId state, const std::bitset<256>& follow) {
   Threads threads(automaton, Threads::Scope::kWithin);
   std::vector<std::uint32_t> ends;
+  std::vector<std::string> remainders;
   const bool loop = automaton.states[state].loop != kNoState;
   threads.push_state(state, 0, kBottom);
   nodes_walked_ = walk_tokens(trie, 0, first_bytes(automaton, threads), threads, ends, [&](std::uint32_t node) {
     const std::uint32_t on_return = threads.returned() ? threads.return_count() : kUnbounded;
-    if (threads.returned() && !trie.is_leaf(node)) returns_.push_back({node, on_return});
+    if (threads.returned()) add_remainders(trie, node, on_return, follow, remainders);
     if (trie.tokens(node).empty()) return;
     std::uint32_t rounds = loop ? on_return : 0;
     if (loop)
       for (const Thread& thread : threads.top()) rounds = std::min(rounds, threads.base_count(thread));
     for (const TokenId token : trie.tokens(node)) tokens_.push_back({rounds, token});
   });
+  if (!remainders.empty()) remainder_tree_.emplace(remainders);
   add_levels(trie.vocab_size());
+}
+
+// The bytes below `node`, where the rule has returned, are for its caller.
+void StateMask::add_remainders(const TokenTrie& trie, std::uint32_t node, std::uint32_t rounds, const std::bitset<256>& follow,
+                               std::vector<std::string>& texts) {
+  for (std::uint32_t child = node + 1; child < trie.end(node); child = trie.end(child)) {
+    if (!follow[trie.byte(child)]) continue;
+    std::string text;
+    std::vector<std::uint32_t> ends;  // of the nodes that `text` leads through
+    for (std::uint32_t below = child; below < trie.end(child); ++below) {
+      for (; !ends.empty() && ends.back() <= below; ends.pop_back()) text.pop_back();
+      text += static_cast<char>(trie.byte(below));
+      ends.push_back(trie.end(below));
+      for (const TokenId token : trie.tokens(below)) {
+        texts.push_back(text);
+        remainders_.push_back({token, rounds});
+      }
+    }
+  }
 }
 
 void StateMask::add_levels(std::size_t vocab_size) {
@@ -65,7 +88,8 @@ void StateMask::allow(std::span<std::uint32_t> allowed, std::uint32_t rounds) co
 }
 
 std::size_t StateMask::memory_bytes() const {
-  std::size_t sum = sizeof(*this) + tokens_.size() * sizeof(CostedToken) + returns_.size() * sizeof(ReturnNode);
+  std::size_t sum = sizeof(*this) + tokens_.size() * sizeof(CostedToken) + remainders_.size() * sizeof(Remainder);
+  if (remainder_tree_) sum += remainder_tree_->memory_bytes();
   for (const Level& level : levels_) sum += sizeof(level) + level.bits.size() * sizeof(std::uint32_t);
   return sum;
 }
@@ -73,6 +97,7 @@ std::size_t StateMask::memory_bytes() const {
 StateMasks::StateMasks(const Automaton& automaton, const TokenTrie& trie, std::shared_ptr<MaskBudget> budget)
     : automaton_(automaton),
       trie_(trie),
+      follow_(follow_bytes(automaton)),
       budget_(std::move(budget)),
       masks_(std::make_unique<std::atomic<const StateMask*>[]>(automaton.states.size())) {}
 
@@ -82,9 +107,10 @@ StateMasks::~StateMasks() {
 }
 
 const StateMask& StateMasks::of(StateId state, std::unique_ptr<const StateMask>& spare) const {
+  if (const std::uint32_t loop = automaton_.states[state].loop; loop != kNoState) state = automaton_.loops[loop].twin;
   std::atomic<const StateMask*>& slot = masks_[state];
   if (const StateMask* mask = slot.load(std::memory_order_acquire)) return *mask;
-  spare = std::make_unique<const StateMask>(automaton_, trie_, state);
+  spare = std::make_unique<const StateMask>(automaton_, trie_, state, follow_[automaton_.states[state].rule]);
   const std::size_t bytes = spare->memory_bytes();
   std::size_t left = budget_->bytes_left.load();
   do {
@@ -99,15 +125,26 @@ const StateMask& StateMasks::of(StateId state, std::unique_ptr<const StateMask>&
   return *spare.release();
 }
 
+// Only states that a byte or a return leads to: a state that is merely called is covered by its caller, unless that only forwards to it.
 void StateMasks::prepare() const {
+  std::vector<bool> entered(automaton_.states.size(), false);
+  entered[automaton_.start] = true;
+  for (const ByteEdge& edge : automaton_.byte_edges) entered[edge.target] = true;
+  for (const CallEdge& edge : automaton_.call_edges) entered[edge.next] = true;
+  for (const State& state : automaton_.states)
+    if (state.forwards) entered[automaton_.calls(state).front().callee] = true;
+
   Threads threads(automaton_);
   std::unique_ptr<const StateMask> spare;
   std::size_t walked = 0;
-  for (StateId state = 0; state < automaton_.states.size() && walked < kPrepareNodes; ++state) {
-    threads.clear();
-    threads.push_state(state, 0, kBottom);
-    if (first_bytes(automaton_, threads).count() >= kWideState) walked += of(state, spare).nodes_walked();
-  }
+  for (const bool wide : {true, false})
+    for (StateId state = 0; state < automaton_.states.size() && walked < kPrepareNodes; ++state) {
+      if (!entered[state] && automaton_.states[state].loop == kNoState) continue;
+      threads.clear();
+      threads.push_state(state, 0, kBottom);
+      if ((first_bytes(automaton_, threads).count() >= kWideState) != wide) continue;
+      walked += kNodesOfAnyState + of(state, spare).nodes_walked();
+    }
 }
 
 }  // namespace braid::grammar

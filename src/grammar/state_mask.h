@@ -5,28 +5,34 @@
 #include <grammar/token_trie.h>
 
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace braid::grammar {
 
-// A place of the vocabulary's tree where the state's rule may return with bytes of a token left over.
-struct ReturnNode {
-  std::uint32_t node = 0;
-  std::uint32_t count = 0;  // how often the rule, when a loop, has gone round until then
-};
-
 // Immutable.
 class StateMask {
  public:
-  // Looks at the whole tree where the state can read much of it: about 20 ns a node.
-  StateMask(const Automaton& automaton, const TokenTrie& trie, StateId state);
+  // Looks at the whole tree where the state can read much of it: about 20 ns a node. `follow` are the bytes that may come after the
+  // state's rule.
+  StateMask(const Automaton& automaton, const TokenTrie& trie, StateId state, const std::bitset<256>& follow);
 
   // Allows the tokens that the state's rule reads to their end. `rounds` is how often a loop may still go round.
   void allow(std::span<std::uint32_t> allowed, std::uint32_t rounds) const;
-  std::span<const ReturnNode> returns() const { return returns_; }
+
+  // A token that the rule reads only a part of before it returns, and how often the rule, when a loop, has gone round until then.
+  struct Remainder {
+    TokenId token = 0;
+    std::uint32_t rounds = 0;
+  };
+  // What is left of such tokens for the caller to read: a tree whose "tokens" number the remainders. Null when there are none.
+  const TokenTrie* remainder_tree() const { return remainder_tree_ ? &*remainder_tree_ : nullptr; }
+  const Remainder& remainder(TokenId number) const { return remainders_[static_cast<std::size_t>(number)]; }
 
   std::size_t memory_bytes() const;
   std::size_t nodes_walked() const { return nodes_walked_; }
@@ -43,10 +49,13 @@ class StateMask {
     TokenId token;
   };
   void add_levels(std::size_t vocab_size);
+  void add_remainders(const TokenTrie& trie, std::uint32_t node, std::uint32_t rounds, const std::bitset<256>& follow,
+                      std::vector<std::string>& texts);
 
   std::vector<CostedToken> tokens_;  // by rounds; dropped where one mask says all
   std::vector<Level> levels_;
-  std::vector<ReturnNode> returns_;
+  std::optional<TokenTrie> remainder_tree_;
+  std::vector<Remainder> remainders_;
   std::size_t nodes_walked_ = 0;
 };
 
@@ -73,6 +82,7 @@ class StateMasks {
  private:
   const Automaton& automaton_;
   const TokenTrie& trie_;
+  std::vector<std::bitset<256>> follow_;  // by rule
   std::shared_ptr<MaskBudget> budget_;
   mutable std::atomic<std::size_t> spent_{0};
   std::unique_ptr<std::atomic<const StateMask*>[]> masks_;  // by state

@@ -49,21 +49,23 @@ void Threads::add(Thread thread) {
   const State& state = automaton_->states[thread.state];
   if (merge(thread) || threads_.size() - sets_.back().begin >= kMaxThreads) return;
   threads_.push_back(thread);
+  threads_.back().covered = thread.covered || state.forwards;
   if (state.plain) return;
   if (state.loop != kNoState) {
     const bool open = scope_ == Scope::kWithin && thread.frame == kBottom;
-    const Loop loop = open ? Loop{automaton_->loops[state.loop].body, 0, kUnbounded - 1} : automaton_->loops[state.loop];
+    const Loop loop = open ? Loop{automaton_->loops[state.loop].body, 0, kUnbounded - 1, 0} : automaton_->loops[state.loop];
     const bool unbounded = loop.max == kUnbounded;
     if (unbounded || thread.count < loop.max)
-      call(loop.body, thread.state, unbounded ? std::min(thread.count + 1, loop.min) : thread.count + 1, thread.frame);
+      call({loop.body, thread.state, unbounded ? std::min(thread.count + 1, loop.min) : thread.count + 1, thread.frame}, true);
     if (thread.count >= loop.min) leave(thread.count, thread.frame);
     return;
   }
   for (const CallEdge& edge : automaton_->calls(state)) {
+    const bool covered = !state.forwards || thread.covered;
     if (edge.tail) {
-      add({edge.callee, 0, thread.frame, true});
+      add({edge.callee, 0, thread.frame, covered});
     } else {
-      call(edge.callee, edge.next, 0, thread.frame);
+      call({edge.callee, edge.next, 0, thread.frame}, covered);
     }
   }
   if (state.final) leave(0, thread.frame);
@@ -92,11 +94,11 @@ bool Threads::same_stack(FrameId a, FrameId b) const {
   return true;
 }
 
-void Threads::call(StateId callee, StateId next, std::uint32_t next_count, FrameId frame) {
-  const std::uint32_t depth = frame == kBottom ? 1 : frames_[frame].depth + 1;
+void Threads::call(const Call& call, bool covered) {
+  const std::uint32_t depth = call.frame == kBottom ? 1 : frames_[call.frame].depth + 1;
   if (depth > kMaxDepth) return;
-  frames_.push_back({next, next_count, frame, depth});
-  add({callee, 0, static_cast<FrameId>(frames_.size() - 1), true});
+  frames_.push_back({call.next, call.next_count, call.frame, depth});
+  add({call.callee, 0, static_cast<FrameId>(frames_.size() - 1), covered});
 }
 
 void Threads::leave(std::uint32_t count, FrameId frame) {

@@ -21,7 +21,8 @@ struct Frame {
   std::uint32_t depth = 0;
 };
 
-// `covered`: reached from another thread of the same set by calls alone, so what may follow it follows that one too.
+// `covered`: what may follow it is what may follow another thread of the same set, from which calls lead to it or, when it does nothing
+// but call, to which it leads.
 struct Thread {
   StateId state = 0;
   std::uint32_t count = 0;
@@ -75,7 +76,13 @@ class Threads {
   void add(Thread thread);
   bool merge(const Thread& thread);
   bool same_stack(FrameId a, FrameId b) const;
-  void call(StateId callee, StateId next, std::uint32_t next_count, FrameId frame);
+  struct Call {
+    StateId callee;
+    StateId next;
+    std::uint32_t next_count;
+    FrameId frame;
+  };
+  void call(const Call& call, bool covered);
   void leave(std::uint32_t count, FrameId frame);
 
   const Automaton* automaton_;

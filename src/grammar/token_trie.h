@@ -26,6 +26,7 @@ class TokenTrie {
   std::span<const TokenId> tokens(std::uint32_t node) const {
     return {tokens_.data() + tokens_begin_[node], tokens_begin_[node + 1] - tokens_begin_[node]};
   }
+  std::size_t memory_bytes() const { return byte_.size() * 9 + tokens_.size() * sizeof(TokenId); }
 
  private:
   std::size_t vocab_size_;

@@ -125,7 +125,13 @@ ExprId Syntax::string() {
 
 ExprId Syntax::string_of_length(std::uint32_t min, std::uint32_t max) {
   if (min == 0 && max == kUnbounded) return string();
-  return quoted(grammar_.repeat(any_character(), min, max));
+  const auto [known, fresh] = strings_.try_emplace({min, max}, 0);
+  if (fresh) {
+    const RuleId rule = grammar_.declare("JSON string of a bounded length");
+    grammar_.define(rule, quoted(grammar_.repeat(any_character(), min, max)));
+    known->second = grammar_.call(rule);
+  }
+  return known->second;
 }
 
 ExprId Syntax::quoted(ExprId content) { return grammar_.sequence({grammar_.bytes("\""), content, grammar_.bytes("\"")}); }

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace braid::grammar::json {
@@ -57,6 +59,7 @@ class Syntax {
   ExprId list(ExprId item);
 
   Grammar& grammar_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ExprId> strings_;  // by length
   std::optional<ExprId> value_, object_, array_, string_, number_, integer_, space_, character_, plain_tail_;
 };
 
