@@ -66,7 +66,7 @@ void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightB
     scales[part * kPanel + lane] = static_cast<std::byte>(block.scales[i * parts + part]);
     if (form.minimum) scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
   }
-  std::byte* super = panel + layout.supers + b / kSuperBlocks * layout.super_scales;
+  std::byte* super = panel + layout.supers + b / kGroupBlocks * layout.super_scales;
   std::memcpy(super + lane * 2, &block.scale, 2);
   if (form.minimum) std::memcpy(super + kPanel * 2 + lane * 2, &block.minimum, 2);
 }
@@ -147,7 +147,7 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   layout.block_scales = kinds * kPanel * (sub ? form->codes.parts : 2);
   layout.supers = layout.scales + blocks * layout.block_scales;
   layout.super_scales = sub ? kinds * kPanel * 2 : 0;
-  layout.bytes = round_up_64(layout.supers + blocks / kSuperBlocks * layout.super_scales);
+  layout.bytes = round_up_64(layout.supers + blocks / kGroupBlocks * layout.super_scales);
   return layout;
 }
 
@@ -161,9 +161,11 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
   const std::int64_t blocks = inputs / kBlockValues;
   const std::int64_t parts = blocks * form->codes.parts;
   layout.scales = round_up_64(inputs);
-  layout.starts = layout.scales + blocks * 4;
+  layout.starts = layout.scales + (blocks + kGroupBlocks - 1) / kGroupBlocks * 4;
   layout.sums = layout.starts + parts * 4;
-  layout.bytes = round_up_64(layout.sums + (form->minimum ? parts * 4 : 0));
+  const std::int64_t sum_bytes = form->scales == ScaleForm::kSub ? parts * 2 : blocks * 4;
+  layout.bytes = round_up_64(layout.sums + (form->minimum ? sum_bytes : 0));
+  if (layout.bytes / 64 % 2 == 0) layout.bytes += 64;
   return layout;
 }
 
@@ -178,13 +180,17 @@ void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::b
   }
 }
 
+float unpack_super(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, std::int64_t lane) noexcept {
+  const std::byte* super = panel + layout.supers + b / kGroupBlocks * layout.super_scales;
+  return f16_to_float(load_half(super + (kind * kPanel + lane) * 2));
+}
+
 float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                    std::int64_t lane) noexcept {
   const std::byte* scales = panel + layout.scales + b * layout.block_scales;
   if (form.scales == ScaleForm::kF16) return f16_to_float(load_half(scales + lane * 2));
   if (form.scales == ScaleForm::kBF16) return bf16_to_float(load_half(scales + lane * 2));
-  const std::byte* super = panel + layout.supers + b / kSuperBlocks * layout.super_scales;
-  return f16_to_float(load_half(super + lane * 2)) * static_cast<float>(static_cast<std::int8_t>(scales[part * kPanel + lane]));
+  return unpack_super(layout, panel, b, 0, lane) * static_cast<float>(static_cast<std::int8_t>(scales[part * kPanel + lane]));
 }
 
 float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
@@ -192,9 +198,8 @@ float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std
   if (!form.minimum) return 0.0F;
   const std::byte* scales = panel + layout.scales + b * layout.block_scales;
   if (form.scales != ScaleForm::kSub) return f16_to_float(load_half(scales + kPanel * 2 + lane * 2));
-  const std::byte* super = panel + layout.supers + b / kSuperBlocks * layout.super_scales + kPanel * 2;
   const auto sub = static_cast<std::int8_t>(scales[(form.codes.parts + part) * kPanel + lane]);
-  return f16_to_float(load_half(super + lane * 2)) * static_cast<float>(sub);
+  return unpack_super(layout, panel, b, 1, lane) * static_cast<float>(sub);
 }
 
 std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept {

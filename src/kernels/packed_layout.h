@@ -12,11 +12,17 @@
 //
 // Scales of a block, 16 of each, one for an output: f16 or bf16 scales, then f16 minimums; or int8 scales of each part, then int8
 // minimums of each part. The latter multiply f16 scales and minimums of 8 blocks, which follow all blocks' scales (`supers`).
-// Nothing is rounded: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
+// Nothing is rounded in packing: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
+//
+// Products are integers within a group of 8 blocks. A group has one float scale for each output, and every part of it an integer
+// multiplier: of 256-value types what the file says; of the others round(255 * scale / scale of the group), the group's being the
+// largest. With D = that largest / 255 (or the file's f16 scale) and X the scale that a group of activations has:
+//   y = fma(float(sum over parts of multiplier * sum of code * x), D * X, y), group after group
+// Then minimums: of 256-value types y = fma(float(sum over parts of minimum * sum of x), f16 minimum * X, y); of the others, for each
+// block, y = fma(minimum, X * sum of x, y).
 //
 // Unsigned codes carry a bias: sum (code + bias) * x = sum code * x + bias * sum x. Prepared activations bring -bias * sum x for
-// each part, so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias; for them prepared
-// activations bring the scaled sum of x for each part.
+// each part, so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias.
 #pragma once
 
 #include <kernels/kernel_table.h>
@@ -27,8 +33,11 @@
 
 namespace braid::kernels {
 
-// K blocks that share f16 scales in ScaleForm::kSub.
-constexpr std::int64_t kSuperBlocks = 8;
+// K blocks that share an activation scale, and f16 scales in ScaleForm::kSub. The last group of a row may have fewer.
+constexpr std::int64_t kGroupBlocks = 8;
+
+// The largest multiplier of a part: with codes of 8 bits a weight fits 16.
+constexpr float kMostMultiplier = 255.0F;
 
 // Byte offsets within one panel; a panel starts at a multiple of 64.
 struct PanelLayout {
@@ -41,8 +50,10 @@ struct PanelLayout {
 };
 PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
 
-// Byte offsets within one prepared row of a quantised type: int8 codes of the row, then a float scale for each block of 32, then
-// the int32 start of each part's sum, then each part's sum of codes times their scale, as float (only where weights have minimums).
+// Byte offsets within one prepared row of a quantised type: int8 codes of the row, padded to 64 bytes with anything, then a float scale
+// for each group, then the int32 start of each part's sum, then only where weights have minimums: the int16 sum of each part's codes in
+// ScaleForm::kSub, else each block's sum times its scale, as float. Rows are an odd number of cache lines apart, so that rows of a
+// tile fall into different sets.
 struct PreparedLayout {
   std::int64_t scales = 0;
   std::int64_t starts = 0;
@@ -59,6 +70,8 @@ void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::b
                   std::uint8_t* codes) noexcept;
 float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                    std::int64_t lane) noexcept;
+// The f16 scale (kind 0) or minimum (kind 1) of K block b's group, in ScaleForm::kSub.
+float unpack_super(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, std::int64_t lane) noexcept;
 float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                      std::int64_t lane) noexcept;
 

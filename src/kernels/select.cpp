@@ -1,8 +1,11 @@
 #include <cpuid.h>
+#include <kernels/amx/tier.h>
 #include <kernels/avx2/tier.h>
 #include <kernels/avx512/tier.h>
 #include <kernels/scalar/tier.h>
 #include <kernels/select.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -32,6 +35,13 @@ std::uint64_t saved_states() {
 constexpr std::uint64_t kYmmStates = 0x6;  // XMM, YMM
 constexpr std::uint64_t kZmmStates = kYmmStates | 0xE0;
 constexpr std::uint64_t kTileStates = 0x60000;  // TILECFG, TILEDATA
+
+// Linux hands out the state of tiles on request only (arch_prctl, 5.16 and later): to the process, and to threads that it starts later.
+bool request_tiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
 
 }  // namespace
 
@@ -68,7 +78,9 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
       missing = "this processor or operating system lacks AVX-512 F, BW, VL, DQ or VNNI";
       return nullptr;
     case Isa::kAmx:
-      missing = features.amx ? "this build has no AMX kernels" : "this processor or operating system lacks AMX tiles, INT8 or BF16";
+      if (features.amx && request_tiles()) return &amx::kTable;
+      missing = features.amx ? "the operating system refuses AMX tile state to this process (arch_prctl ARCH_REQ_XCOMP_PERM)"
+                             : "this processor or operating system lacks AMX tiles, INT8 or BF16";
       return nullptr;
   }
   missing = "unknown instruction set";
@@ -76,9 +88,10 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
 }
 
 const KernelTable& best_kernel_table() {
-  const CpuFeatures features = cpu_features();
-  if (features.avx512) return avx512::kTable;
-  if (features.avx2_fma_f16c) return avx2::kTable;
+  std::string missing;
+  for (const Isa isa : {Isa::kAmx, Isa::kAvx512, Isa::kAvx2}) {
+    if (const KernelTable* table = kernel_table(isa, missing)) return *table;
+  }
   return scalar::kTable;
 }
 

@@ -19,7 +19,8 @@ struct CpuFeatures {
 };
 CpuFeatures cpu_features();
 
-// The table of a tier, or null with `missing` naming what the machine lacks.
+// The table of a tier, or null with `missing` naming what the machine lacks. For AMX it asks the kernel for tile state, so call it before
+// any thread that computes is started.
 const KernelTable* kernel_table(Isa isa, std::string& missing);
 
 // The best tier of this machine.

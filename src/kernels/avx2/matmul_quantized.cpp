@@ -120,26 +120,46 @@ template <CodeForm kForm, int kRows>
   }
 }
 
-inline __m256 load_bytes(const std::byte* from) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
-}
-
-// The scales of one part, or its minimums (`kind` 0 or 1), for outputs 0 to 7 or 8 to 15.
-template <int kParts>
-[[gnu::always_inline]] inline __m256 load_scales(const Tile& tile, std::int64_t b, int part, int kind, int half) {
+// The scales of a K block, or its minimums (`kind` 0 or 1), where one fits 32 values; for outputs 0 to 7 or 8 to 15.
+inline __m256 load_scales(const Tile& tile, std::int64_t b, int kind, int half) {
   const std::byte* scales = tile.panel + tile.layout.scales + b * tile.layout.block_scales;
   if (tile.scales == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2 + half * 16);
-  if (tile.scales == ScaleForm::kBF16) {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + half * 16));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
-  }
-  const std::byte* super = tile.panel + tile.layout.supers + b / kSuperBlocks * tile.layout.super_scales + kind * kPanel * 2;
-  return _mm256_mul_ps(load_halves(super + half * 16), load_bytes(scales + (kind * kParts + part) * kPanel + half * 8));
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + half * 16));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
 
-// Adds one part of a K block to the float sums.
+// The f16 scales or minimums of K block b's group, in ScaleForm::kSub.
+inline __m256 load_supers(const Tile& tile, std::int64_t b, int kind, int half) {
+  return load_halves(tile.panel + tile.layout.supers + b / kGroupBlocks * tile.layout.super_scales + kind * kPanel * 2 + half * 16);
+}
+
+// The int8 scales or minimums of one part.
+template <int kParts>
+[[gnu::always_inline]] inline __m256i load_subs(const Tile& tile, std::int64_t b, int part, int kind, int half) {
+  const std::byte* subs = tile.panel + tile.layout.scales + b * tile.layout.block_scales + (kind * kParts + part) * kPanel + half * 8;
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
+}
+
+// The scale of a group, and what makes multipliers of its blocks' scales.
+struct GroupScale {
+  __m256 scale;
+  __m256 inverse;
+};
+
+inline GroupScale group_scale(const Tile& tile, std::int64_t begin, std::int64_t end, int half) {
+  if (tile.scales == ScaleForm::kSub) return {load_supers(tile, begin, 0, half), _mm256_setzero_ps()};
+  const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
+  __m256 amax = _mm256_setzero_ps();
+  for (std::int64_t b = begin; b < end; ++b) amax = _mm256_max_ps(_mm256_and_ps(load_scales(tile, b, 0, half), magnitude), amax);
+  const __m256 most = _mm256_set1_ps(kMostMultiplier);
+  const __m256 usable = _mm256_cmp_ps(amax, _mm256_set1_ps(kSmallestAmax), _CMP_GE_OQ);
+  return {_mm256_div_ps(amax, most), _mm256_and_ps(usable, _mm256_div_ps(most, amax))};
+}
+
+// Adds one part of a K block to the integer sums of its group.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m256i table, __m256 (&acc)[kRows][2]) {
+[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m256i table, const GroupScale (&group)[2],
+                                            __m256i (&total)[kRows][2]) {
   __m256i sum[kRows][2];
   if constexpr (kForm.low_bits == 8 || kForm.table) {
     sum_signed<kForm, kRows>(tile, b, table, sum);
@@ -148,19 +168,69 @@ template <CodeForm kForm, int kRows>
   }
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
-    const __m256 weight_scale = load_scales<kForm.parts>(tile, b, part, 0, half);
+    const __m256i multipliers = tile.scales == ScaleForm::kSub
+                                    ? load_subs<kForm.parts>(tile, b, part, 0, half)
+                                    : _mm256_cvtps_epi32(_mm256_mul_ps(load_scales(tile, b, 0, half), group[half].inverse));
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + b * 4);
-      acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][half]), _mm256_mul_ps(weight_scale, scale), acc[r][half]);
+      total[r][half] = _mm256_add_epi32(total[r][half], _mm256_mullo_epi32(multipliers, sum[r][half]));
     }
-    if (!tile.minimum) continue;
-    const __m256 minimum = load_scales<kForm.parts>(tile, b, part, 1, half);
+  }
+}
+
+// Adds the minimums of the group [begin, end) to the float sums of outputs 0 to 7 or 8 to 15.
+template <int kParts, int kRows>
+inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end, int half, __m256 (&acc)[kRows][2]) {
+  if (tile.scales != ScaleForm::kSub) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const __m256 minimum = load_scales(tile, b, 1, half);
+      for (int r = 0; r < kRows; ++r) {
+        const __m256 x_sum = broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4);
+        acc[r][half] = _mm256_fmadd_ps(minimum, x_sum, acc[r][half]);
+      }
+    }
+    return;
+  }
+  const __m256 minimum = load_supers(tile, begin, 1, half);
+  for (int r = 0; r < kRows; ++r) {
+    const std::byte* row = tile.x + r * tile.row.bytes;
+    __m256i total = _mm256_setzero_si256();
+    for (std::int64_t part = begin * kParts; part < end * kParts; part += 2) {
+      const __m256i first = load_subs<kParts>(tile, part / kParts, 0, 1, half);
+      const __m256i second = load_subs<kParts>(tile, (part + 1) / kParts, kParts - 1, 1, half);
+      const __m256i pair = _mm256_or_si256(first, _mm256_slli_epi32(second, 16));
+      total = _mm256_add_epi32(total, _mm256_madd_epi16(pair, broadcast_int(row + tile.row.sums + part * 2)));
+    }
+    const __m256 scale = _mm256_mul_ps(minimum, broadcast_float(row + tile.row.scales + begin / kGroupBlocks * 4));
+    acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total), scale, acc[r][half]);
+  }
+}
+
+// Adds the group of K blocks [begin, end) to the float sums.
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m256i table,
+                                             __m256 (&acc)[kRows][2]) {
+  const GroupScale group[2] = {group_scale(tile, begin, end, 0), group_scale(tile, begin, end, 1)};
+  __m256i total[kRows][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) total[r][0] = total[r][1] = _mm256_setzero_si256();
+  for (std::int64_t b = begin; b < end; ++b) {
+    const std::byte* codes = tile.panel + b * tile.layout.block_codes;
+#pragma GCC unroll 8
+    for (int line = 0; kRows == 1 && line < kForm.low_bits + kForm.high_bits; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(codes + line * 64 + kPrefetchBytes), _MM_HINT_T0);
+    }
+    add_part<kForm, kRows>(tile, b, 0, table, group, total);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, b, 1, table, group, total);
+  }
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256 x_sum = broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + (b * kForm.parts + part) * 4);
-      acc[r][half] = _mm256_fmadd_ps(minimum, x_sum, acc[r][half]);
+      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kGroupBlocks * 4);
+      acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][half]), _mm256_mul_ps(group[half].scale, scale), acc[r][half]);
     }
+    if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, half, acc);
   }
 }
 
@@ -172,14 +242,9 @@ void multiply(const Tile& given) {
   __m256 acc[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
-  for (std::int64_t b = 0; b < tile.blocks; ++b) {
-    const std::byte* codes = tile.panel + b * tile.layout.block_codes;
-#pragma GCC unroll 8
-    for (int line = 0; kRows == 1 && line < kForm.low_bits + kForm.high_bits; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(codes + line * 64 + kPrefetchBytes), _MM_HINT_T0);
-    }
-    add_part<kForm, kRows>(tile, b, 0, table, acc);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, b, 1, table, acc);
+  for (std::int64_t begin = 0; begin < tile.blocks; begin += kGroupBlocks) {
+    const std::int64_t end = begin + kGroupBlocks < tile.blocks ? begin + kGroupBlocks : tile.blocks;
+    add_group<kForm, kRows>(tile, begin, end, table, acc);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

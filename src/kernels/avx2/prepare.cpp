@@ -13,14 +13,19 @@ inline std::int32_t sum_lanes(__m256i lanes) {
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
 }
 
-// Writes the codes and the sums of their first and last 16; returns their scale.
-inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums)[2]) {
+// 127 / amax of a group, or 0; writes its scale.
+inline float inverse_scale(const float* x, std::int64_t values, float* scale) {
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
   __m256 largest = _mm256_setzero_ps();
-  for (int v = 0; v < 4; ++v) largest = _mm256_max_ps(largest, _mm256_and_ps(_mm256_loadu_ps(x + v * 8), magnitude));
+  for (std::int64_t i = 0; i < values; i += 8) largest = _mm256_max_ps(_mm256_and_ps(_mm256_loadu_ps(x + i), magnitude), largest);
   const float amax = largest_lane(largest);
   const bool zero = amax < kSmallestAmax;
-  const __m256 inverse = _mm256_set1_ps(zero ? 0.0F : 127.0F / amax);
+  *scale = zero ? 0.0F : amax / 127.0F;
+  return zero ? 0.0F : 127.0F / amax;
+}
+
+// Writes the codes of a block and the sums of their first and last 16.
+inline void prepare_block(const float* x, __m256 inverse, std::byte* codes, std::int32_t (&sums)[2]) {
   __m256i rounded[4];
   for (int v = 0; v < 4; ++v) rounded[v] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + v * 8), inverse));
   // Packing works within 128-bit halves and leaves the fours in the order 0 2 4 6 1 3 5 7.
@@ -31,30 +36,38 @@ inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), bytes);
   sums[0] = sum_lanes(_mm256_add_epi32(rounded[0], rounded[1]));
   sums[1] = sum_lanes(_mm256_add_epi32(rounded[2], rounded[3]));
-  return zero ? 0.0F : amax / 127.0F;
 }
 
-// Of each part: start = -bias * sum of codes, and sum = scale * sum of codes where the type has minimums. Unsigned where it may wrap.
+// What follows from the sum of one part's codes. Unsigned where it may wrap.
+inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::int64_t part, std::uint32_t sum, float scale,
+                    std::byte* prepared) {
+  reinterpret_cast<std::uint32_t*>(prepared + layout.starts)[part] = static_cast<std::uint32_t>(-form.bias) * sum;
+  if (!form.minimum) return;
+  if (form.scales == ScaleForm::kSub) {
+    reinterpret_cast<std::int16_t*>(prepared + layout.sums)[part] = static_cast<std::int16_t>(sum);
+  } else {
+    reinterpret_cast<float*>(prepared + layout.sums)[part] = scale * static_cast<float>(static_cast<std::int32_t>(sum));
+  }
+}
+
 inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-  auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
-  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
-  const auto bias = static_cast<std::uint32_t>(-form.bias);
-  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-    std::int32_t halves[2];
-    scales[b] = prepare_block(x + b * kBlockValues, prepared + b * kBlockValues, halves);
-    const auto low = static_cast<std::uint32_t>(halves[0]);
-    const auto high = static_cast<std::uint32_t>(halves[1]);
-    if (form.codes.parts == 1) {
-      *starts++ = bias * (low + high);
-      if (form.minimum) *sums++ = scales[b] * static_cast<float>(static_cast<std::int32_t>(low + high));
-      continue;
+  const std::int64_t blocks = inputs / kBlockValues;
+  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, ++scales) {
+    const std::int64_t end = begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks;
+    const __m256 inverse = _mm256_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, scales));
+    for (std::int64_t b = begin; b < end; ++b) {
+      std::int32_t halves[2];
+      prepare_block(x + b * kBlockValues, inverse, prepared + b * kBlockValues, halves);
+      const auto low = static_cast<std::uint32_t>(halves[0]);
+      const auto high = static_cast<std::uint32_t>(halves[1]);
+      if (form.codes.parts == 1) {
+        put_sum(form, layout, b, low + high, *scales, prepared);
+      } else {
+        put_sum(form, layout, b * 2, low, *scales, prepared);
+        put_sum(form, layout, b * 2 + 1, high, *scales, prepared);
+      }
     }
-    *starts++ = bias * low;
-    *starts++ = bias * high;
-    if (!form.minimum) continue;
-    *sums++ = scales[b] * static_cast<float>(halves[0]);
-    *sums++ = scales[b] * static_cast<float>(halves[1]);
   }
 }
 

@@ -1,15 +1,13 @@
 // Products of 8-bit activations with weights of up to 8 bits by vpdpbusd: one lane for each output, so nothing is summed across lanes.
 //
-// A tile is kRows rows by kPanels panels: kRows * kPanels integer and as many float accumulators; the weights of a group are loaded
-// once for all rows, four activation codes are broadcast once for all panels. For every K block of 32 and (row, panel):
-// 8 vpdpbusd, then convert, scale, multiply-add: once, or for each of two parts.
+// A tile is kRows rows by kPanels panels: kRows * kPanels accumulators of a part's sum, and as many of the group's; the weights of a
+// group of codes are loaded once for all rows, four activation codes are broadcast once for all panels. For every K block of 32 and
+// (row, panel): 8 vpdpbusd, then vpmulld and an addition: once, or for each of two parts.
 //
-// Limits. Many rows: the multiply and the multiply-add go through the pipes of vpdpbusd, so 8 of 10 slots are products: 80% of the
-// instruction's peak; 72% measured on Zen 4 with 32 and 512 rows (perf/README.md). One row: the reading of memory, 95% of it for
-// Q8_0 and 90% for Q4_0 on one core.
-#include <kernels/avx512/simd.h>
+// Limits. Many rows: the multiplication by a block's multiplier goes through the pipes of vpdpbusd (perf/README.md has the share). One
+// row: the reading of memory.
 #include <kernels/avx512/tier.h>
-#include <kernels/packed_layout.h>
+#include <kernels/avx512/weight_codes.h>
 
 namespace braid::kernels::avx512 {
 namespace {
@@ -35,32 +33,6 @@ struct Tile {
   const std::byte* next;    // what this tile prefetches for the next panels, so that memory works while the rows are multiplied:
   std::int64_t next_lines;  // 64-byte lines in each K block
 };
-
-// Bits of group g from its plane's vector, moved up by `up` within each byte.
-template <int kBits>
-[[gnu::always_inline]] inline __m512i plane_bits(__m512i packed, int g, int up) {
-  if constexpr (kBits == 8) {
-    return packed;
-  } else {
-    const int shift = g / kBits * kBits - up;
-    const __m512i moved = shift > 0   ? _mm512_srli_epi16(packed, static_cast<unsigned>(shift))
-                          : shift < 0 ? _mm512_slli_epi16(packed, static_cast<unsigned>(-shift))
-                                      : packed;
-    return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(((1 << kBits) - 1) << up)));
-  }
-}
-
-// The codes of group g, from the vector of the plane of low bits that holds it.
-template <CodeForm kForm>
-[[gnu::always_inline]] inline __m512i group_codes(__m512i low, const std::byte* block, int g, __m512i table) {
-  __m512i codes = plane_bits<kForm.low_bits>(low, g, 0);
-  if constexpr (kForm.table) codes = _mm512_shuffle_epi8(table, codes);
-  if constexpr (kForm.high_bits != 0) {
-    const __m512i high = _mm512_load_si512(block + (kForm.low_bits + g % kForm.high_bits) * 64);
-    codes = _mm512_or_si512(codes, plane_bits<kForm.high_bits>(high, g, kForm.low_bits));
-  }
-  return codes;
-}
 
 // The integer sums of one part of a K block.
 template <CodeForm kForm, int kRows, int kPanels>
@@ -110,51 +82,49 @@ template <CodeForm kForm, int kRows, int kPanels>
   }
 }
 
-inline __m512 load_bytes(const std::byte* from) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-}
-
-// The scales of one part, or its minimums: `kind` 0 or 1.
-template <int kParts>
-[[gnu::always_inline]] inline __m512 load_scales(const Tile& tile, const std::byte* panel, std::int64_t b, int part, int kind) {
-  const std::byte* scales = panel + tile.layout.scales + b * tile.layout.block_scales;
-  if (tile.scales == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2);
-  if (tile.scales == ScaleForm::kBF16) {
-    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-  }
-  const std::byte* super = panel + tile.layout.supers + b / kSuperBlocks * tile.layout.super_scales + kind * kPanel * 2;
-  return _mm512_mul_ps(load_halves(super), load_bytes(scales + (kind * kParts + part) * kPanel));
-}
-
-// Adds one part of a K block to the float sums.
+// Adds one part of a K block to the integer sums of its group.
 template <CodeForm kForm, int kRows, int kPanels>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m512i table, __m512 (&acc)[kRows][kPanels]) {
+[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m512i table,
+                                            const __m512 (&inverse)[kPanels], __m512i (&total)[kRows][kPanels]) {
   __m512i sum[kRows][kPanels];
   sum_part<kForm, kRows, kPanels>(tile, b, part, table, sum);
-  __m512 weight_scale[kPanels];
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    weight_scale[p] = load_scales<kForm.parts>(tile, tile.panel + p * tile.layout.bytes, b, part, 0);
+    const __m512i multipliers =
+        load_multipliers<kForm.parts>(tile.scales, tile.layout, tile.panel + p * tile.layout.bytes, b, part, inverse[p]);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_add_epi32(total[r][p], _mm512_mullo_epi32(multipliers, sum[r][p]));
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m512 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + b * 4);
-#pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r][p]), _mm512_mul_ps(weight_scale[p], scale), acc[r][p]);
+}
+
+// Adds the minimums of the group [begin, end) to one panel's float sums.
+template <int kParts, int kRows>
+inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t begin, std::int64_t end, __m512* acc,
+                         std::int64_t acc_stride) {
+  if (tile.scales != ScaleForm::kSub) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const __m512 minimum = load_scales(tile.scales, tile.layout, panel, b, 1);
+      for (int r = 0; r < kRows; ++r) {
+        __m512& sum = acc[r * acc_stride];
+        sum = _mm512_fmadd_ps(minimum, broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4), sum);
+      }
     }
+    return;
   }
-  if (!tile.minimum) return;
+  constexpr int kPairs = kGroupBlocks * kParts / 2;
+  const __m512 minimum = load_supers(tile.layout, panel, begin, 1);
+  __m512i pairs[kPairs];
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) {
-    weight_scale[p] = load_scales<kForm.parts>(tile, tile.panel + p * tile.layout.bytes, b, part, 1);
-  }
-#pragma GCC unroll 8
+  for (int pair = 0; pair < kPairs; ++pair) pairs[pair] = load_minimum_pair<kParts>(tile.layout, panel, begin, pair);
   for (int r = 0; r < kRows; ++r) {
-    const __m512 x_sum = broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + (b * kForm.parts + part) * 4);
+    const std::byte* row = tile.x + r * tile.row.bytes;
+    __m512i total = _mm512_setzero_si512();
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(weight_scale[p], x_sum, acc[r][p]);
+    for (int pair = 0; pair < kPairs; ++pair) {
+      total = _mm512_dpwssd_epi32(total, pairs[pair], broadcast_int(row + tile.row.sums + begin * kParts * 2 + pair * 4));
+    }
+    const __m512 scale = _mm512_mul_ps(minimum, broadcast_float(row + tile.row.scales + begin / kGroupBlocks * 4));
+    acc[r * acc_stride] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), scale, acc[r * acc_stride]);
   }
 }
 
@@ -174,6 +144,44 @@ template <CodeForm kForm, int kPanels>
   }
 }
 
+// Adds the group of K blocks [begin, end) to the float sums.
+template <CodeForm kForm, int kRows, int kPanels>
+[[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m512i table,
+                                             __m512 (&acc)[kRows][kPanels]) {
+  __m512 scale[kPanels];
+  __m512 inverse[kPanels];
+  __m512i total[kRows][kPanels];
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) {
+    const GroupScale group = group_scale(tile.scales, tile.layout, tile.panel + p * tile.layout.bytes, begin, end);
+    scale[p] = group.scale;
+    inverse[p] = group.inverse;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_setzero_si512();
+  }
+  for (std::int64_t b = begin; b < end; ++b) {
+    if constexpr (kRows == 1) prefetch_block<kForm, kPanels>(tile, b);
+    for (std::int64_t line = b * tile.next_lines; kRows > 1 && line < (b + 1) * tile.next_lines; ++line) {
+      _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T1);
+    }
+    add_part<kForm, kRows, kPanels>(tile, b, 0, table, inverse, total);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, b, 1, table, inverse, total);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kGroupBlocks * 4);
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) {
+      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(scale[p], x_scale), acc[r][p]);
+    }
+  }
+  if (!tile.minimum) return;
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) {
+    add_minimums<kForm.parts, kRows>(tile, tile.panel + p * tile.layout.bytes, begin, end, &acc[0][p], kPanels);
+  }
+}
+
 template <CodeForm kForm, int kRows, int kPanels>
 void multiply(const Tile& given) {
   const Tile tile = given;  // a copy whose fields stay in registers
@@ -185,13 +193,8 @@ void multiply(const Tile& given) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_setzero_ps();
   }
-  for (std::int64_t b = 0; b < tile.blocks; ++b) {
-    if constexpr (kRows == 1) prefetch_block<kForm, kPanels>(tile, b);
-    for (std::int64_t line = b * tile.next_lines; kRows > 1 && line < (b + 1) * tile.next_lines; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T1);
-    }
-    add_part<kForm, kRows, kPanels>(tile, b, 0, table, acc);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, b, 1, table, acc);
+  for (std::int64_t begin = 0; begin < tile.blocks; begin += kGroupBlocks) {
+    add_group<kForm, kRows, kPanels>(tile, begin, begin + kGroupBlocks < tile.blocks ? begin + kGroupBlocks : tile.blocks, table, acc);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

@@ -14,43 +14,51 @@ inline std::int32_t sum_lanes(__m512i lanes) {
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
 }
 
-// Writes the codes and the sums of their first and last 16; returns their scale.
-inline float prepare_block(const float* x, std::byte* codes, std::int32_t (&sums)[2]) {
-  const __m512 low = _mm512_loadu_ps(x);
-  const __m512 high = _mm512_loadu_ps(x + 16);
-  const float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
-  const bool zero = amax < kSmallestAmax;
-  const __m512 inverse = _mm512_set1_ps(zero ? 0.0F : 127.0F / amax);
-  const __m512i low_codes = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
-  const __m512i high_codes = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(low_codes));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 16), _mm512_cvtepi32_epi8(high_codes));
-  sums[0] = sum_lanes(low_codes);
-  sums[1] = sum_lanes(high_codes);
-  return zero ? 0.0F : amax / 127.0F;
+// 127 / amax of a group, or 0; writes its scale.
+inline float inverse_scale(const float* x, std::int64_t values, float* scale) {
+  __m512 amax = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < values; i += 16) amax = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), amax);
+  const float most = _mm512_reduce_max_ps(amax);
+  const bool zero = most < kSmallestAmax;
+  *scale = zero ? 0.0F : most / 127.0F;
+  return zero ? 0.0F : 127.0F / most;
 }
 
-// Of each part: start = -bias * sum of codes, and sum = scale * sum of codes where the type has minimums. Unsigned where it may wrap.
+// Writes the codes of 16 values and returns them as integers.
+inline __m512i prepare_half(const float* x, __m512 inverse, std::byte* codes) {
+  const __m512i values = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(values));
+  return values;
+}
+
+// What follows from the sum of one part's codes. Unsigned where it may wrap.
+inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::int64_t part, std::int32_t sum, float scale,
+                    std::byte* prepared) {
+  reinterpret_cast<std::uint32_t*>(prepared + layout.starts)[part] = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum);
+  if (!form.minimum) return;
+  if (form.scales == ScaleForm::kSub) {
+    reinterpret_cast<std::int16_t*>(prepared + layout.sums)[part] = static_cast<std::int16_t>(sum);
+  } else {
+    reinterpret_cast<float*>(prepared + layout.sums)[part] = scale * static_cast<float>(sum);
+  }
+}
+
 inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-  auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
-  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
-  const auto bias = static_cast<std::uint32_t>(-form.bias);
-  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-    std::int32_t halves[2];
-    scales[b] = prepare_block(x + b * kBlockValues, prepared + b * kBlockValues, halves);
-    const auto low = static_cast<std::uint32_t>(halves[0]);
-    const auto high = static_cast<std::uint32_t>(halves[1]);
-    if (form.codes.parts == 1) {
-      *starts++ = bias * (low + high);
-      if (form.minimum) *sums++ = scales[b] * static_cast<float>(static_cast<std::int32_t>(low + high));
-      continue;
+  const std::int64_t blocks = inputs / kBlockValues;
+  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, ++scales) {
+    const std::int64_t end = begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks;
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, scales));
+    for (std::int64_t b = begin; b < end; ++b) {
+      const __m512i low = prepare_half(x + b * kBlockValues, inverse, prepared + b * kBlockValues);
+      const __m512i high = prepare_half(x + b * kBlockValues + 16, inverse, prepared + b * kBlockValues + 16);
+      if (form.codes.parts == 1) {
+        put_sum(form, layout, b, sum_lanes(_mm512_add_epi32(low, high)), *scales, prepared);
+      } else {
+        put_sum(form, layout, b * 2, sum_lanes(low), *scales, prepared);
+        put_sum(form, layout, b * 2 + 1, sum_lanes(high), *scales, prepared);
+      }
     }
-    *starts++ = bias * low;
-    *starts++ = bias * high;
-    if (!form.minimum) continue;
-    *sums++ = scales[b] * static_cast<float>(halves[0]);
-    *sums++ = scales[b] * static_cast<float>(halves[1]);
   }
 }
 

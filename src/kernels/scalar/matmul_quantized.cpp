@@ -1,5 +1,4 @@
-// y[o]: for each K block in order, and each of its parts, y = fma(float(integer sum), weight scale * activation scale, y), and where
-// the type has minimums then y = fma(weight minimum, scaled sum of activation codes, y). The integer sum is exact.
+// Products of quantised weights, as packed_layout.h defines them. The integer sum of a group is exact: at most 256 * 127 * 255 * 128.
 #include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
 #include <kernels/scalar/tier.h>
@@ -10,48 +9,106 @@
 namespace braid::kernels::scalar {
 namespace {
 
+// One prepared row.
 struct Activations {
   const std::int8_t* codes;
   const float* scales;
   const std::int32_t* starts;
-  const float* sums;
+  const std::byte* sums;
 };
 
-void multiply_panel(const BlockForm& form, const std::byte* panel, const PanelLayout& layout, const Activations& x,
-                    std::int64_t blocks, std::int64_t used, float* acc) {
-  const int parts = form.codes.parts;
+// One output's weights in one panel.
+struct Column {
+  const BlockForm& form;
+  const PanelLayout& layout;
+  const std::byte* panel;
+  std::int64_t lane;
+
+  float scale(std::int64_t b, int part) const { return unpack_scale(form, layout, panel, b, part, lane); }
+  float minimum(std::int64_t b, int part) const { return unpack_minimum(form, layout, panel, b, part, lane); }
+  std::int8_t sub(std::int64_t b, int kind, int part) const {
+    return static_cast<std::int8_t>(panel[layout.scales + b * layout.block_scales + (kind * form.codes.parts + part) * kPanel + lane]);
+  }
+  float super(std::int64_t b, int kind) const { return unpack_super(layout, panel, b, kind, lane); }
+};
+
+// The scale of the group [begin, end) and what makes multipliers of its blocks' scales.
+struct GroupScale {
+  float scale;
+  float inverse;
+};
+
+GroupScale group_scale(const Column& w, std::int64_t begin, std::int64_t end) {
+  if (w.form.scales == ScaleForm::kSub) return {w.super(begin, 0), 0.0F};
+  float amax = 0.0F;
+  for (std::int64_t b = begin; b < end; ++b) amax = std::fabs(w.scale(b, 0)) > amax ? std::fabs(w.scale(b, 0)) : amax;
+  return {amax / kMostMultiplier, amax < kSmallestAmax ? 0.0F : kMostMultiplier / amax};
+}
+
+std::int32_t multiplier(const Column& w, const GroupScale& group, std::int64_t b, int part) {
+  if (w.form.scales == ScaleForm::kSub) return w.sub(b, 0, part);
+  const float ratio = w.scale(b, part) * group.inverse;
+  return std::fabs(ratio) < 2 * kMostMultiplier ? static_cast<std::int32_t>(std::nearbyint(ratio)) : 0;  // not so: a broken file
+}
+
+std::int32_t sum_group(const Column& w, const GroupScale& group, const Activations& x, std::int64_t begin, std::int64_t end) {
+  const int parts = w.form.codes.parts;
   const int part_values = static_cast<int>(kBlockValues) / parts;
   std::uint8_t codes[kBlockValues];
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    for (std::int64_t o = 0; o < used; ++o) {
-      unpack_codes(form, layout, panel, b, o, codes);
-      for (int part = 0; part < parts; ++part) {
-        std::int32_t sum = x.starts[b * parts + part];
-        for (int i = part * part_values; i < (part + 1) * part_values; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
-        const float scale = unpack_scale(form, layout, panel, b, part, o) * x.scales[b];
-        acc[o] = std::fma(static_cast<float>(sum), scale, acc[o]);
-        if (form.minimum) acc[o] = std::fma(unpack_minimum(form, layout, panel, b, part, o), x.sums[b * parts + part], acc[o]);
-      }
+  std::int32_t total = 0;
+  for (std::int64_t b = begin; b < end; ++b) {
+    unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
+    for (int part = 0; part < parts; ++part) {
+      std::int32_t sum = x.starts[b * parts + part];
+      for (int i = part * part_values; i < (part + 1) * part_values; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
+      total += multiplier(w, group, b, part) * sum;
     }
   }
+  return total;
+}
+
+float add_minimums(const Column& w, const Activations& x, float scale, std::int64_t begin, std::int64_t end, float y) {
+  if (w.form.scales != ScaleForm::kSub) {
+    const auto* sums = reinterpret_cast<const float*>(x.sums);
+    for (std::int64_t b = begin; b < end; ++b) y = std::fma(w.minimum(b, 0), sums[b], y);
+    return y;
+  }
+  const auto* sums = reinterpret_cast<const std::int16_t*>(x.sums);
+  std::int32_t total = 0;
+  for (std::int64_t b = begin; b < end; ++b) {
+    for (int part = 0; part < w.form.codes.parts; ++part) total += w.sub(b, 1, part) * sums[b * w.form.codes.parts + part];
+  }
+  return std::fma(static_cast<float>(total), w.super(begin, 1) * scale, y);
+}
+
+float multiply(const Column& w, const Activations& x, std::int64_t blocks) {
+  float y = 0.0F;
+  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks) {
+    const std::int64_t end = std::min(blocks, begin + kGroupBlocks);
+    const float scale = x.scales[begin / kGroupBlocks];
+    const GroupScale group = group_scale(w, begin, end);
+    y = std::fma(static_cast<float>(sum_group(w, group, x, begin, end)), group.scale * scale, y);
+    if (w.form.minimum) y = add_minimums(w, x, scale, begin, end, y);
+  }
+  return y;
 }
 
 }  // namespace
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   const PackedMatrix& w = *args.weights;
+  const BlockForm& form = *block_form(w.type);
   const PanelLayout layout = panel_layout(w.type, w.inputs);
   const PreparedLayout rows = prepared_layout(w.type, w.inputs);
-  for (std::int64_t p = panel_begin; p < panel_end; ++p) {
-    const std::int64_t used = std::min<std::int64_t>(kPanel, w.outputs - p * kPanel);
+  for (std::int64_t output = panel_begin * kPanel; output < std::min(panel_end * kPanel, w.outputs); ++output) {
+    const Column column{form, layout, w.data + output / kPanel * layout.bytes, output % kPanel};
     for (std::int64_t r = 0; r < args.rows; ++r) {
       const std::byte* row = args.prepared + r * rows.bytes;
       const Activations x{reinterpret_cast<const std::int8_t*>(row), reinterpret_cast<const float*>(row + rows.scales),
-                          reinterpret_cast<const std::int32_t*>(row + rows.starts), reinterpret_cast<const float*>(row + rows.sums)};
-      float acc[kPanel] = {};
-      multiply_panel(*block_form(w.type), w.data + p * layout.bytes, layout, x, w.inputs / kBlockValues, used, acc);
-      float* out = args.out + r * args.out_stride + p * kPanel;
-      for (std::int64_t o = 0; o < used; ++o) out[o] = args.accumulate ? out[o] + acc[o] : acc[o];
+                          reinterpret_cast<const std::int32_t*>(row + rows.starts), row + rows.sums};
+      const float y = multiply(column, x, w.inputs / kBlockValues);
+      float& out = args.out[r * args.out_stride + output];
+      out = args.accumulate ? out + y : y;
     }
   }
 }

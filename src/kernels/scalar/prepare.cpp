@@ -2,6 +2,7 @@
 #include <kernels/packed_layout.h>
 #include <kernels/scalar/tier.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -15,32 +16,41 @@ std::int8_t round_to_code(float value) {
   return static_cast<std::int8_t>(static_cast<std::uint8_t>(static_cast<std::uint32_t>(bits - kRoundMagicBits) & 0xFFU));
 }
 
-// scale = amax / 127, codes = round(x * (127 / amax))
-float prepare_block(const float* x, std::int8_t* codes) {
+// One group: scale = amax / 127, codes = round(x * (127 / amax))
+float prepare_group(const float* x, std::int64_t values, std::int8_t* codes) {
   float amax = 0.0F;
-  for (int i = 0; i < kBlockValues; ++i) amax = std::fabs(x[i]) > amax ? std::fabs(x[i]) : amax;
+  for (std::int64_t i = 0; i < values; ++i) amax = std::fabs(x[i]) > amax ? std::fabs(x[i]) : amax;
   const bool zero = amax < kSmallestAmax;
   const float inverse = zero ? 0.0F : 127.0F / amax;
-  for (int i = 0; i < kBlockValues; ++i) codes[i] = round_to_code(x[i] * inverse);
+  for (std::int64_t i = 0; i < values; ++i) codes[i] = round_to_code(x[i] * inverse);
   return zero ? 0.0F : amax / 127.0F;
 }
 
-// Of each part: start = -bias * sum of codes, and sum = scale * sum of codes where the type has minimums.
+// The start of each part's sum, and what minimums multiply.
+void sum_codes(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t blocks, std::byte* prepared) {
+  const auto* scales = reinterpret_cast<const float*>(prepared + layout.scales);
+  auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
+  std::byte* sums = prepared + layout.sums;
+  const std::int64_t part_values = kBlockValues / form.codes.parts;
+  for (std::int64_t part = 0; part < blocks * form.codes.parts; ++part) {
+    std::int32_t sum = 0;
+    for (std::int64_t i = 0; i < part_values; ++i) sum += codes[part * part_values + i];
+    starts[part] = -form.bias * sum;
+    if (!form.minimum) continue;
+    if (form.scales == ScaleForm::kSub) {
+      reinterpret_cast<std::int16_t*>(sums)[part] = static_cast<std::int16_t>(sum);
+    } else {
+      reinterpret_cast<float*>(sums)[part] = scales[part / kGroupBlocks] * static_cast<float>(sum);
+    }
+  }
+}
+
 void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
   auto* codes = reinterpret_cast<std::int8_t*>(prepared);
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-  auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
-  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
-  const int part_values = static_cast<int>(kBlockValues) / form.codes.parts;
-  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
-    scales[b] = prepare_block(x + b * kBlockValues, codes + b * kBlockValues);
-    for (int part = 0; part < form.codes.parts; ++part) {
-      std::int32_t sum = 0;
-      for (int i = 0; i < part_values; ++i) sum += codes[b * kBlockValues + part * part_values + i];
-      *starts++ = -form.bias * sum;
-      if (form.minimum) *sums++ = scales[b] * static_cast<float>(sum);
-    }
-  }
+  constexpr std::int64_t kGroupValues = kGroupBlocks * kBlockValues;
+  for (std::int64_t i = 0; i < inputs; i += kGroupValues) *scales++ = prepare_group(x + i, std::min(kGroupValues, inputs - i), codes + i);
+  sum_codes(form, layout, codes, inputs / kBlockValues, prepared);
 }
 
 }  // namespace

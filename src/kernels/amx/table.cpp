@@ -1,0 +1,56 @@
+#include <kernels/amx/tier.h>
+#include <kernels/avx512/tier.h>
+#include <kernels/packed_layout.h>
+
+namespace braid::kernels::amx {
+namespace {
+
+bool is_half(WeightType type) { return type == WeightType::kF16 || type == WeightType::kBF16; }
+
+std::size_t prepared_row_bytes(WeightType type, std::int64_t inputs) noexcept {
+  return is_half(type) ? bf16_row_bytes(inputs) : kernels::prepared_row_bytes(type, inputs);
+}
+
+void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
+                  std::byte* prepared) noexcept {
+  if (is_half(type)) {
+    prepare_bf16_rows(x, x_stride, rows, inputs, prepared);
+  } else {
+    avx512::prepare_rows(type, x, x_stride, rows, inputs, prepared);
+  }
+}
+
+void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  if (is_quantized(args.weights->type)) {
+    matmul_quantized(args, panel_begin, panel_end);
+  } else if (is_half(args.weights->type)) {
+    matmul_bf16(args, panel_begin, panel_end);
+  } else {
+    avx512::matmul_float(args, panel_begin, panel_end);
+  }
+}
+
+}  // namespace
+
+constinit const KernelTable kTable{
+    .isa = Isa::kAmx,
+    .name = "amx",
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .unpack_row = unpack_row,
+    .prepared_row_bytes = prepared_row_bytes,
+    .prepare_rows = prepare_rows,
+    .matmul = matmul,
+    .rms_norm = avx512::rms_norm,
+    .rope = avx512::rope,
+    .swiglu = avx512::swiglu,
+    .add = avx512::add,
+    .kv_store = avx512::kv_store,
+    .attention_scratch_bytes = avx512::attention_scratch_bytes,
+    .attention = avx512::attention,
+    .argmax = avx512::argmax,
+    .exp_sum = avx512::exp_sum,
+    .masses_above = avx512::masses_above,
+};
+
+}  // namespace braid::kernels::amx

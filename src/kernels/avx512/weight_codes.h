@@ -1,0 +1,88 @@
+// Codes and scales of packed panels in vectors of 16 outputs, for the tiers of 512 bits. Internal linkage only.
+#pragma once
+
+#include <kernels/avx512/simd.h>
+#include <kernels/packed_layout.h>
+
+namespace braid::kernels::avx512 {
+
+// Bits of group g from its plane's vector, moved up by `up` within each byte.
+template <int kBits>
+[[gnu::always_inline]] static inline __m512i plane_bits(__m512i packed, int g, int up) {
+  if constexpr (kBits == 8) {
+    return packed;
+  } else {
+    const int shift = g / kBits * kBits - up;
+    const __m512i moved = shift > 0   ? _mm512_srli_epi16(packed, static_cast<unsigned>(shift))
+                          : shift < 0 ? _mm512_slli_epi16(packed, static_cast<unsigned>(-shift))
+                                      : packed;
+    return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(((1 << kBits) - 1) << up)));
+  }
+}
+
+// The codes of group g, from the vector of the plane of low bits that holds it.
+template <CodeForm kForm>
+[[gnu::always_inline]] static inline __m512i group_codes(__m512i low, const std::byte* block, int g, __m512i table) {
+  __m512i codes = plane_bits<kForm.low_bits>(low, g, 0);
+  if constexpr (kForm.table) codes = _mm512_shuffle_epi8(table, codes);
+  if constexpr (kForm.high_bits != 0) {
+    const __m512i high = _mm512_load_si512(block + (kForm.low_bits + g % kForm.high_bits) * 64);
+    codes = _mm512_or_si512(codes, plane_bits<kForm.high_bits>(high, g, kForm.low_bits));
+  }
+  return codes;
+}
+
+// The scales of K block b, or its minimums (`kind` 0 or 1), where one fits 32 values.
+static inline __m512 load_scales(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind) {
+  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  if (form == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2);
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// The f16 scales or minimums of K block b's group, in ScaleForm::kSub.
+static inline __m512 load_supers(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind) {
+  return load_halves(panel + layout.supers + b / kGroupBlocks * layout.super_scales + kind * kPanel * 2);
+}
+
+// The int8 scales or minimums of one part.
+template <int kParts>
+[[gnu::always_inline]] static inline __m512i load_subs(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
+                                                       int kind) {
+  const std::byte* subs = panel + layout.scales + b * layout.block_scales + (kind * kParts + part) * kPanel;
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(subs)));
+}
+
+// The scale of a group, and what makes multipliers of its blocks' scales.
+struct GroupScale {
+  __m512 scale;
+  __m512 inverse;
+};
+
+static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
+                                     std::int64_t end) {
+  if (form == ScaleForm::kSub) return {load_supers(layout, panel, begin, 0), _mm512_setzero_ps()};
+  __m512 amax = _mm512_setzero_ps();
+  for (std::int64_t b = begin; b < end; ++b) amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, layout, panel, b, 0)), amax);
+  const __m512 most = _mm512_set1_ps(kMostMultiplier);
+  const __mmask16 usable = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(kSmallestAmax), _CMP_GE_OQ);
+  return {_mm512_div_ps(amax, most), _mm512_maskz_div_ps(usable, most, amax)};
+}
+
+template <int kParts>
+[[gnu::always_inline]] static inline __m512i load_multipliers(ScaleForm form, const PanelLayout& layout, const std::byte* panel,
+                                                              std::int64_t b, int part, __m512 inverse) {
+  if (form == ScaleForm::kSub) return load_subs<kParts>(layout, panel, b, part, 0);
+  return _mm512_cvtps_epi32(_mm512_mul_ps(load_scales(form, layout, panel, b, 0), inverse));
+}
+
+// The minimums of parts 2 * pair and 2 * pair + 1 of the group that begins at block `begin`, side by side as int16.
+template <int kParts>
+[[gnu::always_inline]] static inline __m512i load_minimum_pair(const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
+                                                               int pair) {
+  const __m512i first = load_subs<kParts>(layout, panel, begin + pair * 2 / kParts, 0, 1);
+  const __m512i second = load_subs<kParts>(layout, panel, begin + (pair * 2 + 1) / kParts, kParts - 1, 1);
+  return _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
+}
+
+}  // namespace braid::kernels::avx512

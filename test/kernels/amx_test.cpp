@@ -1,0 +1,123 @@
+// The AMX tier's loops on emulated tiles.
+#include "emulated_tiles.h"
+
+#include <gtest/gtest.h>
+#include <kernels/packed_layout.h>
+#include <kernels/tiers.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace braid::kernels {
+namespace {
+
+using test::AlignedBytes;
+using test::Random;
+
+class EmulatedAmx : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cpu_features().avx512) GTEST_SKIP() << "needs AVX-512";
+  }
+};
+
+struct Product {
+  Product(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t row_count)
+      : bytes(packed_bytes(type, outputs, inputs)), x(test::random_floats(random, row_count * inputs)), rows(row_count) {
+    const std::vector<std::byte> stored = test::random_stored(random, type, outputs, inputs);
+    weights = PackedMatrix{type, outputs, inputs, bytes.data()};
+    pack(type, stored.data(), outputs, inputs, bytes.data(), 0, weights.panels());
+  }
+  AlignedBytes bytes;
+  PackedMatrix weights;
+  std::vector<float> x;
+  std::int64_t rows;
+};
+
+TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
+  Random random(11);
+  for (int round = 0; round < 78; ++round) {
+    const WeightType type = test::kAllTypes[3 + round % 13];
+    const std::int64_t block = weight_format(type)->block_values;
+    const std::int64_t inputs = block * test::uniform(random, 1, static_cast<int>(768 / block));
+    const std::int64_t outputs = test::uniform(random, 1, 70);
+    const Product product(random, type, outputs, inputs, test::uniform(random, 1, 70));
+    AlignedBytes prepared(prepared_row_bytes(type, inputs) * static_cast<std::size_t>(product.rows));
+    test::scalar_tier().prepare_rows(type, product.x.data(), inputs, product.rows, inputs, prepared.data());
+    const std::vector<float> before = test::random_floats(random, product.rows * outputs);
+    std::vector<float> expected(before), found(before);
+    MatmulArgs args{&product.weights, prepared.data(), product.rows, expected.data(), outputs, round % 2 == 1};
+    test::scalar_tier().matmul(args, 0, product.weights.panels());
+    args.out = found.data();
+    test::emulated_matmul_quantized(args, 0, product.weights.panels());
+    ASSERT_TRUE(test::same_bits(found, expected))
+        << weight_format(type)->name << " outputs " << outputs << " inputs " << inputs << " rows " << product.rows;
+  }
+}
+
+TEST_F(EmulatedAmx, MoreRowsThanABandKeepTheirOrder) {
+  Random random(12);
+  const Product product(random, WeightType::kQ8_0, 48, 64, 530);
+  AlignedBytes prepared(prepared_row_bytes(WeightType::kQ8_0, 64) * 530);
+  test::scalar_tier().prepare_rows(WeightType::kQ8_0, product.x.data(), 64, 530, 64, prepared.data());
+  std::vector<float> expected(530 * 48), found(530 * 48);
+  MatmulArgs args{&product.weights, prepared.data(), 530, expected.data(), 48, false};
+  test::scalar_tier().matmul(args, 0, 3);
+  args.out = found.data();
+  test::emulated_matmul_quantized(args, 1, 3);
+  test::emulated_matmul_quantized(args, 0, 1);
+  EXPECT_TRUE(test::same_bits(found, expected));
+}
+
+float round_to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
+}
+
+std::vector<std::uint16_t> bf16_rows(const Product& product, std::int64_t row_bytes) {
+  std::vector<std::uint16_t> rows(static_cast<std::size_t>(product.rows * row_bytes / 2));
+  for (std::int64_t r = 0; r < product.rows; ++r) {
+    for (std::int64_t i = 0; i < product.weights.inputs; ++i) {
+      const float rounded = round_to_bf16(product.x[static_cast<std::size_t>(r * product.weights.inputs + i)]);
+      rows[static_cast<std::size_t>(r * row_bytes / 2 + i)] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded) >> 16);
+    }
+  }
+  return rows;
+}
+
+TEST_F(EmulatedAmx, HalfProductsAreThoseOfRoundedOperandsAndDoNotDependOnOtherRows) {
+  Random random(13);
+  for (int round = 0; round < 12; ++round) {
+    const WeightType type = round % 2 == 0 ? WeightType::kF16 : WeightType::kBF16;
+    const std::int64_t inputs = test::uniform(random, 1, 600);
+    const std::int64_t outputs = test::uniform(random, 1, 70);
+    const Product product(random, type, outputs, inputs, test::uniform(random, 1, 50));
+    const std::int64_t row_bytes = (inputs + 31) / 32 * 64;
+    const std::vector<std::uint16_t> x = bf16_rows(product, row_bytes);
+    std::vector<float> found(static_cast<std::size_t>(product.rows * outputs));
+    MatmulArgs args{&product.weights, reinterpret_cast<const std::byte*>(x.data()), product.rows, found.data(), outputs, false};
+    test::emulated_matmul_bf16(args, row_bytes, 0, product.weights.panels());
+    std::vector<float> weights(static_cast<std::size_t>(inputs));
+    std::vector<float> alone(static_cast<std::size_t>(outputs));
+    for (std::int64_t r = 0; r < product.rows; ++r) {
+      const MatmulArgs one{&product.weights, args.prepared + r * row_bytes, 1, alone.data(), outputs, false};
+      test::emulated_matmul_bf16(one, row_bytes, 0, product.weights.panels());
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), found.begin() + r * outputs));
+    }
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      unpack_row(product.weights, o, weights.data());
+      double expected = 0, size = 0;
+      for (std::int64_t k = 0; k < inputs; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        const double term = static_cast<double>(round_to_bf16(weights[i])) * static_cast<double>(round_to_bf16(product.x[i]));
+        expected += term;
+        size += std::fabs(term);
+      }
+      EXPECT_NEAR(found[static_cast<std::size_t>(o)], expected, 1e-6 * size) << weight_format(type)->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::kernels

@@ -1,0 +1,95 @@
+#include "emulated_tiles.h"
+
+#include <kernels/amx/matmul_bf16.h>
+#include <kernels/amx/matmul_quantized.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace braid::kernels::test {
+namespace {
+
+// As the SDM defines the instructions. A tile product whose shapes disagree faults there and aborts here.
+class EmulatedTiles {
+ public:
+  void configure(const amx::TileConfig& config) {
+    config_ = config;
+    std::memset(tiles_, 0, sizeof(tiles_));
+  }
+  void release() { config_ = {}; }
+
+  template <int kTile>
+  void zero() {
+    std::memset(tiles_[kTile], 0, sizeof(tiles_[kTile]));
+  }
+  template <int kTile>
+  void load(const void* from, std::int64_t stride) {
+    zero<kTile>();
+    for (int row = 0; row < config_.rows[kTile]; ++row) {
+      std::memcpy(tiles_[kTile][row], static_cast<const std::byte*>(from) + row * stride, config_.row_bytes[kTile]);
+    }
+  }
+  template <int kTile>
+  void store(void* to, std::int64_t stride) {
+    for (int row = 0; row < config_.rows[kTile]; ++row) {
+      std::memcpy(static_cast<std::byte*>(to) + row * stride, tiles_[kTile][row], config_.row_bytes[kTile]);
+    }
+  }
+  template <int kSum, int kX, int kW>
+  void multiply_unsigned() {
+    multiply<kSum, kX, kW, std::int32_t, std::int8_t, std::uint8_t>([](int x) { return x; });
+  }
+  template <int kSum, int kX, int kW>
+  void multiply_signed() {
+    multiply<kSum, kX, kW, std::int32_t, std::int8_t, std::int8_t>([](int x) { return x; });
+  }
+  // Without the instruction's flushing of subnormal numbers.
+  template <int kSum, int kX, int kW>
+  void multiply_bf16() {
+    multiply<kSum, kX, kW, float, std::uint16_t, std::uint16_t>([](std::uint16_t bits) {
+      const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
+      float value;
+      std::memcpy(&value, &wide, sizeof(value));
+      return value;
+    });
+  }
+
+ private:
+  template <int kSum, int kX, int kW, class Sum, class X, class W, class Value>
+  void multiply(Value value) {
+    const int depth = config_.row_bytes[kX] / 4;
+    if (config_.rows[kSum] != config_.rows[kX] || depth != config_.rows[kW] || config_.row_bytes[kSum] != config_.row_bytes[kW]) std::abort();
+    constexpr int kEach = 4 / sizeof(X);
+    for (int m = 0; m < config_.rows[kSum]; ++m) {
+      for (int n = 0; n < config_.row_bytes[kSum] / 4; ++n) {
+        Sum sum;
+        std::memcpy(&sum, tiles_[kSum][m] + n * 4, 4);
+        for (int k = 0; k < depth; ++k) {
+          X x[kEach];
+          W w[kEach];
+          std::memcpy(x, tiles_[kX][m] + k * 4, 4);
+          std::memcpy(w, tiles_[kW][k] + n * 4, 4);
+          for (int i = 0; i < kEach; ++i) sum += value(x[i]) * value(w[i]);
+        }
+        std::memcpy(tiles_[kSum][m] + n * 4, &sum, 4);
+      }
+    }
+  }
+
+  amx::TileConfig config_;
+  std::byte tiles_[8][amx::kTileRows][amx::kTileRowBytes] = {};
+};
+
+}  // namespace
+
+void emulated_matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  EmulatedTiles tiles;
+  amx::multiply_quantized(tiles, args, panel_begin, panel_end);
+}
+
+void emulated_matmul_bf16(const MatmulArgs& args, std::int64_t row_bytes, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  EmulatedTiles tiles;
+  amx::multiply_bf16(tiles, args, row_bytes, panel_begin, panel_end);
+}
+
+}  // namespace braid::kernels::test
