@@ -4,7 +4,7 @@
 string(REPLACE "," ";" objects "${OBJECTS}")
 set(checked 0)
 foreach(object ${objects})
-  if(NOT object MATCHES "/(avx2|avx512|amx)/" OR object MATCHES "/table\\.cpp")
+  if(NOT object MATCHES "[.]dir/([.]/)?(avx2|avx512|amx)/" OR object MATCHES "/table\\.cpp")
     continue()
   endif()
   execute_process(COMMAND ${NM} -C --defined-only ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)

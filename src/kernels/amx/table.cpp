@@ -1,6 +1,5 @@
 #include <kernels/amx/tier.h>
-#include <kernels/avx512/tier.h>
-#include <kernels/packed_layout.h>
+#include <kernels/avx512/entries.h>
 
 namespace braid::kernels::amx {
 namespace {
@@ -30,27 +29,18 @@ void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel
   }
 }
 
+constexpr KernelTable make_table() {
+  KernelTable table = avx512::kEntries;
+  table.isa = Isa::kAmx;
+  table.name = "amx";
+  table.prepared_row_bytes = prepared_row_bytes;
+  table.prepare_rows = prepare_rows;
+  table.matmul = matmul;
+  return table;
+}
+
 }  // namespace
 
-constinit const KernelTable kTable{
-    .isa = Isa::kAmx,
-    .name = "amx",
-    .packed_bytes = packed_bytes,
-    .pack = pack,
-    .unpack_row = unpack_row,
-    .prepared_row_bytes = prepared_row_bytes,
-    .prepare_rows = prepare_rows,
-    .matmul = matmul,
-    .rms_norm = avx512::rms_norm,
-    .rope = avx512::rope,
-    .swiglu = avx512::swiglu,
-    .add = avx512::add,
-    .kv_store = avx512::kv_store,
-    .attention_scratch_bytes = avx512::attention_scratch_bytes,
-    .attention = avx512::attention,
-    .argmax = avx512::argmax,
-    .exp_sum = avx512::exp_sum,
-    .masses_above = avx512::masses_above,
-};
+constinit const KernelTable kTable = make_table();
 
 }  // namespace braid::kernels::amx

@@ -1,5 +1,4 @@
-#include <kernels/avx512/tier.h>
-#include <kernels/packed_layout.h>
+#include <kernels/avx512/entries.h>
 
 namespace braid::kernels::avx512 {
 namespace {
@@ -12,29 +11,16 @@ void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel
   }
 }
 
+constexpr KernelTable make_table() {
+  KernelTable table = kEntries;
+  table.isa = Isa::kAvx512;
+  table.name = "avx512";
+  table.matmul = matmul;
+  return table;
+}
+
 }  // namespace
 
-constinit const KernelTable kTable{
-    .isa = Isa::kAvx512,
-    .name = "avx512",
-    .packed_bytes = packed_bytes,
-    .pack = pack,
-    .unpack_row = unpack_row,
-    .prepared_row_bytes = prepared_row_bytes,
-    .prepare_rows = prepare_rows,
-    .matmul = matmul,
-    .rms_norm = rms_norm,
-    .rope = rope,
-    .swiglu = swiglu,
-    .add = add,
-    .kv_store = kv_store,
-    .attention_scratch_bytes = attention_scratch_bytes,
-    .attention = attention,
-    .attention_part = attention_part,
-    .attention_join = attention_join,
-    .argmax = argmax,
-    .exp_sum = exp_sum,
-    .masses_above = masses_above,
-};
+constinit const KernelTable kTable = make_table();
 
 }  // namespace braid::kernels::avx512
