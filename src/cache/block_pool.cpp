@@ -50,6 +50,15 @@ void BlockPool::keep(BlockId block) {
   entry(block).kept = true;
 }
 
+void BlockPool::forget(BlockId block) {
+  Entry& forgotten = entry(block);
+  if (!forgotten.kept) return;
+  forgotten.kept = false;
+  if (forgotten.references > 0) return;
+  unlink(block);
+  empty_.push_back(block);
+}
+
 std::int32_t BlockPool::references(BlockId block) const {
   assert(block >= 0 && block < total() && "no such block");
   return entries_[static_cast<std::size_t>(block)].references;

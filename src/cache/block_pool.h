@@ -36,6 +36,9 @@ class BlockPool {
   // The contents of this block, which is in use, are worth keeping when nobody holds it any more.
   void keep(BlockId block);
 
+  // They are not any more: a cached block is empty from now on.
+  void forget(BlockId block);
+
   std::int32_t references(BlockId block) const;
   std::int32_t total() const { return static_cast<std::int32_t>(entries_.size()) - 1; }
   // What allocate() can hand out: empty and cached blocks.

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace braid::cache {
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr BlockId kVacant = -1;
 constexpr std::size_t kWindow = 64;  // blocks that one round of match() looks for at once
+constexpr int kSiblings = 16;        // blocks that common_beginning() looks at
 
 enum class Kind : std::uint32_t { kRoot = 1, kBlock = 2 };
 
@@ -40,8 +42,8 @@ PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest dige
       tokens_(nodes_.size() * block_tokens_),
       slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
   pool.on_evict([this](BlockId block) {
-    if (on_evict_) on_evict_(block);
-    forget(block);
+    if (on_evict_ && node(block).filled == static_cast<std::int32_t>(block_tokens_)) on_evict_(block);
+    remove_with_all_below(block);
   });
 }
 
@@ -128,23 +130,89 @@ void PrefixIndex::prefetch(std::span<const PrefixKey> keys) const {
   }
 }
 
+PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const {
+  BlockId block = kNone;
+  if (parent != kNoParent) {
+    block = node(parent).first_child;
+  } else if (const auto found = first_blocks_.find(salt); found != first_blocks_.end()) {
+    block = found->second;
+  }
+  Beginning best;
+  for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
+    const auto known = tokens_of(block).first(static_cast<std::size_t>(node(block).filled));
+    const auto count = static_cast<std::int32_t>(std::ranges::mismatch(known, tokens).in1 - known.begin());
+    if (count > best.count) best = {block, count};
+  }
+  return best;
+}
+
+void PrefixIndex::insert_partial(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block) {
+  assert(!tokens.empty() && tokens.size() < block_tokens_ && "only a part of a block");
+  remove(block);
+  if (!is_known(parent) || common_beginning(parent, salt, tokens).count == static_cast<std::int32_t>(tokens.size())) return;
+  add(block, parent, salt, tokens, {});
+}
+
 std::optional<BlockId> PrefixIndex::insert(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block) {
   assert(tokens.size() == block_tokens_ && "only full blocks");
-  const PrefixKey key = block_key(parent == kNoParent ? root_key(salt) : node(parent).key, tokens);
+  remove(block);
+  if (!is_known(parent)) return std::nullopt;
+  const PrefixKey key = key_after(parent, salt, tokens);
   const std::size_t slot = find_slot(key);
   if (const BlockId known = slots_[slot]; known != kVacant)
     return holds(known, parent, salt, tokens) ? std::optional(known) : std::nullopt;
   slots_[slot] = block;
-  node(block) = {key, parent};
-  std::ranges::copy(tokens, tokens_.begin() + block * static_cast<std::ptrdiff_t>(block_tokens_));
-  if (parent == kNoParent && !salt.empty()) salts_.emplace(block, salt);
-  pool_.keep(block);
+  add(block, parent, salt, tokens, key);
   return block;
 }
 
-// Takes the block out of the table and closes the gap: what a probe would no longer reach moves back.
-void PrefixIndex::forget(BlockId block) {
+// The place of the newest child's number.
+BlockId& PrefixIndex::first_child(BlockId parent, std::string_view salt) {
+  if (parent != kNoParent) return node(parent).first_child;
+  const auto found = first_blocks_.find(salt);
+  return found != first_blocks_.end() ? found->second : first_blocks_.emplace(salt, kNone).first->second;
+}
+
+void PrefixIndex::add(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, const PrefixKey& key) {
+  BlockId& first = first_child(parent, salt);
+  node(block) = {key, static_cast<std::int32_t>(tokens.size()), parent, kNone, kNone, first};
+  if (first != kNone) node(first).newer = block;
+  first = block;
+  std::ranges::copy(tokens, tokens_.begin() + block * static_cast<std::ptrdiff_t>(block_tokens_));
+  if (parent == kNoParent && !salt.empty()) salts_.emplace(block, salt);
+  pool_.keep(block);
+}
+
+// One block without children, if it is in the tree at all.
+void PrefixIndex::remove(BlockId block) {
+  Node& removed = node(block);
+  if (removed.filled == 0) return;
+  assert(removed.first_child == kNone);
+  if (removed.filled == static_cast<std::int32_t>(block_tokens_)) vacate(block);
+  if (removed.older != kNone) node(removed.older).newer = removed.newer;
+  if (removed.newer != kNone) {
+    node(removed.newer).older = removed.older;
+  } else {
+    const auto salt = salts_.find(block);
+    const std::string_view its_salt = salt != salts_.end() ? std::string_view(salt->second) : std::string_view();
+    first_child(removed.parent, its_salt) = removed.older;
+    if (removed.parent == kNoParent && removed.older == kNone) first_blocks_.erase(first_blocks_.find(its_salt));
+  }
   salts_.erase(block);
+  removed.filled = 0;
+  pool_.forget(block);
+}
+
+void PrefixIndex::remove_with_all_below(BlockId block) {
+  const BlockId above = node(block).parent;
+  while (block != above) {
+    while (node(block).first_child != kNone) block = node(block).first_child;
+    remove(std::exchange(block, node(block).parent));
+  }
+}
+
+// Takes the block out of the table and closes the gap: what a probe would no longer reach moves back.
+void PrefixIndex::vacate(BlockId block) {
   const std::size_t mask = slots_.size() - 1;
   std::size_t gap = find_slot(node(block).key);
   assert(slots_[gap] == block);

@@ -67,6 +67,10 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
   row.position = sequence.planned;
+  if (sequence.fork_source.size() > 0) {
+    plan.forks.push_back({sequence.fork_source[0], sequence.blocks[(row.position - 1) / block_tokens_]});
+    sequence.fork_source.clear();  // who gets it next writes to it in this step or later, after the copy
+  }
   sequence.planned += row.count;
   sequence.pending += row.sample ? 1 : 0;
   ++sequence.in_flight;

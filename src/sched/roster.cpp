@@ -28,7 +28,10 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
       ageing_(options.priority_ageing),
       pool_(options.blocks),
       write_through_(options.write_through) {
-  if (options.prefix_cache) prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
+  if (options.prefix_cache) {
+    prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
+    shared_prefill_.emplace(*prefix_index_, options.block_tokens);
+  }
   if (prefix_index_ && store != nullptr) {
     disk_tier_.emplace(*store, *prefix_index_, options, std::move(on_progress));
     prefix_index_->on_evict([this](cache::BlockId block) { disk_tier_->save(block); });
@@ -62,6 +65,7 @@ void Roster::admit() {
   for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty();) {
     Sequence& sequence = (at++)->second;
     if (blocked == nullptr) {
+      if (follow(sequence)) continue;
       if (take_blocks(sequence)) {
         start(sequence);
       } else {
@@ -69,16 +73,30 @@ void Roster::admit() {
       }
     } else {
       if (blocked->passes == kMostPasses || looked_at++ == kPassWindow) return;
-      if (!fits_free(sequence) || !take_blocks(sequence)) continue;
+      if (!fits_free(sequence) || follow(sequence) || !take_blocks(sequence)) continue;
       ++blocked->passes;
       start(sequence);
     }
   }
 }
 
-// All blocks for its known tokens or none. What it finds in the prefix cache it holds in either case.
+// Looks its prefix up, which it holds from then on unless it follows.
+bool Roster::follow(Sequence& sequence) {
+  if (!prefix_index_ || sequence.blocks.size() > 0) return false;
+  reuse_prefix(sequence);
+  if (!shared_prefill_->follow(sequence)) return false;
+  drop_blocks(sequence);
+  move(sequence, following_);
+  return true;
+}
+
+void Roster::return_released() {
+  for (Sequence* sequence : released_) move(*sequence, waiting_);
+  released_.clear();
+}
+
+// All blocks for its known tokens or none.
 bool Roster::take_blocks(Sequence& sequence) {
-  if (sequence.blocks.size() == 0) reuse_prefix(sequence);
   const std::int32_t blocks = blocks_for(sequence.known());
   const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
   if (pool_.free() + parked_blocks_ - sequence.blocks.size() < wanted) return false;  // nobody gives up blocks for nothing
@@ -95,18 +113,39 @@ void Roster::start(Sequence& sequence) {
   slots_.pop_back();
   sequence.starts = true;
   sequence.passes = 0;
+  if (prefix_index_) shared_prefill_->lead(sequence, sequence.computed, released_);
   begin_prefill(sequence);
+}
+
+// It has all that could be found in full blocks.
+void Roster::compute_rest(Sequence& sequence) {
+  sequence.phase = SequencePhase::kPrefill;
+  fork_beginning(sequence);
+  count_reuse(sequence);
+}
+
+// Of the first block that it does not share, as much as others have computed. Nothing when part of it is its own work.
+void Roster::fork_beginning(Sequence& sequence) {
+  if (!prefix_index_) return;
+  const std::int32_t begin = sequence.published * block_tokens_;
+  const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
+  if (sequence.planned != begin || wanted <= 0) return;
+  const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(wanted));
+  const auto found = prefix_index_->common_beginning(sequence.last_published(), sequence.cache_salt, tokens);
+  if (found.count == 0) return;
+  sequence.fork_source.adopt({&found.block, 1});
+  sequence.planned += found.count;
+  sequence.reused += found.count;
 }
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch.
 void Roster::reuse_prefix(Sequence& sequence) {
-  if (!prefix_index_) return;
   path_.clear();
   prefix_index_->match(sequence.cache_salt, std::span(sequence.tokens).first(sequence.tokens.size() - 1), path_);
   sequence.blocks.adopt(path_);
   set_parked(sequence, true);
   sequence.published = sequence.blocks.size();
-  sequence.planned = sequence.reused = sequence.published * block_tokens_;
+  sequence.planned = sequence.computed = sequence.reused = sequence.published * block_tokens_;
 }
 
 void Roster::count_reuse(Sequence& sequence) {
@@ -117,17 +156,34 @@ void Roster::count_reuse(Sequence& sequence) {
 }
 
 void Roster::publish(Sequence& sequence, std::int32_t positions) {
+  sequence.computed = positions;
   if (!prefix_index_) return;
   for (std::int32_t next = sequence.published; (next + 1) * block_tokens_ <= positions; next = ++sequence.published) {
     const cache::BlockId own = sequence.blocks[next];
-    const cache::BlockId parent = next > 0 ? sequence.blocks[next - 1] : cache::PrefixIndex::kNoParent;
     const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
     const auto tokens = std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(block_tokens_));
-    const auto known = prefix_index_->insert(parent, sequence.cache_salt, tokens, own);
-    if (!known) return;
+    const auto known = prefix_index_->insert(sequence.last_published(), sequence.cache_salt, tokens, own);
+    if (!known) break;
     if (*known != own) sequence.blocks.replace(next, *known);
     if (*known == own && write_through_ && disk_tier_) disk_tier_->save(own);
   }
+  if (!sequence.leads) return;
+  if (positions < sequence.known()) {
+    shared_prefill_->lead(sequence, positions, released_);
+  } else {
+    publish_tail(sequence);
+    shared_prefill_->leave(sequence, released_);
+  }
+  return_released();
+}
+
+// The block that is not full, as far as it is computed.
+void Roster::publish_tail(Sequence& sequence) {
+  const std::int32_t begin = sequence.published * block_tokens_;
+  const std::int32_t count = sequence.computed - begin;
+  if (!prefix_index_ || count <= 0 || count >= block_tokens_) return;
+  const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+  prefix_index_->insert_partial(sequence.last_published(), sequence.cache_salt, tokens, sequence.blocks[sequence.published]);
 }
 
 std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(batch_.size()), pool_.total() / kMarginPart); }
@@ -200,14 +256,25 @@ std::int32_t Roster::freed_by(const Sequence& sequence) const {
 
 void Roster::drop_blocks(Sequence& sequence) {
   if (sequence.home != &batch_) set_parked(sequence, false);
+  publish_tail(sequence);
+  sequence.fork_source.clear();
   sequence.blocks.clear();
-  sequence.planned = sequence.reused = sequence.published = 0;
+  sequence.planned = sequence.computed = sequence.reused = sequence.published = 0;
 }
 
 void Roster::preempt(Sequence& sequence) {
   sequence.phase = SequencePhase::kPreempted;
   sequence.restoration.reset();
+  stop_sharing(sequence);
   if (sequence.in_flight == 0) settle(sequence);
+}
+
+// It neither leads nor follows any more.
+void Roster::stop_sharing(Sequence& sequence) {
+  if (!shared_prefill_) return;
+  shared_prefill_->unfollow(sequence);
+  shared_prefill_->leave(sequence, released_);
+  return_released();
 }
 
 void Roster::stall(Sequence& sequence) {
@@ -226,6 +293,7 @@ void Roster::retire(Sequence& sequence) {
   if (!sequence.id.empty()) by_id_.erase(sequence.id);
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
+  stop_sharing(sequence);
   if (sequence.in_flight == 0) settle(sequence);
 }
 

@@ -6,10 +6,13 @@
 #include "sched/disk_tier.h"
 #include "sched/options.h"
 #include "sched/sequence.h"
+#include "sched/shared_prefill.h"
 
 #include <braid/request.h>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,6 +28,9 @@ namespace braid::sched {
 // All maps are in order of rank, so "first" is who came first, within a class of priority: it is admitted first, gets the first free
 // block and is never preempted. Whoever is the first in the batch therefore always goes on, and nothing can wait in a circle. Blocks
 // held outside the batch (by stalled sequences) are given up first: a slow reader never makes others wait.
+//
+// Sequences that begin like one that is being prefilled wait for it and share what it computes (SharedPrefill). Blocks that are not
+// full are shared by copy, in the step of the sequence's first row.
 //
 // When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
@@ -44,7 +50,7 @@ class Roster {
 
   // Moves the first of the queue into the batch while there are slots and blocks for all its known tokens and a margin for the batch to
   // grow.
-  // It starts after the longest prefix that is cached in full blocks; its last token is always computed.
+  // It starts after the longest prefix that is cached; its last token is always computed.
   void admit();
 
   // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
@@ -78,13 +84,14 @@ class Roster {
   // To be called when the last posted step that names it has come back. May destroy it.
   void settle(Sequence& sequence);
 
-  bool empty() const { return waiting_.empty() && batch_.empty() && stalled_.empty(); }
+  bool empty() const { return waiting_count() == 0 && batch_.empty() && stalled_.empty(); }
   SequenceMap& batch() { return batch_; }
   const SequenceMap& batch() const { return batch_; }
-  SequenceMap& waiting() { return waiting_; }
   const SequenceMap& waiting() const { return waiting_; }
-  SequenceMap& stalled() { return stalled_; }
-  const SequenceMap& stalled() const { return stalled_; }
+  std::size_t waiting_count() const { return waiting_.size() + following_.size(); }
+  // Running ones first.
+  std::array<SequenceMap*, 4> all() { return {&batch_, &stalled_, &waiting_, &following_}; }
+  std::array<const SequenceMap*, 4> all() const { return {&batch_, &stalled_, &waiting_, &following_}; }
   const cache::BlockPool& pool() const { return pool_; }
   // Known tokens of all admissions: found in the prefix cache (of these on disk), and not. All 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
@@ -100,6 +107,12 @@ class Roster {
   bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
   void reuse_prefix(Sequence& sequence);
   void begin_prefill(Sequence& sequence);
+  void compute_rest(Sequence& sequence);
+  void fork_beginning(Sequence& sequence);
+  bool follow(Sequence& sequence);
+  void return_released();
+  void stop_sharing(Sequence& sequence);
+  void publish_tail(Sequence& sequence);
   void count_reuse(Sequence& sequence);
   std::int32_t freed_by(const Sequence& sequence) const;
   double loss_per_block(const Sequence& sequence) const;
@@ -117,15 +130,18 @@ class Roster {
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<DiskTier> disk_tier_;
   const bool write_through_;
+  std::optional<SharedPrefill> shared_prefill_;
   std::vector<model::SlotId> slots_;  // free ones
   SequenceMap waiting_;
   SequenceMap batch_;                 // also those that have left it but are named by posted steps
   SequenceMap stalled_;
+  SequenceMap following_;
   std::map<Rank, Sequence*> parked_;  // those outside the batch that hold blocks
   std::int32_t parked_blocks_ = 0;    // how many these hold
   std::unordered_map<std::string_view, Sequence*> by_id_;
   std::uint64_t next_serial_ = 0;
   std::vector<cache::BlockId> path_;  // reused by lookups
+  std::vector<Sequence*> released_;   // followers to be returned to the queue
   std::uint64_t cache_hit_tokens_ = 0;
   std::uint64_t disk_hit_tokens_ = 0;
   std::uint64_t cache_miss_tokens_ = 0;

@@ -20,8 +20,8 @@ void Roster::begin_prefill(Sequence& sequence) {
   if (disk_tier_ && sequence.planned == sequence.published * block_tokens_)
     sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
                                                std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
-  sequence.phase = sequence.restoration != nullptr ? SequencePhase::kRestoring : SequencePhase::kPrefill;
-  if (sequence.phase == SequencePhase::kPrefill) count_reuse(sequence);
+  if (sequence.restoration == nullptr) return compute_rest(sequence);
+  sequence.phase = SequencePhase::kRestoring;
 }
 
 void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
@@ -38,8 +38,7 @@ void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
     }
     if (!sequence.restoration->has_ended()) continue;
     sequence.restoration.reset();
-    sequence.phase = SequencePhase::kPrefill;
-    count_reuse(sequence);
+    compute_rest(sequence);
   }
 }
 

@@ -74,7 +74,7 @@ Result<Ticket> Scheduler::submit(Request request) {
   if (!room) return room.error();
   if (!request.id.empty() && roster_.find(request.id) != nullptr)
     return invalid_argument(fmt::format("a request with the id {} is running already", request.id), "id");
-  if (roster_.waiting().size() >= static_cast<std::size_t>(options_.max_waiting)) {
+  if (roster_.waiting_count() >= static_cast<std::size_t>(options_.max_waiting)) {
     ++counters_.refused;
     return Error{ErrorCode::kOverloaded, fmt::format("{} requests are waiting already; try again later", options_.max_waiting), {}};
   }
@@ -93,7 +93,7 @@ std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
 
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
-  stats.waiting = static_cast<std::uint32_t>(roster_.waiting().size());
+  stats.waiting = static_cast<std::uint32_t>(roster_.waiting_count());
   for (const auto& [rank, sequence] : roster_.batch()) {
     if (sequence.phase == SequencePhase::kRestoring || sequence.phase == SequencePhase::kPrefill) ++stats.prefilling;
     if (sequence.phase == SequencePhase::kDecode) ++stats.decoding;
@@ -272,7 +272,7 @@ bool Scheduler::cancel(std::string_view id) {
 
 std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
   std::vector<SequenceSnapshot> found;
-  for (const SequenceMap* map : {&roster_.batch(), &roster_.stalled(), &roster_.waiting()}) {
+  for (const SequenceMap* map : roster_.all()) {
     for (const auto& [rank, sequence] : *map) {
       if (found.size() == limit) return found;
       if (sequence.phase == SequencePhase::kDone) continue;
@@ -313,7 +313,7 @@ void Scheduler::abort_remaining(const Error& reason) {
 }
 
 void Scheduler::finish_all(const Error& reason) {
-  for (SequenceMap* map : {&roster_.waiting(), &roster_.batch(), &roster_.stalled()}) {
+  for (SequenceMap* map : roster_.all()) {
     for (auto at = map->begin(); at != map->end();) {
       Sequence& sequence = (at++)->second;  // finish() may destroy it
       if (sequence.phase != SequencePhase::kDone) finish(sequence, FinishReason::kCancelled, reason);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cache/block_table.h"
+#include "cache/prefix_index.h"
 #include "model/step.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
@@ -27,7 +28,8 @@ using SequenceMap = std::map<Rank, Sequence>;
 // A sequence that leaves the batch takes its phase at once, so that no step planned from then on contains it, and keeps its slot
 // and blocks until the last posted step that names it has come back.
 enum class SequencePhase {
-  kWaiting,    // in the queue; holds blocks only when it has been stalled or, at the front, those of its cached prefix
+  kWaiting,    // in the queue, or until its leader has computed what both begin with; holds blocks only when it has been stalled or,
+               // at the front, those of its cached prefix
   kRestoring,  // in the batch; what of its prefix lies on disk is being loaded
   kPrefill,    // its known tokens are being put into the cache
   kDecode,     // its next input is what it sampled last
@@ -60,7 +62,8 @@ struct Sequence {
         tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())),
         cache_salt(std::move(request.cache_salt)),
-        blocks(pool) {
+        blocks(pool),
+        fork_source(pool) {
     stop.max_tokens = answer_room;
   }
 
@@ -72,6 +75,8 @@ struct Sequence {
   }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
+  // The last block that others can find.
+  cache::BlockId last_published() const { return published > 0 ? blocks[published - 1] : cache::PrefixIndex::kNoParent; }
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const { return planned == blocks.size() * block_tokens; }
 
@@ -90,14 +95,21 @@ struct Sequence {
   bool starts = false;          // the strand has not heard of the slot's new owner yet
   cache::BlockTable blocks;
   std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
+  cache::BlockTable fork_source;  // the block that the first row copies the beginning of its first block from; empty: none
   std::int32_t planned = 0;     // positions [0, planned) are cached once all posted steps are back
   std::int32_t reused = 0;      // of these, found in the prefix cache since it last had no blocks
+  std::int32_t computed = 0;    // positions [0, computed) have come back from the strand, or were found
   std::int32_t published = 0;   // leading blocks that are in the prefix cache
   std::int32_t pending = 0;     // samples that posted steps will bring
   float mirostat_mu = 0.0F;     // the sampling state after the last token that has come back
   std::int32_t in_flight = 0;   // posted steps that name it
   std::int32_t passes = 0;      // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
+
+  // See SharedPrefill.
+  std::optional<cache::PrefixKey> leads;  // while it is being prefilled: the key of what it computes next
+  Sequence* leader = nullptr;             // who computes what it waits for, or null
+  std::int32_t awaited = 0;               // how many of the leader's positions
 
   SequenceTicket* ticket = nullptr;  // null once finished or abandoned
   SequenceMap* home = nullptr;       // the map it is in

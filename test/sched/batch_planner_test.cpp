@@ -32,7 +32,7 @@ class BatchPlannerTest : public testing::Test {
 
   Sequence& enqueue(std::int32_t prompt, std::int32_t max_tokens) {
     Request request;
-    for (std::int32_t i = 0; i < prompt; ++i) request.prompt.push_back(i);
+    for (std::int32_t i = 0; i < prompt; ++i) request.prompt.push_back(i + 100 * static_cast<std::int32_t>(tickets_.size()));
     Sequence& sequence = roster_.enqueue(std::move(request), max_tokens, {});
     tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
     tickets_.back()->attach(sequence);

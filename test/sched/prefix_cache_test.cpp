@@ -25,7 +25,7 @@ TEST(PrefixCache, RepeatedPromptIsComputedOnce) {
   EXPECT_EQ(stats.prompt_tokens, 22U) << "the second time only the last token";
   EXPECT_EQ(stats.cache_hit_tokens, 20U);
   EXPECT_EQ(stats.cache_miss_tokens, 22U);
-  EXPECT_EQ(stats.blocks_cached, 6U) << "25 positions, the last one not written";
+  EXPECT_EQ(stats.blocks_cached, 7U) << "25 positions";
   EXPECT_EQ(stats.blocks_free, stats.blocks_total);
   rig.run_to_end();
 }
@@ -33,7 +33,7 @@ TEST(PrefixCache, RepeatedPromptIsComputedOnce) {
 TEST(PrefixCache, LastPromptTokenIsAlwaysComputed) {
   Rig rig;
   rig.complete(Rig::prompt_of(20, 1), 5);
-  EXPECT_EQ(cached_tokens(rig.complete(Rig::prompt_of(20, 1), 5)), 16);
+  EXPECT_EQ(cached_tokens(rig.complete(Rig::prompt_of(20, 1), 5)), 19) << "of the last block a copy";
   EXPECT_EQ(cached_tokens(rig.complete(Rig::prompt_of(1, 1), 1)), 0);
   rig.run_to_end();
 }
@@ -57,7 +57,7 @@ TEST(PrefixCache, ConversationContinuesAfterItsAnswer) {
   Rig rig;
   const Client& first = rig.complete(Rig::prompt_of(10, 1), 12);  // 21 positions written
   const auto next = joined(joined(first.prompt, first.tokens), {5, 6, 7});
-  EXPECT_EQ(cached_tokens(rig.complete(next, 5)), 20) << "generated tokens included";
+  EXPECT_EQ(cached_tokens(rig.complete(next, 5)), 21) << "generated tokens included";
   rig.run_to_end();
 }
 
@@ -76,7 +76,7 @@ TEST(PrefixCache, SaltsAndOffShareNothing) {
   EXPECT_EQ(cached_tokens(rig.complete(prompt, 3, "one")), 0);
   EXPECT_EQ(cached_tokens(rig.complete(prompt, 3, "two")), 0);
   EXPECT_EQ(cached_tokens(rig.complete(prompt, 3)), 0);
-  EXPECT_EQ(cached_tokens(rig.complete(prompt, 3, "one")), 28);
+  EXPECT_EQ(cached_tokens(rig.complete(prompt, 3, "one")), 29);
   rig.run_to_end();
 
   SchedulerOptions options = Rig::small_options();
@@ -89,16 +89,105 @@ TEST(PrefixCache, SaltsAndOffShareNothing) {
   off.run_to_end();
 }
 
-TEST(PrefixCache, EqualSequencesAtOnceEndUpOnTheSameBlocks) {
-  Rig rig;
+TEST(PrefixCache, EqualPromptsAtOnceAreComputedOnce) {
+  for (const std::int32_t length : {1, 3, 4, 12, 14, 100}) {
+    SchedulerOptions options = Rig::small_options();
+    options.max_batch_tokens = 20;
+    Rig rig(options);
+    rig.model.hold();
+    for (int i = 0; i < 8; ++i) rig.submit(Rig::prompt_of(length, 1), 5 + 4 * i);
+    ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().prefilling + rig.scheduler->stats().decoding == 1; }));
+    EXPECT_EQ(rig.scheduler->stats().waiting, 7U) << "for the first";
+    rig.model.release();
+    ASSERT_TRUE(rig.run_until([&] {
+      for (const auto& client : rig.clients) client->take();
+      return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
+    }));
+    for (std::size_t i = 0; i < 8; ++i) {
+      rig.expect_right(*rig.clients[i]);
+      EXPECT_EQ(cached_tokens(*rig.clients[i]), i == 0 ? 0 : length - 1);
+    }
+    EXPECT_EQ(rig.scheduler->stats().prompt_tokens, static_cast<std::uint64_t>(length) + 7) << "but for everybody's last token";
+    rig.run_to_end();
+  }
+}
+
+TEST(PrefixCache, WhoSharesOnlyTheBeginningWaitsOnlyForThat) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 20;
+  Rig rig(options);
   rig.model.hold();
-  for (int i = 0; i < 4; ++i) rig.submit(Rig::prompt_of(12, 1), 20);
-  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().decoding == 4; }));
-  EXPECT_EQ(rig.options.blocks - static_cast<std::int32_t>(rig.scheduler->stats().blocks_free), 12 + 4) << "each has its own so far";
+  const Client& first = rig.start(200, 3);
+  Client& second = rig.submit(joined({first.prompt.begin(), first.prompt.begin() + 30}, {9, 9, 9, 9}), 3);
+  Client& other = rig.submit(Rig::prompt_of(10, 5), 3);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().prefilling == 2; }));
+  EXPECT_EQ(rig.phase(second), SequencePhase::kWaiting);
+  EXPECT_EQ(rig.phase(other), SequencePhase::kPrefill) << "nobody waits for who waits";
+  rig.model.allow(2);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().steps == 2; }));
+  EXPECT_EQ(rig.phase(second), SequencePhase::kPrefill);
+  EXPECT_EQ(rig.phase(first), SequencePhase::kPrefill);
+  rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] { return second.take(), other.take(), first.finished() && second.finished() && other.finished(); }));
+  EXPECT_EQ(cached_tokens(second), 30) << "two of them by copy";
+  rig.expect_right(second);
+  rig.run_to_end();
+}
+
+TEST(PrefixCache, FollowersGoOnWhenTheirLeaderLeaves) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 20;
+  Rig rig(options);
+  rig.model.hold();
+  Client& leader = rig.submit(Rig::prompt_of(100, 1), 5);
+  Client& gone = rig.submit(Rig::prompt_of(100, 1), 5);
+  Client& next = rig.submit(Rig::prompt_of(100, 1), 5);
+  Client& last = rig.submit(Rig::prompt_of(100, 1), 5);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().prefilling == 1; }));
   rig.model.allow(1);
   ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().steps == 1; }));
-  EXPECT_EQ(rig.options.blocks - static_cast<std::int32_t>(rig.scheduler->stats().blocks_free), 3 + 4);
+  gone.ticket.reset();
+  leader.ticket.reset();
   rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] { return next.take(), last.take(), next.finished() && last.finished(); }));
+  rig.expect_right(next);
+  rig.expect_right(last);
+  EXPECT_EQ(cached_tokens(next), 20) << "what the leader had";
+  EXPECT_EQ(cached_tokens(last), 99);
+  rig.run_to_end();
+}
+
+TEST(PrefixCache, FollowersOfAFailedLeaderComputeThemselves) {
+  Rig rig;
+  rig.model.fail_next("no luck");
+  Client& leader = rig.start(30, 5);
+  Client& follower = rig.submit(leader.prompt, 5);
+  ASSERT_TRUE(rig.run_until([&] { return follower.take(), leader.finished() && follower.finished(); }));
+  EXPECT_EQ(leader.finish->reason, FinishReason::kError);
+  rig.expect_right(follower);
+  rig.run_to_end();
+}
+
+// A block of a cached path is copied as far as it agrees: up to the last but one token, or to where the prompts part.
+TEST(PrefixCache, PartsOfBlocksAreCopied) {
+  Rig rig;
+  const Client& first = rig.complete(Rig::prompt_of(18, 1), 12);  // 29 positions written
+  EXPECT_EQ(cached_tokens(rig.complete({first.prompt.begin(), first.prompt.begin() + 11}, 6)), 10);
+  EXPECT_EQ(cached_tokens(rig.complete(joined({first.prompt.begin(), first.prompt.begin() + 14}, {1000, 1001, 1002}), 6)), 14);
+  EXPECT_EQ(cached_tokens(rig.complete({first.prompt[0], first.prompt[1], 1000}, 6)), 2) << "of the first block";
+  EXPECT_EQ(cached_tokens(rig.complete(joined(joined(first.prompt, first.tokens), {5, 6, 7}), 5)), 29) << "of a block that never was full";
+  EXPECT_EQ(cached_tokens(rig.complete(joined({first.prompt.begin(), first.prompt.begin() + 14}, {1000, 1001, 1003}), 6)), 16)
+      << "the best of several";
+  rig.run_to_end();
+}
+
+// Whoever copied goes his own way: nothing that one writes later is seen by the other.
+TEST(PrefixCache, CopiesAreIndependent) {
+  Rig rig;
+  Client& running = rig.start(10, 60);
+  ASSERT_TRUE(rig.run_until([&] { return running.tokens.size() > 1; }));
+  for (int i = 0; i < 20; ++i) rig.start(10, 10 + i);
+  for (int i = 0; i < 10; ++i) rig.submit(joined(running.prompt, {i}), 20 + i);
   ASSERT_TRUE(rig.run_until([&] {
     for (const auto& client : rig.clients) client->take();
     return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });

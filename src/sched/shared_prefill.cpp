@@ -1,0 +1,66 @@
+#include "sched/shared_prefill.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+namespace braid::sched {
+
+// Of its first block that is not published, or of what there is of it.
+cache::PrefixKey SharedPrefill::next_key(const Sequence& sequence) {
+  const auto begin = static_cast<std::size_t>(sequence.published) * static_cast<std::size_t>(block_tokens_);
+  const std::size_t count = std::min(sequence.tokens.size() - begin, static_cast<std::size_t>(block_tokens_));
+  return index_.key_after(sequence.last_published(), sequence.cache_salt, std::span(sequence.tokens).subspan(begin, count));
+}
+
+bool SharedPrefill::follow(Sequence& sequence) {
+  const auto found = leaders_.find(next_key(sequence));
+  if (found == leaders_.end()) return false;
+  const auto& [leader, positions] = found->second;
+  if (leader->rank > sequence.rank || leader->cache_salt != sequence.cache_salt) return false;
+  const auto common = static_cast<std::int32_t>(std::ranges::mismatch(sequence.tokens, leader->tokens).in1 - sequence.tokens.begin());
+  const bool has_all_of_it = common == leader->known();
+  const std::int32_t awaited = has_all_of_it ? common : std::min(common, sequence.known() - 1) / block_tokens_ * block_tokens_;
+  if (awaited <= positions) return false;
+  sequence.leader = leader;
+  sequence.awaited = awaited;
+  followers_.emplace(std::pair(leader->rank, sequence.rank), &sequence);
+  return true;
+}
+
+void SharedPrefill::unfollow(Sequence& sequence) {
+  if (sequence.leader == nullptr) return;
+  followers_.erase({sequence.leader->rank, sequence.rank});
+  sequence.leader = nullptr;
+}
+
+void SharedPrefill::lead(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& released) {
+  resign(leader);
+  leader.leads = next_key(leader);
+  leaders_.try_emplace(*leader.leads, Leader{&leader, positions});
+  release(leader, positions, released);
+}
+
+void SharedPrefill::leave(Sequence& leader, std::vector<Sequence*>& released) {
+  if (!leader.leads) return;
+  resign(leader);
+  release(leader, std::numeric_limits<std::int32_t>::max(), released);
+}
+
+void SharedPrefill::resign(Sequence& leader) {
+  if (!leader.leads) return;
+  const auto found = leaders_.find(*leader.leads);
+  if (found != leaders_.end() && found->second.sequence == &leader) leaders_.erase(found);
+  leader.leads.reset();
+}
+
+void SharedPrefill::release(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& released) {
+  for (auto at = followers_.lower_bound({leader.rank, Rank()}); at != followers_.end() && at->first.first == leader.rank;) {
+    Sequence& follower = *(at++)->second;
+    if (follower.awaited > positions) continue;
+    unfollow(follower);
+    released.push_back(&follower);
+  }
+}
+
+}  // namespace braid::sched
