@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <grammar/ebnf/grammar_text.h>
 #include <grammar/json/schema.h>
 #include <grammar/regex.h>
 #include <grammar/spec.h>
@@ -46,7 +47,10 @@ class Translator {
     return grammar_.choice(std::move(options));
   }
 
-  Result<ExprId> of(const ConstraintSpec::Grammar&, const std::string& path) { return refused(path, "grammars are not supported"); }
+  Result<ExprId> of(const ConstraintSpec::Grammar& kind, const std::string& path) {
+    const auto expr = parse_grammar_text(kind.text, grammar_);
+    return expr ? expr : Result<ExprId>(refused(path, expr.error().message));
+  }
 
   Result<ExprId> of(const ConstraintSpec::Literal& kind, const std::string&) {
     return grammar_.bytes(vocabulary_.mark_control_tokens(kind.text));

@@ -61,12 +61,11 @@ std::vector<TokenId> allowed_tokens(ConstraintState& state) {
   return out;
 }
 
-Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t free_tokens) {
+Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t free_tokens, std::size_t most_tokens) {
   static const auto tokens = toy_tokens();
-  constexpr std::size_t kMostTokens = 4000;
   Walk walk;
   const auto state = constraint.start({});
-  for (std::size_t i = 0; i < kMostTokens; ++i) {
+  for (std::size_t i = 0; i < most_tokens; ++i) {
     const auto allowed = allowed_tokens(*state);
     const auto bytes = [&](TokenId token) -> const std::string& { return tokens[static_cast<std::size_t>(token)].bytes; };
     TokenId token = allowed[random() % allowed.size()];

@@ -24,12 +24,12 @@ std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
 std::vector<TokenId> allowed_tokens(ConstraintState& state);
 
 // A text of tokens drawn uniformly from those allowed. After `free_tokens` the walk mostly takes what brings JSON to its end, and ends
-// where it may; it gives up after a few thousand tokens.
+// where it may; it gives up after `most_tokens`.
 struct Walk {
   std::string text;
   bool ended = false;
 };
-Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t free_tokens = 60);
+Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t free_tokens = 60, std::size_t most_tokens = 4000);
 
 // Whether the constraint allows the text, byte by byte, and its end there.
 bool accepts(const Constraint& constraint, std::string_view text);

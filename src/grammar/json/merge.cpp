@@ -112,7 +112,8 @@ bool has_constraints(const ValueDict& schema) {
 
 Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::string& path) {
   const auto refuse = [&](std::string_view name) {
-    return invalid_argument(fmt::format("{}: what the joined schemas say about \"{}\" cannot be combined", path, name), fmt::format("{}.{}", path, name));
+    const std::string place = fmt::format("{}.{}", path, name);
+    return invalid_argument(fmt::format("{}: what this and the schema it is joined with say cannot be combined", place), place);
   };
   if (entangled(a, b, "prefixItems", "items") || entangled(b, a, "prefixItems", "items")) return refuse("prefixItems");
   for (const char* name : {"properties", "additionalProperties"})

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include "walk.h"
+
+namespace braid::test {
+namespace {
+
+TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
+  for (const auto& [schema, path] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"type":"object","properties":{"x":{"not":{"type":"null"}}}})", "schema.properties.x.not"},
+           {R"({"type":"integer","multipleOf":3})", "schema.multipleOf"},
+           {R"({"if":{"type":"null"},"then":true})", "schema.if"},
+           {R"({"type":"array","items":{"type":"array","contains":{}}})", "schema.items.contains"},
+           {R"({"type":"array","uniqueItems":true})", "schema.uniqueItems"},
+           {R"({"type":"array","items":[{"type":"null"}]})", "schema.items"},
+           {R"({"anyOf":[{"type":"null"},{"type":"string","format":"color"}]})", "schema.anyOf[1].format"},
+           {R"({"type":"string","pattern":"a(?=b)x"})", "schema.pattern"},
+           {R"({"type":"string","pattern":"a","minLength":3})", "schema.minLength"},
+           {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "schema.oneOf[1]"},
+           {R"({"oneOf":[{"type":"object","properties":{"a":{}}},{"type":"object","properties":{"b":{}}}]})", "schema.oneOf[1]"},
+           {R"({"$ref":"#/$defs/nope"})", "schema.$ref"},
+           {R"({"$ref":"https://example.com/x"})", "schema.$ref"},
+           {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema"},
+           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})", "schema"},
+           {R"({"$defs":{"b":{"unknown":1}},"properties":{"a":{"$ref":"#/$defs/b"}}})", "schema.$defs.b.unknown"},
+           {R"({"type":"widget"})", "schema.type"},
+           {R"({"type":"string","minLength":-1})", "schema.minLength"},
+           {R"({"type":"object","required":"a"})", "schema.required"},
+           {R"({"enum":[]})", "schema.enum"},
+           {R"({"type":"string","enum":[1]})", "schema.enum"},
+           {R"({"enum":["a"],"maxLength":3})", "schema.maxLength"},
+           {R"({"type":"integer","minimum":3,"maximum":2})", "schema"},
+           {R"({"type":"object","patternProperties":{"a":{},"b":{}}})", "schema.patternProperties"},
+           {R"({"type":"object","properties":{"a":{}},"additionalProperties":true,"minProperties":2})", "schema.minProperties"},
+           {R"({"type":"object","properties":{"a":{}},"propertyNames":{"maxLength":3}})", "schema.propertyNames"},
+           {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "schema.allOf[1].pattern"},
+           {R"([1])", "schema"},
+           {R"(false)", "schema"}}) {
+    const auto refused = toy_compiler().compile(schema_spec(schema));
+    ASSERT_FALSE(refused) << schema;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().param, path) << schema << ": " << refused.error().message;
+    EXPECT_EQ(refused.error().message.find(refused.error().param), 0U) << refused.error().message;
+  }
+}
+
+TEST(SchemaRefusal, BoundsSizeAndDepth) {
+  std::string deep = "true";
+  for (int i = 0; i < 120; ++i) deep = R"({"items":)" + deep + "}";
+  EXPECT_TRUE(toy_compiler().compile(schema_spec(deep)));
+  std::string wide = R"({"type":"object","properties":{)";
+  for (int i = 0; i < 1200; ++i) wide += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":{}";
+  const auto refused = toy_compiler().compile(schema_spec(wide + "}}"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().param, "schema.properties");
+}
+
+TEST(Compiler, CompilesBigSchemas) {
+  std::string big = R"({"type":"object","properties":{)";
+  for (int i = 0; i < 500; ++i) big += (i > 0 ? ",\"property_" : "\"property_") + std::to_string(i) + R"(":{"type":"string","maxLength":)" + std::to_string(i) + "}";
+  EXPECT_TRUE(toy_compiler().compile(schema_spec(big + "}}")));
+}
+
+TEST(Compiler, KeepsWhatItCompiledAndForgetsTheOldest) {
+  const grammar::Compiler compiler([] { return grammar::Vocabulary(toy_tokens(), {kEnd}); }, {.cached_constraints = 2});
+  const auto choice = [](std::string option) { return ConstraintSpec{ConstraintSpec::Choice{{std::move(option)}}, "choice"}; };
+  const auto first = *compiler.compile(choice("a"));
+  EXPECT_EQ(*compiler.compile(choice("a")), first);
+  ConstraintSpec elsewhere = choice("a");
+  elsewhere.path = "another.path";
+  EXPECT_EQ(*compiler.compile(elsewhere), first);
+  EXPECT_NE(*compiler.compile({ConstraintSpec::Literal{"a"}, "choice"}), first);
+  const auto second = *compiler.compile(choice("b"));
+  EXPECT_NE(*compiler.compile(choice("a")), first);
+  EXPECT_EQ(*compiler.compile(choice("b")), second);
+}
+
+TEST(Compiler, MakesMasksAnewWhenTheirMemoryIsSpent) {
+  const grammar::Compiler compiler([] { return grammar::Vocabulary(toy_tokens(), {kEnd}); }, {.mask_bytes = 2000});
+  const auto constraint = *compiler.compile({ConstraintSpec::JsonObject{}, ""});
+  const auto plenty = compile_or_die({ConstraintSpec::JsonObject{}, ""});
+  const auto state = constraint->start({});
+  const auto other = plenty->start({});
+  for (const char byte : std::string_view(R"({"a": [1, "b")")) {
+    EXPECT_EQ(allowed_tokens(*state), allowed_tokens(*other));
+    state->accept(2 + byte);
+    other->accept(2 + byte);
+  }
+}
+
+}  // namespace
+}  // namespace braid::test

@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <random>
+
+#include "walk.h"
+
+namespace braid::test {
+namespace {
+
+ConstraintSpec regex(std::string pattern) { return {ConstraintSpec::Regex{std::move(pattern)}, "guided_regex"}; }
+
+// PCRE2's judgement of whether the whole text matches.
+class Judge {
+ public:
+  explicit Judge(const std::string& pattern) {
+    const std::string whole = "\\A(?:" + pattern + ")\\z";
+    int error = 0;
+    std::size_t offset = 0;
+    code_ = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(), PCRE2_UTF, &error, &offset, nullptr);
+    match_ = pcre2_match_data_create_from_pattern(code_, nullptr);
+  }
+  ~Judge() {
+    pcre2_match_data_free(match_);
+    pcre2_code_free(code_);
+  }
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  bool matches(const std::string& text) const {
+    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0, 0, match_, nullptr) > 0;
+  }
+
+ private:
+  pcre2_code* code_;
+  pcre2_match_data* match_;
+};
+
+const char* const kPatterns[] = {
+    "", "a", "abc|abd|x", "a*b+c?", "(ab|a)(bc|c)?", "[a-c]{2,4}", "[^a-c]+", "(a|b)*abb", "a{3}", "a{2,}", "(?:ab){0,3}c", "(?<name>a+)b", "\\d+(\\.\\d+)?", "\\w+\\s\\w+", "\\D\\W\\S",
+    "[\\w.-]+@[\\w-]+\\.com", "x.y", "é+|中", "[à-ü]+", "[\\x41-\\x43]\\x{e9}?", "a+?b*?", "((a|b)(c|d)){1,2}", "a{,2}", "\\[\\]\\{\\}\\.\\\\", "(|a)b", "(a?){3}", "(a*)*b", "[-a]+", "[a\\-z]+",
+    "\\t\\n", "[^\\n]{2,60}!", "(a|ab|abc){2,90}c", "(0|[1-9][0-9]*)", "a|", "(?:)", "[\\d\\s]+", "[^\\s]+", "a.{60,70}b"};
+
+TEST(Regex, AgreesWithPcreOnRandomTexts) {
+  static const std::vector<std::string> kPieces = {"a", "b", "c", "d", "x", "y", "z", "A", "B", "0", "1", "9", ".", "-", "@", " ", "\n", "\t", "!", "[", "]", "{", "}", "\\", "_", "ab", "abc", ".com", "é", "中", "ü", "com"};
+  std::mt19937 random(5);
+  for (const std::string pattern : kPatterns) {
+    // \x{e9} is how PCRE2 writes what the others write \u00e9.
+    std::string ours = pattern;
+    if (const auto at = ours.find("\\x{e9}"); at != std::string::npos) ours.replace(at, 6, "\\u00e9");
+    const auto constraint = compile_or_die(regex(ours));
+    const Judge judge(pattern);
+    std::size_t accepted = 0;
+    for (int i = 0; i < 200; ++i) {
+      std::string text;
+      if (i % 2 == 0) {
+        for (auto n = random() % 7; n > 0; --n) text += kPieces[random() % kPieces.size()];
+      } else {  // a text of the language, perhaps spoilt
+        const Walk walk = random_walk(*constraint, random, random() % 40);
+        ASSERT_TRUE(walk.ended) << pattern;
+        text = walk.text;
+        if (i % 4 == 1 && !text.empty()) text.insert(random() % text.size(), kPieces[random() % 26]);
+      }
+      const bool ours_accepts = accepts(*constraint, text);
+      ASSERT_EQ(ours_accepts, judge.matches(text)) << pattern << " on " << text;
+      accepted += ours_accepts ? 1 : 0;
+    }
+    EXPECT_GT(accepted, 45U) << pattern;
+  }
+}
+
+TEST(Regex, TakesAnchorsAtItsEndsForGranted) {
+  const auto constraint = compile_or_die(regex("^ab$|^c$"));
+  EXPECT_TRUE(accepts(*constraint, "ab"));
+  EXPECT_TRUE(accepts(*constraint, "c"));
+  EXPECT_FALSE(accepts(*constraint, "abc"));
+}
+
+TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
+  for (const auto& [pattern, position] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"a(?=b)", "2"}, {"a(?!b)", "2"}, {"(?<=a)b", "3"}, {"(a)\\1", "4"}, {"a\\b", "2"}, {"\\p{L}", "1"}, {"(a", "2"}, {"a)", "1"}, {"[a", "2"}, {"*a", "0"}, {"a**", "3"}, {"a++", "2"},
+           {"a{3,1}", "6"}, {"[b-a]", "4"}, {"a^b", "1"}, {"(a$)", "2"}, {"\\", "1"}, {"\\u12", "4"}, {"[[:alpha:]]", "1"}, {"(?i)a", "1"}, {"\xFF", "0"}, {"[]a]", "1"}}) {
+    const auto refused = toy_compiler().compile(regex(pattern));
+    ASSERT_FALSE(refused) << pattern;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().param, "guided_regex");
+    EXPECT_NE(refused.error().message.find(std::string("position ") + position), std::string::npos) << pattern << ": " << refused.error().message;
+  }
+}
+
+TEST(Regex, RefusesWhatWouldGrowTooLarge) {
+  std::string exponential = "(a|b)*a";
+  for (int i = 0; i < 20; ++i) exponential += "(a|b)";
+  EXPECT_FALSE(toy_compiler().compile(regex(exponential)));
+  EXPECT_FALSE(toy_compiler().compile(regex("((a?){1000}){1000}")));
+  EXPECT_FALSE(toy_compiler().compile(regex("(((((a?|b){9,99}){9,99}){9,99}){9,99}){9,99}")));
+}
+
+}  // namespace
+}  // namespace braid::test
