@@ -5,8 +5,10 @@
 #include <braid/result.h>
 #include <braid/value.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,14 @@ namespace braid {
 struct EncodeOptions {
   bool add_special = true;     // BOS/EOS as the model's metadata asks
   bool parse_special = false;  // whether "<|im_end|>" in the text becomes the control token
+  std::span<const std::size_t> literal = {};  // offsets, ascending, where it does not
+};
+
+// A conversation as the model is to read it. `literal`, for EncodeOptions, are the places where a client's own words spell a control
+// token: they stay words.
+struct RenderedChat {
+  std::string text;
+  std::vector<std::size_t> literal;
 };
 
 // Variables of a chat template. `messages`, `tools` are JSON-shaped as in OpenAI's API.
@@ -55,7 +65,7 @@ class TextCodec {
   virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const = 0;
 
   // kInvalidArgument with construct and line when the template fails; "model has no chat template" when there is none.
-  virtual Result<std::string> render(const ChatPrompt& prompt) const = 0;
+  virtual Result<RenderedChat> render(const ChatPrompt& prompt) const = 0;
 
   // None when the model was not trained to fill gaps.
   virtual std::optional<InfillTokens> infill_tokens() const = 0;

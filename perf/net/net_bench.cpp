@@ -41,7 +41,7 @@ class WordCodec final : public TextCodec {
  public:
   std::int32_t vocab_size() const override { return kVocab; }
   Result<std::vector<TokenId>> encode(std::string_view, const EncodeOptions&) const override { return std::vector<TokenId>{1}; }
-  Result<std::string> render(const ChatPrompt&) const override { return std::string("chat"); }
+  Result<RenderedChat> render(const ChatPrompt&) const override { return RenderedChat{"chat", {}}; }
   std::optional<InfillTokens> infill_tokens() const override { return std::nullopt; }
   std::unique_ptr<StreamDecoder> new_decoder() const override { return std::make_unique<WordDecoder>(); }
   std::string token_bytes(TokenId) const override { return " word"; }

@@ -46,18 +46,19 @@ Conversation::~Conversation() {
 }
 
 Result<std::vector<TokenId>> Conversation::prompt_for(const std::string& text) const {
-  if (!loaded_.has_chat_template) return loaded_.codec->encode(text, EncodeOptions{});
+  if (!loaded_.codec->has_chat_template()) return loaded_.codec->encode(text, EncodeOptions{});
   ValueList messages = messages_;
   if (!options_.system.empty()) messages.insert(messages.begin(), message("system", options_.system));
   messages.push_back(message("user", text));
   ChatPrompt prompt;
   prompt.messages = Value(std::move(messages));
-  const Result<std::string> rendered = loaded_.codec->render(prompt);
+  const Result<RenderedChat> rendered = loaded_.codec->render(prompt);
   if (!rendered) return rendered.error();
   EncodeOptions encode;
   encode.add_special = false;  // the template writes them
   encode.parse_special = true;
-  return loaded_.codec->encode(*rendered, encode);
+  encode.literal = rendered->literal;
+  return loaded_.codec->encode(rendered->text, encode);
 }
 
 asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bool& interrupted, std::string& spoken) {

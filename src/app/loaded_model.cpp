@@ -1,5 +1,6 @@
 #include "app/loaded_model.h"
 
+#include "app/chat_template_file.h"
 #include "app/constraint_vocabulary.h"
 #include "app/embedded_model.h"
 #include "app/units.h"
@@ -82,12 +83,17 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
-  loaded.has_chat_template = file->find("tokenizer.chat_template") != nullptr;
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
 
-  auto codec = model::ModelCodec::from_gguf(*file);
+  std::vector<model::TemplateSource> templates;
+  if (!options.chat_template.empty()) {
+    auto read = read_chat_template_file(options.chat_template);
+    if (!read) return read.error();
+    templates = std::move(*read);
+  }
+  auto codec = model::ModelCodec::from_gguf(*file, std::move(templates));
   if (!codec) return codec.error();
   loaded.codec = std::move(*codec);
   for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);

@@ -23,7 +23,6 @@ namespace braid::app {
 struct LoadedModel {
   std::string id;
   std::string architecture;
-  bool has_chat_template = false;
   std::unique_ptr<const model::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;

@@ -1,3 +1,4 @@
+#include <model/client_words.h>
 #include <model/codec.h>
 #include <model/tokenizer/utf8_stream.h>
 
@@ -21,31 +22,65 @@ class TokenDecoder final : public StreamDecoder {
   Utf8Stream utf8_;
 };
 
+// A template that does not know OpenAI's newer name for the system's role gets the older one.
+void rename_developers(Value& messages) {
+  auto* list = messages.get_if<ValueList>();
+  if (list == nullptr) return;
+  for (Value& message : *list) {
+    auto* members = message.get_if<ValueDict>();
+    if (members == nullptr) continue;
+    for (auto& [name, value] : *members)
+      if (name == "role" && value == Value("developer")) value = "system";
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\r\f\v";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+// Cuts what the template writes behind the last message's words, so that the model goes on with them. Many templates trim: then the
+// words end where the trimmed ones do.
+Result<void> end_with_last_message(RenderedChat& chat, const Value& messages) {
+  const auto* list = messages.get_if<ValueList>();
+  const Value* content = list != nullptr && !list->empty() ? list->back().find("content") : nullptr;
+  const auto* words = content != nullptr ? content->get_if<std::string>() : nullptr;
+  if (words == nullptr || trimmed(*words).empty())
+    return invalid_argument("'continue_final_message' needs a last message with text", "continue_final_message");
+  for (const std::string_view form : {std::string_view(*words), trimmed(*words)}) {
+    const std::size_t at = chat.text.rfind(form);
+    if (at == std::string::npos) continue;
+    chat.text.resize(at + form.size());
+    std::erase_if(chat.literal, [&chat](std::size_t place) { return place >= chat.text.size(); });
+    return {};
+  }
+  return invalid_argument("the model's chat template changes the last message, so that it cannot be continued", "continue_final_message");
+}
+
 std::string text_of(const Tokenizer& tokenizer, std::optional<TokenId> token) {
   return token ? std::string(tokenizer.token_bytes(*token)) : std::string();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<const ModelCodec>> ModelCodec::from_gguf(const GgufFile& file) {
+Result<std::unique_ptr<const ModelCodec>> ModelCodec::from_gguf(const GgufFile& file, std::vector<TemplateSource> templates) {
   auto tokenizer = Tokenizer::from_gguf(file);
   if (!tokenizer) return tokenizer.error();
-  const auto source = file.string_or("tokenizer.chat_template", "");
-  if (!source) return source.error();
-  std::optional<Result<ChatTemplate>> chat_template;
-  if (!source->empty())
-    chat_template = ChatTemplate::parse(*source, text_of(*tokenizer, tokenizer->vocabulary().bos),
-                                        text_of(*tokenizer, tokenizer->vocabulary().eos));
-  return std::unique_ptr<const ModelCodec>(new ModelCodec(std::move(*tokenizer), *source, std::move(chat_template)));
+  if (templates.empty()) {
+    auto own = read_template_sources(file);
+    if (!own) return own.error();
+    templates = std::move(*own);
+  }
+  return std::unique_ptr<const ModelCodec>(new ModelCodec(std::move(*tokenizer), std::move(templates)));
 }
 
-ModelCodec::ModelCodec(Tokenizer tokenizer, std::string template_source, std::optional<Result<ChatTemplate>> chat_template)
+ModelCodec::ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources)
     : tokenizer_(std::move(tokenizer)),
-      template_source_(std::move(template_source)),
-      chat_template_(std::move(chat_template)),
+      templates_(std::move(sources), text_of(tokenizer_, tokenizer_.vocabulary().bos), text_of(tokenizer_, tokenizer_.vocabulary().eos)),
       warnings_(tokenizer_.vocabulary().warnings) {
-  if (chat_template_ && !*chat_template_)
-    warnings_.push_back("the model's chat template cannot be used: " + chat_template_->error().message);
+  for (const ChatTemplates::Entry& entry : templates_.all())
+    if (!entry.program) warnings_.push_back("the model's chat template cannot be used: " + entry.program.error().message);
 }
 
 std::int32_t ModelCodec::vocab_size() const { return static_cast<std::int32_t>(tokenizer_.vocabulary().size()); }
@@ -54,13 +89,28 @@ Result<std::vector<TokenId>> ModelCodec::encode(std::string_view text, const Enc
   return tokenizer_.encode(text, options);
 }
 
-Result<std::string> ModelCodec::render(const ChatPrompt& prompt) const {
-  if (!chat_template_) return invalid_argument("model has no chat template");
-  if (!*chat_template_) return chat_template_->error();
-  return (*chat_template_)->render(prompt);
+Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
+  const ChatTemplates::Entry* entry = templates_.choose(prompt);
+  if (entry == nullptr) return invalid_argument("model has no chat template");
+  if (!entry->program) return entry->program.error();
+  const Result<std::optional<MarkedMessages>> marked = mark_client_words(tokenizer_, prompt.messages);
+  if (!marked) return marked.error();
+  ChatPrompt own = prompt;
+  if (*marked) own.messages = (*marked)->messages;
+  if (entry->source.text.find("developer") == std::string::npos) rename_developers(own.messages);
+  if (own.continue_final_message) own.add_generation_prompt = false;
+  Result<std::string> text = entry->program->render(own);
+  if (!text) return text.error();
+  RenderedChat chat = take_out_marks(std::move(*text), *marked ? (*marked)->mark : std::string());
+  if (!prompt.continue_final_message) return chat;
+  const Result<void> cut = end_with_last_message(chat, prompt.messages);
+  return cut ? Result<RenderedChat>(std::move(chat)) : cut.error();
 }
 
-std::string_view ModelCodec::template_source(const ChatPrompt&) const { return template_source_; }
+std::string_view ModelCodec::template_source(const ChatPrompt& prompt) const {
+  const ChatTemplates::Entry* entry = templates_.choose(prompt);
+  return entry != nullptr ? std::string_view(entry->source.text) : std::string_view();
+}
 
 std::unique_ptr<StreamDecoder> ModelCodec::new_decoder() const { return std::make_unique<TokenDecoder>(tokenizer_); }
 

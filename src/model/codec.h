@@ -2,7 +2,7 @@
 #pragma once
 
 #include <braid/text_codec.h>
-#include <model/chat_template.h>
+#include <model/chat_templates.h>
 #include <model/gguf.h>
 #include <model/tokenizer/tokenizer.h>
 
@@ -18,17 +18,19 @@ namespace braid::model {
 // Immutable: any thread may use it. Decoders refer to the codec and must not outlive it.
 class ModelCodec final : public TextCodec {
  public:
-  // Fails when the tokenizer cannot be used. A chat template that cannot be parsed is a warning: render() then explains.
-  static Result<std::unique_ptr<const ModelCodec>> from_gguf(const GgufFile& file);
+  // Fails when the tokenizer cannot be used. A chat template that cannot be parsed is a warning: render() then explains. `templates`
+  // take the place of the file's own, unless there are none.
+  static Result<std::unique_ptr<const ModelCodec>> from_gguf(const GgufFile& file, std::vector<TemplateSource> templates = {});
 
   std::int32_t vocab_size() const override;
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
-  Result<std::string> render(const ChatPrompt& prompt) const override;
+  Result<RenderedChat> render(const ChatPrompt& prompt) const override;
   std::optional<InfillTokens> infill_tokens() const override { return tokenizer_.vocabulary().infill; }
   std::string_view template_source(const ChatPrompt& prompt) const override;
   std::unique_ptr<StreamDecoder> new_decoder() const override;
   std::string token_bytes(TokenId token) const override;
 
+  bool has_chat_template() const { return !templates_.all().empty(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   // Tokens that end an answer, ascending.
   std::span<const TokenId> end_of_generation() const { return tokenizer_.vocabulary().end_of_generation; }
@@ -37,11 +39,10 @@ class ModelCodec final : public TextCodec {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  ModelCodec(Tokenizer tokenizer, std::string template_source, std::optional<Result<ChatTemplate>> chat_template);
+  ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources);
 
   Tokenizer tokenizer_;
-  std::string template_source_;
-  std::optional<Result<ChatTemplate>> chat_template_;  // none: the model has no template
+  ChatTemplates templates_;
   std::vector<std::string> warnings_;
 };
 

@@ -51,7 +51,7 @@ Result<std::vector<TokenId>> FakeCodec::encode(std::string_view text, const Enco
   return ids;
 }
 
-Result<std::string> FakeCodec::render(const ChatPrompt& prompt) const {
+Result<RenderedChat> FakeCodec::render(const ChatPrompt& prompt) const {
   if (const Value* fail = prompt.kwargs.find("fail"); fail != nullptr)
     return invalid_argument("the chat template failed in line 3", "messages");
   std::string text;
@@ -61,7 +61,7 @@ Result<std::string> FakeCodec::render(const ChatPrompt& prompt) const {
     text += ";";
   }
   if (prompt.continue_final_message) text.pop_back();
-  return text + (prompt.add_generation_prompt ? "assistant:" : "");
+  return RenderedChat{text + (prompt.add_generation_prompt ? "assistant:" : ""), {}};
 }
 
 std::unique_ptr<StreamDecoder> FakeCodec::new_decoder() const { return std::make_unique<ByteDecoder>(); }

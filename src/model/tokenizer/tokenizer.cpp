@@ -2,6 +2,7 @@
 
 #include <model/tokenizer/byte_alphabet.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -84,7 +85,8 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
       ++at;
       continue;
     }
-    const PrefixTrie::Match match = special.longest(text, at);
+    const PrefixTrie& here = std::ranges::binary_search(options.literal, at) ? user_defined_ : special;
+    const PrefixTrie::Match match = here.longest(text, at);
     if (match.token < 0) {
       ++at;
       continue;
@@ -99,6 +101,12 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
   encode_before(text.size());
   if (options.add_special && vocabulary_.add_eos) out.push_back(*vocabulary_.eos);
   return out;
+}
+
+bool Tokenizer::spells_control_token(std::string_view text, std::size_t at) const {
+  if (!special_.may_begin_with(text[at])) return false;
+  const PrefixTrie::Match match = special_.longest(text, at);
+  return match.token >= 0 && is_silent(match.token);
 }
 
 std::string_view Tokenizer::token_bytes(TokenId token) const {

@@ -26,6 +26,9 @@ class Tokenizer {
   // options.parse_special. Time is linear in the text, apart from merging within a word: O(n log n).
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
 
+  // Whether encode() with parse_special would find a control token at this place.
+  bool spells_control_token(std::string_view text, std::size_t at) const;
+
   // The bytes a token stands for; for control tokens the text that parse_special recognises. Empty for an unknown id.
   std::string_view token_bytes(TokenId token) const;
   // Whether the token is not part of an answer's text: control and unknown tokens.

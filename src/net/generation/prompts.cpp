@@ -19,11 +19,11 @@ std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, std::string_view s
 }
 
 Result<Prompts> encode_chat(const TextCodec& codec, const ChatPrompt& chat, GenerationCall& call) {
-  const Result<std::string> text = codec.render(chat);
-  if (!text) return text.error();
-  call.syntax = syntax_of(codec, codec.template_source(chat), *text);
-  const EncodeOptions options{.add_special = false, .parse_special = true};
-  Result<std::vector<TokenId>> ids = codec.encode(*text, options);
+  const Result<RenderedChat> rendered = codec.render(chat);
+  if (!rendered) return rendered.error();
+  call.syntax = syntax_of(codec, codec.template_source(chat), rendered->text);
+  const EncodeOptions options{.add_special = false, .parse_special = true, .literal = rendered->literal};
+  Result<std::vector<TokenId>> ids = codec.encode(rendered->text, options);
   if (!ids) return ids.error();
   Prompts prompts;
   prompts.push_back(std::move(*ids));

@@ -1,0 +1,16 @@
+// A chat template that the user names instead of the model file's own.
+#pragma once
+
+#include <braid/result.h>
+#include <model/chat_templates.h>
+
+#include <string>
+#include <vector>
+
+namespace braid::app {
+
+// A Jinja file, or a Hugging Face tokenizer_config.json or chat_template.json whose `chat_template` is one text or a list of named
+// ones. kIo or kBadFile with the file's name.
+Result<std::vector<model::TemplateSource>> read_chat_template_file(const std::string& path);
+
+}  // namespace braid::app
