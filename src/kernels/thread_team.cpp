@@ -42,10 +42,14 @@ struct ThreadTeam::Shared {
   alignas(64) std::atomic<std::uint32_t> epoch{0};
   std::atomic<bool> stop{false};
   alignas(64) std::atomic<std::uint32_t> active{0};
-  alignas(64) std::atomic<std::int64_t> next{0};
+  // Each member claims from its own stretch first, so that it reads memory in order, and then from the others'.
+  struct Stretch {
+    alignas(64) std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+  std::vector<Stretch> stretches;
   // The job: written by the owner while the loop is closed and nobody is inside.
-  alignas(64) std::int64_t count = 0;
-  std::int64_t chunk = 0;
+  alignas(64) std::int64_t chunk = 0;
   Call call = nullptr;
   void* context = nullptr;
 
@@ -53,12 +57,15 @@ struct ThreadTeam::Shared {
   std::vector<std::jthread> workers;
 
   void claim_chunks(int member) {
-    const std::int64_t end = count;
     const std::int64_t step = chunk;
-    for (;;) {
-      const std::int64_t begin = next.fetch_add(step, std::memory_order_relaxed);
-      if (begin >= end) return;
-      call(context, begin, std::min(begin + step, end), member);
+    const std::size_t size = stretches.size();
+    for (std::size_t i = 0; i < size; ++i) {
+      Stretch& stretch = stretches[(static_cast<std::size_t>(member) + i) % size];
+      for (;;) {
+        const std::int64_t begin = stretch.next.fetch_add(step, std::memory_order_relaxed);
+        if (begin >= stretch.end) break;
+        call(context, begin, std::min(begin + step, stretch.end), member);
+      }
     }
   }
 
@@ -76,6 +83,7 @@ struct ThreadTeam::Shared {
 };
 
 ThreadTeam::ThreadTeam(int threads) : shared_(std::make_unique<Shared>()) {
+  shared_->stretches = std::vector<Shared::Stretch>(static_cast<std::size_t>(threads));
   // With more threads than processors a spinning member keeps a working one off its core.
   if (threads > usable_cpus()) shared_->spin = std::chrono::microseconds{0};
   for (int member = 1; member < threads; ++member) {
@@ -97,11 +105,16 @@ void ThreadTeam::run(std::int64_t count, std::int64_t chunk, Call call, void* co
     for (std::int64_t begin = 0; begin < count; begin += chunk) call(context, begin, std::min(begin + chunk, count), 0);
     return;
   }
-  shared.count = count;
   shared.chunk = chunk;
   shared.call = call;
   shared.context = context;
-  shared.next.store(0, std::memory_order_relaxed);
+  const std::int64_t chunks = (count + chunk - 1) / chunk;
+  const auto size = static_cast<std::int64_t>(shared.stretches.size());
+  for (std::int64_t i = 0; i < size; ++i) {
+    Shared::Stretch& stretch = shared.stretches[static_cast<std::size_t>(i)];
+    stretch.next.store(chunks * i / size * chunk, std::memory_order_relaxed);
+    stretch.end = std::min(count, chunks * (i + 1) / size * chunk);
+  }
   shared.epoch.fetch_add(1, std::memory_order_seq_cst);
   shared.epoch.notify_all();
   shared.claim_chunks(0);

@@ -17,8 +17,8 @@ class ThreadTeam {
 
   int size() const;
 
-  // Calls body(begin, end, member) until [0, count) is covered, in chunks of at most `chunk`, claimed by fetch_add; returns when all
-  // are done. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
+  // Calls body(begin, end, member) until [0, count) is covered, in chunks of at most `chunk`, claimed by fetch_add: of the
+  // member's own stretch first, then of the others'. Returns when all are done. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
   template <class Body>
   void for_chunks(std::int64_t count, std::int64_t chunk, Body&& body) {
     run(count, chunk, [](void* context, std::int64_t begin, std::int64_t end, int member) {
