@@ -32,13 +32,13 @@ void ForwardRun::forward(std::span<const TokenId> tokens, std::int32_t position)
   batch_.clear();
   for (const TokenId token : tokens)
     batch_.push_back({token, position + static_cast<std::int32_t>(batch_.size()), blocks_.data()});
-  transformer_.forward(batch_, kv_, space_);
+  std::vector<std::int32_t> all(batch_.size());
+  std::iota(all.begin(), all.end(), 0);
+  transformer_.forward(batch_, all, kv_, space_);
 }
 
 const float* ForwardRun::logits() {
-  std::vector<std::int32_t> all(batch_.size());
-  std::iota(all.begin(), all.end(), 0);
-  transformer_.logits(all, space_);
+  transformer_.logits(0, static_cast<std::int64_t>(batch_.size()), space_);
   return space_.logits;
 }
 

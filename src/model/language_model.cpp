@@ -248,7 +248,7 @@ void LanguageModel::start_pass() {
 }
 
 void LanguageModel::run_pass(StepResult& result) {
-  transformer_.forward(batch_, *kv_, space_);
+  transformer_.forward(batch_, picked_tokens_, *kv_, space_);
   const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
   for (std::size_t begin = 0; begin < picked_.size(); begin += group)
     use_logits(begin, std::min(picked_.size(), begin + group), result);
@@ -257,7 +257,7 @@ void LanguageModel::run_pass(StepResult& result) {
 
 // Computes the logits of picked_[begin, end) and what they are for.
 void LanguageModel::use_logits(std::size_t begin, std::size_t end, StepResult& result) {
-  transformer_.logits(std::span(picked_tokens_).subspan(begin, end - begin), space_);
+  transformer_.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin), space_);
   for (std::size_t i = begin; i < end; ++i) {
     if (picked_[i].scored != kSampled) continue;
     RowResult& row = result.rows[picked_[i].row];

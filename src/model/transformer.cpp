@@ -31,21 +31,37 @@ Transformer::Transformer(const HyperParameters& model, const Weights& weights, c
                          const kernels::KernelTable& table, kernels::ThreadTeam& team)
     : model_(model), weights_(weights), rope_(rope), table_(table), team_(team) {}
 
-void Transformer::forward(std::span<const BatchToken> tokens, const KvArena& kv, Workspace& space) const {
+void Transformer::forward(std::span<const BatchToken> tokens, std::span<const std::int32_t> picked, const KvArena& kv,
+                          Workspace& space) const {
   embed(tokens, space);
+  auto rows = static_cast<std::int64_t>(tokens.size());
   for (std::int32_t i = 0; i < model_.layers; ++i) {
-    attention_block(tokens, i, kv, space);
-    feed_forward_block(static_cast<std::int64_t>(tokens.size()), weights_.layers[static_cast<std::size_t>(i)], space);
+    project(tokens, i, kv, space);
+    if (i + 1 == model_.layers) rows = keep_rows(picked, space);
+    if (rows == 0) return;
+    attention_block(rows, i, kv, space);
+    feed_forward_block(rows, weights_.layers[static_cast<std::size_t>(i)], space);
   }
 }
 
-void Transformer::logits(std::span<const std::int32_t> picked, Workspace& space) const {
+void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& space) const {
   const Product product{&weights_.output, space.logits};
-  multiply({&product, 1}, static_cast<std::int64_t>(picked.size()), space, [&](std::int64_t row, float* scratch) {
-    const float* x = space.residual + std::int64_t{picked[static_cast<std::size_t>(row)]} * model_.embedding;
+  multiply({&product, 1}, count, space, [&](std::int64_t row, float* scratch) {
+    const float* x = space.residual + (begin + row) * model_.embedding;
     table_.rms_norm(x, weights_.output_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });
+}
+
+// After the last layer's keys and values only the rows picked matter: they move to the front.
+std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, Workspace& space) const {
+  std::int64_t to = 0;
+  for (const std::int32_t from : picked) {
+    std::copy_n(space.residual + std::int64_t{from} * model_.embedding, model_.embedding, space.residual + to * model_.embedding);
+    std::copy_n(space.query + std::int64_t{from} * model_.query_width(), model_.query_width(), space.query + to * model_.query_width());
+    space.attention_rows[to++] = space.attention_rows[from];
+  }
+  return to;
 }
 
 void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) const {
@@ -60,8 +76,8 @@ void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) co
   });
 }
 
-void Transformer::attention_block(std::span<const BatchToken> tokens, std::int32_t index, const KvArena& kv,
-                                  Workspace& space) const {
+// Queries of all tokens; their keys and values go to the pool.
+void Transformer::project(std::span<const BatchToken> tokens, std::int32_t index, const KvArena& kv, Workspace& space) const {
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   const KvLayer pool = kv.layer(index);
   const auto rows = static_cast<std::int64_t>(tokens.size());
@@ -76,7 +92,11 @@ void Transformer::attention_block(std::span<const BatchToken> tokens, std::int32
     for (std::int64_t row = begin; row < end; ++row)
       rotate_and_store(tokens[static_cast<std::size_t>(row)], row, layer, pool, space);
   });
-  attend(rows, index, pool, space);
+}
+
+void Transformer::attention_block(std::int64_t rows, std::int32_t index, const KvArena& kv, Workspace& space) const {
+  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  attend(rows, index, kv.layer(index), space);
   const Product output{&layer.attention_output, space.residual, true};
   multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return space.attended + row * model_.query_width(); });
   if (!layer.attention_output_bias.empty())

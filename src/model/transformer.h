@@ -31,17 +31,20 @@ class Transformer {
   Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope, const kernels::KernelTable& table,
               kernels::ThreadTeam& team);
 
-  // Computes at most shape.rows tokens, writes their keys and values to the pool, and leaves the residual stream in `space`.
-  void forward(std::span<const BatchToken> tokens, const KvArena& kv, Workspace& space) const;
+  // Computes at most shape.rows tokens, writes their keys and values to the pool, and leaves the residual stream of the tokens `picked`
+  // (ascending indices) in `space`, one after the other. The last layer computes no others.
+  void forward(std::span<const BatchToken> tokens, std::span<const std::int32_t> picked, const KvArena& kv, Workspace& space) const;
 
-  // Logits of the tokens `picked` (indices into the last forward's tokens, at most shape.logit_rows) into space.logits.
-  void logits(std::span<const std::int32_t> picked, Workspace& space) const;
+  // Logits of `count` of the tokens picked, at most shape.logit_rows, from the `begin`-th on, into space.logits.
+  void logits(std::int64_t begin, std::int64_t count, Workspace& space) const;
 
  private:
   struct Product;
 
   void embed(std::span<const BatchToken> tokens, Workspace& space) const;
-  void attention_block(std::span<const BatchToken> tokens, std::int32_t layer, const KvArena& kv, Workspace& space) const;
+  void project(std::span<const BatchToken> tokens, std::int32_t layer, const KvArena& kv, Workspace& space) const;
+  std::int64_t keep_rows(std::span<const std::int32_t> picked, Workspace& space) const;
+  void attention_block(std::int64_t rows, std::int32_t layer, const KvArena& kv, Workspace& space) const;
   void rotate_and_store(const BatchToken& token, std::int64_t row, const LayerWeights& layer, const kernels::KvLayer& kv,
                         Workspace& space) const;
   void attend(std::int64_t rows, std::int32_t layer, const kernels::KvLayer& kv, Workspace& space) const;

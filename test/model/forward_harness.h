@@ -47,10 +47,10 @@ class ForwardHarness {
       std::vector<BatchToken> batch;
       for (std::size_t i = begin; i < begin + count; ++i)
         batch.push_back({ids[i], position + static_cast<std::int32_t>(i), blocks_.data()});
-      transformer_.forward(batch, *kv_, space_);
       std::vector<std::int32_t> picked(count);
       std::iota(picked.begin(), picked.end(), 0);
-      transformer_.logits(picked, space_);
+      transformer_.forward(batch, picked, *kv_, space_);
+      transformer_.logits(0, static_cast<std::int64_t>(count), space_);
       all.insert(all.end(), space_.logits, space_.logits + count * static_cast<std::size_t>(model_.vocab));
     }
     return all;
