@@ -1,8 +1,8 @@
 // make_random_model SHAPE TYPE FILE: a GGUF file with random weights in the shape of a real model. It has no tokenizer.
-#include "encode.h"
 #include "random_weights.h"
 
 #include <CLI/CLI.hpp>
+#include <kernels/encode.h>
 
 #include <cmath>
 #include <cstdio>
@@ -35,6 +35,7 @@ const std::map<std::string, WeightType> kTypes = {
     {"f32", WeightType::kF32},   {"f16", WeightType::kF16},   {"bf16", WeightType::kBF16}, {"q8_0", WeightType::kQ8_0},
     {"q4_0", WeightType::kQ4_0}, {"q4_1", WeightType::kQ4_1}, {"q5_0", WeightType::kQ5_0}, {"q5_1", WeightType::kQ5_1},
     {"q4_k", WeightType::kQ4_K}, {"q5_k", WeightType::kQ5_K}, {"q6_k", WeightType::kQ6_K}, {"iq4_nl", WeightType::kIQ4_NL},
+    {"q2_k", WeightType::kQ2_K}, {"q3_k", WeightType::kQ3_K}, {"iq4_xs", WeightType::kIQ4_XS}, {"mxfp4", WeightType::kMXFP4},
     {"q4_k_m", WeightType::kQ4_K}};
 
 // Rows that are no multiple of 256 take a type with blocks of 32, the one llama.cpp's quantize falls back to.
@@ -42,6 +43,7 @@ WeightType fitting(WeightType type, std::uint64_t inputs) {
   if (inputs % 256 == 0) return type;
   if (type == WeightType::kQ4_K) return WeightType::kQ5_0;
   if (type == WeightType::kQ5_K) return WeightType::kQ5_1;
+  if (type == WeightType::kQ2_K || type == WeightType::kQ3_K || type == WeightType::kIQ4_XS) return WeightType::kIQ4_NL;
   return type == WeightType::kQ6_K ? WeightType::kQ8_0 : type;
 }
 
@@ -172,10 +174,10 @@ void write_model(FileWriter& file, const std::string& name, const Shape& shape, 
   std::vector<std::byte> encoded;
   for (const Tensor& tensor : tensors) {
     values.resize(tensor.shape[0]);
+    encoded.resize(braid::kernels::stored_row_bytes(*braid::kernels::weight_format(tensor.type), static_cast<std::int64_t>(values.size())));
     for (std::uint64_t row = 0; row < (tensor.shape.size() == 2 ? tensor.shape[1] : 1); ++row) {
       for (float& value : values) value = tensor.deviation == 0.0F ? 1.0F : random.next(tensor.deviation);
-      encoded.clear();
-      braid::perf::encode(tensor.type, values.data(), values.size(), encoded);
+      braid::kernels::encode_row(tensor.type, values.data(), static_cast<std::int64_t>(values.size()), encoded.data());
       file.bytes(encoded);
     }
     file.pad();

@@ -1,15 +1,18 @@
-// Encodes floats in the types of GGUF files by plain rounding: good enough to measure speed with.
+// Floats to stored weights, for every type: the inverse of dequantize_row by plain rounding, without a search for better scales. Slow:
+// for converting files, and for quantising at load.
 #pragma once
 
 #include <kernels/weight_type.h>
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
-namespace braid::perf {
+namespace braid::kernels {
 
-// Encodes `count` values, a multiple of the type's block, and appends them to `out`. Throws std::logic_error for Q2_K, Q3_K, IQ4_XS
-// and MXFP4, which have no encoder here.
-void encode(kernels::WeightType type, const float* values, std::size_t count, std::vector<std::byte>& out);
+// Encodes a row of `columns` values, a multiple of the type's block, into stored_row_bytes() bytes.
+void encode_row(WeightType type, const float* values, std::int64_t columns, std::byte* stored) noexcept;
 
-}  // namespace braid::perf
+// One block of 256 values; encode_row calls it for the types that have them.
+void encode_super_block(WeightType type, const float* values, std::byte* stored) noexcept;
+
+}  // namespace braid::kernels
