@@ -17,10 +17,10 @@ Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions&
   if (request.prompt.empty()) return invalid_argument("the prompt is empty", "prompt");
   if (request.priority < kBestPriority || request.priority > kWorstPriority)
     return invalid_argument(fmt::format("priority must be from {} to {}, not {}", kBestPriority, kWorstPriority, request.priority), "priority");
-  if (request.stop.max_tokens < 1) return invalid_argument("max_tokens must be at least 1", "max_tokens");
+  if (request.stop.max_tokens < 0) return invalid_argument("max_tokens must be at least 0", "max_tokens");
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   const std::int64_t context = options.context_length;
-  if (prompt >= context) {
+  if (prompt + std::min(request.stop.max_tokens, 1) > context) {
     return Error{ErrorCode::kContextLength,
                  fmt::format("the prompt has {} tokens, but the context holds {}, the answer included; shorten the prompt", prompt, context),
                  "prompt"};

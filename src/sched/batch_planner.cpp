@@ -36,14 +36,24 @@ void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const Pre
     model::StepRow row;
     row.count = std::min(room, sequence.known() - sequence.planned);
     row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
-    row.sample = sequence.planned + row.count == sequence.known();
+    const bool is_last = sequence.planned + row.count == sequence.known();
+    row.sample = is_last && sequence.stop.max_tokens > 0;
     const auto slice = sequence.tokens.begin() + sequence.planned;
     step.plan->tokens.insert(step.plan->tokens.end(), slice, slice + row.count);
+    if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
     add_row(sequence, step, row);
-    if (row.sample) sequence.phase = SequencePhase::kDecode;
+    if (is_last) sequence.phase = SequencePhase::kDecode;
     step.shape.prefill_tokens += row.count;
     room -= row.count;
   }
+}
+
+// The slice foretells the token after it as well, if that is one of the prompt.
+void BatchPlanner::add_scored(const Sequence& sequence, model::StepPlan& plan, model::StepRow& row) {
+  const std::int32_t end = sequence.planned + row.count;
+  row.scored = std::max(0, std::min(end, sequence.prompt_tokens - 1) - sequence.planned);
+  row.scored_top = sequence.prompt_logprobs;
+  if (row.scored == row.count) plan.tokens.push_back(sequence.tokens[static_cast<std::size_t>(end)]);
 }
 
 void BatchPlanner::add_start(Sequence& sequence, model::StepPlan& plan) {

@@ -33,6 +33,7 @@ class BatchPlanner {
 
  private:
   static void add_start(Sequence& sequence, model::StepPlan& plan);
+  static void add_scored(const Sequence& sequence, model::StepPlan& plan, model::StepRow& row);
   void add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const;
 
   std::int32_t block_tokens_;

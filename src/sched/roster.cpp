@@ -82,7 +82,7 @@ void Roster::admit() {
 
 // Looks its prefix up, which it holds from then on unless it follows.
 bool Roster::follow(Sequence& sequence) {
-  if (!prefix_index_ || sequence.blocks.size() > 0) return false;
+  if (!prefix_index_ || sequence.blocks.size() > 0 || sequence.awaits_prompt_logprobs()) return false;
   reuse_prefix(sequence);
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
@@ -126,7 +126,7 @@ void Roster::compute_rest(Sequence& sequence) {
 
 // Of the first block that it does not share, as much as others have computed. Nothing when part of it is its own work.
 void Roster::fork_beginning(Sequence& sequence) {
-  if (!prefix_index_) return;
+  if (!prefix_index_ || sequence.awaits_prompt_logprobs()) return;
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
   if (sequence.planned != begin || wanted <= 0) return;

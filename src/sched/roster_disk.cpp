@@ -17,7 +17,7 @@ void Roster::prefetch(Sequence& sequence) {
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
   // One that has been stalled has it all.
-  if (disk_tier_ && sequence.planned == sequence.published * block_tokens_)
+  if (disk_tier_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs())
     sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
                                                std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
   if (sequence.restoration == nullptr) return compute_rest(sequence);

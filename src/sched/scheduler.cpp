@@ -46,6 +46,11 @@ Token token_of(const model::RowResult& row, const model::StepResult& step) {
   return token;
 }
 
+std::vector<TokenLogprob> top_of(const model::ScoredToken& scored, const model::StepResult& step) {
+  const auto top = step.top.begin() + scored.top_begin;
+  return {top, top + scored.top_count};
+}
+
 }  // namespace
 
 Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store)
@@ -223,7 +228,30 @@ void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const m
     return;
   }
   roster_.publish(sequence, row.position + row.count);
-  if (row.sample) accept(sequence, *result, step);
+  if (sequence.awaits_prompt_logprobs()) report_prompt(sequence, row, result, step);
+  if (row.sample) {
+    accept(sequence, *result, step);
+  } else if (sequence.stop.max_tokens == 0 && row.position + row.count == sequence.known()) {
+    finish(sequence, FinishReason::kLength);
+  }
+}
+
+// What was computed again after a preemption has been reported before.
+void Scheduler::report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
+  std::vector<PromptToken> tokens;
+  if (sequence.reported == 0) tokens.push_back({sequence.tokens[0], std::nullopt, {}});
+  const std::uint32_t count = result != nullptr ? result->scored_count : 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::int32_t place = row.position + 1 + static_cast<std::int32_t>(i);
+    if (place < sequence.reported) continue;
+    const model::ScoredToken& scored = step.scored[result->scored_begin + i];
+    tokens.push_back({scored.token, scored.logprob, top_of(scored, step)});
+  }
+  if (tokens.empty()) return;
+  sequence.reported += static_cast<std::int32_t>(tokens.size());
+  TokenStream& stream = sequence.ticket->stream();
+  stream.push_prompt(std::move(tokens));
+  touched_.push_back(&stream);
 }
 
 void Scheduler::accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step) {

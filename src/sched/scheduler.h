@@ -64,6 +64,7 @@ class Scheduler final : public Engine, private TicketListener {
   void apply_loads(const PlannedStep& planned, const model::StepResult& result);
   void count(const Step& step, const StepShape& shape);
   void apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
+  void report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
   void accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   void finish_all(const Error& reason);

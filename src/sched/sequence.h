@@ -61,6 +61,7 @@ struct Sequence {
         stop(std::move(request.stop)),
         tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())),
+        prompt_logprobs(request.prompt_logprobs),
         cache_salt(std::move(request.cache_salt)),
         blocks(pool),
         fork_source(pool) {
@@ -77,6 +78,8 @@ struct Sequence {
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
   // The last block that others can find.
   cache::BlockId last_published() const { return published > 0 ? blocks[published - 1] : cache::PrefixIndex::kNoParent; }
+  // Prompt tokens whose log-probabilities are still to come: all rows of the prompt must run for them.
+  bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const { return planned == blocks.size() * block_tokens; }
 
@@ -88,6 +91,7 @@ struct Sequence {
   StopRules stop;               // max_tokens cut to what fits
   std::vector<TokenId> tokens;  // prompt and accepted answer
   const std::int32_t prompt_tokens;
+  const std::int32_t prompt_logprobs;  // as in Request
   const std::string cache_salt;
 
   SequencePhase phase = SequencePhase::kWaiting;
@@ -102,6 +106,7 @@ struct Sequence {
   std::int32_t published = 0;   // leading blocks that are in the prefix cache
   std::int32_t pending = 0;     // samples that posted steps will bring
   float mirostat_mu = 0.0F;     // the sampling state after the last token that has come back
+  std::int32_t reported = 0;    // leading prompt tokens that the consumer has, where prompt_logprobs asks for them
   std::int32_t in_flight = 0;   // posted steps that name it
   std::int32_t passes = 0;      // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted

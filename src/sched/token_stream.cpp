@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace braid::sched {
@@ -15,6 +16,12 @@ void TokenStream::push(Token token) {
   if (count_ == ring_size_) grow();
   ring_[(head_ + count_) & (ring_size_ - 1)] = std::move(token);
   ++count_;
+}
+
+void TokenStream::push_prompt(std::vector<PromptToken> tokens) {
+  assert(count_ == 0 && !finish_);
+  if (!prompt_) prompt_ = std::make_unique<PromptTokens>();
+  std::ranges::move(tokens, std::back_inserter(prompt_->tokens));
 }
 
 void TokenStream::grow() {
@@ -32,12 +39,16 @@ void TokenStream::finish(Finish finish) {
 }
 
 boost::asio::awaitable<std::optional<TokenEvent>> TokenStream::next() {
-  if (count_ == 0 && !finish_ && !woken_) co_await arrived_.wait();
+  if (count_ == 0 && !prompt_ && !finish_ && !woken_) co_await arrived_.wait();
   if (std::exchange(woken_, false)) co_return std::nullopt;
   co_return try_next();
 }
 
 std::optional<TokenEvent> TokenStream::try_next() {
+  if (prompt_) {
+    const auto prompt = std::exchange(prompt_, nullptr);
+    return TokenEvent(std::move(*prompt));
+  }
   if (count_ > 0) {
     Token token = std::move(ring_[head_]);
     head_ = (head_ + 1) & (ring_size_ - 1);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace braid::sched {
 
@@ -22,6 +23,8 @@ class TokenStream {
 
   // Producer. push() and finish() do not wake the consumer: deliver() does, once the next step is on its way.
   void push(Token token);
+  // Come before all tokens, and do not count: a prompt bounds them. A backlog of them is one event.
+  void push_prompt(std::vector<PromptToken> tokens);
   void finish(Finish finish);
   void deliver() { arrived_.notify(); }
   std::int32_t size() const { return static_cast<std::int32_t>(count_); }
@@ -41,6 +44,7 @@ class TokenStream {
   std::uint32_t count_ = 0;
   std::uint32_t capacity_;
   bool woken_ = false;
+  std::unique_ptr<PromptTokens> prompt_;
   std::unique_ptr<Finish> finish_;  // there is one for a moment at the end, so it is kept out of line
   Signal arrived_;
 };

@@ -72,7 +72,7 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
     (row.from_sampler ? record.decode_rows : record.prefill_tokens) += row.count;
     model::RowResult& row_result = result.rows.emplace_back();
     row_result.slot = row.slot;
-    run_row(plan, row, row_result);
+    run_row(plan, row, row_result, result);
   }
   record.seconds = options_.step_seconds + record.decode_rows * options_.decode_row_seconds +
                    record.prefill_tokens * options_.prefill_token_seconds;
@@ -120,11 +120,25 @@ void FakeModel::check_blocks(const model::StepPlan& plan) {
     if (named[block] > 1) violation("block " + std::to_string(block) + " is written by one row and named by another");
 }
 
-void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result) {
+// The log-probability of a token is its position, negated; the n-th best token is n.
+void FakeModel::score(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step) {
+  if (row.scored > row.count - (row.sample ? 1 : 0)) violation("more scored tokens than logits");
+  result.scored_begin = static_cast<std::uint32_t>(step.scored.size());
+  result.scored_count = static_cast<std::uint32_t>(row.scored);
+  for (std::int32_t i = 0; i < row.scored; ++i) {
+    const auto top_begin = static_cast<std::uint32_t>(step.top.size());
+    const TokenId token = plan.tokens.at(row.token_begin + 1 + static_cast<std::uint32_t>(i));
+    step.scored.push_back({token, -static_cast<float>(row.position + i + 1), top_begin, static_cast<std::uint32_t>(row.scored_top)});
+    for (std::int32_t n = 0; n < row.scored_top; ++n) step.top.push_back({n, 0.0F});
+  }
+}
+
+void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step) {
   Slot& slot = slots_[row.slot];
   if (row.from_sampler && slot.finished) return;
   result.ran = true;
   write(plan, row, slot);
+  score(plan, row, result, step);
   if (!row.sample) return;
   const TokenId token = next_token(read(plan, row));
   ++slot.generated;

@@ -64,7 +64,8 @@ class FakeModel final : public model::StepExecutor {
   void wait_for_gate();
   void check_blocks(const model::StepPlan& plan);
   void copy_blocks(const model::StepPlan& plan, model::StepResult& result);
-  void run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result);
+  void score(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step);
+  void run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step);
   void write(const model::StepPlan& plan, const model::StepRow& row, Slot& slot);
   std::vector<TokenId> read(const model::StepPlan& plan, const model::StepRow& row);
   TokenId next_token(const std::vector<TokenId>& context) const;

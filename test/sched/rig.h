@@ -31,6 +31,7 @@ struct Client {
   std::vector<TokenId> prompt;
   StopRules stop;
   std::vector<TokenId> tokens;
+  std::vector<PromptToken> prompt_tokens;
   std::optional<Finish> finish;
 
   bool finished() const { return finish.has_value(); }
@@ -50,6 +51,8 @@ struct Client {
   void record(TokenEvent& event) {
     if (auto* token = std::get_if<Token>(&event)) {
       tokens.push_back(token->id);
+    } else if (auto* prompt_part = std::get_if<PromptTokens>(&event)) {
+      prompt_tokens.insert(prompt_tokens.end(), prompt_part->tokens.begin(), prompt_part->tokens.end());
     } else {
       finish = std::get<Finish>(std::move(event));
     }

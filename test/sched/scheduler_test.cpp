@@ -70,7 +70,7 @@ TEST(Scheduler, RefusesWhatCanNeverRun) {
   Rig rig(options);
   const auto code = [&](Request request) { return rig.scheduler->submit(std::move(request)).error().code; };
   EXPECT_EQ(code(request_of(0, 5)), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code(request_of(5, 0)), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(request_of(5, -1)), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(request_of(512, 1)), ErrorCode::kContextLength);
   EXPECT_EQ(code(request_of(33, 1)), ErrorCode::kInvalidArgument);
   const Error error = rig.scheduler->submit(request_of(600, 1)).error();
