@@ -1,10 +1,14 @@
 #include "emulated_tiles.h"
 
+#include <kernels/amx/attention.h>
 #include <kernels/amx/matmul_bf16.h>
 #include <kernels/amx/matmul_quantized.h>
+#include <kernels/amx/tier.h>
+#include <kernels/select.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace braid::kernels::test {
 namespace {
@@ -90,6 +94,39 @@ void emulated_matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin,
 void emulated_matmul_bf16(const MatmulArgs& args, std::int64_t row_bytes, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   EmulatedTiles tiles;
   amx::multiply_bf16(tiles, args, row_bytes, panel_begin, panel_end);
+}
+
+namespace {
+
+void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
+               std::int32_t kv_head_end) noexcept {
+  EmulatedTiles tiles;
+  amx::attend_rows(tiles, args, row_begin, row_end, kv_head_begin, kv_head_end);
+}
+
+void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept {
+  EmulatedTiles tiles;
+  amx::attend_part(tiles, args, row, kv_head, chunk, parts);
+}
+
+KernelTable make_emulated_attention(const KernelTable& wide) {
+  KernelTable table = wide;
+  table.isa = Isa::kAmx;
+  table.name = "emulated_amx";
+  table.attention_scratch_bytes = amx::attention_scratch_bytes;
+  table.attention = attention;
+  table.attention_part = attention_part;
+  return table;
+}
+
+}  // namespace
+
+const KernelTable* emulated_attention() {
+  std::string missing;
+  const KernelTable* wide = kernel_table(Isa::kAvx512, missing);
+  if (wide == nullptr) return nullptr;
+  static const KernelTable table = make_emulated_attention(*wide);
+  return &table;
 }
 
 }  // namespace braid::kernels::test

@@ -36,6 +36,9 @@ constexpr KernelTable make_table() {
   table.prepared_row_bytes = prepared_row_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
+  table.attention_scratch_bytes = attention_scratch_bytes;
+  table.attention = attention;
+  table.attention_part = attention_part;
   return table;
 }
 

@@ -1,15 +1,13 @@
 // Attention as scalar/attention.cpp defines it, for up to kQueryTile query vectors in one pass over keys and values: the heads that
 // share a KV head, and the next rows of the same sequence. A vector is 16 positions for scores (keys are stored transposed) and 16
 // dimensions for the weighted values, so neither needs a sum across lanes. Limit: the multiply-add; 73% of its peak measured on Zen
-// 4 at 4,096 positions (perf/README.md).
-#include <kernels/attention_view.h>
+// 4 at 4,096 positions (perf/README.md). A block-wise layout defeats the hardware's prefetch, so what comes next is fetched by hand.
+#include <kernels/avx512/attention_part.h>
 #include <kernels/avx512/kv_load.h>
 #include <kernels/avx512/tier.h>
 
 namespace braid::kernels::avx512 {
 namespace {
-
-constexpr std::int32_t kVectors = kChunkTokens / 16;
 
 std::int64_t padded(std::int32_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
@@ -41,12 +39,12 @@ struct Tile {
   KeyVector keys[kVectors] = {};
 };
 
-// A block that no query sees may be absent; any other then stands for it, and nothing read from it is used.
-const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
-  const KvLayer& kv = *tile.kv;
-  const std::int32_t block = tile.blocks[position / kv.block_tokens];
-  return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride +
-         static_cast<std::size_t>(tile.head) * kv.head_stride;
+const std::byte* head_bytes(const Tile& tile, std::int32_t position) { return kv_bytes(*tile.kv, tile.blocks, tile.head, position); }
+
+// Keys to fetch while those of `position` are worked on: one chunk on, in the same sequence.
+const std::byte* next_chunk_keys(const Tile& tile, std::int32_t position) {
+  const std::int32_t next = position + kChunkTokens;
+  return head_bytes(tile, next <= tile.position[tile.count - 1] ? next : position);
 }
 
 // Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else all.
@@ -63,7 +61,11 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
 #pragma GCC unroll 8
     for (int v = 0; v < kKeys; ++v) sum[i][v] = _mm512_setzero_ps();
   }
+  const std::int64_t values = static_cast<std::int64_t>(tile.kv->value_offset);
   for (std::int32_t d = begin; d < end; ++d) {
+    // The block's values come next, and lie just as far in.
+#pragma GCC unroll 8
+    for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v].low + values + d * step), _MM_HINT_T1);
     __m512 key[kKeys];
 #pragma GCC unroll 8
     for (int v = 0; v < kKeys; ++v) {
@@ -113,7 +115,9 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
     const std::int32_t slot = t % kv.block_tokens;
     const std::int32_t block_end = t - slot + kv.block_tokens < end ? t - slot + kv.block_tokens : end;
     const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kKvBytes<kType>;
-    for (; t < block_end; ++t, value += step) {
+    const std::byte* ahead = next_chunk_keys(tile, t) + slot * step + d * kKvBytes<kType>;
+    for (; t < block_end; ++t, value += step, ahead += step) {
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       __m512 values[kDims];
 #pragma GCC unroll 8
       for (int v = 0; v < kDims; ++v) values[v] = load_kv<kType>(mask[v], value + v * 16 * kKvBytes<kType>);
@@ -163,55 +167,6 @@ void add_ranges(const Tile& tile, int q, const float* weights, const Ranges<kQue
   for (int i = 0; i < kQueries; ++i) add_dims<kType, 1>(tile, q + i, weights, end, ranges.end[i], d, d_end);
 }
 
-// Scores become weights; the part gets its top and total. Lanes that the query does not see are left out.
-void soften(const Tile& tile, int q) {
-  float* weights = tile.weights + q * kChunkTokens;
-  const ChunkView& view = tile.view[q];
-  const std::int32_t first = view.sink_end > tile.chunk ? 0 : (view.begin - tile.chunk) / 16;
-  const std::int32_t last = ((view.begin < view.end ? view.end : view.sink_end) - tile.chunk + 15) / 16;
-  __mmask16 seen[kVectors];
-  for (std::int32_t v = first; v < last; ++v) {
-    const std::int32_t at = tile.chunk + v * 16;
-    const __mmask16 window = static_cast<__mmask16>(first_lanes(view.end - at) & ~first_lanes(view.begin - at));
-    seen[v] = static_cast<__mmask16>(window | first_lanes(view.sink_end - at));
-  }
-  const float cap = tile.args->score_cap;
-  if (cap != 0.0F) {
-    const __m512 one = _mm512_set1_ps(1.0F);
-    for (std::int32_t v = first; v < last; ++v) {
-      const __m512 power = exp(_mm512_mul_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(2.0F / cap)));
-      const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
-      _mm512_storeu_ps(weights + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
-    }
-  }
-  __m512 largest = _mm512_set1_ps(-__builtin_inff());
-  for (std::int32_t v = first; v < last; ++v)
-    largest = _mm512_mask_max_ps(largest, seen[v], _mm512_loadu_ps(weights + v * 16), largest);
-  const float top = _mm512_reduce_max_ps(largest);
-  __m512 sums = _mm512_setzero_ps();
-  for (std::int32_t v = first; v < last; ++v) {
-    const __m512 weight = exp(_mm512_sub_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(top)));
-    _mm512_storeu_ps(weights + v * 16, weight);
-    sums = _mm512_mask_add_ps(sums, seen[v], sums, weight);
-  }
-  tile.part[q][0] = top;
-  tile.part[q][1] = lane_tree(sums);
-}
-
-// Joins a part to the sum.
-void join(const float* part, std::int32_t head_dim, float* sum) {
-  const float top = part[0] > sum[0] ? part[0] : sum[0];
-  const __m512 old = exp(_mm512_set1_ps(sum[0] - top));
-  const __m512 added = exp(_mm512_set1_ps(part[0] - top));
-  sum[0] = top;
-  const float added_total = part[1] * _mm512_cvtss_f32(added);
-  sum[1] = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(sum[1]), _mm512_castps512_ps128(old), _mm_set_ss(added_total)));
-  for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; d += 16) {
-    const __m512 values = _mm512_mul_ps(_mm512_loadu_ps(part + d), added);
-    _mm512_storeu_ps(sum + d, _mm512_fmadd_ps(_mm512_loadu_ps(sum + d), old, values));
-  }
-}
-
 // The parts of queries [q, q + kQueries) of the chunk at hand.
 template <KvType kType, bool kHalves, int kQueries>
 void compute_parts(Tile& tile, int q) {
@@ -242,7 +197,7 @@ void compute_parts(Tile& tile, int q) {
     for (; vector < last; ++vector) score<kType, kHalves, kQueries, 1>(tile, q, vector, d, d_end);
   }
   for (int i = 0; i < kQueries; ++i) {
-    soften(tile, q + i);
+    soften(tile.view[q + i], tile.chunk, tile.args->score_cap, tile.weights + (q + i) * kChunkTokens, tile.part[q + i]);
     for (std::int32_t d = 0; d < head_dim; d += 16) _mm512_storeu_ps(tile.part[q + i] + kPartHeader + d, _mm512_setzero_ps());
   }
   for (std::int32_t d = 0; d < head_dim; d += group) {
@@ -263,20 +218,6 @@ void compute_parts(Tile& tile, int q) {
   }
 }
 
-// The scales of the chunk's positions up to `end`, as floats.
-void load_scales(const Tile& tile, std::int32_t end) {
-  const KvLayer& kv = *tile.kv;
-  const std::int32_t groups = kv_groups(kv.head_dim);
-  for (std::int32_t t = tile.chunk; t < end; t += 8) {
-    const std::byte* scales = head_bytes(tile, t) + kv.scale_offset + t % kv.block_tokens * 2;
-    for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
-      const auto load = [](const std::byte* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); };
-      _mm256_storeu_ps(tile.key_scales + g * kChunkTokens + t - tile.chunk, load(scales));
-      _mm256_storeu_ps(tile.value_scales + g * kChunkTokens + t - tile.chunk, load(scales + groups * kv.block_tokens * 2));
-    }
-  }
-}
-
 // The parts of queries [first, last), as many at a time as fit.
 template <KvType kType, bool kHalves>
 void compute_all(Tile& tile, int first, int last) {
@@ -289,7 +230,7 @@ void compute_all(Tile& tile, int first, int last) {
     tile.keys[v].high = kHalves && position + 8 < end ? head_bytes(tile, position + 8) : tile.keys[v].low;
   }
   if constexpr (kType == KvType::kInt8)
-    load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
+    load_scales(*tile.kv, tile.blocks, tile.head, tile.chunk, end, tile.key_scales, tile.value_scales);
   for (int q = first; q < last;) {
     const int left = last - q;
     if (left >= 8) {
@@ -377,12 +318,6 @@ void load_queries(const AttentionArgs& args, std::int64_t row, std::int64_t firs
     for (std::int32_t d = 0; d < kv.head_dim; ++d) tile.queries[d * kQueryTile + q] = query[d] * args.scale;
     tile.position[q] = args.rows[r].position;
   }
-}
-
-void finish(const float* sum, std::int32_t head_dim, float* out) {
-  const __m512 inverse = _mm512_set1_ps(1.0F / sum[1]);
-  for (std::int32_t d = 0; d < head_dim; d += 16)
-    _mm512_mask_storeu_ps(out + d, first_lanes(head_dim - d), _mm512_mul_ps(_mm512_loadu_ps(sum + kPartHeader + d), inverse));
 }
 
 }  // namespace

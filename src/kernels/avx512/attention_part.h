@@ -1,0 +1,99 @@
+// What attention does with one query's scores and parts, whoever computed them: scalar/attention.cpp is the definition. Internal
+// linkage only.
+#pragma once
+
+#include <kernels/attention_view.h>
+#include <kernels/avx512/simd.h>
+
+namespace braid::kernels::avx512 {
+
+constexpr std::int32_t kVectors = kChunkTokens / 16;
+
+// A KV head's bytes in the block of a position. A block that no query sees may be absent; another one then stands for it, and nothing
+// read from it is used.
+static inline const std::byte* kv_bytes(const KvLayer& kv, const std::int32_t* blocks, std::int32_t head, std::int32_t position) {
+  const std::int32_t block = blocks[position / kv.block_tokens];
+  return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride + static_cast<std::size_t>(head) * kv.head_stride;
+}
+
+// The vectors [first, last) of a chunk that hold what the view sees.
+struct VectorRange {
+  std::int32_t first;
+  std::int32_t last;
+};
+
+static inline VectorRange vectors_of(const ChunkView& view, std::int32_t chunk) {
+  const std::int32_t begin = view.sink_end > chunk ? chunk : view.begin;
+  const std::int32_t end = view.begin < view.end ? view.end : view.sink_end;
+  return {(begin - chunk) / 16, (end - chunk + 15) / 16};
+}
+
+// The lanes of vector v that are seen.
+static inline __mmask16 seen_lanes(const ChunkView& view, std::int32_t chunk, std::int32_t v) {
+  const std::int32_t at = chunk + v * 16;
+  const __mmask16 window = static_cast<__mmask16>(first_lanes(view.end - at) & ~first_lanes(view.begin - at));
+  return static_cast<__mmask16>(window | first_lanes(view.sink_end - at));
+}
+
+// Scores [kChunkTokens] become weights; the part gets its top and total. Lanes that the query does not see are left out.
+static void soften(const ChunkView& view, std::int32_t chunk, float cap, float* weights, float* part) {
+  const VectorRange range = vectors_of(view, chunk);
+  __mmask16 seen[kVectors];
+  for (std::int32_t v = range.first; v < range.last; ++v) seen[v] = seen_lanes(view, chunk, v);
+  if (cap != 0.0F) {
+    const __m512 one = _mm512_set1_ps(1.0F);
+    for (std::int32_t v = range.first; v < range.last; ++v) {
+      const __m512 power = exp(_mm512_mul_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(2.0F / cap)));
+      const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
+      _mm512_storeu_ps(weights + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
+    }
+  }
+  __m512 largest = _mm512_set1_ps(-__builtin_inff());
+  for (std::int32_t v = range.first; v < range.last; ++v)
+    largest = _mm512_mask_max_ps(largest, seen[v], _mm512_loadu_ps(weights + v * 16), largest);
+  const float top = _mm512_reduce_max_ps(largest);
+  __m512 sums = _mm512_setzero_ps();
+  for (std::int32_t v = range.first; v < range.last; ++v) {
+    const __m512 weight = exp(_mm512_sub_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(top)));
+    _mm512_storeu_ps(weights + v * 16, weight);
+    sums = _mm512_mask_add_ps(sums, seen[v], sums, weight);
+  }
+  part[0] = top;
+  part[1] = lane_tree(sums);
+}
+
+// Joins a part to the sum.
+static inline void join(const float* part, std::int32_t head_dim, float* sum) {
+  const float top = part[0] > sum[0] ? part[0] : sum[0];
+  const __m512 old = exp(_mm512_set1_ps(sum[0] - top));
+  const __m512 added = exp(_mm512_set1_ps(part[0] - top));
+  sum[0] = top;
+  const float added_total = part[1] * _mm512_cvtss_f32(added);
+  sum[1] = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(sum[1]), _mm512_castps512_ps128(old), _mm_set_ss(added_total)));
+  for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; d += 16) {
+    const __m512 values = _mm512_mul_ps(_mm512_loadu_ps(part + d), added);
+    _mm512_storeu_ps(sum + d, _mm512_fmadd_ps(_mm512_loadu_ps(sum + d), old, values));
+  }
+}
+
+static inline void finish(const float* sum, std::int32_t head_dim, float* out) {
+  const __m512 inverse = _mm512_set1_ps(1.0F / sum[1]);
+  for (std::int32_t d = 0; d < head_dim; d += 16)
+    _mm512_mask_storeu_ps(out + d, first_lanes(head_dim - d), _mm512_mul_ps(_mm512_loadu_ps(sum + kPartHeader + d), inverse));
+}
+
+// kInt8: the scales of the chunk's positions up to `end`, as floats [groups, kChunkTokens].
+static inline void load_scales(const KvLayer& kv, const std::int32_t* blocks, std::int32_t head, std::int32_t chunk, std::int32_t end,
+                               float* key_scales, float* value_scales) {
+  const std::int32_t groups = kv_groups(kv.head_dim);
+  const auto load = [](const std::byte* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); };
+  for (std::int32_t t = chunk; t < end && t < chunk + kChunkTokens; t += 8) {
+    const std::byte* scales = kv_bytes(kv, blocks, head, t) + kv.scale_offset + t % kv.block_tokens * 2;
+    for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
+      _mm256_storeu_ps(key_scales + g * kChunkTokens + t - chunk, load(scales));
+      _mm256_storeu_ps(value_scales + g * kChunkTokens + t - chunk, load(scales + groups * kv.block_tokens * 2));
+    }
+  }
+}
+
+}  // namespace braid::kernels::avx512
