@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace braid::sched {
@@ -30,8 +32,9 @@ class BatchPlannerTest : public testing::Test {
     return options;
   }
 
-  Sequence& enqueue(std::int32_t prompt, std::int32_t max_tokens) {
+  Sequence& enqueue(std::int32_t prompt, std::int32_t max_tokens, SamplingParams sampling = {}) {
     Request request;
+    request.sampling = std::move(sampling);
     for (std::int32_t i = 0; i < prompt; ++i) request.prompt.push_back(i + 100 * static_cast<std::int32_t>(tickets_.size()));
     Sequence& sequence = roster_.enqueue(std::move(request), max_tokens, {});
     tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
@@ -111,6 +114,17 @@ TEST_F(BatchPlannerTest, LongPromptIsSlicedByTheTokenBudget) {
     EXPECT_EQ(step.rows[0].sample, expected == 6);
     EXPECT_EQ(step.tokens.front(), step.rows[0].position);
   }
+}
+
+TEST_F(BatchPlannerTest, AStartBringsAllKnownTokensWherePenaltiesLookBack) {
+  Sequence& sequence = enqueue(40, 5, {.presence_penalty = 0.5F});
+  const model::StepPlan& step = plan();
+  ASSERT_EQ(step.starts.size(), 1U);
+  ASSERT_EQ(step.starts[0].history_count, 40U);
+  const auto history = step.tokens.begin() + step.starts[0].history_begin;
+  EXPECT_TRUE(std::equal(sequence.tokens.begin(), sequence.tokens.end(), history));
+  EXPECT_EQ(step.rows[0].token_begin, 0U);
+  EXPECT_EQ(step.tokens[0], sequence.tokens[0]);
 }
 
 TEST_F(BatchPlannerTest, SlicesGoToTheOldestFirst) {
