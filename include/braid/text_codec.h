@@ -77,6 +77,9 @@ class TextCodec {
   // A decoder for generated text. Control tokens (end of sequence, <|im_end|>) decode to nothing.
   virtual std::unique_ptr<StreamDecoder> new_decoder() const = 0;
 
+  // Whether the token is no part of an answer's text: new_decoder() makes nothing of it.
+  virtual bool is_silent(TokenId token) const = 0;
+
   // The bytes of one token, as log-probability reports show them (not necessarily valid UTF-8 on its own).
   virtual std::string token_bytes(TokenId token) const = 0;
 };

@@ -28,6 +28,7 @@ class ModelCodec final : public TextCodec {
   std::optional<InfillTokens> infill_tokens() const override { return tokenizer_.vocabulary().infill; }
   std::string_view template_source(const ChatPrompt& prompt) const override;
   std::unique_ptr<StreamDecoder> new_decoder() const override;
+  bool is_silent(TokenId token) const override { return tokenizer_.is_silent(token); }
   std::string token_bytes(TokenId token) const override;
 
   bool has_chat_template() const { return !templates_.all().empty(); }

@@ -53,7 +53,17 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-bool takes(const Row& row, Method method) { return method == row.method || (method == Method::kHead && row.method == Method::kGet); }
+// RFC 9112 3.2.2: a server takes http://host/path as /path.
+std::string_view origin_form(std::string_view target) {
+  const std::size_t scheme = target.find("://");
+  if (scheme == std::string_view::npos || target.starts_with('/')) return target;
+  const std::size_t path = target.find('/', scheme + 3);
+  return path == std::string_view::npos ? "/" : target.substr(path);
+}
+
+bool takes(const Row& row, Method method) {
+  return method == row.method || (method == Method::kHead && row.method == Method::kGet);
+}
 
 // The row for this path that takes the method, or else one that takes another; null when there is none.
 const Row* find_row(std::string_view path, Method method) {
@@ -100,7 +110,8 @@ std::string_view path_of(Endpoint endpoint) { return kTable.at(static_cast<std::
 
 Resolution resolve(Method method, std::string_view target) {
   if (method == Method::kOptions && target == "*") return no_content();
-  std::string_view path = target.substr(0, target.find('?'));
+  std::string_view path = origin_form(target);
+  path = path.substr(0, path.find('?'));
   if (path.starts_with("/v1/")) path.remove_prefix(3);
   const Row* row = find_row(path, method);
   if (row == nullptr) return not_found(target);

@@ -1,9 +1,13 @@
 #include "http_json.h"
 
+#include <net/anthropic/request.h>
+#include <net/generation/forced_calls.h>
 #include <net/generation/prompts.h>
 #include <net/http/error_response.h>
 #include <net/http/request_reader.h>
 #include <net/openai/request.h>
+#include <net/responses/request.h>
+#include <net/responses/store.h>
 #include <net/router.h>
 
 #include <algorithm>
@@ -13,6 +17,7 @@
 #include <variant>
 
 #include "net/fake_codec.h"
+#include "net/fake_constraints.h"
 
 namespace braid::test {
 namespace {
@@ -30,24 +35,42 @@ void require_client_error(const Error& error) {
   require(!net::http::error_response(error).body.empty());
 }
 
+Result<net::GenerationCall> parse(std::string& body, const ServedModel& model, BodyKind kind) {
+  net::responses::ResponseStore none;
+  switch (kind) {
+    case BodyKind::kCompletion:
+      return net::openai::parse_completion(body, model);
+    case BodyKind::kChat:
+      return net::openai::parse_chat(body, model);
+    case BodyKind::kResponse:
+      return net::responses::parse_response(body, model, none);
+    default:
+      return net::anthropic::parse_message(body, model);
+  }
+}
+
 void follow(net::http::Request request) {
   const net::Resolution resolution = net::resolve(request.method, request.target);
   if (const auto* response = std::get_if<net::http::Response>(&resolution)) return require(response->status < 500);
   const net::Endpoint endpoint = std::get<net::Route>(resolution).endpoint;
-  if (endpoint == net::Endpoint::kCompletions) fuzz_body(request.body, false);
-  if (endpoint == net::Endpoint::kChatCompletions) fuzz_body(request.body, true);
+  if (endpoint == net::Endpoint::kCompletions) fuzz_body(request.body, BodyKind::kCompletion);
+  if (endpoint == net::Endpoint::kChatCompletions) fuzz_body(request.body, BodyKind::kChat);
+  if (endpoint == net::Endpoint::kResponses) fuzz_body(request.body, BodyKind::kResponse);
+  if (endpoint == net::Endpoint::kMessages) fuzz_body(request.body, BodyKind::kMessage);
 }
 
 }  // namespace
 
-void fuzz_body(std::string_view body, bool chat) {
+void fuzz_body(std::string_view body, BodyKind kind) {
   const FakeCodec codec;
-  const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec};
+  const FakeCompiler compiler;
+  const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec, &compiler};
   std::string text(body);
-  Result<net::GenerationCall> call = chat ? net::openai::parse_chat(text, model) : net::openai::parse_completion(text, model);
+  Result<net::GenerationCall> call = parse(text, model, kind);
   if (!call) return require_client_error(call.error());
   auto prompts = net::encode_prompts(codec, *call);
   if (!prompts) return require_client_error(prompts.error());
+  if (call->tools && call->tools->required) net::forced_calls(*call->tools, *call->syntax, true);
   const auto requests = net::make_requests(model, *call, "id", 1, std::move(*prompts));
   if (!requests) return require_client_error(requests.error());
   for (const Request& request : *requests) {

@@ -23,17 +23,23 @@ Input read(const std::filesystem::path& path) {
 }
 
 // Written over a place as 1, 2, 4 or 8 bytes: where lengths and counts break.
-constexpr std::uint64_t kEdges[] = {0,          1,          0x7f,         0x80,                0xff,
-                                    0x7fffffff, 0x80000000, 0xffffffff,   0x7fffffffffffffff, 0xffffffffffffffff};
+constexpr std::uint64_t kEdges[] = {
+    0, 1, 0x7f, 0x80, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff};
 
 void mutate(Input& input, const Input& other, std::mt19937& random) {
   const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
   const auto at = static_cast<std::ptrdiff_t>(below(input.size() + 1));
   const std::size_t left = input.size() - static_cast<std::size_t>(at);
   switch (random() % 6) {
-    case 0: input.resize(static_cast<std::size_t>(at)); break;
-    case 1: input.insert(input.begin() + at, static_cast<std::uint8_t>(random())); break;
-    case 2: input.erase(input.begin() + at, input.begin() + at + static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(left, 16) + 1))); break;
+    case 0:
+      input.resize(static_cast<std::size_t>(at));
+      break;
+    case 1:
+      input.insert(input.begin() + at, static_cast<std::uint8_t>(random()));
+      break;
+    case 2:
+      input.erase(input.begin() + at, input.begin() + at + static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(left, 16) + 1)));
+      break;
     case 3:
       if (left > 0) input[static_cast<std::size_t>(at)] ^= static_cast<std::uint8_t>(1U << (random() % 8));
       break;
@@ -45,7 +51,8 @@ void mutate(Input& input, const Input& other, std::mt19937& random) {
     }
     default: {
       const auto from = static_cast<std::ptrdiff_t>(below(other.size()));
-      const auto size = static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(other.size() - static_cast<std::size_t>(from), 64) + 1));
+      const auto size =
+          static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(other.size() - static_cast<std::size_t>(from), 64) + 1));
       input.insert(input.begin() + at, other.begin() + from, other.begin() + from + size);
     }
   }

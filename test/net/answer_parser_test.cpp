@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fake_codec.h"
+
 namespace braid::test {
 namespace {
 
@@ -64,6 +66,7 @@ AnswerSyntax tools_of(std::string_view chat_template) {
   AnswerSyntax syntax;
   syntax.calls = &net::call_syntax_of(chat_template);
   syntax.functions = {"f", "get_weather"};
+  find_control_markers(syntax, FakeCodec());
   return syntax;
 }
 
@@ -182,10 +185,26 @@ TEST(AnswerParser, NamedForms) {
   expect(tools_of("<｜tool▁call▁begin｜>"), {{"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
                                               "1}<｜tool▁call▁end｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{}"
                                               "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-                                              R"(T(<｜tool▁calls▁begin｜>)C0(f)A0({"a": 1})C1(g)A1({}))"}});
+                                              R"(C0(f)A0({"a": 1})C1(g)A1({}))"}});
   expect(tools_of("<|tool_call_argument_begin|>"),
          {{R"(<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|><|tool_calls_section_end|>)",
            R"(C0(f)A0({"a": 1}))"}});
+}
+
+TEST(AnswerParser, Harmony) {
+  const std::string_view source = "gpt-oss: <|channel|> <|message|>";
+  AnswerSyntax syntax = tools_of(source);
+  net::find_reasoning(syntax, FakeCodec(), source, "");
+  expect(syntax, {{"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hi <b>!<|return|>",
+                   "R(Hm.)T(Hi <b>!)"},
+                  {"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+                   "<|constrain|>json<|message|>{\"a\": 1}<|call|>",
+                   R"(R(Hm.)C0(f)A0({"a": 1}))"},
+                  {"<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", "C0(f)A0({})"},
+                  {"<|channel|>commentary<|message|>So:<|end|><|start|>assistant<|channel|>analysis<|message|>b<|end|>"
+                   "<|start|>assistant<|channel|>final<|message|>c",
+                   "T(So:)R(b)T(c)"},
+                  {"<|channel|>final<|message|>a to=functions. b", "T(a to=functions. b)"}});
 }
 
 TEST(AnswerParser, GenericJson) {

@@ -119,6 +119,17 @@ TEST(Logprobs, CompletionForm) {
   server.on_loop([&] { EXPECT_EQ(server.engine().submitted[0].sampling.top_logprobs, 2); });
 }
 
+TEST(Logprobs, ControlTokensTakeNoRoomInTheText) {
+  TestServer server;
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      return std::vector<TokenEvent>{Token{'H', -1, {}}, Token{kEos, -1, {}}, Token{'i', -1, {}}, Finish{}};
+    };
+  });
+  const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0})"));
+  EXPECT_NE(reply.body.find(R"("text_offset":[0,1,1])"), std::string::npos) << reply.body;
+}
+
 TEST(Logprobs, ChatForm) {
   TestServer server;
   server.on_loop([&] { server.engine().script = scored; });

@@ -20,9 +20,10 @@ class FakeCodec : public TextCodec {
   std::optional<InfillTokens> infill_tokens() const override { return kInfill; }
   std::string_view template_source(const ChatPrompt&) const override { return chat_template; }
   std::unique_ptr<StreamDecoder> new_decoder() const override;
+  bool is_silent(TokenId token) const override { return token >= 256; }
   std::string token_bytes(TokenId token) const override;
 
-  std::string chat_template;  // only shown: it renders nothing
+  std::string chat_template = "tools";  // only shown, not rendered
 };
 
 }  // namespace braid::test

@@ -104,8 +104,8 @@ std::vector<SequenceSnapshot> FakeEngine::sequences(std::size_t limit) const {
   for (const auto& [index, source] : live) {
     if (found.size() == limit) break;
     const Request& request = submitted[index];
-    found.push_back({request.id, "decode", request.priority, static_cast<std::int32_t>(request.prompt.size()), 0, 0,
-                     request.stop.max_tokens});
+    found.push_back(
+        {request.id, "decode", request.priority, static_cast<std::int32_t>(request.prompt.size()), 0, 0, request.stop.max_tokens});
   }
   return found;
 }

@@ -80,6 +80,36 @@ TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   EXPECT_EQ(client.read_reply().status, 404);
 }
 
+TEST(Http, ALargePipelinedRequestDoesNotHideThatTheClientGoes) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kBody) + post("/v1/completions", std::string(90'000, ' ')));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  client.finish_sending();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
+}
+
+TEST(Http, AnEmptyLineBehindABodyBeginsNoRequest) {
+  net::ServerOptions options = test_options();
+  options.header_timeout = std::chrono::milliseconds(20);
+  TestServer server(options);
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kBody) + "\r\n");
+  EXPECT_EQ(client.read_reply().status, 200);
+  std::this_thread::sleep_for(std::chrono::milliseconds(80));  // longer than a request's header may take
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST(Http, AbsoluteTargetsAreTaken) {
+  TestServer server;
+  EXPECT_EQ(server.ask(get("http://example.org:80/health?x=http://y/z")).status, 200);
+  EXPECT_EQ(server.ask(get("https://example.org/v1/models")).status, 200);
+  EXPECT_EQ(server.ask(get("http://example.org")).status, 404);
+  EXPECT_EQ(server.ask(get("/v1/models/a://b")).status, 404);
+}
+
 TEST(Http, ARequestMayArriveByteByByte) {
   TestServer server;
   RawClient client = server.connect();

@@ -11,18 +11,34 @@
 #include <vector>
 
 #include "fuzz/http_json.h"
+#include "fuzz/stream_parser.h"
 #include "test_server.h"
 
 namespace braid::test {
 namespace {
 
-constexpr std::array<std::string_view, 6> kCompletions = {
+constexpr std::array<std::string_view, 13> kBodies = {
     R"({"model":"default","prompt":"Once upon a time","max_tokens":5,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x","yy"]})",
     R"({"prompt":[[1,2,3],[4,5]],"logprobs":3,"return_token_ids":true,"stop_token_ids":[7],"min_tokens":2,"ignore_eos":false})",
     R"({"prompt":["a","b<eos>"],"stream":true,"stream_options":{"include_usage":true},"top_k":40,"min_p":0.05,"n":1,"user":"u"})",
     R"({"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"hé"}]}],"logprobs":true})",
     R"({"messages":[{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}],"top_logprobs":null})",
     R"({"messages":[{"role":"user","content":"a"}],"max_completion_tokens":9,"tools":[],"response_format":{"type":"text"}})",
+    R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f","description":"d","strict":true,)"
+    R"("parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}}],"tool_choice":"required","parallel_tool_calls":false})",
+    R"({"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},)"
+    R"({"role":"tool","tool_call_id":"c","content":"1"}],"tools":[{"type":"function","function":{"name":"f"}}],"stream":true,)"
+    R"("tool_choice":{"type":"function","function":{"name":"f"}}})",
+    R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":)"
+    R"({"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}})",
+    R"({"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object"}}},)"
+    R"("logit_bias":{"5":-100},"n":2,"reasoning_effort":"low","seed":1,"stop":"x","presence_penalty":0.5})",
+    R"({"input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},)"
+    R"({"type":"function_call_output","call_id":"c","output":"1"}],"instructions":"Be brief.","tools":[{"type":"function","name":"f"}],)"
+    R"("max_output_tokens":5,"store":false,"stream":true,"text":{"format":{"type":"text"}},"reasoning":{"effort":"low"}})",
+    R"({"input":"hi","tool_choice":"required","tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true}]})",
+    R"({"max_tokens":5,"system":"Be brief.","messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},)"
+    R"({"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"1"}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}})",
 };
 
 constexpr std::array<std::string_view, 24> kPieces = {
@@ -30,6 +46,8 @@ constexpr std::array<std::string_view, 24> kPieces = {
     R"("")",      R"("text")",    "[]",       "{}",   "[[]]",  "{",    "}",
     "\"",         "\\ud800",      "\\u0000",  "\xff", ",",     ":",    "[1,2]",
     "2147483648", "\"content\":", "\"stop\":"};
+
+constexpr std::array<std::string_view, 4> kTargets = {"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages"};
 
 // One random edit of bytes.
 void mutate(std::string& text, std::mt19937& random) {
@@ -62,7 +80,7 @@ void exchange_value(std::string& text, std::mt19937& random) {
 }
 
 std::string mutant(std::mt19937& random) {
-  std::string body(kCompletions[random() % kCompletions.size()]);
+  std::string body(kBodies[random() % kBodies.size()]);
   for (auto edits = 1 + random() % 3; edits > 0 && !body.empty(); --edits)
     random() % 2 == 0 ? mutate(body, random) : exchange_value(body, random);
   return body;
@@ -78,8 +96,7 @@ TEST(Mutation, NoBodyIsAServerError) {
   std::mt19937 random(1);
   for (int i = mutations(); i > 0; --i) {
     const std::string body = mutant(random);
-    fuzz_body(body, false);
-    fuzz_body(body, true);
+    for (const BodyKind kind : kBodyKinds) fuzz_body(body, kind);
   }
 }
 
@@ -88,32 +105,38 @@ TEST(Mutation, NoRequestIsAServerErrorOverTheWire) {
   std::mt19937 random(2);
   for (int i = 0; i < 500; ++i) {
     const std::string body = mutant(random);
-    const Reply reply = server.ask(post(i % 2 == 0 ? "/v1/completions" : "/v1/chat/completions", body));
+    const Reply reply = server.ask(post(kTargets[static_cast<std::size_t>(i) % kTargets.size()], body));
     ASSERT_TRUE(reply.status >= 200 && reply.status < 500) << reply.status << " for " << body;
   }
 }
 
-std::vector<std::string> corpus() {
+std::vector<std::string> corpus(const std::string& target) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/test/fuzz/corpus/http_json")) {
+  for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/test/fuzz/corpus/" + target)) {
     std::ifstream file(entry.path(), std::ios::binary);
     files.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
   return files;
 }
 
-TEST(Mutation, TheFuzzCorpusAndItsNeighboursPass) {
-  const std::vector<std::string> seeds = corpus();
+// Each seed of `target`, and `neighbours` mutants of each.
+void replay(const std::string& target, void (*fuzz)(std::string_view), int neighbours) {
+  const std::vector<std::string> seeds = corpus(target);
   ASSERT_FALSE(seeds.empty());
   std::mt19937 random(3);
   for (const std::string& seed : seeds) {
-    fuzz_http_json(seed);
-    for (int i = 0; i < 500; ++i) {
+    fuzz(seed);
+    for (int i = 0; i < neighbours; ++i) {
       std::string neighbour = seed;
       for (auto edits = 1 + random() % 4; edits > 0; --edits) mutate(neighbour, random);
-      fuzz_http_json(neighbour);
+      fuzz(neighbour);
     }
   }
+}
+
+TEST(Mutation, TheFuzzCorporaAndTheirNeighboursPass) {
+  replay("http_json", fuzz_http_json, 500);
+  replay("stream_parser", fuzz_stream_parser, 2000);
 }
 
 }  // namespace

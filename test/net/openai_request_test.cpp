@@ -215,7 +215,8 @@ TEST(OpenAiParameters, DryBreakersBecomeTokens) {
   using Breakers = std::vector<std::vector<TokenId>>;
   EXPECT_TRUE(completion("\"dry_base\":2")->sampling.dry_sequence_breakers.empty());
   EXPECT_EQ(completion("\"dry_multiplier\":1")->sampling.dry_sequence_breakers, (Breakers{{'\n'}, {':'}, {'"'}, {'*'}}));
-  EXPECT_EQ(completion(R"("dry_multiplier":1,"dry_sequence_breakers":["ab"])")->sampling.dry_sequence_breakers, (Breakers{{'a', 'b'}}));
+  EXPECT_EQ(completion(R"("dry_multiplier":1,"dry_sequence_breakers":["ab"])")->sampling.dry_sequence_breakers,
+            (Breakers{{'a', 'b'}}));
   EXPECT_EQ(param_of(completion(R"("dry_sequence_breakers":["a",""])")), "dry_sequence_breakers[1]");
   EXPECT_EQ(param_of(completion(R"("dry_sequence_breakers":"a")")), "dry_sequence_breakers");
 }

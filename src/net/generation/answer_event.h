@@ -47,7 +47,7 @@ enum class EndReason {
   kStop,        // the model ended, or a stop token came
   kStopString,  // `stop_string` was found
   kLength,      // max_tokens or the context is used up
-  kToolCalls,   // the model ended, and the choice has calls
+  kToolCalls,   // the answer ended by one of these, and has calls
 };
 
 struct ChoiceEnd {

@@ -5,6 +5,7 @@
 #include <braid/request.h>
 #include <braid/text_codec.h>
 #include <net/generation/parser/answer_syntax.h>
+#include <net/generation/tool_rules.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,9 +50,11 @@ struct GenerationCall {
   bool timings = false;
   bool return_token_ids = false;
 
+  std::optional<ToolRules> tools;      // chats: nothing when none may be called
   std::optional<AnswerSyntax> syntax;  // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
 
+  bool wants_constraint() const { return constraint_spec || (tools && tools->required); }
   bool wants_logprobs() const { return sampling.top_logprobs >= 0; }
 };
 

@@ -15,7 +15,7 @@ std::optional<ChoiceEnd> ChoiceText::add(Token&& token) {
   decode(token.id);
   if (call_.return_token_ids) pending_.tokens.ids.push_back(token.id);
   if (call_.wants_logprobs()) pending_.tokens.scored.push_back(std::move(token));
-  if (feed(piece_)) return ChoiceEnd{EndReason::kStopString, window_.found()};
+  if (feed(piece_)) return stopped_end();
   if (parser_ == nullptr || !parser_->ended()) return std::nullopt;
   release_held();
   return ChoiceEnd{EndReason::kToolCalls, {}};
@@ -31,10 +31,15 @@ ChoiceEnd ChoiceText::finish(FinishReason reason) {
     parser_->finish(cut, parsed_);
     for (Delta& delta : parsed_) stopped = stopped || settle(std::move(delta));
   }
-  if (stopped) return {EndReason::kStopString, window_.found()};
+  if (stopped) return stopped_end();
   release_held();
   if (cut) return {EndReason::kLength, {}};
-  return {parser_ != nullptr && parser_->has_calls() ? EndReason::kToolCalls : EndReason::kStop, {}};
+  return {has_calls() ? EndReason::kToolCalls : EndReason::kStop, {}};
+}
+
+// A client that waits for calls looks at the reason: a stop string behind them does not hide them.
+ChoiceEnd ChoiceText::stopped_end() const {
+  return {has_calls() ? EndReason::kToolCalls : EndReason::kStopString, window_.found()};
 }
 
 // Markers that are control tokens count as text.

@@ -37,6 +37,8 @@ class ChoiceText {
   bool settle(Delta&& delta);
   bool say(std::string_view text);
   void release_held();
+  bool has_calls() const { return parser_ != nullptr && parser_->has_calls(); }
+  ChoiceEnd stopped_end() const;
 
   const GenerationCall& call_;
   std::unique_ptr<StreamDecoder> decoder_;

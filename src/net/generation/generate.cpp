@@ -3,12 +3,14 @@
 #include <net/count.h>
 #include <net/generation/choice_streams.h>
 #include <net/generation/choice_text.h>
+#include <net/generation/forced_calls.h>
 #include <net/generation/generate.h>
 #include <net/generation/prompts.h>
 #include <net/http/body_writer.h>
 #include <net/http/error_response.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -48,15 +50,24 @@ struct Preparation {
   }
 
   Result<void> encode() {
-    if (call->constraint_spec) {
-      auto constraint = model.constraints->compile(*call->constraint_spec);
-      if (!constraint) return constraint.error();
-      call->constraint = std::move(*constraint);
-    }
     Result<Prompts> encoded = encode_prompts(*model.codec, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
     if (call->echo) call->echoes = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(call->prompt));
+    return call->wants_constraint() ? compile() : Result<void>();
+  }
+
+  // Schemas of functions that are not strict are honoured where they can be.
+  Result<void> compile() {
+    const bool forced = call->tools && call->tools->required;
+    const auto compile_spec = [this](const ConstraintSpec& spec) { return model.constraints->compile(spec); };
+    if (!forced && call->syntax) call->constraint_spec = after_reasoning(*call->syntax, std::move(*call->constraint_spec));
+    auto constraint = compile_spec(forced ? forced_calls(*call->tools, *call->syntax, true) : *call->constraint_spec);
+    const auto is_strict = [](const ToolFunction& function) { return function.strict; };
+    if (forced && !constraint && std::none_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict))
+      constraint = compile_spec(forced_calls(*call->tools, *call->syntax, false));
+    if (!constraint) return constraint.error();
+    call->constraint = std::move(*constraint);
     return {};
   }
 };
@@ -78,7 +89,8 @@ class Generation {
  public:
   Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect)
       : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect) {
-    connection_.begin_watch([this] {
+    const std::size_t one_request = service.options.max_header_bytes + service.options.max_body_bytes;
+    connection_.begin_watch(one_request, [this] {
       const bool gone = connection_.gone();
       if (gone) abandoned_ = true;
       if (streams_ != nullptr) gone ? streams_->cancel() : streams_->wake();
@@ -126,7 +138,7 @@ class Generation {
     if (request_.body.size() <= service_.options.max_inline_body_bytes) {
       result = preparation.parse();
       if (!result) co_return result;
-      if (!preparation.call->constraint_spec) co_return preparation.encode();
+      if (!preparation.call->wants_constraint()) co_return preparation.encode();
     }
     std::function<void()> work = [&preparation, &result] {
       if (!preparation.call) result = preparation.parse();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <net/generation/prompts.h>
+#include <net/generation/tool_texts.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,19 +10,31 @@ namespace {
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
+bool knows_tools(std::string_view source) { return source.find("tools") != std::string_view::npos; }
+
 // How the answer to a rendered chat is to be split; nothing when it is text throughout.
-std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, std::string_view source, std::string_view rendered) {
+std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, const std::optional<ToolRules>& tools, std::string_view source,
+                                      std::string_view rendered) {
   AnswerSyntax syntax;
   find_reasoning(syntax, codec, source, rendered);
+  if (tools) {
+    syntax.calls = &call_syntax_of(knows_tools(source) ? source : std::string_view());  // as write_tools_as_text() tells the model
+    for (const ToolFunction& function : tools->functions) syntax.functions.push_back(function.name);
+    syntax.single_call = !tools->parallel;
+  }
   if (syntax.reasoning.open.empty() && syntax.calls == nullptr) return std::nullopt;
   find_control_markers(syntax, codec);
   return syntax;
 }
 
-Result<Prompts> encode_chat(const TextCodec& codec, const ChatPrompt& chat, GenerationCall& call) {
-  const Result<RenderedChat> rendered = codec.render(chat);
+Result<Prompts> encode_chat(const TextCodec& codec, GenerationCall& call) {
+  auto& chat = std::get<ChatPrompt>(call.prompt);
+  const std::string_view source = codec.template_source(chat);
+  if (!knows_tools(source)) write_tools_as_text(chat);
+  Result<RenderedChat> rendered = codec.render(chat);
+  if (!rendered && write_arguments_as_text(chat)) rendered = codec.render(chat);
   if (!rendered) return rendered.error();
-  call.syntax = syntax_of(codec, codec.template_source(chat), rendered->text);
+  call.syntax = syntax_of(codec, call.tools, source, rendered->text);
   const EncodeOptions options{.add_special = false, .parse_special = true, .literal = rendered->literal};
   Result<std::vector<TokenId>> ids = codec.encode(rendered->text, options);
   if (!ids) return ids.error();
@@ -104,7 +117,7 @@ Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std:
 
 Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
-  return chat != nullptr ? encode_chat(codec, *chat, call)
+  return chat != nullptr ? encode_chat(codec, call)
                          : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
 }
 

@@ -13,7 +13,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 4096;
-constexpr std::size_t kMaxReadAheadBytes = 65536;  // pipelined input beyond this waits in the kernel
 constexpr std::size_t kKeptInputBytes = 4096;      // a larger buffer is given back when it is empty
 constexpr std::size_t kMaxLingerBytes = std::size_t{64} << 20;
 
@@ -82,7 +81,8 @@ asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
   close();
 }
 
-void Connection::begin_watch(std::function<void()> interrupt) {
+void Connection::begin_watch(std::size_t max_read_ahead, std::function<void()> interrupt) {
+  max_read_ahead_ = max_read_ahead;
   interrupt_ = std::move(interrupt);
   ++watch_;
   read_ahead();
@@ -102,7 +102,7 @@ void Connection::wait_for_input() {
 }
 
 void Connection::read_ahead() {
-  while (input_.size() < kMaxReadAheadBytes) {
+  while (input_.size() < max_read_ahead_) {
     error_code failure;
     const std::size_t count = socket_.read_some(input_.prepare(kReadBytes), failure);
     input_.commit(count);

@@ -38,8 +38,9 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout);
 
   // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
-  // what it reads is input of the next request. `interrupt` is called when the client goes or a ping is due.
-  void begin_watch(std::function<void()> interrupt);
+  // what it reads, up to `max_read_ahead` bytes, is input of the next request: beyond it, an end is not seen any more. `interrupt` is
+  // called when the client goes or a ping is due.
+  void begin_watch(std::size_t max_read_ahead, std::function<void()> interrupt);
   void end_watch();
 
   void begin_pings(std::chrono::milliseconds interval);
@@ -65,6 +66,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point ping_at_ = Clock::time_point::max();
   std::chrono::milliseconds ping_interval_{0};
+  std::size_t max_read_ahead_ = 0;
   std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over
   bool ping_due_ = false;
   bool gone_ = false;

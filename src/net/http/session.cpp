@@ -24,14 +24,23 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 using Failure = RequestReader::Failure;
 using Received = std::variant<std::monostate, Request, Failure>;  // nothing: the client has closed, or was idle for too long
 
+// RFC 9112 2.2: some clients send an empty line behind a body. It begins no request.
+void skip_empty_lines(Connection& connection, std::size_t& skipped) {
+  constexpr std::size_t kMaxBytes = 4;
+  const auto is_line_end = [](std::string_view input) { return !input.empty() && (input.front() == '\r' || input.front() == '\n'); };
+  for (; skipped < kMaxBytes && is_line_end(connection.input()); ++skipped) connection.consume(1);
+}
+
 // Reads one request, or finds out that there is none.
 asio::awaitable<Received> receive(Service& service, Connection& connection) {
   const ServerOptions& options = service.options;
   RequestReader reader({options.max_header_bytes, options.max_body_bytes});
   bool begun = false;
+  std::size_t empty_line_bytes = 0;  // before the request
   Clock::time_point header_by;  // once begun
   bool continued = false;
   while (true) {
+    if (!begun) skip_empty_lines(connection, empty_line_bytes);
     const std::size_t used = reader.feed(connection.input());
     connection.consume(used);
     if (reader.stage() == RequestReader::Stage::kComplete) co_return reader.take();

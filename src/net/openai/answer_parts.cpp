@@ -138,7 +138,7 @@ void append_completion_logprobs(std::string& out, const TextCodec& codec, std::s
   out += R"(,"text_offset":)";
   append_each(out, tokens, [&](const Token& token) {
     fmt::format_to(std::back_inserter(out), "{}", offset);
-    offset += count_characters(codec.token_bytes(token.id));
+    if (!codec.is_silent(token.id)) offset += count_characters(codec.token_bytes(token.id));
   });
   out += '}';
 }

@@ -89,8 +89,8 @@ Result<void> read_stop_token_ids(Draft& draft, Value& value, const std::string& 
 Result<void> read_stream_options(Draft& draft, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   draft.has_stream_options = true;
-  for (const auto& [name, target] : {std::pair{"include_usage", &draft.call.include_usage},
-                                     std::pair{"continuous_usage_stats", &draft.call.continuous_usage}}) {
+  for (const auto& [name, target] :
+       {std::pair{"include_usage", &draft.call.include_usage}, std::pair{"continuous_usage_stats", &draft.call.continuous_usage}}) {
     const Value* flag = value.find(name);
     if (flag == nullptr || flag->is_null()) continue;
     const Result<void> read = store(json::read_bool(*flag, at_key(path, name)), *target);
@@ -113,8 +113,10 @@ Result<void> read_priority(Draft& draft, Value& value, const std::string& path) 
 
 Result<void> read_service_tier(Draft& draft, Value& value, const std::string& path) {
   static constexpr std::array kTiers = {
-      std::pair{std::string_view("auto"), 0},  std::pair{std::string_view("default"), 0},
-      std::pair{std::string_view("scale"), 0}, std::pair{std::string_view("flex"), kTierPriority},
+      std::pair{std::string_view("auto"), 0},
+      std::pair{std::string_view("default"), 0},
+      std::pair{std::string_view("scale"), 0},
+      std::pair{std::string_view("flex"), kTierPriority},
       std::pair{std::string_view("priority"), -kTierPriority},
   };
   const Result<void> read = store(json::read_string(value, path), draft.call.service_tier);
@@ -148,9 +150,9 @@ Result<void> accept_metadata(Draft&, Value& value, const std::string& path) {
     const Result<std::string> text = json::read_string(item, item_path);
     if (!text) return text.error();
     if (key.size() <= kMaxMetadataKey && text->size() <= kMaxMetadataValue) continue;
-    return invalid_argument(fmt::format("'{}' is too long: a key may have {} bytes and a value {}", item_path, kMaxMetadataKey,
-                                        kMaxMetadataValue),
-                            item_path);
+    return invalid_argument(
+        fmt::format("'{}' is too long: a key may have {} bytes and a value {}", item_path, kMaxMetadataKey, kMaxMetadataValue),
+        item_path);
   }
   return {};
 }

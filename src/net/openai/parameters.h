@@ -13,8 +13,18 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace braid::net::openai {
+
+// Which of the declared functions a chat may call.
+struct ToolChoice {
+  enum class Mode { kAuto, kNone, kRequired };
+
+  Mode mode = Mode::kAuto;
+  std::optional<std::vector<std::string>> names;  // only these
+  bool parallel = true;
+};
 
 // What is read before it is known how the fields belong together.
 struct Draft {
@@ -29,11 +39,13 @@ struct Draft {
   std::optional<std::int32_t> top_logprobs;  // the chat form's count
   bool has_stream_options = false;
   std::optional<std::vector<std::string>> dry_breakers;  // as text
-  std::optional<Value> messages;                  // chat
-  ChatPrompt chat;                                // but for its messages
-  std::optional<bool> add_generation_prompt;      // chat
-  std::string reasoning_effort;                   // chat
-  std::optional<std::vector<PromptItem>> prompt;  // completions
+  std::optional<Value> messages;                         // chat
+  std::vector<ToolFunction> functions;                   // chat: of the declared tools
+  ToolChoice tool_choice;                                // chat
+  ChatPrompt chat;                                       // but for its messages
+  std::optional<bool> add_generation_prompt;             // chat
+  std::string reasoning_effort;                          // chat
+  std::optional<std::vector<PromptItem>> prompt;         // completions
 };
 
 // Reads one field that is not null into the draft. May move out of `value`.
@@ -70,6 +82,12 @@ inline constexpr std::int32_t kMaxChoices = 128;  // for each prompt, as at Open
 std::span<const Parameter> common_parameters();
 std::span<const Parameter> sampling_parameters();
 std::span<const Parameter> structured_output_parameters();
+
+// Of chats: tools, and how they may be used.
+std::span<const Parameter> tool_parameters();
+
+// Once all fields are read: the tools of the call and of the prompt.
+Result<void> finish_tools(Draft& draft);
 
 // The texts of draft.dry_breakers, or the default ones, as tokens of the call; only where the call uses them.
 Result<void> encode_breakers(Draft& draft);

@@ -144,11 +144,12 @@ constexpr std::array kChat = {
     Parameter{"reasoning_effort", read_reasoning_effort},
 };
 
-Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own) {
+Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own, std::span<const Parameter> tools = {}) {
   auto* members = document.get_if<ValueDict>();
   if (members == nullptr)
     return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(document)));
-  const std::array tables = {own, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
+  const std::array tables = {
+      own, tools, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
   const Result<void> read = read_parameters(draft, *members, tables);
   if (!read) return read;
   if (draft.max_completion_tokens) draft.call.max_tokens = draft.max_completion_tokens;  // the newer name of the two
@@ -169,7 +170,8 @@ Result<void> check_together(const Draft& draft) {
   if (call.prompt_logprobs >= 0 && call.stream)
     return invalid_argument("'prompt_logprobs' is not available when 'stream' is true", "prompt_logprobs");
   if (call.constraint_spec && draft.model.constraints == nullptr)
-    return invalid_argument(fmt::format("'{}' is not supported by this server", call.constraint_spec->path), call.constraint_spec->path);
+    return invalid_argument(fmt::format("'{}' is not supported by this server", call.constraint_spec->path),
+                            call.constraint_spec->path);
   return {};
 }
 
@@ -244,12 +246,13 @@ Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model) {
 
 Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
   Draft draft(model);
-  Result<void> read = read_document(draft, document, kChat);
+  Result<void> read = read_document(draft, document, kChat, tool_parameters());
   if (!read) return read.error();
   if (!draft.messages) return invalid_argument("'messages' is missing", "messages");
   if (draft.top_logprobs && !draft.logprobs)
     return invalid_argument("'top_logprobs' is only allowed when 'logprobs' is true", "top_logprobs");
   read = check_together(draft);
+  if (read) read = finish_tools(draft);
   if (read) read = finish_chat(draft);
   if (!read) return read.error();
   return std::move(draft.call);

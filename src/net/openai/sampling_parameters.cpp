@@ -89,7 +89,8 @@ Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path
   std::stable_sort(read.begin(), read.end(), [](const auto& a, const auto& b) { return a.first.token < b.first.token; });
   for (std::size_t i = 1; i < read.size(); ++i)
     if (read[i].first.token == read[i - 1].first.token)
-      return invalid_argument(fmt::format("'{}' names token {} a second time", read[i].second, read[i].first.token), read[i].second);
+      return invalid_argument(fmt::format("'{}' names token {} a second time", read[i].second, read[i].first.token),
+                              read[i].second);
   for (const auto& [bias, item_path] : read) draft.call.sampling.logit_bias.push_back(bias);
   return {};
 }

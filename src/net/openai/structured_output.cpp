@@ -18,7 +18,8 @@ constexpr std::size_t kMaxOptions = 4096;
 // A request has one constraint at most.
 Result<void> constrain(Draft& draft, ConstraintSpec spec) {
   if (draft.call.constraint_spec)
-    return invalid_argument(fmt::format("'{}' and '{}' exclude each other", draft.call.constraint_spec->path, spec.path), spec.path);
+    return invalid_argument(fmt::format("'{}' and '{}' exclude each other", draft.call.constraint_spec->path, spec.path),
+                            spec.path);
   draft.call.constraint_spec = std::move(spec);
   return {};
 }
@@ -132,10 +133,14 @@ Result<void> read_structured_outputs(Draft& draft, Value& value, const std::stri
 }
 
 constexpr std::array kStructuredOutput = {
-    Parameter{"response_format", read_response_format}, Parameter{"structured_outputs", read_structured_outputs},
-    Parameter{"guided_json", read_schema},              Parameter{"guided_regex", read_regex},
-    Parameter{"guided_choice", read_choice},            Parameter{"guided_grammar", read_grammar},
-    Parameter{"json_schema", read_schema},              Parameter{"grammar", read_grammar},
+    Parameter{"response_format", read_response_format},
+    Parameter{"structured_outputs", read_structured_outputs},
+    Parameter{"guided_json", read_schema},
+    Parameter{"guided_regex", read_regex},
+    Parameter{"guided_choice", read_choice},
+    Parameter{"guided_grammar", read_grammar},
+    Parameter{"json_schema", read_schema},
+    Parameter{"grammar", read_grammar},
 };
 
 }  // namespace

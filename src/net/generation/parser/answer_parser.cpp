@@ -10,6 +10,7 @@ constexpr std::string_view kSpace = " \n\r\t";
 std::vector<std::string> markers_of(const AnswerSyntax& syntax) {
   std::vector<std::string> markers;
   if (!syntax.reasoning.open.empty()) markers.push_back(syntax.reasoning.open);
+  markers.insert(markers.end(), syntax.passed_over.begin(), syntax.passed_over.end());
   if (syntax.calls == nullptr) return markers;
   markers.insert(markers.end(), syntax.calls->begin.begin(), syntax.calls->begin.end());
   markers.insert(markers.end(), syntax.calls->end.begin(), syntax.calls->end.end());
@@ -78,14 +79,7 @@ void AnswerParser::step(char c) {
 // Before the first byte of text.
 void AnswerParser::in_start(char c) {
   const auto marker = scanner_.feed(c, settled_);
-  if (marker && kind_of(*marker) == Marker::kReasoning && !thought_) {
-    drop_space_ = true;
-    state_ = State::kReasoning;
-  } else if (marker && kind_of(*marker) == Marker::kBegin) {
-    begin_calls(*marker);
-  } else if (marker) {
-    settled_ += scanner_.space() + markers_[*marker];
-  }
+  if (marker && take_marker(*marker)) return;
   drop_leading_space();
   if (settled_.empty()) return;
   state_ = State::kText;
@@ -110,10 +104,24 @@ void AnswerParser::in_reasoning(char c) {
 }
 
 void AnswerParser::in_text(char c) {
-  const auto marker = scanner_.feed(c, settled_);
-  if (!marker) return;
-  if (kind_of(*marker) == Marker::kBegin) return begin_calls(*marker);
-  settled_ += scanner_.space() + markers_[*marker];
+  if (const auto marker = scanner_.feed(c, settled_)) take_marker(*marker);
+}
+
+// False when the marker means nothing here and is text.
+bool AnswerParser::take_marker(std::size_t marker) {
+  const Marker kind = kind_of(marker);
+  const bool may_think = syntax_.reasoning_anywhere || (state_ == State::kStart && !thought_);
+  if (kind == Marker::kBegin) {
+    begin_calls(marker);
+  } else if (kind == Marker::kReasoning && may_think) {
+    emit();
+    drop_space_ = true;
+    state_ = State::kReasoning;
+  } else if (kind != Marker::kPassedOver && (kind != Marker::kEnd || state_ != State::kAfterCall)) {
+    settled_ += scanner_.space() + markers_[marker];
+    return false;
+  }
+  return true;
 }
 
 void AnswerParser::before_call(char c) {
@@ -153,12 +161,7 @@ void AnswerParser::in_call(char c) {
 // Ends, separators and white space are passed over until another call begins, or text.
 void AnswerParser::after_call(char c) {
   const auto marker = scanner_.feed(c, settled_);
-  if (marker) {
-    const Marker kind = kind_of(*marker);
-    if (kind == Marker::kBegin) begin_calls(*marker);
-    if (kind != Marker::kReasoning) return;
-    settled_ += scanner_.space() + markers_[*marker];
-  }
+  if (marker && take_marker(*marker)) return;
   if (settled_.empty()) return;
   const bool alone = settled_.find_first_not_of(kSpace) + 1 == settled_.size();
   const bool separator = in_list_ ? c == ',' || c == ']' : syntax_.calls->bare && (c == ';' || c == '`');  // a fence's end
@@ -177,7 +180,9 @@ void AnswerParser::after_call(char c) {
 AnswerParser::Marker AnswerParser::kind_of(std::size_t marker) const {
   const std::size_t reasoning = syntax_.reasoning.open.empty() ? 0 : 1;
   if (marker < reasoning) return Marker::kReasoning;
-  return marker - reasoning < syntax_.calls->begin.size() ? Marker::kBegin : Marker::kEnd;
+  const std::size_t other = reasoning + syntax_.passed_over.size();
+  if (marker < other) return Marker::kPassedOver;
+  return marker - other < syntax_.calls->begin.size() ? Marker::kBegin : Marker::kEnd;
 }
 
 void AnswerParser::begin_calls(std::size_t marker) {
@@ -191,8 +196,7 @@ void AnswerParser::begin_calls(std::size_t marker) {
 
 void AnswerParser::begin_call(char c) {
   emit();
-  const bool json = syntax_.calls->form == CallSyntax::Form::kJson || c == '{';
-  if (json && syntax_.calls->form != CallSyntax::Form::kPythonic) {
+  if (c == '{' || syntax_.calls->form == CallSyntax::Form::kJson) {  // forced calls are JSON also where the model's own are not
     reader_ = json_call_reader(writer_, syntax_, bare_);
   } else if (syntax_.calls->form == CallSyntax::Form::kNamed) {
     reader_ = named_call_reader(writer_, syntax_);
@@ -204,7 +208,7 @@ void AnswerParser::begin_call(char c) {
 }
 
 bool AnswerParser::begins_call(char c) const {
-  if (syntax_.calls->form != CallSyntax::Form::kPythonic) return c == '{';
+  if (c == '{' || syntax_.calls->form != CallSyntax::Form::kPythonic) return c == '{';
   return in_list_ && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_');
 }
 

@@ -39,7 +39,7 @@ class AnswerParser {
 
  private:
   enum class State { kStart, kReasoning, kText, kBeforeCall, kCall, kAfterCall };
-  enum class Marker { kReasoning, kBegin, kEnd };
+  enum class Marker { kReasoning, kPassedOver, kBegin, kEnd };
 
   void step(char c);
   void in_start(char c);
@@ -49,6 +49,7 @@ class AnswerParser {
   void in_call(char c);
   void after_call(char c);
   Marker kind_of(std::size_t marker) const;
+  bool take_marker(std::size_t marker);
   void begin_calls(std::size_t marker);
   void begin_call(char c);
   bool begins_call(char c) const;
@@ -57,7 +58,7 @@ class AnswerParser {
 
   const AnswerSyntax& syntax_;
   CallWriter writer_;
-  std::vector<std::string> markers_;  // the reasoning's beginning if there is one, those of calls, their ends
+  std::vector<std::string> markers_;  // reasoning's beginning if there is one, those passed over, calls' beginnings and ends
   MarkerScanner scanner_;
   MarkerScanner reasoning_end_;
   std::unique_ptr<CallReader> reader_;  // in kCall

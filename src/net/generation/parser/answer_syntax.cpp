@@ -11,39 +11,49 @@ using Form = CallSyntax::Form;
 struct Row {
   std::vector<std::string_view> evidence;  // all of it stands in the template
   CallSyntax syntax;
+  std::vector<std::string> section = {};  // around all calls of an answer: passed over
 };
 
 // The first row that fits counts: what is most special stands first.
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = {
-      {{"<｜tool▁call▁begin｜>' + ", "```json"},  // DeepSeek V3, R1
+      {{"<|channel|>", "<|message|>"},  // gpt-oss
+       {.form = Form::kNamed,
+        .begin = {"<|channel|>commentary to=functions.", "to=functions."},
+        .name_end = {"<|constrain|>json<|message|>", "json<|message|>", "<|message|>",
+                     "<|channel|>commentary <|constrain|>json<|message|>", "<|channel|>commentary json<|message|>",
+                     "<|channel|>commentary<|message|>"},
+        .end = {"<|call|>"}}},
+      {{"<｜tool▁call▁begin｜>", "```json"},  // DeepSeek V3, R1
        {.form = Form::kNamed,
         .begin = {"<｜tool▁call▁begin｜>function<｜tool▁sep｜>"},
-        .name_end = "```json",
-        .end = {"```", "<｜tool▁call▁end｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}}},
+        .name_end = {"```json"},
+        .end = {"```", "<｜tool▁call▁end｜>"}},
+       {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}},
       {{"<｜tool▁call▁begin｜>"},  // DeepSeek V3.1
-       {.form = Form::kNamed,
-        .begin = {"<｜tool▁call▁begin｜>"},
-        .name_end = "<｜tool▁sep｜>",
-        .end = {"<｜tool▁call▁end｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}}},
+       {.form = Form::kNamed, .begin = {"<｜tool▁call▁begin｜>"}, .name_end = {"<｜tool▁sep｜>"}, .end = {"<｜tool▁call▁end｜>"}},
+       {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}},
       {{"<|tool_call_argument_begin|>"},  // Kimi
        {.form = Form::kNamed,
         .begin = {"<|tool_call_begin|>"},
-        .name_end = "<|tool_call_argument_begin|>",
-        .end = {"<|tool_call_end|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}}},
-      {{"[TOOL_CALLS]"},  // Mistral: a list of JSON objects, or since 2025 NAME[ARGS]{…}
-       {.form = Form::kNamed, .begin = {"[TOOL_CALLS]"}, .name_end = "[ARGS]", .short_ids = true}},
+        .name_end = {"<|tool_call_argument_begin|>"},
+        .end = {"<|tool_call_end|>"}},
+       {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}},
+      {{"[TOOL_CALLS]", "[ARGS]"},  // Mistral since 2025
+       {.form = Form::kNamed, .begin = {"[TOOL_CALLS]"}, .name_end = {"[ARGS]"}, .short_ids = true}},
+      {{"[TOOL_CALLS]"},  // and before
+       {.form = Form::kNamed, .begin = {"[TOOL_CALLS]"}, .list = true, .name_end = {"[ARGS]"}, .short_ids = true}},
       {{"<|tool_call_start|>"},  // LFM
-       {.form = Form::kPythonic, .begin = {"<|tool_call_start|>"}, .end = {"<|tool_call_end|>"}}},
-      {{"<|START_ACTION|>"}, {.begin = {"<|START_ACTION|>"}, .end = {"<|END_ACTION|>"}}},  // Command R7B, Command A
-      {{"<TOOLCALL>"}, {.begin = {"<TOOLCALL>"}, .end = {"</TOOLCALL>"}}},                 // Nemotron
-      {{"<tool_call>"}, {.begin = {"<tool_call>"}, .end = {"</tool_call>"}}},              // Hermes, Qwen, Granite 4
-      {{"<function="},                                                                     // Functionary, Llama 3.1
-       {.form = Form::kNamed, .begin = {"<function="}, .name_end = ">", .end = {"</function>"}}},
-      {{"<|tool_call|>"}, {.begin = {"<|tool_call|>"}, .end = {"<|/tool_call|>"}}},  // Granite 3, Phi 4
-      {{"[func_name1("},                                                             // Llama 3.2, Llama 4
+       {.form = Form::kPythonic, .begin = {"<|tool_call_start|>"}, .list = true, .end = {"<|tool_call_end|>"}}},
+      {{"<|START_ACTION|>"}, {.begin = {"<|START_ACTION|>"}, .list = true, .end = {"<|END_ACTION|>"}}},  // Command R7B, Command A
+      {{"<TOOLCALL>"}, {.begin = {"<TOOLCALL>"}, .list = true, .end = {"</TOOLCALL>"}}},                 // Nemotron
+      {{"<tool_call>"}, {.begin = {"<tool_call>"}, .end = {"</tool_call>"}}},                            // Hermes, Qwen, Granite 4
+      {{"<function="},                                                                                   // Functionary, Llama 3.1
+       {.form = Form::kNamed, .begin = {"<function="}, .name_end = {">"}, .end = {"</function>"}}},
+      {{"<|tool_call|>"}, {.begin = {"<|tool_call|>"}, .list = true, .end = {"<|/tool_call|>"}}},  // Granite 3, Phi 4
+      {{"[func_name1("},                                                                           // Llama 3.2, Llama 4
        {.form = Form::kPythonic, .begin = {"<|python_start|>"}, .bare = true, .end = {"<|python_end|>"}}},
-      {{"<|python_tag|>"}, {.begin = {"<|python_tag|>"}, .bare = true}},  // Llama 3
+      {{"<|python_tag|>"}, {.begin = {"<|python_tag|>"}, .bare = true, .arguments_key = "parameters"}},  // Llama 3
   };
   return kRows;
 }
@@ -74,7 +84,15 @@ const CallSyntax& call_syntax_of(std::string_view chat_template) {
   return generic();
 }
 
+void set_harmony(AnswerSyntax& syntax) {
+  syntax.reasoning = {"<|channel|>analysis<|message|>", "<|end|>"};
+  syntax.reasoning_anywhere = true;
+  syntax.passed_over = {"<|channel|>final<|message|>", "<|channel|>commentary<|message|>", "<|start|>assistant", "<|end|>",
+                        "<|return|>"};
+}
+
 void find_reasoning(AnswerSyntax& syntax, const TextCodec& codec, std::string_view chat_template, std::string_view rendered) {
+  if (contains(chat_template, "<|channel|>") && contains(chat_template, "<|message|>")) return set_harmony(syntax);
   rendered = rendered.substr(0, rendered.find_last_not_of(" \n\r\t") + 1);
   for (const auto& [open, close] : kReasoningTags) {
     const auto tokens = codec.encode(close, {.add_special = false, .parse_special = true});
@@ -86,21 +104,21 @@ void find_reasoning(AnswerSyntax& syntax, const TextCodec& codec, std::string_vi
 }
 
 void find_control_markers(AnswerSyntax& syntax, const TextCodec& codec) {
-  std::vector<std::string> markers = {syntax.reasoning.open, syntax.reasoning.close};
+  for (const Row& row : rows())
+    if (&row.syntax == syntax.calls) syntax.passed_over.insert(syntax.passed_over.end(), row.section.begin(), row.section.end());
+  std::vector<std::string> markers = syntax.passed_over;
+  markers.insert(markers.end(), {syntax.reasoning.open, syntax.reasoning.close});
   if (syntax.calls != nullptr) {
     markers.insert(markers.end(), syntax.calls->begin.begin(), syntax.calls->begin.end());
     markers.insert(markers.end(), syntax.calls->end.begin(), syntax.calls->end.end());
-    markers.push_back(syntax.calls->name_end);
+    markers.insert(markers.end(), syntax.calls->name_end.begin(), syntax.calls->name_end.end());
     if (syntax.calls->short_ids) markers.emplace_back("[CALL_ID]");
   }
   for (const std::string& marker : markers) {
     const auto tokens = codec.encode(marker, {.add_special = false, .parse_special = true});
     if (!tokens) continue;
     for (const TokenId token : *tokens) {
-      std::string bytes = codec.token_bytes(token);
-      const auto plain = codec.encode(bytes, {.add_special = false, .parse_special = false});
-      const bool control = plain && *plain != std::vector<TokenId>{token} && contains(marker, bytes);
-      if (control) syntax.control_markers.emplace_back(token, std::move(bytes));
+      if (codec.is_silent(token)) syntax.control_markers.emplace_back(token, codec.token_bytes(token));
     }
   }
 }

@@ -26,11 +26,14 @@ struct CallSyntax {
   };
 
   Form form = Form::kJson;
-  std::vector<std::string> begin = {};  // any of these
-  bool bare = false;                    // a call may also begin the text without one; then only declared functions count
-  std::string name_end = {};            // kNamed: what separates name and arguments; white space around it is ignored
-  std::vector<std::string> end = {};    // passed over behind a call
-  bool short_ids = false;               // nine letters and digits, which Mistral's templates insist on
+  std::vector<std::string> begin = {};      // any of these; the first where we write one
+  bool bare = false;                        // a call may also begin the text without one; then only declared functions count
+  bool list = false;                        // written as [{…}, {…}] between one begin and one end, else each between its own
+  std::string arguments_key = "arguments";  // as written; read is "parameters" as well
+  // kNamed: what separates name and arguments, any of these; the first where we write one. White space around it is ignored.
+  std::vector<std::string> name_end = {};
+  std::vector<std::string> end = {};  // passed over behind a call; the first where we write one
+  bool short_ids = false;             // nine letters and digits, which Mistral's templates insist on
 };
 
 // Of the template families that are known; the last one for all others: bare JSON.
@@ -38,11 +41,13 @@ const CallSyntax& call_syntax_of(std::string_view chat_template);
 
 // What one choice's parser needs to know.
 struct AnswerSyntax {
-  ReasoningTags reasoning;             // empty: the model has none
-  bool begins_in_reasoning = false;    // the rendered prompt ends with the opening tag
-  const CallSyntax* calls = nullptr;   // null: no tools may be called, and what looks like a call is text
-  std::vector<std::string> functions;  // the declared names
-  bool single_call = false;            // the answer ends with its first call
+  ReasoningTags reasoning;               // empty: the model has none
+  bool reasoning_anywhere = false;       // else it counts at the beginning of an answer only
+  std::vector<std::string> passed_over;  // markers without meaning, wherever they stand
+  bool begins_in_reasoning = false;      // the rendered prompt ends with the opening tag
+  const CallSyntax* calls = nullptr;     // null: no tools may be called, and what looks like a call is text
+  std::vector<std::string> functions;    // the declared names
+  bool single_call = false;              // the answer ends with its first call
   std::vector<std::pair<TokenId, std::string>>
       control_markers;  // markers that are control tokens, which otherwise decode to nothing
 };
@@ -50,7 +55,7 @@ struct AnswerSyntax {
 // Sets the reasoning members for an answer to `rendered`: tags that stand in the template, or whose end is one token.
 void find_reasoning(AnswerSyntax& syntax, const TextCodec& codec, std::string_view chat_template, std::string_view rendered);
 
-// Sets control_markers, once everything else is set.
+// Once everything else is set: control_markers, and what is passed over around calls.
 void find_control_markers(AnswerSyntax& syntax, const TextCodec& codec);
 
 }  // namespace braid::net

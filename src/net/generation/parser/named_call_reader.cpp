@@ -59,9 +59,11 @@ class NamedCallReader final : public CallReader {
     const std::string_view text = trimmed(header_);
     const std::string_view rest = trimmed(text.substr(name_length(text)));
     if (rest.empty()) return Status::kMore;
-    const std::string_view end = trimmed(syntax_.calls->name_end);
+    const auto begins_with_rest = [rest](const std::string& end) { return end.starts_with(rest); };
+    const auto& ends = syntax_.calls->name_end;
     const bool has_name = name_length(text) > 0;
-    const bool fits = end.starts_with(rest) || kCallId.starts_with(rest) || rest.starts_with(kCallId);
+    const bool fits =
+        std::any_of(ends.begin(), ends.end(), begins_with_rest) || kCallId.starts_with(rest) || rest.starts_with(kCallId);
     return has_name && fits ? Status::kMore : invalid_header();
   }
 

@@ -1,0 +1,10 @@
+// libFuzzer's entry; see stream_parser.h.
+#include <cstddef>
+#include <cstdint>
+
+#include "stream_parser.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  braid::test::fuzz_stream_parser({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

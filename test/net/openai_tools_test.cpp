@@ -1,0 +1,194 @@
+// Tools: what is taken, which path an error names, and the constraint that forces calls.
+#include <gtest/gtest.h>
+#include <net/generation/forced_calls.h>
+#include <net/generation/prompts.h>
+#include <net/openai/request.h>
+
+#include <string>
+
+#include "fake_codec.h"
+#include "fake_constraints.h"
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+const FakeCodec kCodec;
+const FakeCompiler kCompiler;
+const ServedModel kModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kCodec, &kCompiler};
+
+constexpr std::string_view kTools =
+    R"("tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"integer"}}}}},)"
+    R"({"type":"function","function":{"name":"g","description":"G.","strict":true}}])";
+
+Result<net::GenerationCall> chat(const std::string& fields, const ServedModel& model = kModel) {
+  std::string body = R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}";
+  return net::openai::parse_chat(body, model);
+}
+
+std::string with_tools(std::string_view fields) { return std::string(kTools) + "," + std::string(fields); }
+
+// "auto f g", "required f", with "single" where only one call is allowed; "none", or the path of the error behind "!".
+std::string tools_of(const std::string& fields) {
+  const auto call = chat(fields);
+  if (!call) return "!" + call.error().param;
+  if (!call->tools) return std::get<ChatPrompt>(call->prompt).tools.is_null() ? "none" : "none, but shown";
+  std::string text = call->tools->required ? "required" : "auto";
+  for (const net::ToolFunction& function : call->tools->functions) text += " " + function.name;
+  return text + (call->tools->parallel ? "" : " single");
+}
+
+TEST(OpenAiTools, ChoicesNameFunctions) {
+  const std::pair<std::string, const char*> cases[] = {
+      {std::string(kTools), "auto f g"},
+      {R"("tools":[])", "none"},
+      {with_tools(R"("tool_choice":"auto")"), "auto f g"},
+      {with_tools(R"("tool_choice":"none")"), "none"},
+      {with_tools(R"("tool_choice":"required")"), "required f g"},
+      {with_tools(R"("tool_choice":{"type":"function","function":{"name":"g"}})"), "required g"},
+      {with_tools(R"("tool_choice":{"type":"function","function":{"name":"h"}})"), "!tool_choice"},
+      {with_tools(R"("tool_choice":{"type":"function"})"), "!tool_choice.function"},
+      {with_tools(R"("tool_choice":{"type":"custom","function":{"name":"f"}})"), "!tool_choice.type"},
+      {with_tools(R"("tool_choice":"any")"), "!tool_choice"},
+      {with_tools(R"("tool_choice":3)"), "!tool_choice"},
+      {with_tools(
+           R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}})"),
+       "auto f"},
+      {with_tools(R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}})"),
+       "!tool_choice.allowed_tools.tools"},
+      {with_tools(R"("parallel_tool_calls":false)"), "auto f g single"},
+      {with_tools(R"("parallel_tool_calls":1)"), "!parallel_tool_calls"},
+      {with_tools(R"("tool_choice":"required","response_format":{"type":"json_object"})"), "!tool_choice"},
+      {R"("tool_choice":"required")", "!tool_choice"},
+      {R"("tool_choice":"auto")", "none"},
+      {R"("tools":{})", "!tools"},
+      {R"("tools":[1])", "!tools[0]"},
+      {R"("tools":[{"type":"function"}])", "!tools[0].function"},
+      {R"("tools":[{"function":{"name":"f"}}])", "!tools[0].type"},
+      {R"("tools":[{"type":"web_search","function":{"name":"f"}}])", "!tools[0].type"},
+      {R"("tools":[{"type":"function","function":{}}])", "!tools[0].function.name"},
+      {R"("tools":[{"type":"function","function":{"name":"a b"}}])", "!tools[0].function.name"},
+      {R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])", "!tools[0].function.parameters"},
+      {R"("tools":[{"type":"function","function":{"name":"f","strict":1}}])", "!tools[0].function.strict"},
+      {R"("tools":[{"type":"function","function":{"name":"f","description":1}}])", "!tools[0].function.description"},
+      {R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"f"}}])", "!tools[1]"},
+      {R"("functions":[{"name":"f"}])", "!functions"},
+      {R"("function_call":{"name":"f"})", "!function_call"},
+      {R"("functions":[],"function_call":"auto")", "none"},
+  };
+  for (const auto& [fields, expected] : cases) EXPECT_EQ(tools_of(fields), expected) << fields;
+}
+
+TEST(OpenAiTools, CannotBeForcedWithoutACompiler) {
+  ServedModel model = kModel;
+  model.constraints = nullptr;
+  EXPECT_EQ(chat(with_tools(R"("tool_choice":"required")"), model).error().param, "tool_choice");
+  EXPECT_TRUE(chat(std::string(kTools), model));
+}
+
+// A constraint in a notation like that of grammars.
+std::string print(const ConstraintSpec& spec);
+
+struct Print {
+  std::string operator()(const ConstraintSpec::JsonObject&) const { return "OBJECT"; }
+  std::string operator()(const ConstraintSpec::JsonSchema& schema) const {
+    return schema.schema.find("type") != nullptr ? "SCHEMA" : "SCHEMA WITHOUT TYPE";
+  }
+  std::string operator()(const ConstraintSpec::Literal& literal) const { return "'" + literal.text + "'"; }
+  std::string operator()(const ConstraintSpec::FreeUntil& free) const { return "...'" + free.end + "'"; }
+  std::string operator()(const ConstraintSpec::Sequence& sequence) const { return "(" + joined(sequence.parts, " ") + ")"; }
+  std::string operator()(const ConstraintSpec::Alternatives& all) const { return "(" + joined(all.options, " | ") + ")"; }
+  std::string operator()(const ConstraintSpec::Repeat& repeat) const {
+    return print(repeat.item.front()) + "{" + std::to_string(repeat.least) + "," + std::to_string(repeat.most) + "}";
+  }
+  template <class Other>
+  std::string operator()(const Other&) const {
+    return "OTHER";
+  }
+
+  static std::string joined(const std::vector<ConstraintSpec>& specs, const char* separator) {
+    std::string text;
+    for (const ConstraintSpec& spec : specs) text += (text.empty() ? "" : separator) + print(spec);
+    return text;
+  }
+};
+
+std::string print(const ConstraintSpec& spec) { return std::visit(Print{}, spec.kind); }
+
+std::string forced(std::string_view chat_template, bool parallel, const net::ReasoningTags& reasoning = {}, bool begun = false) {
+  net::AnswerSyntax syntax;
+  syntax.calls = &net::call_syntax_of(chat_template);
+  syntax.reasoning = reasoning;
+  syntax.begins_in_reasoning = begun;
+  net::ToolRules rules{{{"f", ValueDict{{"required", ValueList{}}}, false, "p"}, {"g", {}, false, "p"}}, true, parallel};
+  return print(net::forced_calls(rules, syntax, true));
+}
+
+TEST(ForcedCalls, AreInTheModelsOwnSyntax) {
+  EXPECT_EQ(forced("<tool_call>", false),
+            "((('<tool_call>\n{\"name\": \"f\", \"arguments\": ' SCHEMA '}\n</tool_call>') | "
+            "('<tool_call>\n{\"name\": \"g\", \"arguments\": ' OBJECT '}\n</tool_call>')))");
+  EXPECT_EQ(forced("<|python_tag|>", false),
+            R"(((('{"name": "f", "parameters": ' SCHEMA '}') | ('{"name": "g", "parameters": ' OBJECT '}'))))");
+  EXPECT_EQ(forced("[TOOL_CALLS] [ARGS]", true),
+            "((('[TOOL_CALLS]f[ARGS]' SCHEMA) | ('[TOOL_CALLS]g[ARGS]' OBJECT)) "
+            "((('[TOOL_CALLS]f[ARGS]' SCHEMA) | ('[TOOL_CALLS]g[ARGS]' OBJECT))){0,31})");
+  EXPECT_EQ(
+      forced("<TOOLCALL>", false),
+      R"(('<TOOLCALL>[' (('{"name": "f", "arguments": ' SCHEMA '}') | ('{"name": "g", "arguments": ' OBJECT '}')) ']</TOOLCALL>'))");
+}
+
+TEST(ForcedCalls, LetAReasoningModelThink) {
+  EXPECT_TRUE(forced("<tool_call>", false, {"<think>", "</think>"}).starts_with("(('<think>' ...'</think>' '\n\n'){0,1} "));
+  EXPECT_TRUE(forced("<tool_call>", false, {"<think>", "</think>"}, true).starts_with("(...'</think>' '\n\n' ("));
+}
+
+std::string rendered(const std::string& messages, const std::string& fields) {
+  FakeCodec codec;
+  codec.chat_template = "knows nothing";
+  std::string body = R"({"messages":)" + messages + (fields.empty() ? "" : "," + fields) + "}";
+  auto call = net::openai::parse_chat(body, kModel);
+  const auto prompts = net::encode_prompts(codec, *call);
+  std::string text;
+  for (const TokenId id : prompts->front()) text += static_cast<char>(id);
+  return text;
+}
+
+// Like DeepSeek's: takes the arguments of calls as text only.
+class JoiningCodec final : public FakeCodec {
+ public:
+  Result<RenderedChat> render(const ChatPrompt& prompt) const override {
+    const Value& calls = *prompt.messages.get_if<ValueList>()->front().find("tool_calls");
+    const Value* text = calls.get_if<ValueList>()->front().find("function")->find("arguments");
+    if (text->get_if<std::string>() == nullptr) return invalid_argument("cannot join a dict to text in line 1");
+    return RenderedChat{*text->get_if<std::string>(), {}};
+  }
+};
+
+TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
+  std::string body =
+      R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";
+  auto call = net::openai::parse_chat(body, kModel);
+  const auto prompts = net::encode_prompts(JoiningCodec(), *call);
+  ASSERT_TRUE(prompts);
+  EXPECT_EQ(std::string(prompts->front().begin(), prompts->front().end()), R"({"a":[1,null]})");
+}
+
+TEST(ToolTexts, TellAModelWhoseTemplateKnowsNoTools) {
+  const std::string text =
+      rendered(R"([{"role":"user","content":"a"}])", R"("tools":[{"type":"function","function":{"name":"f"}}])");
+  EXPECT_TRUE(text.starts_with("system:You may call these functions:\n{\"name\":\"f\"}\n")) << text;
+  EXPECT_TRUE(text.ends_with("user:a;assistant:")) << text;
+  EXPECT_TRUE(rendered(R"([{"role":"system","content":"S"},{"role":"user","content":"a"}])",
+                       R"("tools":[{"type":"function","function":{"name":"f"}}])")
+                  .starts_with("system:S\n\nYou may"));
+  EXPECT_EQ(
+      rendered(
+          R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},)"
+          R"({"role":"tool","tool_call_id":"1","content":"42"}])",
+          ""),
+      "assistant:{\"name\":\"f\",\"arguments\":{\"a\":1}};user:Result of the call: 42;assistant:");
+}
+
+}  // namespace
+}  // namespace braid::test
