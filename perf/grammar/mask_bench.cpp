@@ -1,6 +1,7 @@
 // Time to make the token mask of one constrained row, along answers as a model writes them. BRAID_VOCAB names a GGUF file with the
-// tokenizer. Times are of the thread's processor time. Each iteration replays one answer; the counters are of its single steps: with all masks of states known (median_us, p99_us,
-// max_us), on the first answer after compiling (first_median_us, first_max_us), and the compilation (compile_ms).
+// tokenizer. Times are of the thread's processor time. Each iteration replays one answer; the counters are of its single steps:
+// with all masks of states known (median_us, p99_us, max_us), on the first answer after compiling (first_median_us, first_max_us),
+// and the compilation (compile_ms).
 #include <app/constraint_vocabulary.h>
 #include <benchmark/benchmark.h>
 #include <grammar/compiler.h>
@@ -40,27 +41,46 @@ ConstraintSpec schema(std::string json) {
 
 const char* kPerson = R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"bio":{"type":"string"},
   "tags":{"type":"array","items":{"type":"string"}}},"required":["name","age","bio","tags"],"additionalProperties":false})";
-const char* kPersonText = "{\n  \"name\": \"Ada Lovelace\",\n  \"age\": 36,\n  \"bio\": \"An English mathematician and writer, known for her work on Charles "
-    "Babbage's proposed mechanical general-purpose computer, the Analytical Engine — she wrote the first \\\"program\\\".\",\n  \"tags\": [\"mathematics\", \"computing\", \"poetry\"]\n}";
+const char* kPersonText =
+    "{\n  \"name\": \"Ada Lovelace\",\n  \"age\": 36,\n  \"bio\": \"An English mathematician and writer, known for her work on "
+    "Charles "
+    "Babbage's proposed mechanical general-purpose computer, the Analytical Engine — she wrote the first \\\"program\\\".\",\n  "
+    "\"tags\": [\"mathematics\", \"computing\", \"poetry\"]\n}";
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
   all.push_back({"json_object", {ConstraintSpec::JsonObject{}, "response_format"}, kPersonText});
   all.push_back({"schema", schema(kPerson), kPersonText});
-  all.push_back({"schema_bounded_strings",
-                 schema(R"({"type":"object","properties":{"title":{"type":"string","maxLength":40},"text":{"type":"string","minLength":10,"maxLength":400}},"required":["title","text"]})"),
-                 R"({"title":"A short title of some words","text":"It was a bright cold day in April, and the clocks were striking thirteen. Winston Smith slipped quickly through the glass doors."})"});
-  all.push_back({"schema_pattern", schema(R"({"type":"object","properties":{"slug":{"type":"string","pattern":"^[a-z]+(-[a-z]+)*$"},"text":{"type":"string","pattern":"^[A-Za-z ,.]{5,300}$"},"when":{"type":"string","format":"date-time"}},"required":["slug","text","when"]})"),
-                 R"({"slug":"the-quick-brown-fox","text":"It was a bright cold day in April, and the clocks were striking thirteen.","when":"2024-05-17T12:30:00Z"})"});
-  all.push_back({"schema_recursive", schema(R"({"$defs":{"n":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/n"}}},"required":["name","children"],"additionalProperties":false}},"$ref":"#/$defs/n"})"),
-                 R"({"name":"root","children":[{"name":"left side","children":[{"name":"leaf one","children":[]},{"name":"leaf two","children":[]}]},{"name":"right side","children":[]}]})"});
-  all.push_back({"regex", {ConstraintSpec::Regex{R"((Yes|No), because [^\n]{10,200}\.)"}, "regex"}, "Yes, because the sky is blue and the grass is green in the early morning light."});
+  all.push_back(
+      {"schema_bounded_strings",
+       schema(
+           R"({"type":"object","properties":{"title":{"type":"string","maxLength":40},"text":{"type":"string","minLength":10,"maxLength":400}},"required":["title","text"]})"),
+       R"({"title":"A short title of some words","text":"It was a bright cold day in April, and the clocks were striking thirteen. Winston Smith slipped quickly through the glass doors."})"});
+  all.push_back(
+      {"schema_pattern",
+       schema(
+           R"({"type":"object","properties":{"slug":{"type":"string","pattern":"^[a-z]+(-[a-z]+)*$"},"text":{"type":"string","pattern":"^[A-Za-z ,.]{5,300}$"},"when":{"type":"string","format":"date-time"}},"required":["slug","text","when"]})"),
+       R"({"slug":"the-quick-brown-fox","text":"It was a bright cold day in April, and the clocks were striking thirteen.","when":"2024-05-17T12:30:00Z"})"});
+  all.push_back(
+      {"schema_recursive",
+       schema(
+           R"({"$defs":{"n":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/n"}}},"required":["name","children"],"additionalProperties":false}},"$ref":"#/$defs/n"})"),
+       R"({"name":"root","children":[{"name":"left side","children":[{"name":"leaf one","children":[]},{"name":"leaf two","children":[]}]},{"name":"right side","children":[]}]})"});
+  all.push_back({"regex",
+                 {ConstraintSpec::Regex{R"((Yes|No), because [^\n]{10,200}\.)"}, "regex"},
+                 "Yes, because the sky is blue and the grass is green in the early morning light."});
   all.push_back({"choice", {ConstraintSpec::Choice{{"positive", "negative", "neutral"}}, "choice"}, "negative"});
   ConstraintSpec::Sequence call;
-  call.parts = {{ConstraintSpec::FreeUntil{"</think>"}, "tools"}, {ConstraintSpec::Literal{"\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "}, "tools"},
-                schema(R"({"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"]})"),
-                {ConstraintSpec::Literal{"}\n</tool_call>"}, "tools"}};
-  all.push_back({"tool_call", {call, "tools"}, "The user asks for the weather in Berlin; I should call the tool.</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Berlin\", \"days\": 3}}\n</tool_call>"});
+  call.parts = {
+      {ConstraintSpec::FreeUntil{"</think>"}, "tools"},
+      {ConstraintSpec::Literal{"\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "}, "tools"},
+      schema(
+          R"({"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"]})"),
+      {ConstraintSpec::Literal{"}\n</tool_call>"}, "tools"}};
+  all.push_back({"tool_call",
+                 {call, "tools"},
+                 "The user asks for the weather in Berlin; I should call the tool.</think>\n\n<tool_call>\n{\"name\": "
+                 "\"get_weather\", \"arguments\": {\"city\": \"Berlin\", \"days\": 3}}\n</tool_call>"});
   return all;
 }
 
@@ -74,7 +94,8 @@ Times summary(std::vector<double> us) {
 }
 
 // Appends the time of each step's mask in microseconds.
-void replay(const Constraint& constraint, const std::vector<TokenId>& answer, std::vector<std::uint32_t>& mask, std::vector<double>& us) {
+void replay(const Constraint& constraint, const std::vector<TokenId>& answer, std::vector<std::uint32_t>& mask,
+            std::vector<double>& us) {
   const auto state = constraint.start({});
   for (std::size_t i = 0; i <= answer.size(); ++i) {
     const double begin = cpu_us();
@@ -82,7 +103,8 @@ void replay(const Constraint& constraint, const std::vector<TokenId>& answer, st
     us.push_back(cpu_us() - begin);
     if (i == answer.size()) break;
     const auto token = static_cast<std::size_t>(answer[i]);
-    if ((mask[token / 32] >> (token % 32) & 1U) == 0) std::fprintf(stderr, "token %zu of the answer is not allowed\n", i), std::exit(1);
+    if ((mask[token / 32] >> (token % 32) & 1U) == 0)
+      std::fprintf(stderr, "token %zu of the answer is not allowed\n", i), std::exit(1);
     state->accept(answer[i]);
   }
 }
@@ -120,7 +142,9 @@ int main(int argc, char** argv) {
   if (!codec) return std::fprintf(stderr, "%s\n", codec.error().message.c_str()), 1;
   const std::vector<Scenario> all = scenarios();
   for (const Scenario& scenario : all)
-    benchmark::RegisterBenchmark(scenario.name.c_str(), [&](benchmark::State& state) { masks(state, scenario, **codec); })->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(scenario.name.c_str(), [&](benchmark::State& state) {
+      masks(state, scenario, **codec);
+    })->Unit(benchmark::kMillisecond);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

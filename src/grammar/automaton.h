@@ -1,5 +1,5 @@
-// A pushdown automaton over bytes. Each rule of a grammar is a deterministic automaton whose edges read a byte or call another rule;
-// what is not deterministic is only which calls and returns are taken, and `Threads` follows all of them.
+// A pushdown automaton over bytes. Each rule of a grammar is a deterministic automaton whose edges read a byte or call another
+// rule; what is not deterministic is only which calls and returns are taken, and `Threads` follows all of them.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ struct State {
   std::uint32_t calls_end = 0;
   std::uint32_t loop = kNoState;  // index into loops
   std::uint32_t rule = 0;
-  bool final = false;             // the rule may return here
-  bool plain = false;             // neither final nor calls nor loop
-  bool forwards = false;          // nothing but a single call: what its callee says, it says
+  bool final = false;     // the rule may return here
+  bool plain = false;     // neither final nor calls nor loop
+  bool forwards = false;  // nothing but a single call: what its callee says, it says
 };
 
 // Immutable. From every state the end of the text can be reached.

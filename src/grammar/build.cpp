@@ -11,7 +11,8 @@ namespace {
 // Turns a draft into an automaton: marks what can reach its rule's end, drops the rest, numbers what is left.
 class Assembly {
  public:
-  explicit Assembly(const Draft& draft) : draft_(draft), productive_(draft.states.size(), false), nullable_(draft.states.size(), false) {
+  explicit Assembly(const Draft& draft)
+      : draft_(draft), productive_(draft.states.size(), false), nullable_(draft.states.size(), false) {
     mark(productive_, true);
     mark(nullable_, false);
   }
@@ -77,7 +78,8 @@ class Assembly {
     const auto reaches = [&](const DraftState& state) {
       if (state.final) return true;
       if (state.counted != kNoState) return counted(state).min == 0 || bool{marks[start_of(counted(state).body)]};
-      if (by_reading && std::any_of(state.bytes.begin(), state.bytes.end(), [&](const ByteEdge& e) { return bool{marks[e.target]}; }))
+      if (by_reading &&
+          std::any_of(state.bytes.begin(), state.bytes.end(), [&](const ByteEdge& e) { return bool{marks[e.target]}; }))
         return true;
       return std::any_of(state.calls.begin(), state.calls.end(),
                          [&](const auto& call) { return marks[start_of(call.first)] && marks[call.second]; });
@@ -109,7 +111,8 @@ class Assembly {
     const DraftState& draft = draft_.states[id];
     State state;
     // The states of a unit lie together, its start first.
-    state.rule = static_cast<std::uint32_t>(std::upper_bound(draft_.unit_start.begin(), draft_.unit_start.end(), id) - draft_.unit_start.begin() - 1);
+    state.rule = static_cast<std::uint32_t>(std::upper_bound(draft_.unit_start.begin(), draft_.unit_start.end(), id) -
+                                            draft_.unit_start.begin() - 1);
     state.bytes_begin = static_cast<std::uint32_t>(out.byte_edges.size());
     for (const ByteEdge& edge : draft.bytes)
       if (productive_[edge.target]) out.byte_edges.push_back({edge.first, edge.last, number_of(edge.target)});
@@ -130,7 +133,8 @@ class Assembly {
     }
     state.final = draft.final;
     state.plain = !state.final && state.calls_begin == state.calls_end && state.loop == kNoState;
-    state.forwards = !state.final && state.loop == kNoState && state.bytes_begin == state.bytes_end && state.calls_begin + 1 == state.calls_end;
+    state.forwards =
+        !state.final && state.loop == kNoState && state.bytes_begin == state.bytes_end && state.calls_begin + 1 == state.calls_end;
     return state;
   }
 
@@ -143,7 +147,8 @@ class Assembly {
 
 Result<Automaton> build(const Grammar& grammar, ExprId root, const BuildLimits& limits) {
   const Draft draft = determinise(grammar, root, limits);
-  if (draft.overflowed) return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
+  if (draft.overflowed)
+    return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
   const Assembly assembly(draft);
   if (!assembly.matches_anything()) return invalid_argument("no finite text satisfies the constraint");
   if (assembly.left_recursive()) return invalid_argument("a rule begins with itself through another rule (left recursion)");

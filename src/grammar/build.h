@@ -9,8 +9,8 @@ namespace braid::grammar {
 
 // The sizes at which building gives up; the work is proportional to them.
 struct BuildLimits {
-  std::size_t states = 100'000;      // of the automaton, and of the nondeterministic one of a single rule
-  std::size_t work = 10'000'000;     // elements of state sets looked at
+  std::size_t states = 50'000;   // of the automaton, and of the nondeterministic one of a single rule
+  std::size_t work = 6'000'000;  // elements of state sets looked at
 };
 
 // Rewrites rules that begin with themselves, A = A x | y, into y x*; other left recursion is refused by build().

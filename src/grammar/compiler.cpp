@@ -8,9 +8,7 @@
 namespace braid::grammar {
 
 Compiler::Compiler(std::function<Vocabulary()> read_vocabulary, CompilerLimits limits)
-    : read_vocabulary_(std::move(read_vocabulary)),
-      limits_(limits),
-      budget_(std::make_shared<MaskBudget>(limits.mask_bytes)) {}
+    : read_vocabulary_(std::move(read_vocabulary)), limits_(limits), budget_(std::make_shared<MaskBudget>(limits.mask_bytes)) {}
 
 const std::shared_ptr<const Vocabulary>& Compiler::vocabulary() const {
   std::call_once(vocabulary_read_, [this] { vocabulary_ = std::make_shared<const Vocabulary>(read_vocabulary_()); });
@@ -25,7 +23,8 @@ Result<std::shared_ptr<const Constraint>> Compiler::compile(const ConstraintSpec
   if (!root) return root.error();
   auto automaton = build(grammar, *root);
   if (!automaton) return invalid_argument(fmt::format("{}: {}", spec.path, automaton.error().message), spec.path);
-  std::shared_ptr<const Constraint> constraint = std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_);
+  std::shared_ptr<const Constraint> constraint =
+      std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_);
   keep(std::move(key), constraint);
   return constraint;
 }

@@ -18,8 +18,8 @@ namespace braid::grammar {
 
 struct CompilerLimits {
   std::size_t cached_constraints = 128;
-  std::size_t cached_key_bytes = 8 << 20;    // of their specs
-  std::size_t mask_bytes = 256 << 20;        // of all constraints that are alive; beyond it masks are made anew for every token
+  std::size_t cached_key_bytes = 8 << 20;  // of their specs
+  std::size_t mask_bytes = 256 << 20;      // of all constraints that are alive; beyond it masks are made anew for every token
 };
 
 // Any thread. The lock guards the list of kept constraints only: nothing is compiled under it, and no step of a model takes it.

@@ -11,15 +11,15 @@
 namespace braid::grammar {
 
 struct DraftState {
-  std::vector<ByteEdge> bytes;                             // targets are draft states
-  std::vector<std::pair<std::uint32_t, StateId>> calls;    // (unit, where it returns to)
-  std::uint32_t counted = kNoState;                        // the counted unit whose only state this is
+  std::vector<ByteEdge> bytes;                           // targets are draft states
+  std::vector<std::pair<std::uint32_t, StateId>> calls;  // (unit, where it returns to)
+  std::uint32_t counted = kNoState;                      // the counted unit whose only state this is
   bool final = false;
 };
 
 struct Draft {
-  std::vector<DraftState> states;    // of all units
-  std::vector<StateId> unit_start;   // by unit
+  std::vector<DraftState> states;   // of all units
+  std::vector<StateId> unit_start;  // by unit
   Units units;
   bool overflowed = false;
 };

@@ -1,5 +1,4 @@
 #include <grammar/follow.h>
-
 #include <grammar/token_walk.h>
 
 #include <map>

@@ -50,7 +50,7 @@ class Grammar {
   ExprId choice(std::vector<ExprId> children);
   ExprId repeat(ExprId child, std::uint32_t min, std::uint32_t max);  // min <= max; max may be kUnbounded
   ExprId optional(ExprId child) { return repeat(child, 0, 1); }
-  ExprId until(std::string_view trigger);                            // `trigger` is not empty
+  ExprId until(std::string_view trigger);  // `trigger` is not empty
 
   // A rule may be referred to before it is defined; one that never is matches nothing. `name` appears in error messages.
   RuleId declare(std::string name);

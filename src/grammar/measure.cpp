@@ -28,12 +28,24 @@ void Measure::find_nullable() {
       const auto child_is = [&](ExprId child) { return nullable_[child]; };
       bool now = false;
       switch (expr.kind) {
-        case ExprKind::kBytes: now = expr.bytes.empty(); break;
-        case ExprKind::kChars: case ExprKind::kUntil: break;
-        case ExprKind::kSequence: now = std::all_of(expr.children.begin(), expr.children.end(), child_is); break;
-        case ExprKind::kChoice: now = std::any_of(expr.children.begin(), expr.children.end(), child_is); break;
-        case ExprKind::kRepeat: now = expr.min == 0 || nullable_[expr.children.front()]; break;
-        case ExprKind::kRule: now = nullable_[grammar_.rule(expr.rule).body]; break;
+        case ExprKind::kBytes:
+          now = expr.bytes.empty();
+          break;
+        case ExprKind::kChars:
+        case ExprKind::kUntil:
+          break;
+        case ExprKind::kSequence:
+          now = std::all_of(expr.children.begin(), expr.children.end(), child_is);
+          break;
+        case ExprKind::kChoice:
+          now = std::any_of(expr.children.begin(), expr.children.end(), child_is);
+          break;
+        case ExprKind::kRepeat:
+          now = expr.min == 0 || nullable_[expr.children.front()];
+          break;
+        case ExprKind::kRule:
+          now = nullable_[grammar_.rule(expr.rule).body];
+          break;
       }
       if (now && !nullable_[id]) nullable_[id] = changed = true;
     }
@@ -43,9 +55,15 @@ void Measure::find_nullable() {
 std::uint32_t Measure::own_weight(const Expr& expr) const {
   std::uint64_t sum = 1;
   switch (expr.kind) {
-    case ExprKind::kBytes: case ExprKind::kUntil: sum = expr.bytes.size(); break;
-    case ExprKind::kChars: sum = !expr.chars.empty() && expr.chars.ranges().back().last > 0x7F ? kWideWeight : 1; break;
-    case ExprKind::kSequence: case ExprKind::kChoice:
+    case ExprKind::kBytes:
+    case ExprKind::kUntil:
+      sum = expr.bytes.size();
+      break;
+    case ExprKind::kChars:
+      sum = !expr.chars.empty() && expr.chars.ranges().back().last > 0x7F ? kWideWeight : 1;
+      break;
+    case ExprKind::kSequence:
+    case ExprKind::kChoice:
       for (const ExprId child : expr.children) sum += weight_[child];
       break;
     case ExprKind::kRepeat: {
@@ -67,9 +85,9 @@ void Measure::weigh() {
     changed = false;
     for (ExprId id = 0; id < grammar_.expr_count(); ++id) {
       const Expr& expr = grammar_.expr(id);
-      calls_only_inlined[id] = expr.kind == ExprKind::kRule
-                                   ? bool{inlined_[expr.rule]}
-                                   : std::all_of(expr.children.begin(), expr.children.end(), [&](ExprId c) { return bool{calls_only_inlined[c]}; });
+      calls_only_inlined[id] = expr.kind == ExprKind::kRule ? bool{inlined_[expr.rule]}
+                                                            : std::all_of(expr.children.begin(), expr.children.end(),
+                                                                          [&](ExprId c) { return bool{calls_only_inlined[c]}; });
       weight_[id] = own_weight(expr);
     }
     for (RuleId rule = 0; rule < grammar_.rule_count(); ++rule) {

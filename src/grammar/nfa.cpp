@@ -6,9 +6,9 @@
 namespace braid::grammar {
 namespace {
 
-constexpr std::uint32_t kUnrollWeight = 40;     // a bounded repetition up to this size needs no counter
+constexpr std::uint32_t kUnrollWeight = 40;  // a bounded repetition up to this size needs no counter
 constexpr std::uint32_t kUnrollNullable = 20'000;
-constexpr std::size_t kMaxDepth = 4'000;        // of nested expressions: bounds recursion
+constexpr std::size_t kMaxDepth = 4'000;  // of nested expressions: bounds recursion
 
 }  // namespace
 
@@ -50,8 +50,10 @@ std::uint32_t NfaBuilder::build(ExprId id, std::uint32_t next) {
 
 std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
   switch (expr.kind) {
-    case ExprKind::kBytes: return build_bytes(expr.bytes, next);
-    case ExprKind::kChars: return build_chars(expr.chars, next);
+    case ExprKind::kBytes:
+      return build_bytes(expr.bytes, next);
+    case ExprKind::kChars:
+      return build_chars(expr.chars, next);
     case ExprKind::kSequence:
       for (auto child = expr.children.rbegin(); child != expr.children.rend(); ++child) next = build(*child, next);
       return next;
@@ -63,12 +65,14 @@ std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
       }
       return node;
     }
-    case ExprKind::kRepeat: return build_repeat(expr, next);
+    case ExprKind::kRepeat:
+      return build_repeat(expr, next);
     case ExprKind::kRule: {
       const ExprId body = grammar_.rule(expr.rule).body;
       return measure_.inlined(expr.rule) ? build(body, next) : call(units_.of_expr(body), next);
     }
-    case ExprKind::kUntil: break;
+    case ExprKind::kUntil:
+      break;
   }
   return build_until(expr.bytes, next);
 }

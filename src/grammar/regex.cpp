@@ -17,8 +17,16 @@ CodePointSet word() { return CodePointSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {
 CodePointSet ascii_space() { return CodePointSet({{'\t', '\r'}, {' ', ' '}}); }
 // \S leaves out what any dialect takes for white space.
 CodePointSet every_space() {
-  return ascii_space().united(CodePointSet({{0x1C, 0x1F}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-                                            {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}}));
+  return ascii_space().united(CodePointSet({{0x1C, 0x1F},
+                                            {0x85, 0x85},
+                                            {0xA0, 0xA0},
+                                            {0x1680, 0x1680},
+                                            {0x2000, 0x200A},
+                                            {0x2028, 0x2029},
+                                            {0x202F, 0x202F},
+                                            {0x205F, 0x205F},
+                                            {0x3000, 0x3000},
+                                            {0xFEFF, 0xFEFF}}));
 }
 
 CodePointSet with_both_cases(const CodePointSet& set) {
@@ -145,7 +153,8 @@ class Parser {
   std::optional<std::uint32_t> decimal() {
     const std::size_t begin = at_;
     std::uint32_t value = 0;
-    while (peek() >= '0' && peek() <= '9') value = std::min(kMaxRepeat + 1, value * 10 + static_cast<std::uint32_t>(pattern_[at_++] - '0'));
+    while (peek() >= '0' && peek() <= '9')
+      value = std::min(kMaxRepeat + 1, value * 10 + static_cast<std::uint32_t>(pattern_[at_++] - '0'));
     return at_ == begin ? std::nullopt : std::optional(value);
   }
 
@@ -226,26 +235,42 @@ class Parser {
       return set;
     };
     switch (c) {
-      case 'd': return taken(digits());
-      case 'D': return taken(digits().complement());
-      case 'w': return taken(word());
-      case 'W': return taken(word().complement());
-      case 's': return taken(ascii_space());
-      case 'S': return taken(every_space().complement());
-      case 'n': return taken(one('\n'));
-      case 'r': return taken(one('\r'));
-      case 't': return taken(one('\t'));
-      case 'f': return taken(one('\f'));
-      case 'v': return taken(one('\v'));
-      case 'x': ++at_; return hexadecimal(2);
-      case 'u': ++at_; return take('{') ? hexadecimal(0) : hexadecimal(4);
+      case 'd':
+        return taken(digits());
+      case 'D':
+        return taken(digits().complement());
+      case 'w':
+        return taken(word());
+      case 'W':
+        return taken(word().complement());
+      case 's':
+        return taken(ascii_space());
+      case 'S':
+        return taken(every_space().complement());
+      case 'n':
+        return taken(one('\n'));
+      case 'r':
+        return taken(one('\r'));
+      case 't':
+        return taken(one('\t'));
+      case 'f':
+        return taken(one('\f'));
+      case 'v':
+        return taken(one('\v'));
+      case 'x':
+        ++at_;
+        return hexadecimal(2);
+      case 'u':
+        ++at_;
+        return take('{') ? hexadecimal(0) : hexadecimal(4);
       case 'b':
         if (in_class) return taken(one('\b'));
         break;
       case '0':
         if (peek(1) < '0' || peek(1) > '9') return taken(one(0));
         break;
-      default: break;
+      default:
+        break;
     }
     if (c >= '0' && c <= '9') {
       fail("a back-reference or octal escape");
@@ -263,7 +288,10 @@ class Parser {
     std::size_t read = 0;
     for (; (count == 0 ? read < 6 && peek() != '}' : read < count); ++read, ++at_) {
       const char c = peek();
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) {
         fail("an escape without its hexadecimal digits");
         return {};

@@ -18,10 +18,11 @@ struct RegexOptions {
   std::function<ExprId(const CodePointSet&)> character;
 };
 
-// The subset that the dialects of JavaScript, Python and Perl share: literals, `.`, classes with ranges and negation, \d \w \s \D \W \S
-// (\d, \w and \s are ASCII), escapes (\n \t \x41 \u0041 \u{1F600}), groups (also named and non-capturing), |, and * + ? {m} {m,} {m,n},
-// lazy or not. ^ and $ only at the ends of the outermost alternatives. Back-references, look-around, \b, \p and flags are refused.
-// kInvalidArgument with the position of what is not understood.
+// The subset that the dialects of JavaScript, Python and Perl share: literals, `.`, classes with ranges and negation, \d \w \s \D
+// \W \S
+// (\d, \w and \s are ASCII), escapes (\n \t \x41 \u0041 \u{1F600}), groups (also named and non-capturing), |, and * + ? {m} {m,}
+// {m,n}, lazy or not. ^ and $ only at the ends of the outermost alternatives. Back-references, look-around, \b, \p and flags are
+// refused. kInvalidArgument with the position of what is not understood.
 Result<ExprId> parse_regex(std::string_view pattern, Grammar& grammar, const RegexOptions& options);
 
 }  // namespace braid::grammar

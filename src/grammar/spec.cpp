@@ -41,7 +41,8 @@ class Translator {
   }
 
   Result<ExprId> of(const ConstraintSpec::Choice& kind, const std::string& path) {
-    if (kind.options.empty() || kind.options.size() > kMaxOptions) return refused(path, fmt::format("1 to {} choices are supported", kMaxOptions));
+    if (kind.options.empty() || kind.options.size() > kMaxOptions)
+      return refused(path, fmt::format("1 to {} choices are supported", kMaxOptions));
     std::vector<ExprId> options;
     for (const std::string& option : kind.options) options.push_back(grammar_.bytes(option));
     return grammar_.choice(std::move(options));
@@ -72,10 +73,12 @@ class Translator {
   }
 
   Result<ExprId> of(const ConstraintSpec::Repeat& kind, const std::string& path) {
-    if (kind.item.size() != 1 || kind.least < 0 || (kind.most >= 0 && kind.most < kind.least)) return refused(path, "a repetition has one item and sound limits");
+    if (kind.item.size() != 1 || kind.least < 0 || (kind.most >= 0 && kind.most < kind.least))
+      return refused(path, "a repetition has one item and sound limits");
     const auto item = translate(kind.item.front());
     if (!item) return item;
-    return grammar_.repeat(*item, static_cast<std::uint32_t>(kind.least), kind.most < 0 ? kUnbounded : static_cast<std::uint32_t>(kind.most));
+    return grammar_.repeat(*item, static_cast<std::uint32_t>(kind.least),
+                           kind.most < 0 ? kUnbounded : static_cast<std::uint32_t>(kind.most));
   }
 
   Result<std::vector<ExprId>> translate_all(const std::vector<ConstraintSpec>& specs) {

@@ -1,7 +1,6 @@
-#include <grammar/state_mask.h>
-
 #include <grammar/follow.h>
 #include <grammar/grammar.h>
+#include <grammar/state_mask.h>
 #include <grammar/token_walk.h>
 
 #include <algorithm>
@@ -10,10 +9,10 @@
 namespace braid::grammar {
 namespace {
 
-constexpr std::size_t kFewTokens = 1024;                    // fewer are kept as a list
-constexpr std::size_t kWideState = 20;                      // first bytes of states that are prepared first
-constexpr std::size_t kPrepareNodes = 20'000'000;           // tree nodes walked in preparing one constraint
-constexpr std::size_t kNodesOfAnyState = 100;               // what a state costs besides
+constexpr std::size_t kFewTokens = 1024;           // fewer are kept as a list
+constexpr std::size_t kWideState = 20;             // first bytes of states that are prepared first
+constexpr std::size_t kPrepareNodes = 20'000'000;  // tree nodes walked in preparing one constraint
+constexpr std::size_t kNodesOfAnyState = 100;      // what a state costs besides
 constexpr std::array<std::uint32_t, 11> kLevelRounds = {1, 2, 3, 4, 5, 6, 8, 10, 13, 17, kUnbounded};
 
 void set(std::span<std::uint32_t> bits, TokenId token) {
@@ -125,7 +124,8 @@ const StateMask& StateMasks::of(StateId state, std::unique_ptr<const StateMask>&
   return *spare.release();
 }
 
-// Only states that a byte or a return leads to: a state that is merely called is covered by its caller, unless that only forwards to it.
+// Only states that a byte or a return leads to: a state that is merely called is covered by its caller, unless that only forwards
+// to it.
 void StateMasks::prepare() const {
   std::vector<bool> entered(automaton_.states.size(), false);
   entered[automaton_.start] = true;

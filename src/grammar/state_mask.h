@@ -61,11 +61,12 @@ class StateMask {
 
 // Memory for masks, shared by the constraints of a model.
 struct MaskBudget {
+  explicit MaskBudget(std::size_t bytes) : bytes_left(bytes) {}
   std::atomic<std::size_t> bytes_left;
 };
 
-// The masks of an automaton's states, each made when it is first asked for. Any thread; no locks: of two threads that make the same mask
-// one throws its own away.
+// The masks of an automaton's states, each made when it is first asked for. Any thread; no locks: of two threads that make the same
+// mask one throws its own away.
 class StateMasks {
  public:
   StateMasks(const Automaton& automaton, const TokenTrie& trie, std::shared_ptr<MaskBudget> budget);

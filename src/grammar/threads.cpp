@@ -1,6 +1,5 @@
-#include <grammar/threads.h>
-
 #include <grammar/grammar.h>
+#include <grammar/threads.h>
 
 #include <algorithm>
 

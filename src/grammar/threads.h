@@ -21,8 +21,8 @@ struct Frame {
   std::uint32_t depth = 0;
 };
 
-// `covered`: what may follow it is what may follow another thread of the same set, from which calls lead to it or, when it does nothing
-// but call, to which it leads.
+// `covered`: what may follow it is what may follow another thread of the same set, from which calls lead to it or, when it does
+// nothing but call, to which it leads.
 struct Thread {
   StateId state = 0;
   std::uint32_t count = 0;
@@ -30,8 +30,8 @@ struct Thread {
   bool covered = false;
 };
 
-// A stack of thread sets over one arena of frames; each set is the one before it advanced by a byte. Ambiguity beyond kMaxThreads and
-// nesting beyond kMaxDepth are cut off: what is left is still a part of the language.
+// A stack of thread sets over one arena of frames; each set is the one before it advanced by a byte. Ambiguity beyond kMaxThreads
+// and nesting beyond kMaxDepth are cut off: what is left is still a part of the language.
 class Threads {
  public:
   static constexpr std::size_t kMaxThreads = 128;

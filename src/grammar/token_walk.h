@@ -13,8 +13,9 @@ namespace braid::grammar {
 // The bytes that some thread of the top set reads.
 std::bitset<256> first_bytes(const Automaton& automaton, const Threads& threads);
 
-// Calls visit(node) for every node below `root` whose bytes, from `root` on, the top set of `threads` can read, with the set after them
-// on top. Such a set may be empty when the lowest rule has returned just there. `ends` is scratch. Returns how many nodes it looked at.
+// Calls visit(node) for every node below `root` whose bytes, from `root` on, the top set of `threads` can read, with the set after
+// them on top. Such a set may be empty when the lowest rule has returned just there. `ends` is scratch. Returns how many nodes it
+// looked at.
 template <class Visit>
 std::size_t walk_tokens(const TokenTrie& trie, std::uint32_t root, const std::bitset<256>& first, Threads& threads,
                         std::vector<std::uint32_t>& ends, Visit&& visit) {

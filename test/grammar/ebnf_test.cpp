@@ -22,21 +22,22 @@ term  ::= ident | num | "(" ws expr ")" ws
 ident ::= [a-z] [a-z0-9_]* ws
 num   ::= [0-9]+ ws
 ws    ::= [ \t\n]*
-)gr", {"a=1\n", "a +b*(c-12) = d\n", "1=1\n2=2\n"}, {"", "a=1", "a==1\n", "(a=1\n", "A=1\n"});
+)gr",
+                 {"a=1\n", "a +b*(c-12) = d\n", "1=1\n2=2\n"}, {"", "a=1", "a==1\n", "(a=1\n", "A=1\n"});
 }
 
 TEST(Gbnf, ReadsListsAndCounts) {
-  expect_accepts("root ::= item{2,3} .\nitem ::= \"- \" [^\\r\\n\\x0b]+ \"\\n\"", {"- a\n- b\n!", "- a\n- b\n- c\né"}, {"- a\n!", "- \n- b\n!", "- a\n- b\n- c\n- d\n!"});
-  expect_accepts("root ::= [a-c]{2} [\\]\\-x]? \"\\u00e9\" | \"q\"{3,}", {"abé", "ab]é", "ab-é", "qqq", "qqqqq"}, {"aé", "qq", "abcé"});
+  expect_accepts("root ::= item{2,3} .\nitem ::= \"- \" [^\\r\\n\\x0b]+ \"\\n\"", {"- a\n- b\n!", "- a\n- b\n- c\né"},
+                 {"- a\n!", "- \n- b\n!", "- a\n- b\n- c\n- d\n!"});
+  expect_accepts("root ::= [a-c]{2} [\\]\\-x]? \"\\u00e9\" | \"q\"{3,}", {"abé", "ab]é", "ab-é", "qqq", "qqqqq"},
+                 {"aé", "qq", "abcé"});
 }
 
 TEST(Gbnf, ContinuesRulesOverLines) {
   expect_accepts("root ::= a |\n  b\n  | c\na ::= \"a\"\nb ::= (\n\"b\"\n\"b\" )\nc ::= \"c\"", {"a", "bb", "c"}, {"b", "ab"});
 }
 
-TEST(Gbnf, AllowsDirectLeftRecursion) {
-  expect_accepts("root ::= root \"+\" [0-9] | [0-9]", {"1", "1+2+3"}, {"", "+1", "1+"});
-}
+TEST(Gbnf, AllowsDirectLeftRecursion) { expect_accepts("root ::= root \"+\" [0-9] | [0-9]", {"1", "1+2+3"}, {"", "+1", "1+"}); }
 
 TEST(Gbnf, AllowsNestingWithoutEnd) {
   std::string deep = "x";
@@ -61,19 +62,36 @@ TEST(Lark, ReadsTheSameArithmetic) {
 %import common.NUMBER
 %import common.WS_INLINE
 %ignore WS_INLINE
-)gr", {"1", "1 + 2*x", "-(a - 3.5e2)", "a*b*c", " 1 "}, {"", "1 +", "(1", "1 2"});
+)gr",
+                 {"1", "1 + 2*x", "-(a - 3.5e2)", "a*b*c", " 1 "}, {"", "1 +", "(1", "1 2"});
 }
 
 TEST(Lark, ReadsTerminalsAndRepetitions) {
-  expect_accepts("start: GREETING [\" \" name] \"!\"~1..3\nname: /[A-Z][a-z]*/ | \"x\"..\"z\"\nGREETING.2: \"hi\"i | \"hello\"", {"hi!", "HI!!", "hello Bob!!!", "Hi y!"}, {"hi", "Hello!", "hi bob!", "hi!!!!"});
+  expect_accepts("start: GREETING [\" \" name] \"!\"~1..3\nname: /[A-Z][a-z]*/ | \"x\"..\"z\"\nGREETING.2: \"hi\"i | \"hello\"",
+                 {"hi!", "HI!!", "hello Bob!!!", "Hi y!"}, {"hi", "Hello!", "hi bob!", "hi!!!!"});
 }
 
 TEST(GrammarText, RefusesWithTheLine) {
   for (const auto& [text, what] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"root ::= a", "no rule named a"}, {"a ::= \"x\"", "root"}, {"root ::= \"x\"\n\nroot ::= \"y\"", "line 3"}, {"root ::= (\"x\"", "group has no end"}, {"root ::= \"x", "line 1"},
-           {"root ::= [z-a]", "range"}, {"root ::= \"x\"{3,2}", "repetition"}, {"root ::= <think>", "tokens"}, {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= a | \"z\"", "left recursion"},
-           {"root ::= \"a\" root", "no finite text"}, {"root ::= \"\\q\"", "escape"}, {"start: a", "no rule named a"}, {"a: \"x\"", "start"}, {"start: \"x\"\n%declare Y", "%declare"},
-           {"start: /a(?=b)/", "look-ahead"}, {"start: \"x\"\n%import common.NOPE", "NOPE"}, {"start: x{\"a\"}", "templates"}, {"", "start"}, {"start: /a", "no end"}}) {
+           {"root ::= a", "no rule named a"},
+           {"a ::= \"x\"", "root"},
+           {"root ::= \"x\"\n\nroot ::= \"y\"", "line 3"},
+           {"root ::= (\"x\"", "group has no end"},
+           {"root ::= \"x", "line 1"},
+           {"root ::= [z-a]", "range"},
+           {"root ::= \"x\"{3,2}", "repetition"},
+           {"root ::= <think>", "tokens"},
+           {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= a | \"z\"", "left recursion"},
+           {"root ::= \"a\" root", "no finite text"},
+           {"root ::= \"\\q\"", "escape"},
+           {"start: a", "no rule named a"},
+           {"a: \"x\"", "start"},
+           {"start: \"x\"\n%declare Y", "%declare"},
+           {"start: /a(?=b)/", "look-ahead"},
+           {"start: \"x\"\n%import common.NOPE", "NOPE"},
+           {"start: x{\"a\"}", "templates"},
+           {"", "start"},
+           {"start: /a", "no end"}}) {
     const auto refused = toy_compiler().compile(grammar_spec(text));
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().param, "grammar");

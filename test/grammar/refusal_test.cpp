@@ -21,7 +21,8 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
            {R"({"$ref":"#/$defs/nope"})", "schema.$ref"},
            {R"({"$ref":"https://example.com/x"})", "schema.$ref"},
            {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema"},
-           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})", "schema"},
+           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})",
+            "schema"},
            {R"({"$defs":{"b":{"unknown":1}},"properties":{"a":{"$ref":"#/$defs/b"}}})", "schema.$defs.b.unknown"},
            {R"({"type":"widget"})", "schema.type"},
            {R"({"type":"string","minLength":-1})", "schema.minLength"},
@@ -57,7 +58,9 @@ TEST(SchemaRefusal, BoundsSizeAndDepth) {
 
 TEST(Compiler, CompilesBigSchemas) {
   std::string big = R"({"type":"object","properties":{)";
-  for (int i = 0; i < 500; ++i) big += (i > 0 ? ",\"property_" : "\"property_") + std::to_string(i) + R"(":{"type":"string","maxLength":)" + std::to_string(i) + "}";
+  for (int i = 0; i < 300; ++i)
+    big += (i > 0 ? ",\"property_" : "\"property_") + std::to_string(i) + R"(":{"type":"string","maxLength":)" + std::to_string(i) +
+           "}";
   EXPECT_TRUE(toy_compiler().compile(schema_spec(big + "}}")));
 }
 

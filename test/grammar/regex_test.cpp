@@ -38,13 +38,49 @@ class Judge {
   pcre2_match_data* match_;
 };
 
-const char* const kPatterns[] = {
-    "", "a", "abc|abd|x", "a*b+c?", "(ab|a)(bc|c)?", "[a-c]{2,4}", "[^a-c]+", "(a|b)*abb", "a{3}", "a{2,}", "(?:ab){0,3}c", "(?<name>a+)b", "\\d+(\\.\\d+)?", "\\w+\\s\\w+", "\\D\\W\\S",
-    "[\\w.-]+@[\\w-]+\\.com", "x.y", "é+|中", "[à-ü]+", "[\\x41-\\x43]\\x{e9}?", "a+?b*?", "((a|b)(c|d)){1,2}", "a{,2}", "\\[\\]\\{\\}\\.\\\\", "(|a)b", "(a?){3}", "(a*)*b", "[-a]+", "[a\\-z]+",
-    "\\t\\n", "[^\\n]{2,60}!", "(a|ab|abc){2,90}c", "(0|[1-9][0-9]*)", "a|", "(?:)", "[\\d\\s]+", "[^\\s]+", "a.{60,70}b"};
+const char* const kPatterns[] = {"",
+                                 "a",
+                                 "abc|abd|x",
+                                 "a*b+c?",
+                                 "(ab|a)(bc|c)?",
+                                 "[a-c]{2,4}",
+                                 "[^a-c]+",
+                                 "(a|b)*abb",
+                                 "a{3}",
+                                 "a{2,}",
+                                 "(?:ab){0,3}c",
+                                 "(?<name>a+)b",
+                                 "\\d+(\\.\\d+)?",
+                                 "\\w+\\s\\w+",
+                                 "\\D\\W\\S",
+                                 "[\\w.-]+@[\\w-]+\\.com",
+                                 "x.y",
+                                 "é+|中",
+                                 "[à-ü]+",
+                                 "[\\x41-\\x43]\\x{e9}?",
+                                 "a+?b*?",
+                                 "((a|b)(c|d)){1,2}",
+                                 "a{,2}",
+                                 "\\[\\]\\{\\}\\.\\\\",
+                                 "(|a)b",
+                                 "(a?){3}",
+                                 "(a*)*b",
+                                 "[-a]+",
+                                 "[a\\-z]+",
+                                 "\\t\\n",
+                                 "[^\\n]{2,60}!",
+                                 "(a|ab|abc){2,90}c",
+                                 "(0|[1-9][0-9]*)",
+                                 "a|",
+                                 "(?:)",
+                                 "[\\d\\s]+",
+                                 "[^\\s]+",
+                                 "a.{60,70}b"};
 
 TEST(Regex, AgreesWithPcreOnRandomTexts) {
-  static const std::vector<std::string> kPieces = {"a", "b", "c", "d", "x", "y", "z", "A", "B", "0", "1", "9", ".", "-", "@", " ", "\n", "\t", "!", "[", "]", "{", "}", "\\", "_", "ab", "abc", ".com", "é", "中", "ü", "com"};
+  static const std::vector<std::string> kPieces = {"a", "b",  "c", "d",  "x",   "y",    "z",  "A",  "B", "0",  "1",
+                                                   "9", ".",  "-", "@",  " ",   "\n",   "\t", "!",  "[", "]",  "{",
+                                                   "}", "\\", "_", "ab", "abc", ".com", "é",  "中", "ü", "com"};
   std::mt19937 random(5);
   for (const std::string pattern : kPatterns) {
     // \x{e9} is how PCRE2 writes what the others write \u00e9.
@@ -80,13 +116,16 @@ TEST(Regex, TakesAnchorsAtItsEndsForGranted) {
 
 TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
   for (const auto& [pattern, position] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"a(?=b)", "2"}, {"a(?!b)", "2"}, {"(?<=a)b", "3"}, {"(a)\\1", "4"}, {"a\\b", "2"}, {"\\p{L}", "1"}, {"(a", "2"}, {"a)", "1"}, {"[a", "2"}, {"*a", "0"}, {"a**", "3"}, {"a++", "2"},
-           {"a{3,1}", "6"}, {"[b-a]", "4"}, {"a^b", "1"}, {"(a$)", "2"}, {"\\", "1"}, {"\\u12", "4"}, {"[[:alpha:]]", "1"}, {"(?i)a", "1"}, {"\xFF", "0"}, {"[]a]", "1"}}) {
+           {"a(?=b)", "2"},      {"a(?!b)", "2"}, {"(?<=a)b", "3"}, {"(a)\\1", "4"}, {"a\\b", "2"}, {"\\p{L}", "1"},
+           {"(a", "2"},          {"a)", "1"},     {"[a", "2"},      {"*a", "0"},     {"a**", "3"},  {"a++", "2"},
+           {"a{3,1}", "6"},      {"[b-a]", "4"},  {"a^b", "1"},     {"(a$)", "2"},   {"\\", "1"},   {"\\u12", "4"},
+           {"[[:alpha:]]", "1"}, {"(?i)a", "1"},  {"\xFF", "0"},    {"[]a]", "1"}}) {
     const auto refused = toy_compiler().compile(regex(pattern));
     ASSERT_FALSE(refused) << pattern;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(refused.error().param, "guided_regex");
-    EXPECT_NE(refused.error().message.find(std::string("position ") + position), std::string::npos) << pattern << ": " << refused.error().message;
+    EXPECT_NE(refused.error().message.find(std::string("position ") + position), std::string::npos)
+        << pattern << ": " << refused.error().message;
   }
 }
 

@@ -30,12 +30,18 @@ std::string mutated(std::string text, std::mt19937& random) {
     const std::size_t at = text.empty() ? 0 : random() % text.size();
     const char byte = kBytes[random() % kBytes.size()];
     switch (random() % 5) {
-      case 0: text.insert(text.begin() + static_cast<std::ptrdiff_t>(at), byte); break;
-      case 1: text.erase(at, 1 + random() % 3); break;
+      case 0:
+        text.insert(text.begin() + static_cast<std::ptrdiff_t>(at), byte);
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 3);
+        break;
       case 2:
         if (!text.empty()) text[at] = byte;
         break;
-      case 3: text.insert(at, text.substr(at, 1 + random() % 8)); break;
+      case 3:
+        text.insert(at, text.substr(at, 1 + random() % 8));
+        break;
       default:
         if (at + 1 < text.size()) std::swap(text[at], text[at + 1]);
     }

@@ -18,7 +18,10 @@ int rank(const std::string& bytes) {
   static constexpr std::string_view kClosers = "\"}]";
   if (bytes.size() != 1) return 400 + static_cast<int>(std::min<std::size_t>(bytes.size(), 50));
   if (const auto closer = kClosers.find(bytes.front()); closer != std::string_view::npos) return static_cast<int>(closer);
-  return bytes.front() == '0' ? 3 : bytes.front() == '{' || bytes.front() == '[' ? 390 : bytes.front() == ' ' || bytes.front() == '\n' ? 380 : 100 + static_cast<unsigned char>(bytes.front());
+  return bytes.front() == '0'                            ? 3
+         : bytes.front() == '{' || bytes.front() == '['  ? 390
+         : bytes.front() == ' ' || bytes.front() == '\n' ? 380
+                                                         : 100 + static_cast<unsigned char>(bytes.front());
 }
 
 }  // namespace
@@ -26,10 +29,25 @@ int rank(const std::string& bytes) {
 std::vector<grammar::VocabularyToken> toy_tokens() {
   std::vector<grammar::VocabularyToken> tokens = {{"</s>", true}, {"<tool>", true}};
   for (int byte = 0; byte < 256; ++byte) tokens.push_back({std::string(1, static_cast<char>(byte)), false});
-  for (const char* piece : {"{\"", "\":", "\": ", "\",", "\", \"", "\":\"", "\"}", "\"]", "]}", "}}", "},", "}, {", "[]", "{}", "[[", "\n", "\n  ", "\n    ", ",\n  \"",
-                            ": ", ", ", "true", "false", "null", "tru", "al", "se", "12", "123", "0.", ".5", "e+", "e1", "-1", "00", "2024", "-0", "\\n", "\\u", "\\\"", "\\\\", "00e9",
-                            "d83d", "\\ude00", "na", "me", "name", "age", "the", " the", "abc", "abcd", "ABC", "xyz", "red", "green", "value", "kind", "next", "child", "id", "@example", ".com",
-                            "\xC3\xA9", "\xE4\xB8\xAD", "\xE4\xB8", "\xAD\xE6", "\xF0\x9F\x98\x80", "\xF0\x9F", "\x98\x80", "\x80\"", "\xC3", "a\xC3", "<tool", "aaaaaaaa", "    "})
+  for (const char* piece : {"{\"",          "\":",      "\": ",     "\",",
+                            "\", \"",       "\":\"",    "\"}",      "\"]",
+                            "]}",           "}}",       "},",       "}, {",
+                            "[]",           "{}",       "[[",       "\n",
+                            "\n  ",         "\n    ",   ",\n  \"",  ": ",
+                            ", ",           "true",     "false",    "null",
+                            "tru",          "al",       "se",       "12",
+                            "123",          "0.",       ".5",       "e+",
+                            "e1",           "-1",       "00",       "2024",
+                            "-0",           "\\n",      "\\u",      "\\\"",
+                            "\\\\",         "00e9",     "d83d",     "\\ude00",
+                            "na",           "me",       "name",     "age",
+                            "the",          " the",     "abc",      "abcd",
+                            "ABC",          "xyz",      "red",      "green",
+                            "value",        "kind",     "next",     "child",
+                            "id",           "@example", ".com",     "\xC3\xA9",
+                            "\xE4\xB8\xAD", "\xE4\xB8", "\xAD\xE6", "\xF0\x9F\x98\x80",
+                            "\xF0\x9F",     "\x98\x80", "\x80\"",   "\xC3",
+                            "a\xC3",        "<tool",    "aaaaaaaa", "    "})
     tokens.push_back({piece, false});
   return tokens;
 }
@@ -71,7 +89,8 @@ Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t
     TokenId token = allowed[random() % allowed.size()];
     if (i >= free_tokens && allowed.front() == kEnd) token = kEnd;
     if (i >= free_tokens && allowed.front() != kEnd && random() % 8 != 0)
-      token = *std::min_element(allowed.begin(), allowed.end(), [&](TokenId a, TokenId b) { return rank(bytes(a)) < rank(bytes(b)); });
+      token =
+          *std::min_element(allowed.begin(), allowed.end(), [&](TokenId a, TokenId b) { return rank(bytes(a)) < rank(bytes(b)); });
     state->accept(token);
     if (token == kEnd) {
       walk.ended = true;

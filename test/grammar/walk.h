@@ -23,8 +23,8 @@ std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
 // The tokens that may come next, in order.
 std::vector<TokenId> allowed_tokens(ConstraintState& state);
 
-// A text of tokens drawn uniformly from those allowed. After `free_tokens` the walk mostly takes what brings JSON to its end, and ends
-// where it may; it gives up after `most_tokens`.
+// A text of tokens drawn uniformly from those allowed. After `free_tokens` the walk mostly takes what brings JSON to its end, and
+// ends where it may; it gives up after `most_tokens`.
 struct Walk {
   std::string text;
   bool ended = false;

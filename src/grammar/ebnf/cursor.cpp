@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::uint32_t kMostCount = 1'000'000;
 
-bool is_name_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
+bool is_name_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
 
 }  // namespace
 
@@ -48,7 +50,10 @@ std::uint32_t Cursor::hexadecimal(int digits) {
   std::uint32_t value = 0;
   for (int i = 0; i < digits; ++i, ++at_) {
     const char c = peek();
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
     if (digit < 0) {
       fail("an escape lacks hexadecimal digits");
       return 0;

@@ -46,7 +46,9 @@ class GbnfParser {
     std::vector<ExprId> parts;
     for (;;) {
       cursor_.skip_space();
-      if (cursor_.failed() || cursor_.at_end() || cursor_.peek() == '|' || cursor_.peek() == ')' || (nesting == 0 && next_rule_begins())) break;
+      if (cursor_.failed() || cursor_.at_end() || cursor_.peek() == '|' || cursor_.peek() == ')' ||
+          (nesting == 0 && next_rule_begins()))
+        break;
       parts.push_back(quantified(atom(nesting)));
     }
     return grammar_.sequence(std::move(parts));

@@ -8,14 +8,14 @@
 
 namespace braid::grammar {
 
-// GBNF, llama.cpp's notation: `name ::= …` with "literals", [classes], `.`, groups, | and the quantifiers * + ? {m} {m,} {m,n}; comments
-// from # to the line's end. The text must match `root`.
+// GBNF, llama.cpp's notation: `name ::= …` with "literals", [classes], `.`, groups, | and the quantifiers * + ? {m} {m,} {m,n};
+// comments from # to the line's end. The text must match `root`.
 Result<ExprId> parse_gbnf(std::string_view text, Grammar& grammar);
 
-// A subset of Lark's notation: rules and TERMINALS `name: …` with "literals" (also "…"i), /regular expressions/ (flags i, s), ranges
-// "a".."z", groups, [optional parts], |, * + ? ~n ~n..m, `-> alias`, priorities, comments from //; %import common.NAME and %ignore.
-// Before each terminal one match of what is ignored may stand. The text must match `start`. %declare, %override, %extend and templates
-// are refused.
+// A subset of Lark's notation: rules and TERMINALS `name: …` with "literals" (also "…"i), /regular expressions/ (flags i, s),
+// ranges "a".."z", groups, [optional parts], |, * + ? ~n ~n..m, `-> alias`, priorities, comments from //; %import common.NAME and
+// %ignore. Before each terminal one match of what is ignored may stand. The text must match `start`. %declare, %override, %extend
+// and templates are refused.
 Result<ExprId> parse_lark(std::string_view text, Grammar& grammar);
 
 // Either, told apart by "::=". Rules may begin with themselves directly. kInvalidArgument with the line of what is not understood.

@@ -9,7 +9,20 @@
 namespace braid::grammar::json {
 namespace {
 
-enum class Form : std::uint8_t { kAny, kAnnotation, kCount, kNumber, kString, kFlag, kSchema, kSchemas, kNamedSchemas, kNames, kType, kValues };
+enum class Form : std::uint8_t {
+  kAny,
+  kAnnotation,
+  kCount,
+  kNumber,
+  kString,
+  kFlag,
+  kSchema,
+  kSchemas,
+  kNamedSchemas,
+  kNames,
+  kType,
+  kValues
+};
 
 struct Keyword {
   std::string_view name;
@@ -17,20 +30,49 @@ struct Keyword {
 };
 
 constexpr Keyword kKeywords[] = {
-    {"type", Form::kType}, {"enum", Form::kValues}, {"const", Form::kAny},
-    {"anyOf", Form::kSchemas}, {"oneOf", Form::kSchemas}, {"allOf", Form::kSchemas}, {"$ref", Form::kString},
-    {"$defs", Form::kNamedSchemas}, {"definitions", Form::kNamedSchemas},
-    {"properties", Form::kNamedSchemas}, {"required", Form::kNames}, {"additionalProperties", Form::kSchema},
-    {"patternProperties", Form::kNamedSchemas}, {"propertyNames", Form::kSchema},
-    {"minProperties", Form::kCount}, {"maxProperties", Form::kCount},
-    {"items", Form::kSchema}, {"prefixItems", Form::kSchemas}, {"minItems", Form::kCount}, {"maxItems", Form::kCount},
+    {"type", Form::kType},
+    {"enum", Form::kValues},
+    {"const", Form::kAny},
+    {"anyOf", Form::kSchemas},
+    {"oneOf", Form::kSchemas},
+    {"allOf", Form::kSchemas},
+    {"$ref", Form::kString},
+    {"$defs", Form::kNamedSchemas},
+    {"definitions", Form::kNamedSchemas},
+    {"properties", Form::kNamedSchemas},
+    {"required", Form::kNames},
+    {"additionalProperties", Form::kSchema},
+    {"patternProperties", Form::kNamedSchemas},
+    {"propertyNames", Form::kSchema},
+    {"minProperties", Form::kCount},
+    {"maxProperties", Form::kCount},
+    {"items", Form::kSchema},
+    {"prefixItems", Form::kSchemas},
+    {"minItems", Form::kCount},
+    {"maxItems", Form::kCount},
     {"uniqueItems", Form::kFlag},
-    {"minLength", Form::kCount}, {"maxLength", Form::kCount}, {"pattern", Form::kString}, {"format", Form::kString},
-    {"minimum", Form::kNumber}, {"maximum", Form::kNumber}, {"exclusiveMinimum", Form::kNumber}, {"exclusiveMaximum", Form::kNumber},
-    {"title", Form::kAnnotation}, {"description", Form::kAnnotation}, {"default", Form::kAnnotation}, {"example", Form::kAnnotation},
-    {"examples", Form::kAnnotation}, {"$schema", Form::kAnnotation}, {"$id", Form::kAnnotation}, {"$comment", Form::kAnnotation},
-    {"deprecated", Form::kAnnotation}, {"readOnly", Form::kAnnotation}, {"writeOnly", Form::kAnnotation},
-    {"contentEncoding", Form::kAnnotation}, {"contentMediaType", Form::kAnnotation}, {"discriminator", Form::kAnnotation},
+    {"minLength", Form::kCount},
+    {"maxLength", Form::kCount},
+    {"pattern", Form::kString},
+    {"format", Form::kString},
+    {"minimum", Form::kNumber},
+    {"maximum", Form::kNumber},
+    {"exclusiveMinimum", Form::kNumber},
+    {"exclusiveMaximum", Form::kNumber},
+    {"title", Form::kAnnotation},
+    {"description", Form::kAnnotation},
+    {"default", Form::kAnnotation},
+    {"example", Form::kAnnotation},
+    {"examples", Form::kAnnotation},
+    {"$schema", Form::kAnnotation},
+    {"$id", Form::kAnnotation},
+    {"$comment", Form::kAnnotation},
+    {"deprecated", Form::kAnnotation},
+    {"readOnly", Form::kAnnotation},
+    {"writeOnly", Form::kAnnotation},
+    {"contentEncoding", Form::kAnnotation},
+    {"contentMediaType", Form::kAnnotation},
+    {"discriminator", Form::kAnnotation},
 };
 
 constexpr std::array<std::pair<std::string_view, Type>, 7> kTypeNames = {{{"object", Type::kObject},
@@ -49,7 +91,8 @@ bool is_number(const Value& value) { return value.get_if<std::int64_t>() != null
 
 bool is_type_name(const Value& value) {
   const auto* name = value.get_if<std::string>();
-  return name != nullptr && std::any_of(kTypeNames.begin(), kTypeNames.end(), [&](const auto& type) { return type.first == *name; });
+  return name != nullptr &&
+         std::any_of(kTypeNames.begin(), kTypeNames.end(), [&](const auto& type) { return type.first == *name; });
 }
 
 template <class Predicate>
@@ -70,20 +113,33 @@ std::optional<std::uint32_t> count(const Value& value) {
 // What the keyword's value should have been, or nothing when it is that.
 std::string_view wrong(Form form, const Value& value) {
   switch (form) {
-    case Form::kAny: case Form::kAnnotation: return {};
-    case Form::kCount: return count(value) ? "" : "a whole number of 0 or more";
-    case Form::kNumber: return is_number(value) ? "" : "a number";
-    case Form::kString: return is_text(value) ? "" : "a string";
-    case Form::kFlag: return value.get_if<bool>() != nullptr ? "" : "true or false";
-    case Form::kSchema: return is_schema(value) ? "" : "a schema: an object, true or false";
-    case Form::kSchemas: return is_list_of(value, false, is_schema) ? "" : "a list of one or more schemas";
-    case Form::kNames: return is_list_of(value, true, is_text) ? "" : "a list of strings";
-    case Form::kType: return is_type_name(value) || is_list_of(value, false, is_type_name) ? "" : "the name of a type or a list of such";
-    case Form::kValues: return is_list_of(value, false, [](const Value&) { return true; }) ? "" : "a list of one or more values";
-    case Form::kNamedSchemas: break;
+    case Form::kAny:
+    case Form::kAnnotation:
+      return {};
+    case Form::kCount:
+      return count(value) ? "" : "a whole number of 0 or more";
+    case Form::kNumber:
+      return is_number(value) ? "" : "a number";
+    case Form::kString:
+      return is_text(value) ? "" : "a string";
+    case Form::kFlag:
+      return value.get_if<bool>() != nullptr ? "" : "true or false";
+    case Form::kSchema:
+      return is_schema(value) ? "" : "a schema: an object, true or false";
+    case Form::kSchemas:
+      return is_list_of(value, false, is_schema) ? "" : "a list of one or more schemas";
+    case Form::kNames:
+      return is_list_of(value, true, is_text) ? "" : "a list of strings";
+    case Form::kType:
+      return is_type_name(value) || is_list_of(value, false, is_type_name) ? "" : "the name of a type or a list of such";
+    case Form::kValues:
+      return is_list_of(value, false, [](const Value&) { return true; }) ? "" : "a list of one or more values";
+    case Form::kNamedSchemas:
+      break;
   }
   const auto* dict = value.get_if<ValueDict>();
-  const bool fits = dict != nullptr && std::all_of(dict->begin(), dict->end(), [](const auto& entry) { return is_schema(entry.second); });
+  const bool fits =
+      dict != nullptr && std::all_of(dict->begin(), dict->end(), [](const auto& entry) { return is_schema(entry.second); });
   return fits ? "" : "an object of schemas";
 }
 
@@ -104,11 +160,15 @@ std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::u
 }
 
 std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path) {
-  for (const auto& [name, value] : schema) {
+  for (const auto& member : schema) {
+    const std::string& name = member.first;
+    const Value& value = member.second;
     if (name.starts_with("x-")) continue;  // by custom an annotation
-    const auto* keyword = std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
+    const auto* keyword =
+        std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
     const std::string place = path + "." + name;
-    if (keyword == std::end(kKeywords)) return invalid_argument(fmt::format("{}: this schema keyword is not supported", place), place);
+    if (keyword == std::end(kKeywords))
+      return invalid_argument(fmt::format("{}: this schema keyword is not supported", place), place);
     if (const std::string_view expected = wrong(keyword->form, value); !expected.empty())
       return invalid_argument(fmt::format("{} must be {}", place, expected), place);
   }
@@ -119,16 +179,19 @@ Types types_of(const ValueDict& schema) {
   const Value* type = find(schema, "type");
   Types types;
   const auto add = [&](const Value& name) {
-    const auto* entry = std::find_if(kTypeNames.begin(), kTypeNames.end(), [&](const auto& t) { return Value(std::string(t.first)) == name; });
+    const auto* entry =
+        std::find_if(kTypeNames.begin(), kTypeNames.end(), [&](const auto& t) { return Value(std::string(t.first)) == name; });
     types.insert(entry->second);
     if (entry->second == Type::kNumber) types.insert(Type::kInteger);
   };
   if (type == nullptr) {
-    if (mentions(schema, {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties", "maxProperties"}))
+    if (mentions(schema, {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
+                          "maxProperties"}))
       types.insert(Type::kObject);
     if (mentions(schema, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"})) types.insert(Type::kArray);
     if (mentions(schema, {"minLength", "maxLength", "pattern", "format"})) types.insert(Type::kString);
-    if (mentions(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})) types.insert({Type::kNumber, Type::kInteger});
+    if (mentions(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}))
+      types.insert({Type::kNumber, Type::kInteger});
     return types.empty() ? kAllTypes : types;
   }
   if (const auto* names = type->get_if<ValueList>()) {
@@ -154,12 +217,14 @@ bool has_type(const Types& types, const Value& value) { return types.contains(ty
 bool same_value(const Value& a, const Value& b) {
   const bool both_whole = a.get_if<std::int64_t>() != nullptr && b.get_if<std::int64_t>() != nullptr;
   if (is_number(a) && is_number(b) && !both_whole) {
-    const auto real = [](const Value& v) { return v.get_if<double>() != nullptr ? *v.get_if<double>() : static_cast<double>(*v.get_if<std::int64_t>()); };
+    const auto real = [](const Value& v) {
+      return v.get_if<double>() != nullptr ? *v.get_if<double>() : static_cast<double>(*v.get_if<std::int64_t>());
+    };
     return real(a) == real(b);
   }
-  if (const auto *x = a.get_if<ValueList>(), *y = b.get_if<ValueList>(); x != nullptr && y != nullptr)
+  if (const auto* x = a.get_if<ValueList>(), *y = b.get_if<ValueList>(); x != nullptr && y != nullptr)
     return x->size() == y->size() && std::equal(x->begin(), x->end(), y->begin(), same_value);
-  if (const auto *x = a.get_if<ValueDict>(), *y = b.get_if<ValueDict>(); x != nullptr && y != nullptr)
+  if (const auto* x = a.get_if<ValueDict>(), *y = b.get_if<ValueDict>(); x != nullptr && y != nullptr)
     return x->size() == y->size() && std::all_of(x->begin(), x->end(), [&](const auto& member) {
              const Value* other = b.find(member.first);
              return other != nullptr && same_value(member.second, *other);

@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kMaxBranches = 64;
 
 bool is_annotation(std::string_view name) {
-  static const std::set<std::string_view> kNames = {"title",    "description", "default",   "example",         "examples",         "$schema", "$id",
-                                                    "$comment", "deprecated",  "readOnly",  "writeOnly",       "contentEncoding",  "contentMediaType",
-                                                    "discriminator", "$defs",  "definitions"};
+  static const std::set<std::string_view> kNames = {
+      "title",      "description", "default",   "example",         "examples",         "$schema",       "$id",   "$comment",
+      "deprecated", "readOnly",    "writeOnly", "contentEncoding", "contentMediaType", "discriminator", "$defs", "definitions"};
   return kNames.contains(name) || name.starts_with("x-");
 }
 
@@ -31,7 +31,9 @@ ValueList list_of(const Value& value) {
 }
 
 Value common_types(const Value& a, const Value& b) {
-  const auto has = [](const ValueList& list, const char* name) { return std::find(list.begin(), list.end(), Value(name)) != list.end(); };
+  const auto has = [](const ValueList& list, const char* name) {
+    return std::find(list.begin(), list.end(), Value(name)) != list.end();
+  };
   const ValueList x = list_of(a);
   const ValueList y = list_of(b);
   ValueList out;
@@ -45,7 +47,8 @@ Value common_values(const Value& a, const Value& b) {
   ValueList out;
   for (const Value& value : list_of(a)) {
     const ValueList others = list_of(b);
-    if (std::any_of(others.begin(), others.end(), [&](const Value& other) { return same_value(value, other); })) out.push_back(value);
+    if (std::any_of(others.begin(), others.end(), [&](const Value& other) { return same_value(value, other); }))
+      out.push_back(value);
   }
   return out;
 }
@@ -117,7 +120,8 @@ Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::s
   };
   if (entangled(a, b, "prefixItems", "items") || entangled(b, a, "prefixItems", "items")) return refuse("prefixItems");
   for (const char* name : {"properties", "additionalProperties"})
-    if (entangled(a, b, "patternProperties", name) || entangled(b, a, "patternProperties", name)) return refuse("patternProperties");
+    if (entangled(a, b, "patternProperties", name) || entangled(b, a, "patternProperties", name))
+      return refuse("patternProperties");
 
   ValueDict out;
   if (find(a, "properties") != nullptr || find(b, "properties") != nullptr) out.emplace_back("properties", merge_properties(a, b));

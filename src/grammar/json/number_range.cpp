@@ -136,7 +136,8 @@ struct Magnitudes {
 ExprId magnitudes(Grammar& grammar, const Magnitudes& range, std::size_t places) {
   const auto padded = [&](const std::string& fraction) { return fraction + std::string(places - fraction.size(), '0'); };
   const auto with_fraction = [&](ExprId whole, bool on_least, bool on_most) {
-    DigitRange digits(grammar, padded(range.least.fraction), padded(range.most.fraction), true, range.least_excluded, range.most_excluded);
+    DigitRange digits(grammar, padded(range.least.fraction), padded(range.most.fraction), true, range.least_excluded,
+                      range.most_excluded);
     std::vector<ExprId> options;
     if (digits.ends(0, on_least, on_most)) options.push_back(grammar.empty());
     options.push_back(grammar.sequence({grammar.bytes("."), digits.from(0, on_least, on_most, false)}));
@@ -148,7 +149,8 @@ ExprId magnitudes(Grammar& grammar, const Magnitudes& range, std::size_t places)
     if (padded(range.least.fraction) > padded(range.most.fraction)) return grammar.nothing();
     return with_fraction(exactly(range.least.whole), true, true);
   }
-  std::vector<ExprId> options = {with_fraction(exactly(range.least.whole), true, false), with_fraction(exactly(range.most.whole), false, true)};
+  std::vector<ExprId> options = {with_fraction(exactly(range.least.whole), true, false),
+                                 with_fraction(exactly(range.most.whole), false, true)};
   if (range.least.whole + 1 < range.most.whole)
     options.push_back(with_fraction(naturals(grammar, range.least.whole + 1, range.most.whole - 1), false, false));
   return grammar.choice(std::move(options));
@@ -159,7 +161,9 @@ ExprId magnitudes(Grammar& grammar, const Magnitudes& range, std::size_t places)
 ExprId integers_within(Grammar& grammar, const NumberBounds& bounds) {
   const auto least = bounds.least ? whole_bound(*bounds.least, bounds.least_excluded, true) : std::nullopt;
   const auto most = bounds.most ? whole_bound(*bounds.most, bounds.most_excluded, false) : std::nullopt;
-  const auto magnitude = [](std::int64_t value) { return value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value); };
+  const auto magnitude = [](std::int64_t value) {
+    return value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  };
   std::vector<ExprId> options;
   if (!most || *most >= 0) {
     const std::uint64_t low = least && *least > 0 ? magnitude(*least) : 0;
@@ -181,7 +185,8 @@ Result<ExprId> numbers_within(Grammar& grammar, const NumberBounds& bounds) {
   if (!least || !most) return invalid_argument(fmt::format("bounds of numbers may have {} digits", kMaxDigits));
   const std::size_t needed = std::max({least->fraction.size(), most->fraction.size(), std::size_t{1}});
   const std::size_t whole = std::max(length(*least), length(*most));
-  if (needed + whole > kMaxDigits) return invalid_argument(fmt::format("bounds of numbers may have {} digits together", kMaxDigits));
+  if (needed + whole > kMaxDigits)
+    return invalid_argument(fmt::format("bounds of numbers may have {} digits together", kMaxDigits));
   const std::size_t places = std::max(needed, std::min(kUsualFraction, kMaxDigits - whole));
   // Beyond all numbers with the digits that are left; excluded, so its own fraction does not matter.
   Decimal end;

@@ -19,7 +19,8 @@ struct NumberBounds {
   bool any() const { return least || most; }
 };
 
-// Whole numbers in order of magnitude up to 18 digits, or to the bound where that has more. Matches nothing when no number is in between.
+// Whole numbers in order of magnitude up to 18 digits, or to the bound where that has more. Matches nothing when no number is in
+// between.
 ExprId integers_within(Grammar& grammar, const NumberBounds& bounds);
 
 // Numbers without exponent, with so few digits (15) that different texts are different numbers. kInvalidArgument without param for

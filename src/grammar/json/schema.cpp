@@ -8,7 +8,7 @@
 namespace braid::grammar::json {
 namespace {
 
-constexpr std::size_t kMaxDepth = 128;       // of schemas within schemas, references followed
+constexpr std::size_t kMaxDepth = 128;  // of schemas within schemas, references followed
 constexpr std::size_t kMaxSchemas = 20'000;
 
 Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
@@ -94,13 +94,20 @@ SchemaCompiler::Expr SchemaCompiler::compile_keywords(const ValueDict& schema, c
 
 SchemaCompiler::Expr SchemaCompiler::compile_type(Type type, const ValueDict& schema, const std::string& path) {
   switch (type) {
-    case Type::kObject: return compile_object(schema, path);
-    case Type::kArray: return compile_array(schema, path);
-    case Type::kString: return compile_string(schema, path);
-    case Type::kNumber: return compile_number(schema, false, path);
-    case Type::kInteger: return compile_number(schema, true, path);
-    case Type::kBoolean: return syntax_.boolean();
-    case Type::kNull: break;
+    case Type::kObject:
+      return compile_object(schema, path);
+    case Type::kArray:
+      return compile_array(schema, path);
+    case Type::kString:
+      return compile_string(schema, path);
+    case Type::kNumber:
+      return compile_number(schema, false, path);
+    case Type::kInteger:
+      return compile_number(schema, true, path);
+    case Type::kBoolean:
+      return syntax_.boolean();
+    case Type::kNull:
+      break;
   }
   return syntax_.null();
 }
@@ -142,7 +149,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
     for (std::size_t i = 0; i < resolved.size(); ++i)
       for (std::size_t k = 0; k < i; ++k)
         if (!provably_disjoint(resolved[k], resolved[i]))
-          return refused(fmt::format("{}.oneOf[{}]", path, i), fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
+          return refused(fmt::format("{}.oneOf[{}]", path, i),
+                         fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
   return grammar_.choice(std::move(options));
 }
 
@@ -164,7 +172,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
   } else {
     for (const Value& value : *list->get_if<ValueList>()) add(value);
   }
-  if (options.empty()) return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
+  if (options.empty())
+    return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
   return grammar_.choice(std::move(options));
 }
 
@@ -183,7 +192,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& refere
 }
 
 Result<const Value*> SchemaCompiler::target_of(const std::string& reference, const std::string& path) const {
-  if (reference != "#" && !reference.starts_with("#/")) return refused(path + ".$ref", "only references within the schema (#/…) are supported");
+  if (reference != "#" && !reference.starts_with("#/"))
+    return refused(path + ".$ref", "only references within the schema (#/…) are supported");
   const Value* value = &root_;
   for (std::size_t at = 1; at < reference.size();) {
     const std::size_t end = std::min(reference.find('/', at + 1), reference.size());
@@ -217,7 +227,8 @@ Result<Value> SchemaCompiler::merge(const Value& a, const Value& b, const std::s
   if (first == nullptr) return **y;
   if (second == nullptr) return **x;
   if (auto error = check_keywords(*second, path)) return *error;
-  if (find(*first, "$ref") != nullptr || find(*second, "$ref") != nullptr) return refused(path + ".$ref", "a reference with other keywords beside it cannot be joined with a further schema");
+  if (find(*first, "$ref") != nullptr || find(*second, "$ref") != nullptr)
+    return refused(path + ".$ref", "a reference with other keywords beside it cannot be joined with a further schema");
   return merge_schemas(*first, *second, path);
 }
 

@@ -1,5 +1,6 @@
-// JSON Schema → grammar expression. Every text of the expression is JSON that satisfies the schema; the reverse does not hold: properties
-// come in the schema's order, white space and digits are bounded, and where a schema leaves properties open, none are invented.
+// JSON Schema → grammar expression. Every text of the expression is JSON that satisfies the schema; the reverse does not hold:
+// properties come in the schema's order, white space and digits are bounded, and where a schema leaves properties open, none are
+// invented.
 #pragma once
 
 #include <braid/result.h>
@@ -20,7 +21,8 @@ namespace braid::grammar::json {
 class SchemaCompiler {
  public:
   // `root` is what "#" refers to and outlives the compiler; `path` is how errors name it.
-  SchemaCompiler(Grammar& grammar, const Value& root, std::string path) : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)) {}
+  SchemaCompiler(Grammar& grammar, const Value& root, std::string path)
+      : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)) {}
 
   // kInvalidArgument with the path of the keyword that cannot be honoured.
   Result<ExprId> compile() { return compile(root_, path_); }

@@ -7,8 +7,8 @@
 namespace braid::grammar::json {
 namespace {
 
-constexpr std::size_t kMaxProperties = 1000;       // of one object
-constexpr std::size_t kMaxExcludedName = 256;      // bytes of a property's name that additional ones must differ from
+constexpr std::size_t kMaxProperties = 1000;   // of one object
+constexpr std::size_t kMaxExcludedName = 256;  // bytes of a property's name that additional ones must differ from
 
 Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
 
@@ -51,8 +51,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   if (first.empty()) {
     const std::uint32_t others = more == kUnbounded ? kUnbounded : more - std::min(more, 1U);
     if (more > 0)
-      options.push_back(syntax_.brackets(grammar_.sequence(
-          {rest, grammar_.repeat(grammar_.sequence({syntax_.comma(), rest}), min - std::min(min, 1U), others)})));
+      options.push_back(syntax_.brackets(
+          grammar_.sequence({rest, grammar_.repeat(grammar_.sequence({syntax_.comma(), rest}), min - std::min(min, 1U), others)})));
     return grammar_.choice(std::move(options));
   }
   for (std::size_t i = first.size(); i-- > 1;) {
@@ -78,7 +78,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
       return refused(path + ".required", fmt::format("\"{}\" is not among the properties", name));
     named.emplace_back(name, additional == nullptr ? Value(true) : *additional);
   }
-  if (named.size() > kMaxProperties) return refused(path + ".properties", fmt::format("an object may have {} properties", kMaxProperties));
+  if (named.size() > kMaxProperties)
+    return refused(path + ".properties", fmt::format("an object may have {} properties", kMaxProperties));
 
   std::vector<Member> list;
   std::uint32_t needed = 0;
@@ -98,19 +99,25 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
   const std::uint32_t min = count_or(schema, "minProperties", 0);
   const std::uint32_t max = count_or(schema, "maxProperties", kUnbounded);
   // Members that a schema does not name may repeat a key, so more than one of them is not known to be distinct.
-  if (min > needed && !(list.empty() && open && min == 1)) return refused(path + ".minProperties", "more than the required properties are not supported");
-  if (max < list.size() + (open ? 1 : 0) && !(list.empty() && open)) return refused(path + ".maxProperties", "fewer than the properties named are not supported");
-  const std::uint32_t most = max == kUnbounded ? kUnbounded : max - static_cast<std::uint32_t>(std::min<std::size_t>(max, list.size()));
+  if (min > needed && !(list.empty() && open && min == 1))
+    return refused(path + ".minProperties", "more than the required properties are not supported");
+  if (max < list.size() + (open ? 1 : 0) && !(list.empty() && open))
+    return refused(path + ".maxProperties", "fewer than the properties named are not supported");
+  const std::uint32_t most =
+      max == kUnbounded ? kUnbounded : max - static_cast<std::uint32_t>(std::min<std::size_t>(max, list.size()));
   return members(list, *other, list.empty() ? min : 0, open ? most : 0);
 }
 
 // Members in order, each with a comma before it unless it is the first that is there.
 ExprId SchemaCompiler::members(const std::vector<Member>& named, ExprId other, std::uint32_t other_min, std::uint32_t other_max) {
-  const ExprId more = other_max == 0 ? grammar_.empty() : grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), 0, other_max);
+  const ExprId more =
+      other_max == 0 ? grammar_.empty() : grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), 0, other_max);
   const std::uint32_t after_one = other_max == kUnbounded ? kUnbounded : other_max - std::min(other_max, 1U);
   ExprId rest = more;  // what follows when a member is there already
   std::vector<ExprId> first;
-  if (other_max > 0) first.push_back(grammar_.sequence({other, grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), other_min - std::min(other_min, 1U), after_one)}));
+  if (other_max > 0)
+    first.push_back(grammar_.sequence(
+        {other, grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), other_min - std::min(other_min, 1U), after_one)}));
   bool may_be_empty = other_min == 0;
   for (std::size_t i = named.size(); i-- > 0;) {
     const ExprId from_here = grammar_.sequence({named[i].expr, rest});
@@ -133,10 +140,12 @@ SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& sche
   const bool names_some = properties != nullptr && !properties->get_if<ValueDict>()->empty();
   if (patterns != nullptr) {
     if (names_some) return refused(path + ".patternProperties", "this is not supported beside properties");
-    if (additional != nullptr && *additional != Value(false)) return refused(path + ".additionalProperties", "only false is supported beside patternProperties");
+    if (additional != nullptr && *additional != Value(false))
+      return refused(path + ".additionalProperties", "only false is supported beside patternProperties");
     const auto& schemas = *patterns->get_if<ValueDict>();
     if (schemas.size() > 1) return refused(path + ".patternProperties", "more than one pattern is not supported");
-    if (find(schema, "propertyNames") != nullptr) return refused(path + ".propertyNames", "this is not supported beside patternProperties");
+    if (find(schema, "propertyNames") != nullptr)
+      return refused(path + ".propertyNames", "this is not supported beside patternProperties");
     if (schemas.empty()) return grammar_.nothing();
     const std::string place = path + ".patternProperties." + schemas.front().first;
     const Expr key = compile_pattern({{"pattern", schemas.front().first}}, place);
@@ -162,7 +171,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const
   const Value* rule = find(schema, "propertyNames");
   if (rule == nullptr) {
     for (const std::string& name : taken)
-      if (name.size() > kMaxExcludedName) return refused(path + ".properties", fmt::format("names above {} bytes are not supported beside additionalProperties", kMaxExcludedName));
+      if (name.size() > kMaxExcludedName)
+        return refused(path + ".properties",
+                       fmt::format("names above {} bytes are not supported beside additionalProperties", kMaxExcludedName));
     return taken.empty() ? syntax_.string() : syntax_.string_except(taken);
   }
   if (*rule == Value(false)) return grammar_.nothing();

@@ -7,7 +7,7 @@
 namespace braid::grammar::json {
 namespace {
 
-constexpr std::uint32_t kMaxIntegerDigits = 17;   // after the first
+constexpr std::uint32_t kMaxIntegerDigits = 17;  // after the first
 constexpr std::uint32_t kMaxFractionDigits = 17;
 constexpr std::uint32_t kFirstPrintable = 0x20;
 
@@ -17,14 +17,22 @@ CodePointSet needs_escape() { return CodePointSet({{0, kFirstPrintable - 1}, {'"
 
 std::string escape(std::uint32_t point) {
   switch (point) {
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    case '\b': return "\\b";
-    case '\f': return "\\f";
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    default: return fmt::format("\\u{:04x}", point);
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      return fmt::format("\\u{:04x}", point);
   }
 }
 
@@ -81,7 +89,8 @@ ExprId Syntax::null() { return grammar_.bytes("null"); }
 ExprId Syntax::integer() {
   return once(integer_, "JSON integer", [&] {
     const ExprId digit = grammar_.chars(digits());
-    const ExprId many = grammar_.sequence({grammar_.chars(CodePointSet({{'1', '9'}})), grammar_.repeat(digit, 0, kMaxIntegerDigits)});
+    const ExprId many =
+        grammar_.sequence({grammar_.chars(CodePointSet({{'1', '9'}})), grammar_.repeat(digit, 0, kMaxIntegerDigits)});
     return grammar_.sequence({grammar_.optional(grammar_.bytes("-")), grammar_.choice({grammar_.bytes("0"), many})});
   });
 }
@@ -90,8 +99,9 @@ ExprId Syntax::number() {
   return once(number_, "JSON number", [&] {
     const ExprId digit = grammar_.chars(digits());
     const ExprId fraction = grammar_.sequence({grammar_.bytes("."), grammar_.repeat(digit, 1, kMaxFractionDigits)});
-    const ExprId exponent = grammar_.sequence({grammar_.chars(CodePointSet::of("eE")), grammar_.optional(grammar_.chars(CodePointSet::of("+-"))),
-                                               grammar_.repeat(digit, 1, 2)});
+    const ExprId exponent =
+        grammar_.sequence({grammar_.chars(CodePointSet::of("eE")), grammar_.optional(grammar_.chars(CodePointSet::of("+-"))),
+                           grammar_.repeat(digit, 1, 2)});
     return grammar_.sequence({integer(), grammar_.optional(fraction), grammar_.optional(exponent)});
   });
 }
@@ -102,11 +112,12 @@ ExprId Syntax::escaped_unit() {
   const ExprId two = grammar_.repeat(hex, 2, 2);
   const ExprId d = grammar_.chars(CodePointSet::of("dD"));
   const ExprId no_d = grammar_.chars(hex_digits().without(CodePointSet::of("dD")));
-  const ExprId first_plane = grammar_.choice({grammar_.sequence({no_d, hex, two}),
-                                              grammar_.sequence({d, grammar_.chars(CodePointSet({{'0', '7'}})), two})});
+  const ExprId first_plane = grammar_.choice(
+      {grammar_.sequence({no_d, hex, two}), grammar_.sequence({d, grammar_.chars(CodePointSet({{'0', '7'}})), two})});
   const ExprId high = grammar_.sequence({d, grammar_.chars(CodePointSet::of("89abAB")), two});
   const ExprId low = grammar_.sequence({d, grammar_.chars(CodePointSet::of("cdefCDEF")), two});
-  return grammar_.sequence({grammar_.bytes("u"), grammar_.choice({first_plane, grammar_.sequence({high, grammar_.bytes("\\u"), low})})});
+  return grammar_.sequence(
+      {grammar_.bytes("u"), grammar_.choice({first_plane, grammar_.sequence({high, grammar_.bytes("\\u"), low})})});
 }
 
 ExprId Syntax::any_character() {
@@ -155,8 +166,8 @@ ExprId Syntax::string_except(const std::vector<std::string>& names) {
   return grammar_.sequence({grammar_.bytes("\""), except(sorted, 0), grammar_.bytes("\"")});
 }
 
-// What may follow a common prefix of `names` of `depth` characters: the end, unless that is a name; a character that leads away from
-// all of them and then anything; or one of theirs.
+// What may follow a common prefix of `names` of `depth` characters: the end, unless that is a name; a character that leads away
+// from all of them and then anything; or one of theirs.
 ExprId Syntax::except(const std::vector<std::u32string>& names, std::size_t depth) {
   std::map<char32_t, std::vector<std::u32string>> branches;
   bool is_name = false;

@@ -15,18 +15,19 @@
 
 namespace braid::grammar::json {
 
-// White space is bounded, so that generation cannot go on for ever in it: nothing, a space, or a new line with up to kMaxIndent blanks
-// after `{`, `[` and `,` and before `}` and `]`; nothing or a space after `:`; none elsewhere. Numbers have a bounded number of digits.
+// White space is bounded, so that generation cannot go on for ever in it: nothing, a space, or a new line with up to kMaxIndent
+// blanks after `{`, `[` and `,` and before `}` and `]`; nothing or a space after `:`; none elsewhere. Numbers have a bounded number
+// of digits.
 class Syntax {
  public:
   static constexpr std::uint32_t kMaxIndent = 32;
 
   explicit Syntax(Grammar& grammar) : grammar_(grammar) {}
 
-  ExprId value();    // any JSON value
-  ExprId object();   // any object
-  ExprId array();    // any array
-  ExprId string();   // any string: valid UTF-8, valid escapes, no lone surrogates
+  ExprId value();   // any JSON value
+  ExprId object();  // any object
+  ExprId array();   // any array
+  ExprId string();  // any string: valid UTF-8, valid escapes, no lone surrogates
   ExprId number();
   ExprId integer();  // no fraction, no exponent
   ExprId boolean();
@@ -42,10 +43,10 @@ class Syntax {
   // Exactly this value, with free white space.
   ExprId constant(const Value& value);
 
-  ExprId space();        // the white space between brackets and commas
-  ExprId comma();        // with the space after it
+  ExprId space();  // the white space between brackets and commas
+  ExprId comma();  // with the space after it
   ExprId member(ExprId key, ExprId value);
-  ExprId braces(ExprId members);                 // {…}; `members` is not empty
+  ExprId braces(ExprId members);  // {…}; `members` is not empty
   ExprId empty_braces();
   ExprId brackets(ExprId elements);
   ExprId empty_brackets();
