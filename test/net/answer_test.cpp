@@ -194,6 +194,41 @@ TEST(Errors, AnExceptionWhileAnAnswerIsWrittenIsToldAndLeavesNoHalfEvent) {
   EXPECT_TRUE(stream.body.ends_with("\"code\":\"internal_error\"}}\n\n")) << stream.body;
 }
 
+// The marker of calls is a control token, as in Mistral's vocabularies.
+class MarkerCodec final : public FakeCodec {
+ public:
+  static constexpr TokenId kMarker = 258;
+  static constexpr std::string_view kText = "[TOOL_CALLS]";
+
+  MarkerCodec() { chat_template = "tools [TOOL_CALLS] [ARGS]"; }
+
+  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override {
+    if (options.parse_special && text == kText) return std::vector<TokenId>{kMarker};
+    return FakeCodec::encode(text, options);
+  }
+  std::string token_bytes(TokenId token) const override {
+    return token == kMarker ? std::string(kText) : FakeCodec::token_bytes(token);
+  }
+};
+
+TEST(Answer, MarkersThatAreControlTokensAreSeen) {
+  const MarkerCodec codec;
+  TestServer server;
+  server.on_loop([&] {
+    server.model().codec = &codec;
+    server.engine().script = [](const Request&) {
+      std::vector<TokenEvent> events = events_of("f[ARGS]{}");
+      events.insert(events.begin(), Token{MarkerCodec::kMarker, 0.0F, {}});
+      return events;
+    };
+  });
+  const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
+  const std::string body = R"({"messages":[{"role":"user","content":"a"}])";
+  EXPECT_NE(server.ask(post("/v1/chat/completions", body + tools + "}")).body.find(R"("function":{"name":"f","arguments":"{}"})"),
+            std::string::npos);
+  EXPECT_NE(server.ask(post("/v1/chat/completions", body + "}")).body.find(R"("content":"f[ARGS]{}")"), std::string::npos);
+}
+
 struct ErrorCase {
   Error error;
   int status;
