@@ -14,10 +14,22 @@ namespace {
 
 using net::Delta;
 
-// Each chooses another row of the syntax table; the last one the generic form.
-constexpr std::array<std::string_view, 12> kTemplates = {
-    "<tool_call>", "<|python_tag|>",        "[func_name1(",  "[TOOL_CALLS]",        "[TOOL_CALLS][ARGS]",           "<function=",
-    "<TOOLCALL>",  "<｜tool▁call▁begin｜>", "<|tool_call|>", "<|tool_call_start|>", "<|tool_call_argument_begin|>", "",
+// Each chooses another row of the syntax table, the empty one the generic form.
+constexpr std::array<std::string_view, 14> kTemplates = {
+    "<tool_call>",
+    "<|python_tag|>",
+    "[func_name1(",
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS][ARGS]",
+    "<function=",
+    "<TOOLCALL>",
+    "<｜tool▁call▁begin｜>",
+    "<|tool_call|>",
+    "<|tool_call_start|>",
+    "<|tool_call_argument_begin|>",
+    "",
+    "<function= <parameter=",
+    "<arg_key>",
 };
 
 void require(bool condition) {

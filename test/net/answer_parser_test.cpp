@@ -191,6 +191,24 @@ TEST(AnswerParser, NamedForms) {
            R"(C0(f)A0({"a": 1}))"}});
 }
 
+TEST(AnswerParser, TaggedArguments) {
+  AnswerSyntax coder = tools_of("<tool_call> <function= <parameter=");
+  coder.texts = {{"f", "s"}};
+  expect(coder, {{"Ok\n<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n<parameter=n>\n12\n</"
+                  "parameter>\n<parameter=l>\n[1, \"a\"]\n"
+                  "</parameter>\n<parameter=t>\na \"b\"\nc\n</parameter>\n</function>\n</tool_call>",
+                  R"(T(Ok)C0(f)A0({"s":"12","n":12,"l":[1, "a"],"t":"a \"b\"\nc"}))"},
+                 {"<tool_call>\n<function=f>\n</function>\n</tool_call>\n<tool_call>\n<function=g>\n</function>\n</tool_call>",
+                  "C0(f)A0({})C1(g)A1({})"},
+                 {"<tool_call>\n<function=f>\n<parameter=n>\n1\n</parameter>\n<parameter=m>\n2", R"(C0(f)A0({"n":1}))"},
+                 {"<function=f>{\"a\": 1}</function>", R"(C0(f)A0({"a": 1}))"},
+                 {"<function=f>\n<b>", "T(<function=f>\n<b>)"}});
+  expect(tools_of("<arg_key> <tool_call>"), {{"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>b</"
+                                              "arg_key>\n<arg_value>true</arg_value>\n</tool_call>",
+                                              R"(C0(f)A0({"a":"Paris","b":true}))"},
+                                             {"<tool_call>f</tool_call>", "C0(f)A0({})"}});
+}
+
 TEST(AnswerParser, Harmony) {
   const std::string_view source = "gpt-oss: <|channel|> <|message|>";
   AnswerSyntax syntax = tools_of(source);

@@ -10,6 +10,16 @@ namespace {
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
+void add_texts(AnswerSyntax& syntax, const ToolFunction& function) {
+  const Value* properties = function.parameters.find("properties");
+  const auto* members = properties != nullptr ? properties->get_if<ValueDict>() : nullptr;
+  if (members == nullptr) return;
+  for (const auto& [name, schema] : *members) {
+    const Value* type = schema.find("type");
+    if (type != nullptr && *type == Value("string")) syntax.texts.emplace_back(function.name, name);
+  }
+}
+
 bool knows_tools(std::string_view source) { return source.find("tools") != std::string_view::npos; }
 
 // How the answer to a rendered chat is to be split; nothing when it is text throughout.
@@ -19,7 +29,10 @@ std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, const std::optiona
   find_reasoning(syntax, codec, source, rendered);
   if (tools) {
     syntax.calls = &call_syntax_of(knows_tools(source) ? source : std::string_view());  // as write_tools_as_text() tells the model
-    for (const ToolFunction& function : tools->functions) syntax.functions.push_back(function.name);
+    for (const ToolFunction& function : tools->functions) {
+      syntax.functions.push_back(function.name);
+      add_texts(syntax, function);
+    }
     syntax.single_call = !tools->parallel;
   }
   if (syntax.reasoning.open.empty() && syntax.calls == nullptr) return std::nullopt;

@@ -47,8 +47,13 @@ const std::vector<Row>& rows() {
        {.form = Form::kPythonic, .begin = {"<|tool_call_start|>"}, .list = true, .end = {"<|tool_call_end|>"}}},
       {{"<|START_ACTION|>"}, {.begin = {"<|START_ACTION|>"}, .list = true, .end = {"<|END_ACTION|>"}}},  // Command R7B, Command A
       {{"<TOOLCALL>"}, {.begin = {"<TOOLCALL>"}, .list = true, .end = {"</TOOLCALL>"}}},                 // Nemotron
-      {{"<tool_call>"}, {.begin = {"<tool_call>"}, .end = {"</tool_call>"}}},                            // Hermes, Qwen, Granite 4
-      {{"<function="},                                                                                   // Functionary, Llama 3.1
+      {{"<function=", "<parameter="},                                                                    // Qwen3-Coder, Nemotron 3
+       {.form = Form::kNamed, .begin = {"<function="}, .name_end = {">"}, .end = {"</function>"}},
+       {"<tool_call>", "</tool_call>"}},
+      {{"<arg_key>"},  // GLM
+       {.form = Form::kNamed, .begin = {"<tool_call>"}, .name_end = {"\n"}, .end = {"</tool_call>"}}},
+      {{"<tool_call>"}, {.begin = {"<tool_call>"}, .end = {"</tool_call>"}}},  // Hermes, Qwen, Granite 4
+      {{"<function="},                                                         // Functionary, Llama 3.1
        {.form = Form::kNamed, .begin = {"<function="}, .name_end = {">"}, .end = {"</function>"}}},
       {{"<|tool_call|>"}, {.begin = {"<|tool_call|>"}, .list = true, .end = {"<|/tool_call|>"}}},  // Granite 3, Phi 4
       {{"[func_name1("},                                                                           // Llama 3.2, Llama 4

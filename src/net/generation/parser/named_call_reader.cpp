@@ -1,6 +1,8 @@
 #include <net/generation/parser/call_reader.h>
+#include <net/generation/parser/tagged_arguments.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace braid::net {
@@ -26,10 +28,13 @@ class NamedCallReader final : public CallReader {
   NamedCallReader(CallWriter& writer, const AnswerSyntax& syntax) : CallReader(writer, syntax, false) {}
 
   Status feed(char c) override {
+    if (tagged_) return in_tags(c);
     if (!begun_) {
-      if (c != '{') return in_header(c);
       const std::string_view text = trimmed(header_);
-      const std::string name = function_name(text.substr(0, name_length(text)));
+      const std::string_view written = text.substr(0, name_length(text));
+      if (c == '<' && is_before_tags(trimmed(text.substr(written.size())))) return begin_tags(function_name(written), c);
+      if (c != '{') return in_header(c);
+      const std::string name = function_name(written);
       if (name.empty() || !begin(name)) return Status::kInvalid;
     }
     std::string settled;
@@ -43,7 +48,11 @@ class NamedCallReader final : public CallReader {
   void close() override {
     if (complete_) return;
     std::string rest;
-    scanner_.close(rest);
+    if (tagged_) {
+      tagged_->close(rest);
+    } else {
+      scanner_.close(rest);
+    }
     writer_.arguments(rest);
   }
 
@@ -72,6 +81,34 @@ class NamedCallReader final : public CallReader {
     return Status::kInvalid;
   }
 
+  // Whether tags may follow the name and `separator`: that is all of a name_end that is none itself.
+  bool is_before_tags(std::string_view separator) const {
+    if (header_.empty() || name_length(trimmed(header_)) == 0) return false;
+    const auto& ends = syntax_.calls->name_end;
+    return std::any_of(ends.begin(), ends.end(), [separator](const std::string& end) {
+      return trimmed(end) == separator && (separator.empty() || separator == ">");
+    });
+  }
+
+  Status begin_tags(std::string name, char c) {
+    name_ = std::move(name);
+    tagged_.emplace([this](std::string_view key) {
+      return std::any_of(syntax_.texts.begin(), syntax_.texts.end(),
+                         [&](const auto& text) { return text.first == name_ && text.second == key; });
+    });
+    return in_tags(c);
+  }
+
+  Status in_tags(char c) {
+    std::string settled;
+    const TaggedArguments::Status status = tagged_->feed(c, settled);
+    if (!settled.empty() && !begun_ && !begin(name_)) return Status::kInvalid;
+    writer_.arguments(settled);
+    complete_ = status == TaggedArguments::Status::kComplete;
+    if (complete_) return Status::kComplete;
+    return status == TaggedArguments::Status::kInvalid ? Status::kInvalid : Status::kMore;
+  }
+
   // Kimi writes functions.NAME:0.
   std::string function_name(std::string_view name) const {
     constexpr std::string_view kPrefix = "functions.";
@@ -82,6 +119,8 @@ class NamedCallReader final : public CallReader {
   }
 
   std::string header_;
+  std::string name_;  // with tags
+  std::optional<TaggedArguments> tagged_;
   JsonScanner scanner_;
   bool complete_ = false;
 };
