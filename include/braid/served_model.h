@@ -19,6 +19,7 @@ struct ServedModel {
   Engine* engine = nullptr;          // owned by the composition root; outlives every session
   const TextCodec* codec = nullptr;  // likewise
   const ConstraintCompiler* constraints = nullptr;  // likewise; null: structured output is refused
+  std::string fingerprint = {};  // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
 };
 
 enum class ServiceState { kLoading, kReady, kNoModel, kDraining, kFailed };

@@ -17,7 +17,7 @@ namespace braid::net {
 namespace {
 
 openai::AnswerIdentity identity_of(const std::string& id, const ServedModel& model) {
-  return {id, static_cast<std::int64_t>(std::time(nullptr)), model.id};
+  return {id, static_cast<std::int64_t>(std::time(nullptr)), model.id, model.fingerprint};
 }
 
 // A parser of a dialect without memory.

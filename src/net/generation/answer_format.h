@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace braid::net {
 
@@ -15,10 +16,12 @@ namespace braid::net {
 struct ChoiceAnswer {
   ChoicePiece piece;
   ChoiceEnd end;
+  std::vector<PromptToken> prompt;  // if the call asks for them
+  double mean_logprob = 0.0;        // of its tokens, if the call has more candidates than choices
 };
 
-// Members append to `out`: whole server-sent events, or for append_whole a JSON document. A stream is: append_begin, deltas and one
-// finish per choice in any mixture of choices, append_end; append_error takes the place of everything that is left. `so_far` counts
+// Members append to `out`: whole server-sent events, or for append_whole a JSON document. A stream is: append_begin; per choice its
+// prompt, deltas and one finish, in any mixture of choices; append_end; append_error takes the place of everything that is left. `so_far` counts
 // the whole request, and its cached_tokens are known at the end only.
 class AnswerFormat {
  public:
@@ -26,6 +29,10 @@ class AnswerFormat {
 
   // After the headers, before the first token.
   virtual void append_begin(std::string& /*out*/, const Usage& /*so_far*/) {}
+
+  // `tokens` have log-probabilities if the call asks for those.
+  virtual void append_prompt(std::string& /*out*/, std::uint32_t /*choice*/, std::span<const PromptToken> /*tokens*/,
+                             const Usage& /*so_far*/) {}
 
   // `tokens` are those taken since the last delta; of several deltas that one token brought, the first has them.
   virtual void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,

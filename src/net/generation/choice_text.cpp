@@ -1,5 +1,6 @@
 #include <net/generation/choice_text.h>
 
+#include <iterator>
 #include <utility>
 
 namespace braid::net {
@@ -10,7 +11,13 @@ ChoiceText::ChoiceText(const TextCodec& codec, const GenerationCall& call, std::
       parser_(call.syntax ? std::make_unique<AnswerParser>(*call.syntax, id_seed) : nullptr),
       window_(call.stop_strings) {}
 
+void ChoiceText::add_prompt(PromptTokens&& tokens) {
+  prompt_.insert(prompt_.end(), std::make_move_iterator(tokens.tokens.begin()), std::make_move_iterator(tokens.tokens.end()));
+}
+
 std::optional<ChoiceEnd> ChoiceText::add(Token&& token) {
+  ++tokens_;
+  logprob_sum_ += token.logprob;
   piece_.clear();
   decode(token.id);
   if (call_.return_token_ids) pending_.tokens.ids.push_back(token.id);
@@ -42,6 +49,8 @@ ChoiceEnd ChoiceText::stopped_end() const {
   return {has_calls() ? EndReason::kToolCalls : EndReason::kStopString, window_.found()};
 }
 
+double ChoiceText::mean_logprob() const { return tokens_ > 0 ? logprob_sum_ / tokens_ : 0.0; }
+
 // Markers that are control tokens count as text.
 void ChoiceText::decode(TokenId token) {
   decoder_->append(token, piece_);
@@ -68,6 +77,10 @@ bool ChoiceText::settle(Delta&& delta) {
 }
 
 bool ChoiceText::say(std::string_view text) {
+  if (tokens_ < call_.stop.min_tokens) {  // the answer must not end here
+    append_joined(pending_.deltas, TextDelta{std::string(text)});
+    return false;
+  }
   TextDelta settled;
   const bool stopped = window_.feed(text, settled.text);
   if (stopped && call_.include_stop_string) settled.text += window_.found();

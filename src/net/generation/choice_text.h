@@ -22,6 +22,8 @@ class ChoiceText {
   // `call` outlives it. Ids of tool calls depend on `id_seed`.
   ChoiceText(const TextCodec& codec, const GenerationCall& call, std::uint64_t id_seed);
 
+  void add_prompt(PromptTokens&& tokens);
+
   // The end, when a stop string or the only call that is allowed ends the choice here.
   std::optional<ChoiceEnd> add(Token&& token);
 
@@ -30,6 +32,9 @@ class ChoiceText {
   ChoiceEnd finish(FinishReason reason);
 
   ChoicePiece& pending() { return pending_; }
+  std::vector<PromptToken>& prompt() { return prompt_; }
+  bool begun() const { return tokens_ > 0; }
+  double mean_logprob() const;
 
  private:
   void decode(TokenId token);
@@ -47,6 +52,9 @@ class ChoiceText {
   std::string piece_;                     // reused
   std::vector<Delta> parsed_;             // likewise
   ChoicePiece pending_;
+  std::vector<PromptToken> prompt_;
+  std::int32_t tokens_ = 0;
+  double logprob_sum_ = 0.0;
 };
 
 }  // namespace braid::net

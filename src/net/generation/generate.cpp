@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <net/codec_jobs.h>
 #include <net/count.h>
+#include <net/generation/best_of.h>
 #include <net/generation/choice_streams.h>
 #include <net/generation/choice_text.h>
 #include <net/generation/forced_calls.h>
@@ -155,7 +156,7 @@ class Generation {
     if (!requests) return requests.error();
     std::vector<Ticket> tickets;
     for (Request& request : *requests) {
-      usage_.prompt_tokens += static_cast<std::int32_t>(request.prompt.size());
+      if (is_first_of_prompt(tickets.size())) usage_.prompt_tokens += static_cast<std::int32_t>(request.prompt.size());
       Result<Ticket> ticket = model_->engine->submit(std::move(request));
       if (!ticket) return ticket.error();
       tickets.push_back(std::move(*ticket));
@@ -213,6 +214,7 @@ class Generation {
       }
     }
     streams_.reset();
+    keep_best(answers, static_cast<std::size_t>(call_.candidates), static_cast<std::size_t>(call_.choices));
     http::Response response;
     guarded([&] {
       if (!failure_) format_->append_whole(response.body, answers, usage_);
@@ -237,29 +239,53 @@ class Generation {
   // Takes one event into its choice's text. The end when it ends the choice.
   std::optional<ChoiceEnd> take(ChoiceEvent&& event) {
     ChoiceText& text = texts_[event.choice];
+    if (auto* prompt = std::get_if<PromptTokens>(&event.event)) {
+      text.add_prompt(std::move(*prompt));
+      return std::nullopt;
+    }
     if (auto* token = std::get_if<Token>(&event.event)) {
-      if (!std::exchange(first_token_seen_, true)) service_.counters.first_token_ms.observe(milliseconds_since(start_));
+      take_time();
       ++usage_.completion_tokens;
       std::optional<ChoiceEnd> end = text.add(std::move(*token));
       if (!end) return std::nullopt;
-      usage_.cached_tokens += streams_->complete(event.choice);
+      count_cached(event.choice, streams_->complete(event.choice));
       --running_;
       return end;
     }
     const auto& finish = std::get<Finish>(event.event);
     --running_;
-    usage_.cached_tokens += finish.usage.cached_tokens;
+    count_cached(event.choice, finish.usage.cached_tokens);
     if (finish.reason == FinishReason::kError || finish.reason == FinishReason::kCancelled) {
-      failure_ = finish.error.value_or(Error{ErrorCode::kInternal, "the generation was cut off", ""});
+      failure_ = finish.error.value_or(Error{ErrorCode::kCancelled, "the request was aborted", ""});
       return std::nullopt;
     }
     return text.finish(finish.reason);
   }
 
+  // Candidates of one prompt share it, and usage counts it once.
+  bool is_first_of_prompt(std::size_t choice) const { return choice % static_cast<std::size_t>(call_.candidates) == 0; }
+
+  void count_cached(std::uint32_t choice, std::int32_t tokens) {
+    if (is_first_of_prompt(choice)) usage_.cached_tokens += tokens;
+  }
+
+  // At each token: the clock is read only where somebody wants to know.
+  void take_time() {
+    const bool first = usage_.completion_tokens == 0;
+    if (!first && !call_.timings) return;
+    const double elapsed = milliseconds_since(start_);
+    if (first) {
+      service_.counters.first_token_ms.observe(elapsed);
+      usage_.prompt_ms = elapsed;
+    }
+    usage_.generation_ms = elapsed - usage_.prompt_ms;
+  }
+
   void collect_event(std::vector<ChoiceAnswer>& answers, ChoiceEvent&& event) {
     const std::uint32_t choice = event.choice;
+    ChoiceText& text = texts_[choice];
     if (std::optional<ChoiceEnd> end = take(std::move(event)))
-      answers[choice] = {std::move(texts_[choice].pending()), std::move(*end)};
+      answers[choice] = {std::move(text.pending()), std::move(*end), std::move(text.prompt()), text.mean_logprob()};
   }
 
   // Half an event that an exception interrupts does not stay in `out`.
@@ -271,8 +297,11 @@ class Generation {
 
   void write_event(std::string& out, ChoiceEvent&& event) {
     const std::uint32_t choice = event.choice;
+    ChoiceText& text = texts_[choice];
+    const bool is_prompt = std::holds_alternative<PromptTokens>(event.event);
+    if (!is_prompt && !text.begun()) format_->append_prompt(out, choice, text.prompt(), usage_);
     const std::optional<ChoiceEnd> end = take(std::move(event));
-    ChoicePiece& pending = texts_[choice].pending();
+    ChoicePiece& pending = text.pending();
     for (const Delta& delta : pending.deltas) {
       format_->append_delta(out, choice, delta, pending.tokens, usage_);
       pending.tokens.clear();
@@ -337,7 +366,6 @@ class Generation {
   Usage usage_;
   std::optional<Error> failure_;        // of any choice: ends the answer
   std::atomic<bool> abandoned_{false};  // set on the loop when the client has gone, read by the codec worker
-  bool first_token_seen_ = false;
   Clock::time_point start_ = Clock::now();
 };
 

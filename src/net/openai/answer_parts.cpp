@@ -39,8 +39,12 @@ void append_chat_token(std::string& out, const TextCodec& codec, TokenId id, flo
   out += ']';
 }
 
-// One object from token to log-probability: the best ones, and the sampled one if it is not among them.
-void append_top_object(std::string& out, const TextCodec& codec, const Token& token) {
+// One object from token to log-probability: the best ones, and the sampled one if it is not among them; null without any.
+void append_top_object(std::string& out, const TextCodec& codec, const ScoredToken& token) {
+  if (!token.logprob) {
+    out += "null";
+    return;
+  }
   std::vector<std::string> written;
   const auto append = [&](TokenId id, float logprob) {
     std::string name = printable_token(codec, id);
@@ -53,7 +57,7 @@ void append_top_object(std::string& out, const TextCodec& codec, const Token& to
   };
   out += '{';
   for (const TokenLogprob& best : token.top) append(best.id, best.logprob);
-  append(token.id, token.logprob);
+  append(token.id, *token.logprob);
   out += '}';
 }
 
@@ -63,8 +67,8 @@ std::size_t count_characters(std::string_view text) {
 }
 
 // `,`-separated values of all tokens, written by `append_one`.
-template <class AppendOne>
-void append_each(std::string& out, std::span<const Token> tokens, AppendOne append_one) {
+template <class Tokens, class AppendOne>
+void append_each(std::string& out, const Tokens& tokens, AppendOne append_one) {
   out += '[';
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (i > 0) out += ',';
@@ -73,11 +77,45 @@ void append_each(std::string& out, std::span<const Token> tokens, AppendOne appe
   out += ']';
 }
 
+// "<id>":{"logprob":…,"rank":…,"decoded_token":…}
+void append_ranked(std::string& out, const TextCodec& codec, TokenId id, float logprob, std::optional<std::size_t> rank) {
+  fmt::format_to(std::back_inserter(out), R"("{}":{{"logprob":)", id);
+  json::append_float(out, logprob);
+  fmt::format_to(std::back_inserter(out), R"(,"rank":{},"decoded_token":)", rank ? std::to_string(*rank) : "null");
+  json::append_lossy_string(out, codec.token_bytes(id));
+  out += '}';
+}
+
+// llama-server's names. A rate without time is 0.
+void append_timings(std::string& out, const Usage& usage) {
+  const auto append_part = [&out](std::string_view name, std::int32_t tokens, double ms) {
+    const double count = std::max(tokens, 1);
+    fmt::format_to(std::back_inserter(out), R"("{0}_n":{1},"{0}_ms":{2:.3f},"{0}_per_token_ms":{3:.3f},"{0}_per_second":{4:.3f})", name,
+                   tokens, ms, ms / count, ms > 0.0 ? 1000.0 * tokens / ms : 0.0);
+  };
+  fmt::format_to(std::back_inserter(out), R"(,"timings":{{"cache_n":{},)", usage.cached_tokens);
+  append_part("prompt", usage.prompt_tokens - usage.cached_tokens, usage.prompt_ms);
+  out += ',';
+  append_part("predicted", usage.completion_tokens, usage.generation_ms);
+  out += '}';
+}
+
+void append_usage(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
+                 R"("prompt_tokens_details":{{"cached_tokens":{}}}}})",
+                 usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+}
+
 }  // namespace
 
 std::string answer_prefix(const AnswerIdentity& identity, std::string_view object) {
   std::string prefix = fmt::format(R"({{"id":"{}","object":"{}","created":{},"model":)", identity.id, object, identity.created);
   json::append_lossy_string(prefix, identity.model);
+  if (!identity.fingerprint.empty()) {
+    prefix += R"(,"system_fingerprint":)";
+    json::append_lossy_string(prefix, identity.fingerprint);
+  }
   prefix += R"(,"choices":[)";
   return prefix;
 }
@@ -91,17 +129,41 @@ void append_token_ids(std::string& out, std::span<const TokenId> ids) {
   fmt::format_to(std::back_inserter(out), R"(,"token_ids":[{}])", fmt::join(ids, ","));
 }
 
-void append_usage(std::string& out, const Usage& usage) {
-  fmt::format_to(std::back_inserter(out),
-                 R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
-                 R"("prompt_tokens_details":{{"cached_tokens":{}}}}})",
-                 usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+AnswerTail::AnswerTail(const GenerationCall& call)
+    : usage_(call.include_usage || call.continuous_usage), continuous_(call.continuous_usage), timings_(call.timings) {
+  if (call.service_tier.empty()) return;
+  tier_ = R"(,"service_tier":)";
+  json::append_string(tier_, call.service_tier == "auto" ? "default" : call.service_tier);
 }
 
-void append_stream_end(std::string& out, std::string_view prefix, bool include_usage, const Usage& usage) {
-  if (include_usage) {
+void AnswerTail::append_common(std::string& out, const Usage& usage) const {
+  if (timings_) append_timings(out, usage);
+  out += tier_;
+}
+
+void AnswerTail::append_whole(std::string& out, const Usage& usage, std::string_view more) const {
+  out += ']';
+  append_usage(out, usage);
+  append_common(out, usage);
+  out.append(more).append("}");
+}
+
+void AnswerTail::append_chunk(std::string& out, const Usage& so_far) const {
+  out += ']';
+  if (continuous_) {
+    append_usage(out, so_far);
+  } else if (usage_) {
+    out += R"(,"usage":null)";
+  }
+  append_common(out, so_far);
+  out += "}\n\n";
+}
+
+void AnswerTail::append_stream_end(std::string& out, std::string_view prefix, const Usage& usage) const {
+  if (usage_) {
     out.append("data: ").append(prefix).append("]");
     append_usage(out, usage);
+    append_common(out, usage);
     out += "}\n\n";
   }
   out += "data: [DONE]\n\n";
@@ -128,19 +190,66 @@ void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<co
   out += R"(],"refusal":null})";
 }
 
-void append_completion_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens, std::size_t& offset) {
+void append_completion_logprobs(std::string& out, const TextCodec& codec, std::span<const ScoredToken> tokens) {
   out += R"({"tokens":)";
-  append_each(out, tokens, [&](const Token& token) { json::append_string(out, printable_token(codec, token.id)); });
+  append_each(out, tokens, [&](const ScoredToken& token) { json::append_string(out, printable_token(codec, token.id)); });
   out += R"(,"token_logprobs":)";
-  append_each(out, tokens, [&](const Token& token) { json::append_float(out, token.logprob); });
-  out += R"(,"top_logprobs":)";
-  append_each(out, tokens, [&](const Token& token) { append_top_object(out, codec, token); });
-  out += R"(,"text_offset":)";
-  append_each(out, tokens, [&](const Token& token) {
-    fmt::format_to(std::back_inserter(out), "{}", offset);
-    if (!codec.is_silent(token.id)) offset += count_characters(codec.token_bytes(token.id));
+  append_each(out, tokens, [&](const ScoredToken& token) {
+    if (token.logprob) {
+      json::append_float(out, *token.logprob);
+    } else {
+      out += "null";
+    }
   });
+  out += R"(,"top_logprobs":)";
+  append_each(out, tokens, [&](const ScoredToken& token) { append_top_object(out, codec, token); });
+  out += R"(,"text_offset":)";
+  append_each(out, tokens, [&](const ScoredToken& token) { fmt::format_to(std::back_inserter(out), "{}", token.offset); });
   out += '}';
+}
+
+void add_answer_tokens(std::vector<ScoredToken>& out, const TextCodec& codec, std::span<const Token> tokens, std::size_t& offset) {
+  for (const Token& token : tokens) {
+    out.push_back({token.id, token.logprob, token.top, offset});
+    if (!codec.is_silent(token.id)) offset += count_characters(codec.token_bytes(token.id));
+  }
+}
+
+std::size_t add_prompt_tokens(std::vector<ScoredToken>& out, const TextCodec& codec, std::span<const PromptToken> tokens,
+                              std::string_view text, std::size_t best) {
+  const std::size_t whole = count_characters(text);
+  const std::unique_ptr<StreamDecoder> decoder = codec.new_decoder();
+  std::string decoded;
+  std::size_t characters = 0;   // of `decoded`
+  std::size_t added_space = 0;  // some tokenizers begin every text with one
+  for (const PromptToken& token : tokens) {
+    out.push_back({token.id, token.logprob, std::span(token.top).first(std::min(best, token.top.size())), std::min(characters - added_space, whole)});
+    const std::size_t size = decoded.size();
+    decoder->append(token.id, decoded);
+    characters += count_characters(std::string_view(decoded).substr(size));
+    if (size == 0 && decoded.starts_with(' ') && !text.starts_with(' ')) added_space = 1;
+  }
+  return whole;
+}
+
+void append_prompt_logprobs(std::string& out, const TextCodec& codec, std::span<const PromptToken> tokens, std::size_t best) {
+  out += R"(,"prompt_logprobs":)";
+  append_each(out, tokens, [&](const PromptToken& token) {
+    if (!token.logprob) {
+      out += "null";
+      return;
+    }
+    const auto own = std::find_if(token.top.begin(), token.top.end(), [&](const TokenLogprob& top) { return top.id == token.id; });
+    const auto rank = static_cast<std::size_t>(own - token.top.begin());
+    out += '{';
+    append_ranked(out, codec, token.id, *token.logprob, own == token.top.end() ? std::nullopt : std::optional(rank + 1));
+    for (std::size_t i = 0; i < std::min(best, token.top.size()); ++i) {
+      if (i == rank) continue;
+      out += ',';
+      append_ranked(out, codec, token.top[i].id, token.top[i].logprob, i + 1);
+    }
+    out += '}';
+  });
 }
 
 }  // namespace braid::net::openai

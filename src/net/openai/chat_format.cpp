@@ -95,23 +95,26 @@ class ChatFormat final : public AnswerFormat {
         codec_(codec),
         logprobs_(call.wants_logprobs()),
         token_ids_(call.return_token_ids),
-        usage_(call.include_usage) {}
+        prompt_logprobs_(call.prompt_logprobs),
+        tail_(call) {}
 
-  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
-    append_role(out, choice);
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,
+                    const Usage& so_far) override {
+    append_role(out, choice, so_far);
     begin_chunk(out, choice);
     std::visit([&out](const auto& kind) { append_members(out, kind); }, delta);
-    end_chunk(out, &tokens, {});
+    end_chunk(out, &tokens, {}, so_far);
   }
 
-  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage&) override {
-    append_role(out, choice);
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest,
+                     const Usage& so_far) override {
+    append_role(out, choice, so_far);
     begin_chunk(out, choice);
     out += "{}";
-    end_chunk(out, &rest, finish_name(end.reason));
+    end_chunk(out, &rest, finish_name(end.reason), so_far);
   }
 
-  void append_end(std::string& out, const Usage& usage) override { append_stream_end(out, prefix_, usage_, usage); }
+  void append_end(std::string& out, const Usage& usage) override { tail_.append_stream_end(out, prefix_, usage); }
 
   void append_error(std::string& out, const Error& error) override {
     out += "data: ";
@@ -127,20 +130,20 @@ class ChatFormat final : public AnswerFormat {
       append_message(out, choices[i].piece.deltas);
       append_tail(out, &choices[i].piece.tokens, finish_name(choices[i].end.reason));
     }
-    out += ']';
-    append_usage(out, usage);
-    out += '}';
+    std::string more;
+    if (prompt_logprobs_ >= 0) append_prompt_logprobs(more, codec_, choices.front().prompt, static_cast<std::size_t>(prompt_logprobs_));
+    tail_.append_whole(out, usage, more);
   }
 
  private:
   // The first chunk of a choice comes with its first token: before, there is nothing to say.
-  void append_role(std::string& out, std::uint32_t choice) {
+  void append_role(std::string& out, std::uint32_t choice, const Usage& so_far) {
     if (begun_.size() <= choice) begun_.resize(choice + 1, false);
     if (begun_[choice]) return;
     begun_[choice] = true;
     begin_chunk(out, choice);
     out += R"({"role":"assistant","content":""})";
-    end_chunk(out, nullptr, {});
+    end_chunk(out, nullptr, {}, so_far);
   }
 
   void begin_chunk(std::string& out, std::uint32_t choice) {
@@ -148,9 +151,9 @@ class ChatFormat final : public AnswerFormat {
     fmt::format_to(std::back_inserter(out), R"({{"index":{},"delta":)", choice);
   }
 
-  void end_chunk(std::string& out, const DeltaTokens* tokens, std::string_view reason) {
+  void end_chunk(std::string& out, const DeltaTokens* tokens, std::string_view reason, const Usage& so_far) {
     append_tail(out, tokens, reason);
-    out += usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+    tail_.append_chunk(out, so_far);
   }
 
   // ,"logprobs":…,"finish_reason":…} with `tokens`, if any.
@@ -177,7 +180,8 @@ class ChatFormat final : public AnswerFormat {
   std::vector<bool> begun_;  // per choice: whether its role chunk is out
   bool logprobs_;
   bool token_ids_;
-  bool usage_;
+  std::int32_t prompt_logprobs_;  // as in Request
+  AnswerTail tail_;
 };
 
 }  // namespace

@@ -16,20 +16,37 @@ class CompletionFormat final : public AnswerFormat {
   CompletionFormat(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call)
       : prefix_(answer_prefix(identity, "text_completion")),
         codec_(codec),
-        logprobs_(call.wants_logprobs()),
-        token_ids_(call.return_token_ids),
-        usage_(call.include_usage) {}
+        tail_(call),
+        echo_(call.echo),
+        echoes_(call.echoes),
+        choices_(static_cast<std::size_t>(call.choices)),
+        logprobs_(call.sampling.top_logprobs),
+        prompt_logprobs_(call.prompt_logprobs),
+        token_ids_(call.return_token_ids) {}
+
+  void append_prompt(std::string& out, std::uint32_t choice, std::span<const PromptToken> tokens, const Usage& so_far) override {
+    if (!echo_) return;
+    std::vector<ScoredToken> scored;
+    add_prompt(scored, choice, tokens);
+    append_chunk(out, {choice, echo_of(choice), scored, {}, {}}, so_far);
+  }
 
   // A completion has no reasoning and no calls: its deltas are text.
-  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
-    append_chunk(out, choice, std::get<TextDelta>(delta).text, tokens, {});
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,
+                    const Usage& so_far) override {
+    std::vector<ScoredToken> scored;
+    add_answer(scored, choice, tokens);
+    append_chunk(out, {choice, std::get<TextDelta>(delta).text, scored, tokens.ids, {}}, so_far);
   }
 
-  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage&) override {
-    append_chunk(out, choice, {}, rest, finish_name(end.reason));
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest,
+                     const Usage& so_far) override {
+    std::vector<ScoredToken> scored;
+    add_answer(scored, choice, rest);
+    append_chunk(out, {choice, {}, scored, rest.ids, finish_name(end.reason)}, so_far);
   }
 
-  void append_end(std::string& out, const Usage& usage) override { append_stream_end(out, prefix_, usage_, usage); }
+  void append_end(std::string& out, const Usage& usage) override { tail_.append_stream_end(out, prefix_, usage); }
 
   void append_error(std::string& out, const Error& error) override {
     out += "data: ";
@@ -40,50 +57,81 @@ class CompletionFormat final : public AnswerFormat {
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += prefix_;
     for (std::uint32_t i = 0; i < choices.size(); ++i) {
+      const ChoiceAnswer& answer = choices[i];
       if (i > 0) out += ',';
-      append_choice(out, i, answer_text(choices[i].piece.deltas), choices[i].piece.tokens, finish_name(choices[i].end.reason));
+      std::vector<ScoredToken> scored;
+      if (echo_) add_prompt(scored, i, answer.prompt);
+      add_answer(scored, i, answer.piece.tokens);
+      const std::string text = std::string(echo_of(i)) + answer_text(answer.piece.deltas);
+      append_choice(out, {i, text, scored, answer.piece.tokens.ids, finish_name(answer.end.reason)});
+      if (prompt_logprobs_ >= 0) append_prompt_logprobs(out, codec_, answer.prompt, static_cast<std::size_t>(prompt_logprobs_));
+      out += '}';
     }
-    out += ']';
-    append_usage(out, usage);
-    out += '}';
+    tail_.append_whole(out, usage);
   }
 
  private:
-  void append_chunk(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens,
-                    std::string_view reason) {
-    out.append("data: ").append(prefix_);
-    append_choice(out, choice, text, tokens, reason);
-    out += usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+  // What one chunk or document says of a choice; no reason is null.
+  struct Said {
+    std::uint32_t choice;
+    std::string_view text;
+    std::span<const ScoredToken> scored;
+    std::span<const TokenId> ids;
+    std::string_view reason;
+  };
+
+  std::string_view echo_of(std::uint32_t choice) const { return echo_ ? std::string_view(echoes_.at(choice / choices_)) : ""; }
+
+  std::size_t& offset_of(std::uint32_t choice) {
+    if (offsets_.size() <= choice) offsets_.resize(choice + 1, 0);
+    return offsets_[choice];
   }
 
-  // {"index":…,"text":…,"logprobs":…,"finish_reason":…}; no reason is null.
-  void append_choice(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens,
-                     std::string_view reason) {
-    fmt::format_to(std::back_inserter(out), R"({{"index":{},"text":)", choice);
-    json::append_string(out, text);
+  void add_prompt(std::vector<ScoredToken>& scored, std::uint32_t choice, std::span<const PromptToken> tokens) {
+    if (logprobs_ < 0) return;
+    offset_of(choice) = add_prompt_tokens(scored, codec_, tokens, echo_of(choice), static_cast<std::size_t>(logprobs_));
+  }
+
+  void add_answer(std::vector<ScoredToken>& scored, std::uint32_t choice, const DeltaTokens& tokens) {
+    if (logprobs_ >= 0) add_answer_tokens(scored, codec_, tokens.scored, offset_of(choice));
+  }
+
+  void append_chunk(std::string& out, const Said& said, const Usage& so_far) {
+    out.append("data: ").append(prefix_);
+    append_choice(out, said);
+    out += '}';
+    tail_.append_chunk(out, so_far);
+  }
+
+  // {"index":…,"text":…,"logprobs":…,"finish_reason":… and not yet the end.
+  void append_choice(std::string& out, const Said& said) {
+    fmt::format_to(std::back_inserter(out), R"({{"index":{},"text":)", said.choice);
+    json::append_string(out, said.text);
     out += R"(,"logprobs":)";
-    if (logprobs_) {
-      if (offsets_.size() <= choice) offsets_.resize(choice + 1, 0);
-      append_completion_logprobs(out, codec_, tokens.scored, offsets_[choice]);
+    if (logprobs_ >= 0) {
+      append_completion_logprobs(out, codec_, said.scored);
     } else {
       out += "null";
     }
     out += R"(,"finish_reason":)";
-    if (reason.empty()) {
+    if (said.reason.empty()) {
       out += "null";
     } else {
-      json::append_string(out, reason);
+      json::append_string(out, said.reason);
     }
-    if (token_ids_) append_token_ids(out, tokens.ids);
-    out += '}';
+    if (token_ids_) append_token_ids(out, said.ids);
   }
 
   std::string prefix_;
   const TextCodec& codec_;
+  AnswerTail tail_;
+  bool echo_;
+  std::vector<std::string> echoes_;   // [prompts]
+  std::size_t choices_;               // of each prompt
   std::vector<std::size_t> offsets_;  // per choice: characters of the tokens reported so far
-  bool logprobs_;
+  std::int32_t logprobs_;             // as in SamplingParams
+  std::int32_t prompt_logprobs_;
   bool token_ids_;
-  bool usage_;
 };
 
 }  // namespace
