@@ -1,6 +1,8 @@
 #include <net/admin/probes.h>
+#include <net/admin/sequences.h>
 #include <net/anthropic/message_format.h>
 #include <net/anthropic/request.h>
+#include <net/docs/documents.h>
 #include <net/endpoints.h>
 #include <net/http/error_response.h>
 #include <net/metrics/exposition.h>
@@ -10,6 +12,8 @@
 #include <net/responses/kept.h>
 #include <net/responses/request.h>
 #include <net/responses/response_format.h>
+#include <net/text/perplexity.h>
+#include <net/text/tokens.h>
 
 #include <ctime>
 
@@ -46,6 +50,12 @@ constexpr Dialect kMessages = {"msg", parse_alone<anthropic::parse_message>,
                                },
                                anthropic::error_response};
 
+constexpr Dialect kPerplexity = {"ppl", parse_alone<openai::parse_scored>,
+                                 [](const std::string&, const ServedModel& model, const GenerationCall&) {
+                                   return text::perplexity_format(model);
+                                 },
+                                 http::error_response};
+
 http::Response metrics(const Service& service) {
   http::Response response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -60,10 +70,18 @@ const Dialect* dialect_of(Endpoint endpoint) {
   if (endpoint == Endpoint::kChatCompletions) return &kChat;
   if (endpoint == Endpoint::kResponses) return &kResponses;
   if (endpoint == Endpoint::kMessages) return &kMessages;
+  if (endpoint == Endpoint::kPerplexity) return &kPerplexity;
   return nullptr;
 }
 
-http::Response answer_now(Service& service, const Route& route) {
+TextJob text_job_of(Endpoint endpoint) {
+  if (endpoint == Endpoint::kTokenize) return text::tokenize;
+  if (endpoint == Endpoint::kDetokenize) return text::detokenize;
+  if (endpoint == Endpoint::kApplyTemplate) return text::apply_template;
+  return nullptr;
+}
+
+http::Response answer_now(Service& service, const Route& route, std::string& body) {
   switch (route.endpoint) {
     case Endpoint::kHealth:
       return admin::health();
@@ -81,13 +99,27 @@ http::Response answer_now(Service& service, const Route& route) {
       return responses::show(service.stored_responses, route.argument);
     case Endpoint::kDeleteResponse:
       return responses::erase(service.stored_responses, route.argument);
+    case Endpoint::kAbort:
+      return admin::abort(service, body);
+    case Endpoint::kProps:
+      return admin::props(service.status);
+    case Endpoint::kSlots:
+      return admin::slots(service.status);
+    case Endpoint::kOpenApi:
+      return docs::openapi();
+    case Endpoint::kDocs:
+      return docs::page();
     case Endpoint::kCompletions:
     case Endpoint::kChatCompletions:
     case Endpoint::kResponses:
     case Endpoint::kMessages:
+    case Endpoint::kPerplexity:
+    case Endpoint::kTokenize:
+    case Endpoint::kDetokenize:
+    case Endpoint::kApplyTemplate:
       break;
   }
-  return http::error_response({ErrorCode::kInternal, "this endpoint generates", ""});
+  return http::error_response({ErrorCode::kInternal, "this endpoint takes its time", ""});
 }
 
 }  // namespace braid::net

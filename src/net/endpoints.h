@@ -5,12 +5,18 @@
 #include <net/http/response.h>
 #include <net/router.h>
 #include <net/service.h>
+#include <net/text/text_job.h>
+
+#include <string>
 
 namespace braid::net {
 
 // Null when the endpoint does not generate.
 const Dialect* dialect_of(Endpoint endpoint);
 
-http::Response answer_now(Service& service, const Route& route);
+// Null when the endpoint does not work on texts alone.
+TextJob text_job_of(Endpoint endpoint);
+
+http::Response answer_now(Service& service, const Route& route, std::string& body);
 
 }  // namespace braid::net

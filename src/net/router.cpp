@@ -2,6 +2,7 @@
 #include <net/http/error_response.h>
 #include <net/router.h>
 
+#include <array>
 #include <optional>
 
 namespace braid::net {
@@ -9,18 +10,20 @@ namespace {
 
 using http::Method;
 
-struct Row {
-  Endpoint endpoint;
-  std::string_view path;
-  Method method;  // GET implies HEAD
-  bool argument;  // one more path segment (or several: model ids may hold slashes) follows
-};
+using Row = RouteRow;
 
 constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kCompletions, "/completions", Method::kPost, false},
     {Endpoint::kChatCompletions, "/chat/completions", Method::kPost, false},
+    {Endpoint::kPerplexity, "/perplexity", Method::kPost, false},
+    {Endpoint::kAbort, "/abort", Method::kPost, false},
+    {Endpoint::kTokenize, "/tokenize", Method::kPost, false},
+    {Endpoint::kDetokenize, "/detokenize", Method::kPost, false},
+    {Endpoint::kApplyTemplate, "/apply-template", Method::kPost, false},
     {Endpoint::kModels, "/models", Method::kGet, false},
     {Endpoint::kModel, "/models/", Method::kGet, true},
+    {Endpoint::kProps, "/props", Method::kGet, false},
+    {Endpoint::kSlots, "/slots", Method::kGet, false},
     {Endpoint::kHealth, "/health", Method::kGet, false},
     {Endpoint::kLivez, "/livez", Method::kGet, false},
     {Endpoint::kReadyz, "/readyz", Method::kGet, false},
@@ -29,6 +32,8 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kResponse, "/responses/", Method::kGet, true},
     {Endpoint::kDeleteResponse, "/responses/", Method::kDelete, true},
     {Endpoint::kMessages, "/messages", Method::kPost, false},
+    {Endpoint::kOpenApi, "/openapi.json", Method::kGet, false},
+    {Endpoint::kDocs, "/docs", Method::kGet, false},
 }};
 
 int hex_digit(char c) {
@@ -105,6 +110,8 @@ http::Response no_content() {
 }
 
 }  // namespace
+
+std::span<const RouteRow, kEndpointCount> routes() { return kTable; }
 
 std::string_view path_of(Endpoint endpoint) { return kTable.at(static_cast<std::size_t>(endpoint)).path; }
 

@@ -4,7 +4,8 @@
 #include <net/http/request.h>
 #include <net/http/response.h>
 
-#include <array>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,8 +15,15 @@ namespace braid::net {
 enum class Endpoint {
   kCompletions,
   kChatCompletions,
+  kPerplexity,
+  kAbort,
+  kTokenize,
+  kDetokenize,
+  kApplyTemplate,
   kModels,
   kModel,
+  kProps,
+  kSlots,
   kHealth,
   kLivez,
   kReadyz,
@@ -24,8 +32,20 @@ enum class Endpoint {
   kResponse,
   kDeleteResponse,
   kMessages,
+  kOpenApi,
+  kDocs,
 };
-inline constexpr std::size_t kEndpointCount = 12;
+inline constexpr std::size_t kEndpointCount = 21;
+
+struct RouteRow {
+  Endpoint endpoint;
+  std::string_view path;
+  http::Method method;  // GET implies HEAD
+  bool argument;        // one more path segment (or several: model ids may hold slashes) follows
+};
+
+// Every route, in the order of the endpoints.
+std::span<const RouteRow, kEndpointCount> routes();
 
 // The endpoint's path without /v1: its label in metrics.
 std::string_view path_of(Endpoint endpoint);

@@ -1,6 +1,7 @@
 // What all sessions of one server share.
 #pragma once
 
+#include <braid/result.h>
 #include <braid/served_model.h>
 #include <net/http/connection_set.h>
 #include <net/metrics/counters.h>
@@ -13,8 +14,12 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace braid::net {
+
+// The model, or why there is none that could answer.
+Result<const ServedModel*> served_model(const ServiceStatus& status);
 
 // Loop only. Held by the server and by every running session.
 struct Service {
@@ -34,6 +39,7 @@ struct Service {
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
   responses::ResponseStore stored_responses;
+  std::unordered_map<std::string, std::size_t> answers;  // the ids of those that run, with the number of their sequences
   std::uint32_t codec_jobs = 0;              // given to the codec worker and not ended
   boost::asio::thread_pool codec_worker{1};  // parses, renders and tokenises long requests
 };

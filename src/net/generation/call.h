@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -27,6 +28,7 @@ class DialectDetails {
 
 struct GenerationCall {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
+  std::string_view prompt_field = "prompt";                  // where it came from, for errors
   std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
   std::int32_t choices = 1;                                  // for each prompt
   std::int32_t candidates = 1;  // generated for each prompt, at least `choices`: the best by mean log-probability are answered

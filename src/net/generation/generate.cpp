@@ -73,14 +73,6 @@ struct Preparation {
   }
 };
 
-Result<const ServedModel*> served_model(const ServiceStatus& status) {
-  if (status.state == ServiceState::kDraining) return Error{ErrorCode::kDraining, "the server is shutting down", ""};
-  if (status.model != nullptr) return status.model;
-  if (status.state == ServiceState::kLoading) return Error{ErrorCode::kModelNotLoaded, "the model is still being loaded", ""};
-  if (status.state == ServiceState::kFailed) return Error{ErrorCode::kModelNotLoaded, "the model could not be loaded", ""};
-  return Error{ErrorCode::kModelNotLoaded, "this server runs without a model", ""};
-}
-
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
@@ -98,6 +90,7 @@ class Generation {
     });
   }
   ~Generation() {
+    service_.answers.erase(answer_id_);
     connection_.end_pings();
     connection_.end_watch();
   }
@@ -162,6 +155,8 @@ class Generation {
       tickets.push_back(std::move(*ticket));
       texts_.emplace_back(*model_->codec, call_, service_.new_seed());
     }
+    answer_id_ = id;
+    service_.answers[id] = tickets.size();
     call_.prompt = std::vector<PromptItem>();
     running_ = tickets.size();
     format_ = dialect_.make_format(id, *model_, call_);
@@ -359,6 +354,7 @@ class Generation {
   const Dialect& dialect_;
   const ServedModel* model_ = nullptr;
   GenerationCall call_;
+  std::string answer_id_;  // empty until submitted
   std::unique_ptr<AnswerFormat> format_;
   std::vector<ChoiceText> texts_;  // [choices]
   std::unique_ptr<ChoiceStreams> streams_;

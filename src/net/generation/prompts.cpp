@@ -142,7 +142,7 @@ std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<
 
 Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
                                            std::uint64_t seed, Prompts prompts) {
-  const std::string field = std::holds_alternative<ChatPrompt>(call.prompt) ? "messages" : "prompt";
+  const std::string field(call.prompt_field);
   const bool answer = call.max_tokens.value_or(1) > 0;
   const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
   std::vector<Request> requests;

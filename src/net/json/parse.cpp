@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <net/json/fields.h>
 #include <net/json/parse.h>
 #include <simdjson.h>
 
@@ -73,6 +74,13 @@ Result<Value> parse(std::string& text) {
   Value value = converter.convert(root);
   if (!converter.within_limit()) return invalid_argument(fmt::format("the body holds more than {} values", kMaxValues));
   return value;
+}
+
+Result<Value> parse_object(std::string& text) {
+  Result<Value> document = parse(text);
+  if (document && document->get_if<ValueDict>() == nullptr)
+    return invalid_argument(fmt::format("the body must be a JSON object, not {}", type_name(*document)));
+  return document;
 }
 
 }  // namespace braid::net::json

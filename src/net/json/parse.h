@@ -15,4 +15,7 @@ inline constexpr int kMaxValues = 2'000'000;  // a Value takes 40 bytes, the byt
 // bytes that are not UTF-8, or exceeds the limits above. Of equal keys of one object all are kept; Value::find sees the first.
 Result<Value> parse(std::string& text);
 
+// The same for what must be an object.
+Result<Value> parse_object(std::string& text);
+
 }  // namespace braid::net::json

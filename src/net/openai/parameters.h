@@ -78,6 +78,10 @@ struct Parameter {
 
 inline constexpr std::int32_t kMaxChoices = 128;  // for each prompt, as at OpenAI
 
+// What one endpoint takes beside what both take.
+std::span<const Parameter> completion_parameters();
+std::span<const Parameter> chat_parameters();
+
 // What both endpoints take, by subject.
 std::span<const Parameter> common_parameters();
 std::span<const Parameter> sampling_parameters();

@@ -212,11 +212,24 @@ Result<void> finish_chat(Draft& draft) {
   add_reasoning_kwargs(chat.kwargs, draft.reasoning_effort);
   chat.messages = std::move(*draft.messages);
   draft.call.prompt = std::move(chat);
+  draft.call.prompt_field = "messages";
   if (draft.logprobs) draft.call.sampling.top_logprobs = draft.top_logprobs.value_or(0);
   return {};
 }
 
+Result<void> read_input(Draft& draft, Value& value, const std::string& path) {
+  Result<PromptItem> item = read_prompt_item(value, path, draft.model);
+  if (!item) return item.error();
+  draft.prompt.emplace().push_back(std::move(*item));
+  return {};
+}
+
+constexpr std::array kScored = {Parameter{"input", read_input}};
+
 }  // namespace
+
+std::span<const Parameter> completion_parameters() { return kCompletion; }
+std::span<const Parameter> chat_parameters() { return kChat; }
 
 bool names_model(const ServedModel& model, const std::string& name) {
   return name.empty() || name == "default" || name == model.id;
@@ -256,6 +269,23 @@ Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
   if (read) read = finish_chat(draft);
   if (!read) return read.error();
   return std::move(draft.call);
+}
+
+Result<GenerationCall> parse_scored(std::string& body, const ServedModel& model) {
+  Draft draft(model);
+  Result<Value> document = json::parse_object(body);
+  if (!document) return document.error();
+  const std::array tables = {std::span<const Parameter>(kScored), common_parameters()};
+  const Result<void> read = read_parameters(draft, *document->get_if<ValueDict>(), tables);
+  if (!read) return read.error();
+  if (!draft.prompt) return invalid_argument("'input' is missing", "input");
+  GenerationCall call;  // of the common parameters, those about an answer mean nothing here
+  call.prompt = std::move(*draft.prompt);
+  call.prompt_field = "input";
+  call.prompt_logprobs = 0;
+  call.max_tokens = 0;
+  call.priority = draft.priority.value_or(draft.call.priority);
+  return call;
 }
 
 }  // namespace braid::net::openai

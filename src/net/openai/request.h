@@ -17,6 +17,9 @@ Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model);
 // The same from a body that is parsed already, as other dialects make one of theirs. May move out of `document`.
 Result<GenerationCall> read_chat(Value& document, const ServedModel& model);
 
+// {"input": text or token ids}: scores the input and samples nothing.
+Result<GenerationCall> parse_scored(std::string& body, const ServedModel& model);
+
 // Whether a request may call the served model `name`: its id, "default" or nothing.
 bool names_model(const ServedModel& model, const std::string& name);
 

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+#include <net/admin/sequences.h>
+#include <net/generation/prompts.h>
+#include <net/http/error_response.h>
+#include <net/json/fields.h>
+#include <net/json/parse.h>
+#include <net/json/write.h>
+
+#include <iterator>
+
+namespace braid::net::admin {
+namespace {
+
+constexpr std::size_t kMaxSlots = 16384;
+
+Result<std::string> read_id(std::string& body) {
+  const Result<Value> document = json::parse_object(body);
+  if (!document) return document.error();
+  const Value* id = document->find("id");
+  if (id == nullptr) return invalid_argument("'id' is missing", "id");
+  return json::read_string(*id, "id");
+}
+
+bool cancel_all(Service& service, Engine& engine, const std::string& id) {
+  const auto found = service.answers.find(id);
+  if (found == service.answers.end()) return false;
+  bool any = false;
+  const std::size_t choices = found->second;  // cancelling may end the answer
+  for (std::size_t i = 0; i < choices; ++i) any = engine.cancel(choice_id(id, i, choices)) || any;
+  return any;
+}
+
+void append_slot(std::string& out, std::size_t index, const SequenceSnapshot& sequence, std::int32_t context) {
+  fmt::format_to(std::back_inserter(out), R"({{"id":{},"n_ctx":{},"request":)", index, context);
+  json::append_lossy_string(out, sequence.id);
+  out += R"(,"phase":)";
+  json::append_string(out, sequence.phase);
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"is_processing":{},"priority":{},"prompt_tokens":{},"cached_tokens":{},"generated_tokens":{},"max_tokens":{}}})",
+                 sequence.phase != "waiting", sequence.priority, sequence.prompt_tokens, sequence.cached_tokens,
+                 sequence.generated_tokens, sequence.max_tokens);
+}
+
+void append_defaults(std::string& out, std::int32_t context) {
+  const SamplingParams sampling;
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"n_ctx":{},"params":{{"temperature":{},"top_k":{},"top_p":{},"min_p":{},"typical_p":{},"top_n_sigma":{},)"
+                 R"("repeat_penalty":{},"presence_penalty":{},"frequency_penalty":{},"xtc_probability":{},"xtc_threshold":{},)"
+                 R"("dry_multiplier":{},"mirostat":{}}}}})",
+                 context, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p,
+                 sampling.top_n_sigma, sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty,
+                 sampling.xtc_probability, sampling.xtc_threshold, sampling.dry_multiplier, sampling.mirostat);
+}
+
+}  // namespace
+
+http::Response abort(Service& service, std::string& body) {
+  const Result<std::string> id = read_id(body);
+  if (!id) return http::error_response(id.error());
+  const ServedModel* model = service.status.model;
+  if (model == nullptr || !cancel_all(service, *model->engine, *id))
+    return http::error_response({ErrorCode::kNotFound, fmt::format("no answer with the id '{}' is running", *id), "id"});
+  http::Response response;
+  response.body = R"({"id":)";
+  json::append_string(response.body, *id);
+  response.body += R"(,"object":"abort","aborted":true})";
+  return response;
+}
+
+http::Response slots(const ServiceStatus& status) {
+  http::Response response;
+  response.body = "[";
+  if (status.model != nullptr) {
+    const auto sequences = status.model->engine->sequences(kMaxSlots);
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      if (i > 0) response.body += ',';
+      append_slot(response.body, i, sequences[i], status.model->context_length);
+    }
+  }
+  response.body += ']';
+  return response;
+}
+
+http::Response props(const ServiceStatus& status) {
+  const Result<const ServedModel*> served = served_model(status);
+  if (!served) return http::error_response(served.error());
+  const ServedModel& model = **served;
+  const ChatPrompt plain;
+  http::Response response;
+  std::string& out = response.body;
+  out = R"({"default_generation_settings":)";
+  append_defaults(out, model.context_length);
+  out += R"(,"model_alias":)";
+  json::append_lossy_string(out, model.id);
+  out += R"(,"chat_template":)";
+  json::append_lossy_string(out, model.codec->template_source(plain));
+  out += R"(,"modalities":{"vision":false,"audio":false},"system_fingerprint":)";
+  json::append_lossy_string(out, model.fingerprint);
+  out += '}';
+  return response;
+}
+
+}  // namespace braid::net::admin

@@ -1,0 +1,21 @@
+// POST /v1/abort, GET /slots and GET /props.
+#pragma once
+
+#include <braid/served_model.h>
+#include <net/http/response.h>
+#include <net/service.h>
+
+#include <string>
+
+namespace braid::net::admin {
+
+// {"id": of an answer's first chunk} ends all its choices; the answer ends with an error. 404 when no such answer runs.
+http::Response abort(Service& service, std::string& body);
+
+// The sequences that run or wait, each an object; running ones first.
+http::Response slots(const ServiceStatus& status);
+
+// What clients of llama-server ask for: the model, its template and the defaults of a generation.
+http::Response props(const ServiceStatus& status);
+
+}  // namespace braid::net::admin

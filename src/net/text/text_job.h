@@ -1,0 +1,21 @@
+// Requests that work with text and tokens and generate nothing.
+#pragma once
+
+#include <braid/result.h>
+#include <braid/served_model.h>
+#include <net/http/response.h>
+#include <net/service.h>
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <string>
+
+namespace braid::net {
+
+// From a body to the JSON document of the answer. Touches what is immutable of the model only: may run on any thread.
+using TextJob = Result<std::string> (*)(std::string& body, const ServedModel& model);
+
+// Runs the job here when the body is short, else on the codec worker.
+boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, TextJob job, std::string body);
+
+}  // namespace braid::net

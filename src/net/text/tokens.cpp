@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+#include <net/json/fields.h>
+#include <net/json/parse.h>
+#include <net/json/write.h>
+#include <net/openai/parameters.h>
+#include <net/openai/request.h>
+#include <net/text/tokens.h>
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace braid::net::text {
+namespace {
+
+// The first of `names` that is there and not null, or `fallback`.
+Result<bool> flag(const Value& body, std::initializer_list<const char*> names, bool fallback) {
+  for (const char* name : names) {
+    const Value* value = body.find(name);
+    if (value != nullptr && !value->is_null()) return json::read_bool(*value, name);
+  }
+  return fallback;
+}
+
+Result<ChatPrompt> chat_of(std::string& body, const ServedModel& model) {
+  Result<GenerationCall> call = openai::parse_chat(body, model);
+  if (!call) return call.error();
+  return std::move(std::get<ChatPrompt>(call->prompt));
+}
+
+Result<std::vector<TokenId>> encode_chat(std::string& body, const ServedModel& model) {
+  const Result<ChatPrompt> chat = chat_of(body, model);
+  if (!chat) return chat.error();
+  const Result<std::string> text = model.codec->render(*chat);
+  if (!text) return text.error();
+  return model.codec->encode(*text, {.add_special = false, .parse_special = true});
+}
+
+Result<std::vector<TokenId>> encode_text(const Value& body, const TextCodec& codec) {
+  const bool is_content = body.find("content") != nullptr;
+  const char* const field = is_content ? "content" : "prompt";
+  const Value* value = body.find(field);
+  if (value == nullptr) return invalid_argument("one of 'content', 'prompt' and 'messages' must be given", "content");
+  const Result<std::string> text = json::read_string(*value, field);
+  if (!text) return text.error();
+  const Result<bool> add_special = flag(body, {"add_special", "add_special_tokens"}, !is_content);
+  if (!add_special) return add_special.error();
+  const Result<bool> parse_special = flag(body, {"parse_special"}, true);
+  if (!parse_special) return parse_special.error();
+  return codec.encode(*text, {.add_special = *add_special, .parse_special = *parse_special});
+}
+
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t length = json::utf8_length(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+void append_piece(std::string& out, const TextCodec& codec, TokenId id) {
+  const std::string bytes = codec.token_bytes(id);
+  fmt::format_to(std::back_inserter(out), R"({{"id":{},"piece":)", id);
+  if (is_utf8(bytes)) {
+    json::append_string(out, bytes);
+  } else {
+    const std::vector<unsigned> numbers = [&bytes] {
+      std::vector<unsigned> all;
+      for (const char c : bytes) all.push_back(static_cast<unsigned char>(c));
+      return all;
+    }();
+    fmt::format_to(std::back_inserter(out), "[{}]", fmt::join(numbers, ","));
+  }
+  out += '}';
+}
+
+// Whether the tokenizer begins every text with a space of its own.
+bool adds_space(const TextCodec& codec) {
+  const auto ids = codec.encode("x", {.add_special = false, .parse_special = false});
+  return ids && !ids->empty() && codec.token_bytes(ids->front()).starts_with(' ');
+}
+
+}  // namespace
+
+Result<std::string> tokenize(std::string& body, const ServedModel& model) {
+  const Result<Value> document = json::parse_object(body);
+  if (!document) return document.error();
+  const Result<bool> with_pieces = flag(*document, {"with_pieces"}, false);
+  if (!with_pieces) return with_pieces.error();
+  const bool is_chat = document->find("messages") != nullptr;
+  const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model) : encode_text(*document, *model.codec);
+  if (!ids) return ids.error();
+  std::string out = R"({"tokens":[)";
+  if (*with_pieces) {
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      if (i > 0) out += ',';
+      append_piece(out, *model.codec, (*ids)[i]);
+    }
+  } else {
+    fmt::format_to(std::back_inserter(out), "{}", fmt::join(*ids, ","));
+  }
+  fmt::format_to(std::back_inserter(out), R"(],"count":{},"max_model_len":{}}})", ids->size(), model.context_length);
+  return out;
+}
+
+Result<std::string> detokenize(std::string& body, const ServedModel& model) {
+  const Result<Value> document = json::parse_object(body);
+  if (!document) return document.error();
+  const Value* tokens = document->find("tokens");
+  if (tokens == nullptr) return invalid_argument("'tokens' is missing", "tokens");
+  const Result<std::vector<TokenId>> ids = openai::read_token_ids(*tokens, "tokens", model);
+  if (!ids) return ids.error();
+  std::string content;
+  for (const TokenId id : *ids) content += model.codec->token_bytes(id);
+  if (content.starts_with(' ') && adds_space(*model.codec)) content.erase(0, 1);
+  std::string out = R"({"content":)";
+  json::append_lossy_string(out, content);
+  out += '}';
+  return out;
+}
+
+Result<std::string> apply_template(std::string& body, const ServedModel& model) {
+  const Result<ChatPrompt> chat = chat_of(body, model);
+  if (!chat) return chat.error();
+  const Result<std::string> text = model.codec->render(*chat);
+  if (!text) return text.error();
+  std::string out = R"({"prompt":)";
+  json::append_lossy_string(out, *text);
+  out += '}';
+  return out;
+}
+
+}  // namespace braid::net::text

@@ -1,0 +1,82 @@
+// /openapi.json: a valid document, whose examples hold against the running server.
+import assert from "node:assert/strict";
+import { before, after, test } from "node:test";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import Ajv2020 from "ajv/dist/2020.js";
+import { serve } from "./support/processes.mjs";
+import { events, post, story } from "./support/client.mjs";
+
+const cleanups = [];
+let server, api, ajv;
+
+before(async () => {
+  server = await serve({ after: (cleanup) => cleanups.push(cleanup) });
+  api = await (await fetch(`${server.url}/openapi.json`)).json();
+  ajv = new Ajv2020({ strict: false, allErrors: true });
+  ajv.addSchema(api, "api");
+});
+after(async () => { for (const cleanup of cleanups) await cleanup(); });
+
+// A validator of a place in the document, whose references are the document's.
+function validator(...path) {
+  const pointer = path.map((part) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1"))).join("/");
+  const validate = ajv.compile({ $ref: `api#/${pointer}` });
+  return (value, what) => assert.ok(validate(value), `${what}: ${ajv.errorsText(validate.errors)}`);
+}
+
+// Abort needs something to end: a long stream, whose id takes the place of the example's.
+async function execute(path, method, operation) {
+  const url = server.url + path.replace(/\{(\w+)\}/, (_, name) => operation.parameters.find((p) => p.name === name).example);
+  if (method === "get") return fetch(url);
+  const { example } = operation.requestBody.content["application/json"];
+  if (path !== "/v1/abort") return post(url, example);
+  const running = await post(`${server.url}/v1/chat/completions`,
+    { messages: [{ role: "user", content: story }], stream: true, max_tokens: 900, ignore_eos: true });
+  const stream = events(running);
+  const { id } = (await stream.next()).value;
+  const answer = await post(url, { ...example, id });
+  for await (const event of stream) assert.notEqual(event, "[DONE]");
+  return answer;
+}
+
+test("the document is valid OpenAPI 3.1", async () => {
+  const result = await new Validator().validate(structuredClone(api));
+  assert.ok(result.valid, JSON.stringify(result.errors));
+  assert.match(api.openapi, /^3\.1\./);
+});
+
+test("every example is answered as described", async () => {
+  for (const [path, operations] of Object.entries(api.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const name = `${method} ${path}`;
+      const body = operation.requestBody?.content["application/json"];
+      if (body) validator("paths", path, method, "requestBody", "content", "application/json", "schema")(body.example, `${name}: request`);
+      const response = await execute(path, method, operation);
+      assert.equal(response.status, 200, name);
+      const type = response.headers.get("content-type").split(";")[0];
+      const described = operation.responses["200"].content[type];
+      assert.ok(described, `${name} answers ${type}`);
+      const valid = validator("paths", path, method, "responses", "200", "content", type, "schema");
+      const answer = type === "application/json" ? await response.json() : await response.text();
+      valid(answer, `${name}: answer`);
+      valid(described.example, `${name}: example of the answer`);
+      if (Array.isArray(answer) || typeof answer === "string" || path === "/openapi.json") continue;
+      assert.deepEqual(Object.keys(answer).sort(), Object.keys(described.example).sort(), name);
+    }
+  }
+});
+
+test("a wrong request is answered as described", async () => {
+  for (const [path, { post: operation }] of Object.entries(api.paths)) {
+    if (!operation) continue;
+    const response = await post(server.url + path, []);
+    assert.equal(response.status, 400, path);
+    validator("components", "schemas", "Error")(await response.json(), path);
+  }
+});
+
+test("a page shows it without fetching anything else", async () => {
+  const page = await (await fetch(`${server.url}/docs`)).text();
+  assert.match(page, /fetch\("openapi\.json"\)/);
+  assert.doesNotMatch(page, /https?:\/\//);
+});

@@ -1,0 +1,144 @@
+// Routes that answer about texts, running answers and the server itself.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+TEST(Tokenize, TakesContentPromptsAndConversations) {
+  TestServer server;
+  const auto ask = [&server](std::string_view body) { return server.ask(post("/tokenize", body)).body; };
+  EXPECT_EQ(ask(R"({"content":"ab<eos>"})"), R"({"tokens":[97,98,257],"count":3,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"content":"a","add_special":true})"), R"({"tokens":[256,97],"count":2,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"prompt":"a"})"), R"({"tokens":[256,97],"count":2,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"prompt":"<eos>","add_special_tokens":false,"parse_special":false})"),
+            R"({"tokens":[60,101,111,115,62],"count":5,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"messages":[{"role":"u","content":"a"}],"add_generation_prompt":false})"),
+            R"({"tokens":[117,58,97,59],"count":4,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"content":"aé","with_pieces":true})"),
+            R"({"tokens":[{"id":97,"piece":"a"},{"id":195,"piece":[195]},{"id":169,"piece":[169]}],"count":3,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"content":""})"), R"({"tokens":[],"count":0,"max_model_len":1000})");
+}
+
+TEST(Tokenize, DetokenizeGivesTheTextBack) {
+  TestServer server;
+  EXPECT_EQ(server.ask(post("/v1/detokenize", R"({"tokens":[97,195,169,257]})")).body, R"({"content":"aé<eos>"})");
+  EXPECT_EQ(server.ask(post("/detokenize", R"({"tokens":[195]})")).body, "{\"content\":\"\xEF\xBF\xBD\"}");
+}
+
+TEST(Tokenize, TheTemplateIsApplied) {
+  TestServer server;
+  EXPECT_EQ(server.ask(post("/apply-template", R"({"messages":[{"role":"user","content":"a"}]})")).body,
+            R"({"prompt":"user:a;assistant:"})");
+}
+
+TEST(Tokenize, ErrorsNameTheField) {
+  TestServer server;
+  const auto param = [&server](std::string_view path, std::string_view body) {
+    const Reply reply = server.ask(post(path, body));
+    EXPECT_EQ(reply.status, 400) << body;
+    const std::size_t at = reply.body.find("\"param\":") + 8;
+    return reply.body.substr(at, reply.body.find(',', at) - at);
+  };
+  EXPECT_EQ(param("/tokenize", "{}"), "\"content\"");
+  EXPECT_EQ(param("/tokenize", R"({"content":1})"), "\"content\"");
+  EXPECT_EQ(param("/tokenize", R"({"prompt":[]})"), "\"prompt\"");
+  EXPECT_EQ(param("/tokenize", R"({"content":"a","add_special":1})"), "\"add_special\"");
+  EXPECT_EQ(param("/tokenize", R"({"messages":3})"), "\"messages\"");
+  EXPECT_EQ(param("/tokenize", "[]"), "null");
+  EXPECT_EQ(param("/detokenize", "{}"), "\"tokens\"");
+  EXPECT_EQ(param("/detokenize", R"({"tokens":[1,999]})"), "\"tokens[1]\"");
+  EXPECT_EQ(param("/apply-template", "{}"), "\"messages\"");
+}
+
+TEST(Tokenize, LongTextsAreReadOnTheWorker) {
+  net::ServerOptions options = test_options();
+  options.max_inline_body_bytes = 4;
+  TestServer server(options);
+  EXPECT_EQ(server.ask(post("/tokenize", R"({"content":"ab"})")).body, R"({"tokens":[97,98],"count":2,"max_model_len":1000})");
+  EXPECT_EQ(server.ask(post("/tokenize", R"({"content":1})")).status, 400);
+}
+
+// Scores each token but the first with the log of 1/2 and samples nothing.
+std::vector<TokenEvent> halves(const Request& request) {
+  PromptTokens prompt;
+  for (const TokenId id : request.prompt) {
+    PromptToken token;
+    token.id = id;
+    if (!prompt.tokens.empty()) token.logprob = std::log(0.5F);
+    prompt.tokens.push_back(std::move(token));
+  }
+  Finish finish;
+  finish.reason = FinishReason::kLength;
+  std::vector<TokenEvent> events;
+  events.push_back(std::move(prompt));
+  events.push_back(std::move(finish));
+  return events;
+}
+
+TEST(Perplexity, IsThatOfTheTokensButTheFirst) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = halves; });
+  const std::string body = server.ask(post("/v1/perplexity", R"({"input":"abc"})")).body;
+  EXPECT_EQ(body.find(R"({"object":"perplexity","model":"fake-model","tokens":3,"nll_mean":0.693147)"), 0U) << body;
+  EXPECT_NE(body.find(R"("perplexity":2)"), std::string::npos) << body;
+  server.on_loop([&] {
+    EXPECT_EQ(server.engine().submitted[0].stop.max_tokens, 0);
+    EXPECT_EQ(server.engine().submitted[0].prompt_logprobs, 0);
+  });
+  EXPECT_NE(server.ask(post("/perplexity", R"({"input":[97,98]})")).body.find(R"("tokens":1)"), std::string::npos);
+  for (const char* wrong : {"{}", R"({"input":""})", R"({"input":[1,999]})", R"({"input":3})"})
+    EXPECT_EQ(server.ask(post("/perplexity", wrong)).status, 400) << wrong;
+}
+
+TEST(Abort, EndsAllChoicesOfAnAnswer) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"n":2})", "Connection: close\r\n", "1.0"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.size() == 2; }));
+  server.on_loop([&] { server.engine().push(0, Token{'x', 0.0F, {}}); });
+  const std::string chunk = client.read_until("\"text\":\"x\"");
+  const std::size_t begin = chunk.find("\"id\":\"") + 6;
+  const std::string id = chunk.substr(begin, chunk.find('"', begin) - begin);
+  const Reply reply = server.ask(post("/v1/abort", R"({"id":")" + id + "\"}"));
+  EXPECT_EQ(reply.body, R"({"id":")" + id + R"(","object":"abort","aborted":true})");
+  EXPECT_NE(client.read_to_close().find(R"("message":"the request was aborted")"), std::string::npos);
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
+  EXPECT_EQ(server.ask(post("/v1/abort", R"({"id":")" + id + "\"}")).status, 404);
+}
+
+TEST(Abort, OfNothingIsA404) {
+  TestServer server;
+  EXPECT_EQ(server.ask(post("/abort", R"({"id":"cmpl-0"})")).status, 404);
+  EXPECT_EQ(server.ask(post("/abort", R"({"id":7})")).status, 400);
+  EXPECT_EQ(server.ask(post("/abort", "{}")).status, 400);
+}
+
+TEST(Slots, ShowWhatRuns) {
+  TestServer server;
+  EXPECT_EQ(server.ask(get("/slots")).body, "[]");
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":[1,2],"max_tokens":9,"priority":3})"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  EXPECT_EQ(normalized(server.ask(get("/slots")).body),
+            R"([{"id":0,"n_ctx":1000,"request":"cmpl-ID","phase":"decode","is_processing":true,"priority":3,"prompt_tokens":2,)"
+            R"("cached_tokens":0,"generated_tokens":0,"max_tokens":9}])");
+}
+
+TEST(Props, NameTheModel) {
+  TestServer server;
+  const Reply reply = server.ask(get("/props"));
+  EXPECT_NE(reply.body.find(R"("model_alias":"fake-model")"), std::string::npos) << reply.body;
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", nullptr}; });
+  EXPECT_EQ(server.ask(get("/props")).status, 503);
+  EXPECT_EQ(server.ask(get("/slots")).body, "[]");
+  EXPECT_EQ(server.ask(post("/tokenize", R"({"content":"a"})")).status, 503);
+}
+
+}  // namespace
+}  // namespace braid::test
