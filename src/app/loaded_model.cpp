@@ -3,6 +3,7 @@
 #include "app/chat_template_file.h"
 #include "app/constraint_vocabulary.h"
 #include "app/embedded_model.h"
+#include "app/fingerprint.h"
 #include "app/units.h"
 
 #include <kernels/select.h>
@@ -83,6 +84,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
+  loaded.fingerprint = fingerprint((*table)->name, options.kv_type, model_digest(*file));
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;

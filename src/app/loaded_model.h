@@ -28,6 +28,7 @@ struct LoadedModel {
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
   const kernels::KernelTable* table = nullptr;
+  std::string fingerprint;
   int threads = 1;
 };
 

@@ -105,6 +105,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.context_length = options.context_length;
   served_.architecture = loaded_->architecture;
   served_.parameters = loaded_->language_model->parameters();
+  served_.fingerprint = loaded_->fingerprint;
   served_.engine = &*scheduler_;
   served_.codec = loaded_->codec.get();
   served_.constraints = loaded_->constraints.get();

@@ -24,17 +24,25 @@ function validator(...path) {
   return (value, what) => assert.ok(validate(value), `${what}: ${ajv.errorsText(validate.errors)}`);
 }
 
+const example_of = (path) => api.paths[path].post.requestBody.content["application/json"].example;
+
+// What a path's parameter stands for; a response must be made before it can be shown.
+async function argument(parameter) {
+  if (parameter.name !== "response_id") return parameter.example;
+  return (await (await post(`${server.url}/v1/responses`, example_of("/v1/responses"))).json()).id;
+}
+
 // Abort needs something to end: a long stream, whose id takes the place of the example's.
 async function execute(path, method, operation) {
-  const url = server.url + path.replace(/\{(\w+)\}/, (_, name) => operation.parameters.find((p) => p.name === name).example);
-  if (method === "get") return fetch(url);
-  const { example } = operation.requestBody.content["application/json"];
-  if (path !== "/v1/abort") return post(url, example);
+  let url = server.url + path;
+  for (const parameter of operation.parameters ?? []) url = url.replace(`{${parameter.name}}`, await argument(parameter));
+  if (method !== "post") return fetch(url, { method: method.toUpperCase() });
+  if (path !== "/v1/abort") return post(url, example_of(path));
   const running = await post(`${server.url}/v1/chat/completions`,
     { messages: [{ role: "user", content: story }], stream: true, max_tokens: 900, ignore_eos: true });
   const stream = events(running);
   const { id } = (await stream.next()).value;
-  const answer = await post(url, { ...example, id });
+  const answer = await post(url, { ...example_of(path), id });
   for await (const event of stream) assert.notEqual(event, "[DONE]");
   return answer;
 }
@@ -71,7 +79,7 @@ test("a wrong request is answered as described", async () => {
     if (!operation) continue;
     const response = await post(server.url + path, []);
     assert.equal(response.status, 400, path);
-    validator("components", "schemas", "Error")(await response.json(), path);
+    validator("paths", path, "post", "responses", "4XX", "content", "application/json", "schema")(await response.json(), path);
   }
 });
 

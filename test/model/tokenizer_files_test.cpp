@@ -55,6 +55,19 @@ TEST_P(KnownVocabulary, encodes_exactly_as_known) {
     EXPECT_EQ(tokenizer->encode(texts[i], {.add_special = false, .parse_special = false}), read_ids(lines[i])) << texts[i];
 }
 
+TEST(Infill, marks_are_found_by_their_names) {
+  const auto starcoder = test::test_data("models/vocab/ggml-vocab-starcoder.gguf");
+  const auto gpt2 = test::test_data("models/vocab/ggml-vocab-gpt-2.gguf");
+  if (!starcoder || !gpt2) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
+  const auto tokenizer = open_tokenizer(*starcoder);
+  ASSERT_TRUE(tokenizer && tokenizer->vocabulary().infill);
+  const InfillTokens& marks = *tokenizer->vocabulary().infill;
+  EXPECT_EQ(tokenizer->token_bytes(marks.prefix), "<fim_prefix>");
+  EXPECT_EQ(tokenizer->token_bytes(marks.suffix), "<fim_suffix>");
+  EXPECT_EQ(tokenizer->token_bytes(marks.middle), "<fim_middle>");
+  EXPECT_FALSE(open_tokenizer(*gpt2)->vocabulary().infill);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tokenizer, KnownVocabulary,
                          testing::Values("llama-spm", "phi-3", "gpt-2", "llama-bpe", "qwen2", "starcoder", "deepseek-llm", "bert-bge"),
                          [](const auto& test_case) {

@@ -1,0 +1,19 @@
+// What the bytes of an answer depend on besides the request, as one name.
+#pragma once
+
+#include <kernels/kv_type.h>
+#include <model/gguf.h>
+
+#include <string>
+#include <string_view>
+
+namespace braid::app {
+
+// 16 hexadecimal digits of all metadata and of each tensor's name, shape, type, first and last bytes: enough to tell models apart
+// without reading gigabytes.
+std::string model_digest(const model::GgufFile& file);
+
+// "braid-<version>+<build>-<tier>-<KV type>-<model>". The build is a digest of the running program.
+std::string fingerprint(std::string_view tier, kernels::KvType kv_type, std::string_view model_digest);
+
+}  // namespace braid::app

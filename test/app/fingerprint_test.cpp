@@ -1,0 +1,35 @@
+#include "app/fingerprint.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "support/gguf_writer.h"
+
+namespace braid::app {
+namespace {
+
+std::string digest(float value, std::string_view chat_template) {
+  const std::array<float, 4> values = {1.0F, 2.0F, 3.0F, value};
+  test::GgufWriter writer;
+  writer.string("tokenizer.chat_template", chat_template).strings("tokenizer.ggml.tokens", {"a", "b"}).u32("n", 7);
+  writer.tensor_f32("w", {2, 2}, values);
+  const auto file = model::GgufFile::from_bytes(writer.source());
+  return model_digest(file.value());
+}
+
+TEST(Fingerprint, TellsModelsApart) {
+  EXPECT_EQ(digest(4.0F, "x"), digest(4.0F, "x"));
+  EXPECT_NE(digest(4.0F, "x"), digest(5.0F, "x"));
+  EXPECT_NE(digest(4.0F, "x"), digest(4.0F, "y"));
+  EXPECT_EQ(digest(4.0F, "x").size(), 16U);
+}
+
+TEST(Fingerprint, NamesWhatNumbersDependOn) {
+  const std::string name = fingerprint("avx2", kernels::KvType::kF16, "0123");
+  EXPECT_EQ(name.find("braid-"), 0U);
+  EXPECT_TRUE(name.ends_with("-avx2-f16-0123")) << name;
+}
+
+}  // namespace
+}  // namespace braid::app
