@@ -31,9 +31,9 @@ Result<ChatPrompt> chat_of(std::string& body, const ServedModel& model) {
 Result<std::vector<TokenId>> encode_chat(std::string& body, const ServedModel& model) {
   const Result<ChatPrompt> chat = chat_of(body, model);
   if (!chat) return chat.error();
-  const Result<std::string> text = model.codec->render(*chat);
-  if (!text) return text.error();
-  return model.codec->encode(*text, {.add_special = false, .parse_special = true});
+  const Result<RenderedChat> rendered = model.codec->render(*chat);
+  if (!rendered) return rendered.error();
+  return model.codec->encode(rendered->text, {.add_special = false, .parse_special = true, .literal = rendered->literal});
 }
 
 Result<std::vector<TokenId>> encode_text(const Value& body, const TextCodec& codec) {
@@ -123,10 +123,10 @@ Result<std::string> detokenize(std::string& body, const ServedModel& model) {
 Result<std::string> apply_template(std::string& body, const ServedModel& model) {
   const Result<ChatPrompt> chat = chat_of(body, model);
   if (!chat) return chat.error();
-  const Result<std::string> text = model.codec->render(*chat);
-  if (!text) return text.error();
+  const Result<RenderedChat> rendered = model.codec->render(*chat);
+  if (!rendered) return rendered.error();
   std::string out = R"({"prompt":)";
-  json::append_lossy_string(out, *text);
+  json::append_lossy_string(out, rendered->text);
   out += '}';
   return out;
 }
