@@ -118,7 +118,7 @@ TEST(OpenApi, DescribesEveryParameterWithItsRange) {
   check_parameters("/v1/completions",
                    {completion_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
   check_parameters("/v1/chat/completions",
-                   {chat_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
+                   {chat_parameters(), tool_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
 }
 
 }  // namespace
