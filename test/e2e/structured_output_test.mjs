@@ -1,0 +1,67 @@
+// Constrained answers hold to their constraints, whatever is sampled, and beside plain ones in one batch.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serve } from "./support/processes.mjs";
+import { post } from "./support/client.mjs";
+
+const person = {
+  type: "object", additionalProperties: false, required: ["name", "age", "tags"],
+  properties: {
+    name: { type: "string", minLength: 1, maxLength: 20 }, age: { type: "integer", minimum: 1, maximum: 120 },
+    tags: { type: "array", items: { enum: ["red", "green"] }, minItems: 2, maxItems: 3 },
+  },
+};
+const json_schema = { name: "person", strict: true, schema: person };
+
+async function ask(server, body) {
+  const messages = [{ role: "user", content: "Describe a person named Ada, 36, as JSON." }];
+  const response = await post(`${server.url}/v1/chat/completions`, { messages, max_tokens: 150, temperature: 1.5, ...body });
+  return { status: response.status, body: await response.json() };
+}
+
+async function answer(server, body) {
+  const { status, body: { choices, error } } = await ask(server, body);
+  assert.equal(status, 200, JSON.stringify(error));
+  return choices[0];
+}
+
+function check(choice) {
+  assert.equal(choice.finish_reason, "stop");
+  const { name, age, tags, ...more } = JSON.parse(choice.message.content);
+  assert.deepEqual(more, {});
+  assert.ok([...name].length >= 1 && [...name].length <= 20, name);
+  assert.ok(Number.isInteger(age) && age >= 1 && age <= 120, `${age}`);
+  assert.ok(tags.length >= 2 && tags.length <= 3 && tags.every((tag) => tag === "red" || tag === "green"), `${tags}`);
+}
+
+test("structured output", async (t) => {
+  const server = await serve(t, []);
+
+  await t.test("constrained and plain rows share a batch", async () => {
+    const plain = { seed: 5, max_tokens: 40 };
+    const alone = await answer(server, plain);
+    const seeds = [1, 2, 3, 4, 5, 6, 7, 8];
+    const constrained = seeds.map((seed) => answer(server, { seed, response_format: { type: "json_schema", json_schema } }));
+    const beside = await answer(server, plain);
+    assert.deepEqual(beside.message, alone.message);
+    for (const choice of await Promise.all(constrained)) check(choice);
+  });
+
+  await t.test("regular expressions, choices and grammars", async () => {
+    for (const seed of [1, 2, 3]) {
+      const regex = await answer(server, { seed, guided_regex: "(yes|no), [a-z ]{5,20}\\." });
+      assert.match(regex.message.content, /^(yes|no), [a-z ]{5,20}\.$/);
+      const choice = await answer(server, { seed, guided_choice: ["left", "leftmost", "right"] });
+      assert.ok(["left", "leftmost", "right"].includes(choice.message.content));
+      const grammar = await answer(server, { seed, grammar: 'root ::= "[" [1-9]{1,3} ("," [1-9]{1,3}){2} "]"' });
+      assert.equal(JSON.parse(grammar.message.content).length, 3);
+    }
+  });
+
+  await t.test("what cannot be honoured is refused with its path", async () => {
+    const schema = { type: "object", properties: { x: { not: {} } } };
+    const { status, body } = await ask(server, { response_format: { type: "json_schema", json_schema: { name: "x", schema } } });
+    assert.equal(status, 400);
+    assert.equal(body.error.param, "response_format.json_schema.schema.properties.x.not");
+  });
+});
