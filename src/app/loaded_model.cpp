@@ -49,6 +49,7 @@ model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_ba
   load.context_length = options.context.value_or(0);
   load.block_tokens = options.block_size;
   load.kv_type = options.kv_type;
+  load.kv_limit = options.max_kv_size;
   load.max_batch = max_batch;
   return load;
 }
@@ -132,6 +133,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.prefix_cache = batch.prefix_cache;
   options.context_length = loaded.kv.context;
   options.block_tokens = block_tokens;
+  options.visibility = loaded.language_model->hyper_parameters().visibility();
   options.blocks = loaded.kv.blocks;
   return options;
 }

@@ -16,6 +16,7 @@ struct ModelOptions {
   std::int32_t threads = 0;                   // of the compute strand; 0: all usable CPUs
   std::optional<std::int32_t> context;        // tokens; the model's own otherwise
   std::optional<std::uint64_t> kv_memory;     // bytes; half of what is available after load otherwise
+  std::int32_t max_kv_size = 0;               // positions that a token sees, the first few among them; 0: all
   kernels::KvType kv_type = kernels::KvType::kF16;
   std::int32_t block_size = 16;               // tokens of a KV block
   std::string chat_template;                  // a Jinja or Hugging Face file instead of the model's own; empty: none

@@ -3,9 +3,11 @@
 
 #include "cache/block_pool.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace braid::cache {
@@ -13,6 +15,8 @@ namespace braid::cache {
 // Owns one reference to each of its blocks and gives them back at its end. Loop only; the pool outlives it.
 class BlockTable {
  public:
+  static constexpr BlockId kAbsent = -1;  // in the place of one that was given back early
+
   explicit BlockTable(BlockPool& pool) : pool_(&pool) {}
   ~BlockTable() { clear(); }
   BlockTable(const BlockTable&) = delete;
@@ -39,9 +43,16 @@ class BlockTable {
     place = block;
   }
 
+  // Gives back those of [begin, end) that are there; their places stay.
+  void drop(std::int32_t begin, std::int32_t end) {
+    for (std::int32_t index = begin; index < std::min(end, size()); ++index)
+      if (BlockId& place = blocks_[static_cast<std::size_t>(index)]; place != kAbsent) pool_->release(std::exchange(place, kAbsent));
+  }
+
   // The last one first, so that among cached blocks what continues a prefix is older than the prefix (see PrefixIndex).
   void clear() {
-    for (; !blocks_.empty(); blocks_.pop_back()) pool_->release(blocks_.back());
+    for (; !blocks_.empty(); blocks_.pop_back())
+      if (blocks_.back() != kAbsent) pool_->release(blocks_.back());
   }
 
   BlockId operator[](std::int32_t index) const { return blocks_[static_cast<std::size_t>(index)]; }

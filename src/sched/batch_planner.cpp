@@ -81,6 +81,9 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow
     plan.forks.push_back({sequence.fork_source[0], sequence.blocks[(row.position - 1) / block_tokens_]});
     sequence.fork_source.clear();  // who gets it next writes to it in this step or later, after the copy
   }
+  // Only rows of steps that are posted still read them; who gets them next writes in this step or later.
+  const auto invisible = visibility_.invisible(row.position, block_tokens_);
+  sequence.blocks.drop(invisible.first, invisible.last);
   sequence.planned += row.count;
   sequence.pending += row.sample ? 1 : 0;
   ++sequence.in_flight;

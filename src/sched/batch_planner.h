@@ -22,7 +22,8 @@ struct PlannedStep {
 // Decides from sequences and options alone; counts what it plans into the sequences. No clock, no queue, no Asio.
 class BatchPlanner {
  public:
-  explicit BatchPlanner(const SchedulerOptions& options) : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens) {}
+  explicit BatchPlanner(const SchedulerOptions& options)
+      : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens), visibility_(options.visibility) {}
 
   // A row for every sequence that can decode, best rank first, with the KV block that it needs. Those whose stream is full go to
   // `full`. False when a sequence had to stay out for want of a block.
@@ -38,6 +39,7 @@ class BatchPlanner {
 
   std::int32_t block_tokens_;
   std::int32_t max_batch_tokens_;
+  model::Visibility visibility_;
 };
 
 }  // namespace braid::sched

@@ -1,6 +1,8 @@
 // What the composition root decides about scheduling.
 #pragma once
 
+#include "model/hyper_parameters.h"
+
 #include <braid/result.h>
 
 #include <chrono>
@@ -20,6 +22,7 @@ struct SchedulerOptions {
   std::int32_t block_tokens = 16;        // positions of one KV block
   std::int32_t blocks = 0;               // KV blocks of the whole arena
   std::int32_t stream_capacity = 64;     // tokens a client may lag behind before its sequence pauses
+  model::Visibility visibility;          // what a token may see; blocks that no later token sees are given back
   bool prefix_cache = true;              // whether full blocks are found again by what they hold
   std::string kv_identity;               // what keys and values depend on besides salt and tokens: see PrefixIndex
   bool write_through = false;            // whether the disk tier, if any, gets blocks when they are full, not when they are evicted

@@ -26,6 +26,7 @@ constexpr std::int32_t kPassWindow = 16;
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens),
       ageing_(options.priority_ageing),
+      has_window_(options.visibility.window > 0),
       pool_(options.blocks),
       write_through_(options.write_through) {
   if (options.prefix_cache) {
@@ -129,7 +130,7 @@ void Roster::fork_beginning(Sequence& sequence) {
   if (!prefix_index_ || sequence.awaits_prompt_logprobs()) return;
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
-  if (sequence.planned != begin || wanted <= 0) return;
+  if (!sequence.can_publish() || sequence.planned != begin || wanted <= 0) return;
   const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(wanted));
   const auto found = prefix_index_->common_beginning(sequence.last_published(), sequence.cache_salt, tokens);
   if (found.count == 0) return;
@@ -157,9 +158,10 @@ void Roster::count_reuse(Sequence& sequence) {
 
 void Roster::publish(Sequence& sequence, std::int32_t positions) {
   sequence.computed = positions;
-  if (!prefix_index_) return;
+  if (!prefix_index_ || !sequence.can_publish()) return stop_sharing(sequence);
   for (std::int32_t next = sequence.published; (next + 1) * block_tokens_ <= positions; next = ++sequence.published) {
     const cache::BlockId own = sequence.blocks[next];
+    if (own == cache::BlockTable::kAbsent) return stop_sharing(sequence);
     const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
     const auto tokens = std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(block_tokens_));
     const auto known = prefix_index_->insert(sequence.last_published(), sequence.cache_salt, tokens, own);
@@ -181,7 +183,7 @@ void Roster::publish(Sequence& sequence, std::int32_t positions) {
 void Roster::publish_tail(Sequence& sequence) {
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t count = sequence.computed - begin;
-  if (!prefix_index_ || count <= 0 || count >= block_tokens_) return;
+  if (!prefix_index_ || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
   const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
   prefix_index_->insert_partial(sequence.last_published(), sequence.cache_salt, tokens, sequence.blocks[sequence.published]);
 }
@@ -232,7 +234,7 @@ bool Roster::yields_before(const Sequence& one, const Sequence& other) const {
 double Roster::loss_per_block(const Sequence& sequence) const {
   const std::int32_t freed = freed_by(sequence);
   if (freed == 0) return std::numeric_limits<double>::infinity();
-  const std::int32_t kept = (sequence.blocks.size() - freed) * block_tokens_;
+  const std::int32_t kept = has_window_ ? 0 : (sequence.blocks.size() - freed) * block_tokens_;
   return static_cast<double>(sequence.planned - kept) / freed;
 }
 
@@ -250,6 +252,10 @@ bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
 // Whoever holds a block of a shared beginning holds those before it, so those that nobody else holds are at the end.
 std::int32_t Roster::freed_by(const Sequence& sequence) const {
   const auto blocks = sequence.blocks.first(sequence.blocks.size());
+  if (has_window_) {
+    const auto is_own = [this](cache::BlockId block) { return block != cache::BlockTable::kAbsent && pool_.references(block) == 1; };
+    return static_cast<std::int32_t>(std::ranges::count_if(blocks, is_own));
+  }
   const auto own = std::ranges::partition_point(blocks, [this](cache::BlockId block) { return pool_.references(block) > 1; });
   return static_cast<std::int32_t>(blocks.end() - own);
 }

@@ -32,6 +32,9 @@ namespace braid::sched {
 // Sequences that begin like one that is being prefilled wait for it and share what it computes (SharedPrefill). Blocks that are not
 // full are shared by copy, in the step of the sequence's first row.
 //
+// Where tokens see a window only, a sequence gives blocks back when its window has passed them. All sequences have the same window, so
+// what a block holds still follows from the tokens up to its end, and is found by them.
+//
 // When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
 // With the prefix cache, full blocks are shared by all sequences that begin alike; nobody writes to a full block. A block is published
@@ -126,6 +129,7 @@ class Roster {
 
   std::int32_t block_tokens_;
   std::chrono::milliseconds ageing_;
+  bool has_window_;
   cache::BlockPool pool_;             // outlives the sequences below
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<DiskTier> disk_tier_;

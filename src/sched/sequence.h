@@ -76,6 +76,8 @@ struct Sequence {
   }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
+  // Whether it still holds the block that the next one is to be published after. A window may have passed it.
+  bool can_publish() const { return published == 0 || blocks[published - 1] != cache::BlockTable::kAbsent; }
   // The last block that others can find.
   cache::BlockId last_published() const { return published > 0 ? blocks[published - 1] : cache::PrefixIndex::kNoParent; }
   // Prompt tokens whose log-probabilities are still to come: all rows of the prompt must run for them.

@@ -106,8 +106,13 @@ void FakeModel::check_blocks(const model::StepPlan& plan) {
   std::set<model::SlotId> slots;
   for (const model::StepRow& row : plan.rows) {
     if (!slots.insert(row.slot).second) violation("two rows for a slot");
+    const auto invisible = options_.visibility.invisible(row.position, options_.block_tokens);
     for (std::uint32_t i = 0; i < row.block_count; ++i) {
       const std::int32_t block = plan.blocks[row.block_begin + i];
+      if (static_cast<std::int32_t>(i) >= invisible.first && static_cast<std::int32_t>(i) < invisible.last) {
+        if (block != -1) violation("a block that no token sees any more");
+        continue;
+      }
       if (block < 0 || block >= options_.blocks) violation("a block outside the arena");
       ++named[block];
       if (static_cast<std::int32_t>(i) >= row.position / options_.block_tokens) written.push_back(block);
@@ -162,10 +167,16 @@ void FakeModel::write(const model::StepPlan& plan, const model::StepRow& row, Sl
 std::vector<TokenId> FakeModel::read(const model::StepPlan& plan, const model::StepRow& row) {
   std::vector<TokenId> context;
   for (std::int32_t position = 0; position < row.position + row.count; ++position) {
+    if (!sees(row.position + row.count - 1, position)) continue;
     const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
     context.push_back(cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)]);
   }
   return context;
+}
+
+bool FakeModel::sees(std::int32_t from, std::int32_t position) const {
+  const auto [window, sink] = options_.visibility;
+  return window == 0 || position > from - window || position < sink;
 }
 
 TokenId FakeModel::next_token(const std::vector<TokenId>& context) const {
@@ -184,7 +195,11 @@ std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, con
   std::vector<TokenId> context = prompt;
   FinishReason reason = FinishReason::kStop;
   do {
-    context.push_back(next_token(context));
+    std::vector<TokenId> visible;
+    const auto last = static_cast<std::int32_t>(context.size()) - 1;
+    for (std::int32_t position = 0; position <= last; ++position)
+      if (sees(last, position)) visible.push_back(context[static_cast<std::size_t>(position)]);
+    context.push_back(next_token(visible));
   } while (!ends(context.back(), static_cast<std::int32_t>(context.size() - prompt.size()), stop, reason));
   context.erase(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
   return context;

@@ -2,6 +2,7 @@
 // of what a row's blocks hold: a lost, stolen, stale or misplaced block changes the answer.
 #pragma once
 
+#include "model/hyper_parameters.h"
 #include "model/step.h"
 
 #include <condition_variable>
@@ -19,6 +20,7 @@ struct FakeModelOptions {
   std::int32_t blocks = 0;
   std::int32_t vocab = 1000;
   std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
+  model::Visibility visibility;
   // The clock: what StepResult::seconds says.
   double step_seconds = 1e-3;
   double decode_row_seconds = 0.0;
@@ -69,6 +71,7 @@ class FakeModel final : public model::StepExecutor {
   void write(const model::StepPlan& plan, const model::StepRow& row, Slot& slot);
   std::vector<TokenId> read(const model::StepPlan& plan, const model::StepRow& row);
   TokenId next_token(const std::vector<TokenId>& context) const;
+  bool sees(std::int32_t from, std::int32_t position) const;
   bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
   void violation(std::string what);
 

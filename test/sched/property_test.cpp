@@ -29,6 +29,7 @@ class Storm {
     options.context_length = 64 + pick(100);
     options.stream_capacity = 1 + pick(20);
     options.prefix_cache = pick(4) > 0;
+    if (pick(3) == 0) options.visibility = {1 + pick(60), pick(10)};
     return options;
   }
 
@@ -62,6 +63,7 @@ class Storm {
     Request request;
     request.prompt = Rig::prompt_of(1 + pick(40), pick(2) == 0 ? pick(3) : pick(1000));  // half of them begin like others
     if (pick(8) == 0) request.cache_salt = "salt";
+    request.priority = pick(5) - 2;
     request.stop.max_tokens = 1 + pick(40);
     request.stop.min_tokens = pick(3);
     request.id = "storm-" + std::to_string(next_id_++);
