@@ -107,7 +107,8 @@ void plan_decodes(benchmark::State& state) {
   }
   model::StepPlan plan;
   std::vector<Sequence*> full;
-  PlannedStep step{&plan, {}, {}};
+  PlannedStep step;
+  step.plan = &plan;
   roster.admit();
   for (auto& [rank, sequence] : roster.batch()) {
     sequence.phase = SequencePhase::kDecode;
