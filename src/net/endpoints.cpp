@@ -1,5 +1,6 @@
 #include <net/admin/probes.h>
 #include <net/admin/sequences.h>
+#include <net/anthropic/count_tokens.h>
 #include <net/anthropic/message_format.h>
 #include <net/anthropic/request.h>
 #include <net/docs/documents.h>
@@ -56,6 +57,11 @@ constexpr Dialect kPerplexity = {"ppl", parse_alone<openai::parse_scored>,
                                  },
                                  http::error_response};
 
+constexpr TextJob kTokenize = {text::tokenize, http::error_response};
+constexpr TextJob kDetokenize = {text::detokenize, http::error_response};
+constexpr TextJob kApplyTemplate = {text::apply_template, http::error_response};
+constexpr TextJob kCountTokens = {anthropic::count_tokens, anthropic::error_response};
+
 http::Response metrics(const Service& service) {
   http::Response response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -74,10 +80,11 @@ const Dialect* dialect_of(Endpoint endpoint) {
   return nullptr;
 }
 
-TextJob text_job_of(Endpoint endpoint) {
-  if (endpoint == Endpoint::kTokenize) return text::tokenize;
-  if (endpoint == Endpoint::kDetokenize) return text::detokenize;
-  if (endpoint == Endpoint::kApplyTemplate) return text::apply_template;
+const TextJob* text_job_of(Endpoint endpoint) {
+  if (endpoint == Endpoint::kTokenize) return &kTokenize;
+  if (endpoint == Endpoint::kDetokenize) return &kDetokenize;
+  if (endpoint == Endpoint::kApplyTemplate) return &kApplyTemplate;
+  if (endpoint == Endpoint::kCountTokens) return &kCountTokens;
   return nullptr;
 }
 
@@ -113,6 +120,7 @@ http::Response answer_now(Service& service, const Route& route, std::string& bod
     case Endpoint::kChatCompletions:
     case Endpoint::kResponses:
     case Endpoint::kMessages:
+    case Endpoint::kCountTokens:
     case Endpoint::kPerplexity:
     case Endpoint::kTokenize:
     case Endpoint::kDetokenize:

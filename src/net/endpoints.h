@@ -15,7 +15,7 @@ namespace braid::net {
 const Dialect* dialect_of(Endpoint endpoint);
 
 // Null when the endpoint does not work on texts alone.
-TextJob text_job_of(Endpoint endpoint);
+const TextJob* text_job_of(Endpoint endpoint);
 
 http::Response answer_now(Service& service, const Route& route, std::string& body);
 

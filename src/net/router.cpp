@@ -32,6 +32,7 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kResponse, "/responses/", Method::kGet, true},
     {Endpoint::kDeleteResponse, "/responses/", Method::kDelete, true},
     {Endpoint::kMessages, "/messages", Method::kPost, false},
+    {Endpoint::kCountTokens, "/messages/count_tokens", Method::kPost, false},
     {Endpoint::kOpenApi, "/openapi.json", Method::kGet, false},
     {Endpoint::kDocs, "/docs", Method::kGet, false},
 }};

@@ -32,10 +32,11 @@ enum class Endpoint {
   kResponse,
   kDeleteResponse,
   kMessages,
+  kCountTokens,
   kOpenApi,
   kDocs,
 };
-inline constexpr std::size_t kEndpointCount = 21;
+inline constexpr std::size_t kEndpointCount = 22;
 
 struct RouteRow {
   Endpoint endpoint;

@@ -35,6 +35,14 @@ TEST(Tokenize, TheTemplateIsApplied) {
             R"({"prompt":"user:a;assistant:"})");
 }
 
+TEST(Tokenize, AnthropicsConversationsAreCounted) {
+  TestServer server;
+  const auto ask = [&server](std::string_view body) { return server.ask(post("/v1/messages/count_tokens", body)); };
+  EXPECT_EQ(ask(R"({"messages":[{"role":"user","content":"a"}]})").body, R"({"input_tokens":17})");
+  EXPECT_EQ(ask("{}").status, 400);
+  EXPECT_EQ(ask("{}").body.find(R"({"type":"error")"), 0U);
+}
+
 TEST(Tokenize, ErrorsNameTheField) {
   TestServer server;
   const auto param = [&server](std::string_view path, std::string_view body) {

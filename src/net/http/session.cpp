@@ -111,8 +111,8 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
     record.status = outcome.status;
     co_return outcome.keep_alive;
   }
-  if (const TextJob job = text_job_of(route.endpoint)) {
-    auto answering = answer_text(service, job, std::move(request.body));
+  if (const TextJob* job = text_job_of(route.endpoint)) {
+    auto answering = answer_text(service, *job, std::move(request.body));
     const Response response = co_await std::move(answering);
     record.status = response.status;
     co_return co_await write_response(*service, *connection, request, response, keep_alive);

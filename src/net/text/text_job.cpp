@@ -1,5 +1,4 @@
 #include <net/codec_jobs.h>
-#include <net/http/error_response.h>
 #include <net/text/text_job.h>
 #include <spdlog/spdlog.h>
 
@@ -16,9 +15,9 @@ namespace asio = boost::asio;
 asio::awaitable<Result<std::string>> run(Service& service, TextJob job, std::string& body) {
   const Result<const ServedModel*> model = served_model(service.status);
   if (!model) co_return model.error();
-  if (body.size() <= service.options.max_inline_body_bytes) co_return job(body, **model);
+  if (body.size() <= service.options.max_inline_body_bytes) co_return job.run(body, **model);
   Result<std::string> answer = std::string();
-  std::function<void()> work = [&answer, &body, job, served = *model] { answer = job(body, *served); };
+  std::function<void()> work = [&answer, &body, job, served = *model] { answer = job.run(body, *served); };
   const std::atomic<bool> abandoned{false};
   const Result<void> ran = co_await run_codec_job(service, abandoned, std::move(work));
   if (!ran) co_return ran.error();
@@ -34,7 +33,7 @@ asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, Te
   } catch (const std::exception& bug) {
     spdlog::error("a text job: {}", bug.what());
   }
-  if (!answer) co_return http::error_response(answer.error());
+  if (!answer) co_return job.refuse(answer.error());
   http::Response response;
   response.body = std::move(*answer);
   co_return response;

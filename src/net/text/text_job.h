@@ -12,8 +12,11 @@
 
 namespace braid::net {
 
-// From a body to the JSON document of the answer. Touches what is immutable of the model only: may run on any thread.
-using TextJob = Result<std::string> (*)(std::string& body, const ServedModel& model);
+struct TextJob {
+  // From a body to the JSON document of the answer. Touches what is immutable of the model only: may run on any thread.
+  Result<std::string> (*run)(std::string& body, const ServedModel& model);
+  http::Response (*refuse)(const Error& error);  // instead of an answer
+};
 
 // Runs the job here when the body is short, else on the codec worker.
 boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, TextJob job, std::string body);

@@ -1,0 +1,16 @@
+#include <fmt/format.h>
+#include <net/anthropic/count_tokens.h>
+#include <net/anthropic/request.h>
+#include <net/generation/prompts.h>
+
+namespace braid::net::anthropic {
+
+Result<std::string> count_tokens(std::string& body, const ServedModel& model) {
+  Result<GenerationCall> call = parse_count(body, model);
+  if (!call) return call.error();
+  const auto prompts = encode_prompts(*model.codec, *call);
+  if (!prompts) return prompts.error();
+  return fmt::format(R"({{"input_tokens":{}}})", prompts->front().size());
+}
+
+}  // namespace braid::net::anthropic
