@@ -70,9 +70,11 @@ TEST_F(Choices, ShareAPromptAndDifferInTheirKey) {
 }
 
 TEST_F(Choices, OfAChatAreStreamedSideBySide) {
-  const std::string body = ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"n":2,"stream":true})");
+  const std::string body =
+      ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"n":2,"stream":true})");
   for (const char* index : {"0", "1"})
-    EXPECT_NE(body.find(std::string(R"("index":)") + index + R"(,"delta":{},"logprobs":null,"finish_reason":"length")"), std::string::npos)
+    EXPECT_NE(body.find(std::string(R"("index":)") + index + R"(,"delta":{},"logprobs":null,"finish_reason":"length")"),
+              std::string::npos)
         << body;
 }
 
@@ -85,10 +87,11 @@ TEST_F(Choices, TheBestAreThoseWithTheHighestMeanLogProbability) {
       return events;
     };
   });
-  EXPECT_EQ(ask(server, "/v1/completions", R"({"prompt":[1],"n":2,"best_of":4})"),
-            R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
-            R"({"index":0,"text":"c","logprobs":null,"finish_reason":"stop"},{"index":1,"text":"a","logprobs":null,"finish_reason":"stop"}],)"
-            R"("usage":{"prompt_tokens":1,"completion_tokens":4,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})");
+  EXPECT_EQ(
+      ask(server, "/v1/completions", R"({"prompt":[1],"n":2,"best_of":4})"),
+      R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
+      R"({"index":0,"text":"c","logprobs":null,"finish_reason":"stop"},{"index":1,"text":"a","logprobs":null,"finish_reason":"stop"}],)"
+      R"("usage":{"prompt_tokens":1,"completion_tokens":4,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
 TEST_F(Choices, AnEchoedPromptComesFirstWithItsLogProbabilities) {
@@ -121,8 +124,10 @@ TEST_F(Choices, AStreamedEchoIsTheFirstChunk) {
       ask(server, "/v1/completions", R"({"prompt":["ab","c"],"echo":true,"logprobs":0,"max_tokens":1,"stream":true})");
   const std::size_t first = body.find(R"("index":0,"text":"ab","logprobs":{"tokens":["","a","b"])");
   EXPECT_NE(first, std::string::npos) << body;
-  EXPECT_GT(body.find(R"("index":0,"text":"H","logprobs":{"tokens":["H"],"token_logprobs":[-1],"top_logprobs":[{"H":-1}],"text_offset":[2]})"),
-            first)
+  EXPECT_GT(
+      body.find(
+          R"("index":0,"text":"H","logprobs":{"tokens":["H"],"token_logprobs":[-1],"top_logprobs":[{"H":-1}],"text_offset":[2]})"),
+      first)
       << body;
   EXPECT_NE(body.find(R"("index":1,"text":"c","logprobs":)"), std::string::npos) << body;
 }
@@ -157,8 +162,9 @@ TEST_F(Choices, StopStringsMayStayAndWaitForTheLeastTokens) {
 }
 
 TEST_F(Choices, UsageCanBeToldAllAlong) {
-  const std::string body = ask(server, "/v1/completions",
-                               R"({"prompt":[1],"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true}})");
+  const std::string body =
+      ask(server, "/v1/completions",
+          R"({"prompt":[1],"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true}})");
   EXPECT_NE(body.find(R"("text":"H","logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":1,"completion_tokens":1,)"),
             std::string::npos)
       << body;
@@ -171,8 +177,8 @@ TEST_F(Choices, TimingsHaveLlamaServersNames) {
   for (const char* stream : {"false", "true"}) {
     const std::string body =
         ask(server, "/v1/completions", std::string(R"({"prompt":[1],"timings_per_token":true,"stream":)") + stream + "}");
-    for (const char* name : {"cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n", "predicted_ms",
-                             "predicted_per_token_ms", "predicted_per_second"})
+    for (const char* name : {"cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n",
+                             "predicted_ms", "predicted_per_token_ms", "predicted_per_second"})
       EXPECT_NE(body.find(std::string("\"") + name + "\":"), std::string::npos) << name << " in " << body;
   }
 }
@@ -185,8 +191,9 @@ TEST_F(Choices, TheTierIsToldAndThePriorityReachesTheEngine) {
 
 TEST_F(Choices, TheFingerprintIsTold) {
   server.on_loop([this] { server.model().fingerprint = "fp_1"; });
-  EXPECT_NE(ask(server, "/v1/completions", R"({"prompt":"a"})").find(R"("model":"fake-model","system_fingerprint":"fp_1","choices")"),
-            std::string::npos);
+  EXPECT_NE(
+      ask(server, "/v1/completions", R"({"prompt":"a"})").find(R"("model":"fake-model","system_fingerprint":"fp_1","choices")"),
+      std::string::npos);
 }
 
 TEST_F(Choices, AConstraintIsCompiledForTheEngine) {

@@ -26,7 +26,9 @@ struct Name {
   std::string operator()(const ConstraintSpec::Choice& choice) const { return "choice " + std::to_string(choice.options.size()); }
   std::string operator()(const ConstraintSpec::Grammar& grammar) const { return "grammar " + grammar.text; }
   template <class Other>
-  std::string operator()(const Other&) const { return "other"; }
+  std::string operator()(const Other&) const {
+    return "other";
+  }
 };
 
 // The constraint as "<kind>@<path>", "none", or the path of the error behind "!".

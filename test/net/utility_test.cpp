@@ -18,8 +18,9 @@ TEST(Tokenize, TakesContentPromptsAndConversations) {
             R"({"tokens":[60,101,111,115,62],"count":5,"max_model_len":1000})");
   EXPECT_EQ(ask(R"({"messages":[{"role":"u","content":"a"}],"add_generation_prompt":false})"),
             R"({"tokens":[117,58,97,59],"count":4,"max_model_len":1000})");
-  EXPECT_EQ(ask(R"({"content":"aé","with_pieces":true})"),
-            R"({"tokens":[{"id":97,"piece":"a"},{"id":195,"piece":[195]},{"id":169,"piece":[169]}],"count":3,"max_model_len":1000})");
+  EXPECT_EQ(
+      ask(R"({"content":"aé","with_pieces":true})"),
+      R"({"tokens":[{"id":97,"piece":"a"},{"id":195,"piece":[195]},{"id":169,"piece":[169]}],"count":3,"max_model_len":1000})");
   EXPECT_EQ(ask(R"({"content":""})"), R"({"tokens":[],"count":0,"max_model_len":1000})");
 }
 

@@ -35,10 +35,11 @@ void append_slot(std::string& out, std::size_t index, const SequenceSnapshot& se
   json::append_lossy_string(out, sequence.id);
   out += R"(,"phase":)";
   json::append_string(out, sequence.phase);
-  fmt::format_to(std::back_inserter(out),
-                 R"(,"is_processing":{},"priority":{},"prompt_tokens":{},"cached_tokens":{},"generated_tokens":{},"max_tokens":{}}})",
-                 sequence.phase != "waiting", sequence.priority, sequence.prompt_tokens, sequence.cached_tokens,
-                 sequence.generated_tokens, sequence.max_tokens);
+  fmt::format_to(
+      std::back_inserter(out),
+      R"(,"is_processing":{},"priority":{},"prompt_tokens":{},"cached_tokens":{},"generated_tokens":{},"max_tokens":{}}})",
+      sequence.phase != "waiting", sequence.priority, sequence.prompt_tokens, sequence.cached_tokens, sequence.generated_tokens,
+      sequence.max_tokens);
 }
 
 void append_defaults(std::string& out, std::int32_t context) {

@@ -8,8 +8,8 @@
 
 namespace braid::net {
 
-// `answers` holds `candidates` for each prompt, one prompt after the other. Keeps the `choices` of each prompt with the highest mean
-// log-probability, best first; of equals the earlier one.
+// `answers` holds `candidates` for each prompt, one prompt after the other. Keeps the `choices` of each prompt with the highest
+// mean log-probability, best first; of equals the earlier one.
 void keep_best(std::vector<ChoiceAnswer>& answers, std::size_t candidates, std::size_t choices);
 
 }  // namespace braid::net

@@ -90,8 +90,8 @@ void append_ranked(std::string& out, const TextCodec& codec, TokenId id, float l
 void append_timings(std::string& out, const Usage& usage) {
   const auto append_part = [&out](std::string_view name, std::int32_t tokens, double ms) {
     const double count = std::max(tokens, 1);
-    fmt::format_to(std::back_inserter(out), R"("{0}_n":{1},"{0}_ms":{2:.3f},"{0}_per_token_ms":{3:.3f},"{0}_per_second":{4:.3f})", name,
-                   tokens, ms, ms / count, ms > 0.0 ? 1000.0 * tokens / ms : 0.0);
+    fmt::format_to(std::back_inserter(out), R"("{0}_n":{1},"{0}_ms":{2:.3f},"{0}_per_token_ms":{3:.3f},"{0}_per_second":{4:.3f})",
+                   name, tokens, ms, ms / count, ms > 0.0 ? 1000.0 * tokens / ms : 0.0);
   };
   fmt::format_to(std::back_inserter(out), R"(,"timings":{{"cache_n":{},)", usage.cached_tokens);
   append_part("prompt", usage.prompt_tokens - usage.cached_tokens, usage.prompt_ms);
@@ -223,7 +223,8 @@ std::size_t add_prompt_tokens(std::vector<ScoredToken>& out, const TextCodec& co
   std::size_t characters = 0;   // of `decoded`
   std::size_t added_space = 0;  // some tokenizers begin every text with one
   for (const PromptToken& token : tokens) {
-    out.push_back({token.id, token.logprob, std::span(token.top).first(std::min(best, token.top.size())), std::min(characters - added_space, whole)});
+    out.push_back({token.id, token.logprob, std::span(token.top).first(std::min(best, token.top.size())),
+                   std::min(characters - added_space, whole)});
     const std::size_t size = decoded.size();
     decoder->append(token.id, decoded);
     characters += count_characters(std::string_view(decoded).substr(size));

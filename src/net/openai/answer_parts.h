@@ -21,7 +21,7 @@ struct AnswerIdentity {
   std::string id;            // "cmpl-…" or "chatcmpl-…"
   std::int64_t created = 0;  // Unix seconds
   std::string model;
-  std::string fingerprint;   // empty: not said
+  std::string fingerprint;  // empty: not said
 };
 
 // {"id":…,"object":…,"created":…,"model":…,"system_fingerprint":…,"choices":[

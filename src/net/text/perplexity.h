@@ -8,8 +8,8 @@
 
 namespace braid::net::text {
 
-// {"model":…,"tokens":…,"nll_mean":…,"perplexity":…,"usage":…}. `tokens` are those with a probability, all but the first; the mean of
-// their negative natural log-probabilities is `nll_mean`, and its exponential the perplexity.
+// {"model":…,"tokens":…,"nll_mean":…,"perplexity":…,"usage":…}. `tokens` are those with a probability, all but the first; the mean
+// of their negative natural log-probabilities is `nll_mean`, and its exponential the perplexity.
 std::unique_ptr<AnswerFormat> perplexity_format(const ServedModel& model);
 
 }  // namespace braid::net::text

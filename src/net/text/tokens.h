@@ -8,9 +8,9 @@
 
 namespace braid::net::text {
 
-// {"content" or "prompt": text} or {"messages": …} as in a chat → {"tokens":[…],"count":…,"max_model_len":…}. `add_special` is false
-// for content and true for a prompt; a chat's template writes its own. `with_pieces` makes each token {"id":…,"piece":…}, where a
-// piece that is not UTF-8 is an array of bytes.
+// {"content" or "prompt": text} or {"messages": …} as in a chat → {"tokens":[…],"count":…,"max_model_len":…}. `add_special` is
+// false for content and true for a prompt; a chat's template writes its own. `with_pieces` makes each token {"id":…,"piece":…},
+// where a piece that is not UTF-8 is an array of bytes.
 Result<std::string> tokenize(std::string& body, const ServedModel& model);
 
 // {"tokens":[…]} → {"content":…}. Special tokens are written out; bytes that are not UTF-8 become U+FFFD.
