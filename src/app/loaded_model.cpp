@@ -50,6 +50,7 @@ model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_ba
   load.block_tokens = options.block_size;
   load.kv_type = options.kv_type;
   load.kv_limit = options.max_kv_size;
+  load.float_type = options.float_type;
   load.max_batch = max_batch;
   return load;
 }

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -118,6 +119,20 @@ CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType
            target = *type;
            return std::string();
          })->default_str(kernels::kv_type_name(target));
+}
+
+CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help) {
+  static const std::map<std::string, std::optional<kernels::WeightType>> kTypes = {{"auto", std::nullopt},
+                                                                                   {"f32", kernels::WeightType::kF32},
+                                                                                   {"bf16", kernels::WeightType::kBF16},
+                                                                                   {"f16", kernels::WeightType::kF16},
+                                                                                   {"int8", kernels::WeightType::kQ8_0}};
+  return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
+           const auto type = kTypes.find(text);
+           if (type == kTypes.end()) return fmt::format("'{}' is not an arithmetic: write auto, f32, bf16, f16 or int8", text);
+           target = type->second;
+           return std::string();
+         })->default_str("auto");
 }
 
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help) {

@@ -25,6 +25,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, double& target, 
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help);
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help);
+CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);
 
 }  // namespace braid::app

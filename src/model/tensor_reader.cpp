@@ -1,5 +1,6 @@
 #include <model/tensor_reader.h>
 
+#include <kernels/encode.h>
 #include <model/gguf_tensor_type.h>
 
 #include <fmt/format.h>
@@ -60,10 +61,38 @@ void TensorReader::vector(const std::string& name, std::int64_t size, Presence p
 void TensorReader::matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out) {
   const GgufTensor* tensor = find(name, {inputs, outputs}, Presence::kRequired);
   if (tensor == nullptr) return;
-  const auto type = static_cast<kernels::WeightType>(tensor->type);
+  const kernels::WeightType type = packed_type(*tensor);
   out = {.type = type, .outputs = outputs, .inputs = inputs, .data = nullptr};
   matrices_.push_back({tensor, &out, packed_bytes_});
   packed_bytes_ += (table_.packed_bytes(type, outputs, inputs) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Rows that a type's blocks do not divide keep their own type.
+kernels::WeightType TensorReader::packed_type(const GgufTensor& tensor) const {
+  using kernels::WeightType;
+  const auto stored = static_cast<WeightType>(tensor.type);
+  const bool is_float = stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
+  if (!is_float || !float_type_ || tensor.shape.front() % kernels::weight_format(*float_type_)->block_values != 0) return stored;
+  return *float_type_;
+}
+
+void TensorReader::pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const {
+  const kernels::PackedMatrix& out = *noted.out;
+  const auto stored_type = static_cast<kernels::WeightType>(noted.tensor->type);
+  const std::byte* stored = noted.tensor->bytes.data();
+  if (stored_type == out.type) return table_.pack(out.type, stored, out.outputs, out.inputs, packed, begin, end);
+  const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored_type), out.inputs);
+  const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(out.type), out.inputs);
+  const std::int64_t first = begin * kernels::kPanel;
+  const std::int64_t rows = std::min(out.outputs, end * kernels::kPanel) - first;
+  std::vector<float> values(static_cast<std::size_t>(out.inputs));
+  std::vector<std::byte> encoded(static_cast<std::size_t>(rows) * row_bytes);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    kernels::dequantize_row(stored_type, stored + static_cast<std::size_t>(first + row) * stored_bytes, out.inputs, values.data());
+    kernels::encode_row(out.type, values.data(), out.inputs, encoded.data() + static_cast<std::size_t>(row) * row_bytes);
+  }
+  const std::size_t panel_bytes = table_.packed_bytes(out.type, kernels::kPanel, out.inputs);
+  table_.pack(out.type, encoded.data(), rows, out.inputs, packed + static_cast<std::size_t>(begin) * panel_bytes, 0, end - begin);
 }
 
 void TensorReader::refuse_others(std::string_view architecture) {
@@ -79,7 +108,7 @@ Result<Mapping> TensorReader::pack(kernels::ThreadTeam& team, const Progress& pr
     kernels::PackedMatrix& out = *noted.out;
     std::byte* packed = mapping->data() + noted.offset;
     team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) {
-      table_.pack(out.type, noted.tensor->bytes.data(), out.outputs, out.inputs, packed, begin, end);
+      pack_panels(noted, begin, end, packed);
     });
     out.data = packed;
     file_.release(*noted.tensor);

@@ -20,7 +20,9 @@ namespace braid::model {
 // The first failure is kept in error(); later calls do no harm.
 class TensorReader {
  public:
-  TensorReader(const GgufFile& file, const kernels::KernelTable& table) : file_(file), table_(table) {}
+  // `float_type`: what matrices of F32, F16 and BF16 are packed as; their own type otherwise.
+  TensorReader(const GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type = {})
+      : file_(file), table_(table), float_type_(float_type) {}
 
   const std::optional<Error>& error() const { return error_; }
   bool has(const std::string& name) const { return file_.tensor(name) != nullptr; }
@@ -49,11 +51,14 @@ class TensorReader {
     std::size_t offset;
   };
 
+  kernels::WeightType packed_type(const GgufTensor& tensor) const;
+  void pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const;
   const GgufTensor* find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence);
   void fail(ErrorCode code, const std::string& tensor, const std::string& message);
 
   const GgufFile& file_;
   const kernels::KernelTable& table_;
+  const std::optional<kernels::WeightType> float_type_;
   std::optional<Error> error_;
   std::unordered_set<std::string> seen_;
   std::vector<Noted> matrices_;

@@ -83,8 +83,9 @@ std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, co
 }  // namespace
 
 Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress) {
-  TensorReader reader(file, table);
+                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
+                             std::optional<kernels::WeightType> float_type) {
+  TensorReader reader(file, table, float_type);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
   auto storage = reader.pack(team, progress);
@@ -95,8 +96,8 @@ Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model,
 }
 
 Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table) {
-  TensorReader reader(file, table);
+                              const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type) {
+  TensorReader reader(file, table, float_type);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
   if (weights.output.inputs == 0) weights.output = weights.embedding;

@@ -9,6 +9,7 @@
 #include <model/progress.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace braid::model {
@@ -38,12 +39,14 @@ struct Weights {
 
 // kBadFile: a tensor is missing or its shape contradicts the hyper-parameters; kUnsupported: its type, or a tensor that this
 // architecture does not know. The message names tensor, found and expected. The context to serve picks LongRoPE's divisors. The
-// file's pages are released as they are packed; the file is not needed afterwards.
+// file's pages are released as they are packed; the file is not needed afterwards. F32, F16 and BF16 matrices are packed as `float_type`
+// if there is one.
 Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress);
+                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
+                             std::optional<kernels::WeightType> float_type = {});
 
 // The same checks without packing: shapes and types are complete, the matrices have no data.
 Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table);
+                              const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type = {});
 
 }  // namespace braid::model

@@ -61,6 +61,13 @@ TEST(CommandLine, ServeTakesItsOptions) {
   EXPECT_TRUE(options.no_warmup);
 }
 
+TEST(CommandLine, ArithmeticOfFloatWeightsIsAsStoredUnlessNamed) {
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve"})).model.float_type, std::nullopt);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--dtype", "auto"})).model.float_type, std::nullopt);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--dtype", "bf16"})).model.float_type, kernels::WeightType::kBF16);
+  EXPECT_EQ(std::get<RunOptions>(parse({"run", "--dtype", "int8"})).model.float_type, kernels::WeightType::kQ8_0);
+}
+
 TEST(CommandLine, MistakesNameOptionAndValue) {
   EXPECT_THAT(mistake({"serve", "--port", "65536"}), HasSubstr("--port: '65536' is not a whole number from 0 to 65535"));
   EXPECT_THAT(mistake({"serve", "--port", "-1"}), HasSubstr("'-1'"));
@@ -70,6 +77,7 @@ TEST(CommandLine, MistakesNameOptionAndValue) {
   EXPECT_THAT(mistake({"serve", "--drain-timeout", "x"}), HasSubstr("--drain-timeout: 'x' is not a duration"));
   EXPECT_THAT(mistake({"serve", "--block-size", "24"}), HasSubstr("--block-size"));
   EXPECT_THAT(mistake({"serve", "--isa", "sse"}), HasSubstr("--isa: 'sse'"));
+  EXPECT_THAT(mistake({"serve", "--dtype", "q8"}), HasSubstr("--dtype: 'q8' is not an arithmetic"));
   EXPECT_THAT(mistake({"serve", "--no-model", "m.gguf"}), HasSubstr("--no-model"));
   EXPECT_THAT(mistake({"serve", "--nonsense"}), HasSubstr("--nonsense"));
   EXPECT_THAT(mistake({"run", "--top-p", "0"}), HasSubstr("--top-p: '0' is not a number from"));

@@ -1,6 +1,8 @@
+#include <kernels/encode.h>
 #include <kernels/select.h>
 #include <model/language_model.h>
 #include <model/tiny_model.h>
+#include <model/weights.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,6 +38,31 @@ TEST(Weights, EstimateIsWhatLoadingTakes) {
   EXPECT_EQ(estimate.workspace, model->workspace_bytes());
   EXPECT_EQ(estimate.kv_block, model->kv_layout().block_bytes());
   EXPECT_EQ(estimate.kv_block, 1U * 2 * 2 * 16 * 16 * 2);
+}
+
+// Rows of a matrix that load_weights packed as `type`, and the file's rows encoded as it.
+TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
+  using kernels::WeightType;
+  const TinyModel tiny;
+  const GgufFile file = tiny.file();
+  const HyperParameters model = read_hyper_parameters(file).value();
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0}) {
+    const Weights weights = load_weights(file, model, 64, table, team, {}, type).value();
+    EXPECT_EQ(check_weights(file, model, 64, table, type).value().packed_bytes, weights.packed_bytes);
+    const kernels::PackedMatrix& down = weights.layers.front().down;
+    ASSERT_EQ(down.type, type);
+    const auto* stored = reinterpret_cast<const float*>(file.tensor("blk.0.ffn_down.weight")->bytes.data());
+    std::vector<std::byte> encoded(kernels::stored_row_bytes(*kernels::weight_format(type), 96));
+    std::vector<float> expected(96), found(96);
+    for (const std::int64_t row : {0, 17, 63}) {
+      kernels::encode_row(type, stored + row * 96, 96, encoded.data());
+      kernels::dequantize_row(type, encoded.data(), 96, expected.data());
+      table.unpack_row(down, row, found.data());
+      EXPECT_EQ(found, expected) << kernels::weight_format(type)->name;
+    }
+  }
 }
 
 TEST(Weights, ReportProgressUpToTheWhole) {
