@@ -1,6 +1,7 @@
 #include "peaks.h"
 
 #include <immintrin.h>
+#include <kernels/amx/tiles.h>
 
 namespace braid::kernels::perf {
 namespace {
@@ -50,6 +51,30 @@ std::int64_t read_bytes(const std::byte* data, std::int64_t bytes) {
     }
   }
   return _mm512_reduce_add_epi64(_mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));
+}
+
+void multiply_int8_tiles(std::int64_t instructions) {
+  using Tiles = amx::HardwareTiles;
+  Tiles::configure(amx::tile_config(amx::kTileRows));
+  for (std::int64_t i = 0; i < instructions; i += 4) {
+    Tiles::multiply_signed<0, 4, 6>();
+    Tiles::multiply_signed<1, 4, 7>();
+    Tiles::multiply_signed<2, 5, 6>();
+    Tiles::multiply_signed<3, 5, 7>();
+  }
+  Tiles::release();
+}
+
+void multiply_bf16_tiles(std::int64_t instructions) {
+  using Tiles = amx::HardwareTiles;
+  Tiles::configure(amx::tile_config(amx::kTileRows));
+  for (std::int64_t i = 0; i < instructions; i += 4) {
+    Tiles::multiply_bf16<0, 4, 6>();
+    Tiles::multiply_bf16<1, 4, 7>();
+    Tiles::multiply_bf16<2, 5, 6>();
+    Tiles::multiply_bf16<3, 5, 7>();
+  }
+  Tiles::release();
 }
 
 }  // namespace braid::kernels::perf

@@ -1,5 +1,5 @@
 // Register-resident loops of the multiply instructions, and a plain read: the ceilings that kernels are measured against.
-// AVX-512 with VNNI only; ask cpu_features() first.
+// AVX-512 with VNNI only, and AMX for the last two; ask cpu_features() first.
 #pragma once
 
 #include <cstddef>
@@ -11,5 +11,9 @@ namespace braid::kernels::perf {
 std::int64_t multiply_vnni(std::int64_t instructions);
 float multiply_fma(std::int64_t instructions);
 std::int64_t read_bytes(const std::byte* data, std::int64_t bytes);
+
+// Tile products of 16 rows by 64 bytes by 16 outputs.
+void multiply_int8_tiles(std::int64_t instructions);
+void multiply_bf16_tiles(std::int64_t instructions);
 
 }  // namespace braid::kernels::perf

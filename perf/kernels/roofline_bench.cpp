@@ -44,6 +44,23 @@ void Roofline_fma(benchmark::State& state) {
 }
 BENCHMARK(Roofline_fma)->UseRealTime()->Unit(benchmark::kMillisecond);
 
+template <class Multiply>
+void measure_tiles(benchmark::State& state, Multiply multiply, double operations) {
+  std::string missing;
+  if (kernel_table(Isa::kAmx, missing) == nullptr) return state.SkipWithError(missing.c_str());
+  ThreadTeam team(threads());
+  for (auto _ : state) {
+    team.for_chunks(team.size(), 1, [&](std::int64_t, std::int64_t, int) { multiply(kInstructions / 8); });
+  }
+  count_rate(state, "GOP/s", operations * kInstructions / 8 * team.size());
+}
+
+void Roofline_int8_tiles(benchmark::State& state) { measure_tiles(state, multiply_int8_tiles, 2.0 * 16 * 64 * 16); }
+BENCHMARK(Roofline_int8_tiles)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void Roofline_bf16_tiles(benchmark::State& state) { measure_tiles(state, multiply_bf16_tiles, 2.0 * 16 * 32 * 16); }
+BENCHMARK(Roofline_bf16_tiles)->UseRealTime()->Unit(benchmark::kMillisecond);
+
 // An empty parallel loop, one right after the other.
 void Barrier(benchmark::State& state) {
   ThreadTeam team(threads());
