@@ -46,6 +46,23 @@ class TokenSource {
 using Ticket = std::unique_ptr<TokenSource>;
 
 // Plain figures, copied out for /metrics and /readyz. Counters only grow.
+// The prefix cache's disk tier. Sizes are of now, the rest only grows.
+struct DiskCacheStats {
+  std::uint64_t records = 0;            // blocks that can be found
+  std::uint64_t bytes = 0;
+  std::uint64_t segments = 0;           // files
+  std::uint64_t reads = 0;              // blocks; the errors are not among them
+  std::uint64_t read_bytes = 0;
+  std::uint64_t read_errors = 0;
+  double read_seconds = 0.0;            // from request to completion, summed over blocks
+  std::uint64_t writes = 0;
+  std::uint64_t write_bytes = 0;
+  std::uint64_t write_errors = 0;
+  std::uint64_t writes_dropped = 0;     // for want of host buffers, or after an error
+  double write_seconds = 0.0;
+  std::uint64_t pruned = 0;             // blocks that were too old, or had no room
+};
+
 struct EngineStats {
   std::uint64_t steps = 0;
   std::uint64_t prompt_tokens = 0;      // prefilled, recomputed ones included
@@ -64,8 +81,11 @@ struct EngineStats {
   std::uint32_t blocks_free = 0;        // nobody holds them; cached ones included
   std::uint32_t blocks_cached = 0;      // of the free ones, those whose contents can still be found
   std::uint64_t cache_hit_tokens = 0;   // of admitted sequences, found in the prefix cache
+  std::uint64_t cache_disk_hit_tokens = 0;  // of these, those that came from disk
   std::uint64_t cache_miss_tokens = 0;  // of admitted sequences, to be computed; 0 without a prefix cache
   std::uint64_t cache_evictions = 0;    // cached blocks given away because no empty one was left
+  std::uint64_t cache_verified_blocks = 0;  // compared with what was computed, by --kv-verify
+  std::optional<DiskCacheStats> disk;   // nullopt without a disk tier
 };
 
 // One sequence that waits or runs, for /slots.

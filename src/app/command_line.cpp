@@ -33,6 +33,24 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
       ->envname("BRAID_ISA");
 }
 
+void add_cache_options(CLI::App& app, ServeOptions& options) {
+  app.add_option_function<std::string>(
+         "--prefix-cache", [&options](const std::string& state) { options.batch.prefix_cache = state == "on"; },
+         "Requests that begin alike share what has been computed: on or off")
+      ->default_str("on")
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--kv-disk", options.disk.directory, "Folder where blocks of the prefix cache go on living; none if not given");
+  add_size(app, "--kv-disk-limit", options.disk.limit, "Most bytes that the folder may take");
+  add_duration(app, "--kv-disk-ttl", options.disk.ttl, "Age at which a block on disk is no longer used");
+  app.add_option_function<std::string>(
+         "--kv-disk-write", [&options](const std::string& when) { options.disk.write_through = when == "through"; },
+         "When blocks are written: evict (they leave the pool) or through (they are full)")
+      ->default_str("evict")
+      ->check(CLI::IsMember({"evict", "through"}));
+  app.add_flag("--kv-verify", options.batch.kv_verify,
+               "Compute what the cache holds and compare: the server aborts at the first difference. For finding faults; nothing is faster");
+}
+
 CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP with the OpenAI API");
   serve->add_option("model", options.model.model, "A GGUF file (of a split one the first part); the embedded model if not given");
@@ -54,12 +72,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   add_integer(batch, "--max-waiting", options.batch.max_waiting, 1, 1 << 24, "Requests that may wait; more are answered with 429");
   add_duration(batch, "--priority-ageing", options.batch.priority_ageing,
                "A request that has waited so much longer goes before one of the next better priority");
-  batch
-      .add_option_function<std::string>(
-          "--prefix-cache", [&options](const std::string& state) { options.batch.prefix_cache = state == "on"; },
-          "Requests that begin alike share what has been computed: on or off")
-      ->default_str("on")
-      ->check(CLI::IsMember({"on", "off"}));
+  add_cache_options(*serve->add_option_group("Cache"), options);
   serve->add_option("--log-level", options.log_level, "trace, debug, info, warning, error or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
@@ -196,6 +209,8 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (serve_options.batch.max_batch_tokens <= serve_options.batch.max_batch)
       return mistake(app, fmt::format("--max-batch-tokens {} must be more than --max-batch {}, or a full batch leaves no room for prompts",
                                       serve_options.batch.max_batch_tokens, serve_options.batch.max_batch));
+    if (!serve_options.disk.directory.empty() && !serve_options.batch.prefix_cache)
+      return mistake(app, "--kv-disk contradicts --prefix-cache off");
     return serve_options;
   }
   if (*run) {

@@ -7,6 +7,7 @@
 #include "app/units.h"
 
 #include <kernels/select.h>
+#include <model/kv_identity.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -77,7 +78,7 @@ Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOp
 
 }  // namespace
 
-Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress) {
+Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress, bool identify_kv) {
   const Result<const kernels::KernelTable*> table = choose_kernels(options);
   if (!table) return table.error();
   const Result<model::GgufFile> file = open_model(options.model);
@@ -108,6 +109,11 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);
   loaded.threads = load.threads;
+  cache::PrefixKey revision;
+  if (identify_kv) {
+    kernels::ThreadTeam team(load.threads);
+    revision = model::model_revision(*file, team);
+  }
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
@@ -115,6 +121,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   const Result<KvBudget> kv = allocate_kv(*loaded.language_model, options, max_batch);
   if (!kv) return kv.error();
   loaded.kv = *kv;
+  if (identify_kv) loaded.kv_identity = model::kv_identity(revision, "", *loaded.language_model);
   return loaded;
 }
 
@@ -132,6 +139,8 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.max_waiting = batch.max_waiting;
   options.priority_ageing = batch.priority_ageing;
   options.prefix_cache = batch.prefix_cache;
+  options.kv_verify = batch.kv_verify;
+  options.kv_identity = loaded.kv_identity;
   options.context_length = loaded.kv.context;
   options.block_tokens = block_tokens;
   options.visibility = loaded.language_model->hyper_parameters().visibility();

@@ -10,6 +10,7 @@
 #include <model/language_model.h>
 #include <model/progress.h>
 #include <sched/options.h>
+#include <store/block_store.h>
 
 #include <braid/result.h>
 
@@ -27,6 +28,8 @@ struct LoadedModel {
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
+  std::string kv_identity;  // see model/kv_identity.h; empty unless asked for
+  std::unique_ptr<store::BlockStore> disk_cache;  // null: none
   const kernels::KernelTable* table = nullptr;
   std::string fingerprint;
   int threads = 1;
@@ -43,8 +46,8 @@ Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options);
 
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch);
 
-// Takes as long as it takes; any thread. `progress` is called on it.
-Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress);
+// Takes as long as it takes; any thread. `progress` is called on it. `identify_kv`: for a cache that outlives the process.
+Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress, bool identify_kv = false);
 
 // "weights 30.0 MiB, KV pool 3.50 GiB (262144 tokens), workspace 12.1 MiB".
 std::string describe_memory(const LoadedModel& loaded, std::int32_t block_tokens);

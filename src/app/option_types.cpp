@@ -103,6 +103,15 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std:
   });
 }
 
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help) {
+  return add_checked(app, name, "SIZE", help, [&target](const std::string& text) {
+           const auto size = parse_size(text);
+           if (!size) return size.error().message;
+           target = *size;
+           return std::string();
+         })->default_str(format_size(target));
+}
+
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
   return add_checked(app, name, "TIME", help, [&target](const std::string& text) {
            const auto duration = parse_duration(text);

@@ -31,11 +31,21 @@ struct BatchOptions {
   std::int32_t max_waiting = 16384;           // queued requests, then 429
   std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time
   bool prefix_cache = true;                   // requests that begin alike share what has been computed
+  bool kv_verify = false;                     // nothing is shared; what would be is computed and compared
+};
+
+// The prefix cache's second level.
+struct DiskOptions {
+  std::string directory;                      // empty: none
+  std::uint64_t limit = 50'000'000'000;       // bytes
+  std::chrono::milliseconds ttl = std::chrono::days(7);
+  bool write_through = false;                 // blocks are written when they are full, not when they leave the pool
 };
 
 struct ServeOptions {
   ModelOptions model;
   BatchOptions batch;
+  DiskOptions disk;
   bool no_model = false;
   bool no_warmup = false;
   std::string alias;                          // the model's id; empty: its file name

@@ -1,5 +1,6 @@
 #include "app/serving.h"
 
+#include "app/disk_cache.h"
 #include "app/load_progress.h"
 #include "app/version.h"
 #include "app/warm_up.h"
@@ -80,8 +81,15 @@ void Serving::begin_loading() {
     Result<LoadedModel> loaded = [this]() -> Result<LoadedModel> {
       try {
         LoadProgress progress;
-        return load_model(options_.model, options_.batch.max_batch,
-                          [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); });
+        const bool has_disk = !options_.disk.directory.empty();
+        Result<LoadedModel> model = load_model(
+            options_.model, options_.batch.max_batch,
+            [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); }, has_disk);
+        if (!model || !has_disk) return model;
+        auto disk_cache = open_disk_cache(options_.disk, *model, loop_);
+        if (!disk_cache) return disk_cache.error();
+        model->disk_cache = std::move(*disk_cache);
+        return model;
       } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kIo, "not enough memory to load the model", {}};
       } catch (const std::exception& bug) {
@@ -96,9 +104,10 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   loader_.join();
   if (!loaded) return fail(loaded.error());
   loaded_ = std::move(*loaded);
-  const sched::SchedulerOptions options = scheduler_options(*loaded_, options_.batch, options_.model.block_size);
+  sched::SchedulerOptions options = scheduler_options(*loaded_, options_.batch, options_.model.block_size);
+  options.write_through = options_.disk.write_through;
   if (const std::optional<Error> fault = sched::find_fault(options)) return fail(*fault);
-  scheduler_.emplace(loop_, *loaded_->language_model, options);
+  scheduler_.emplace(loop_, *loaded_->language_model, options, loaded_->disk_cache.get());
 
   served_.id = options_.alias.empty() ? loaded_->id : options_.alias;
   served_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -25,7 +25,7 @@ constexpr std::array kSizeUnits = {
     Unit{"G", kKi * kKi * kKi}, Unit{"GIB", kKi * kKi * kKi}, Unit{"GB", 1e9},
     Unit{"T", kKi * kKi * kKi * kKi}, Unit{"TIB", kKi * kKi * kKi * kKi}, Unit{"TB", 1e12},
 };
-constexpr std::array kTimeUnits = {Unit{"", 1e3}, Unit{"MS", 1}, Unit{"S", 1e3}, Unit{"M", 6e4}, Unit{"H", 3.6e6}};
+constexpr std::array kTimeUnits = {Unit{"", 1e3}, Unit{"MS", 1}, Unit{"S", 1e3}, Unit{"M", 6e4}, Unit{"H", 3.6e6}, Unit{"D", 8.64e7}};
 
 constexpr double kLargest = 9e15;  // exact in a double, far beyond any memory or patience
 

@@ -1,3 +1,4 @@
+#include <net/admin/cache_stats.h>
 #include <net/admin/probes.h>
 #include <net/admin/sequences.h>
 #include <net/anthropic/count_tokens.h>
@@ -98,6 +99,8 @@ http::Response answer_now(Service& service, const Route& route, std::string& bod
       return admin::readyz(service.status);
     case Endpoint::kMetrics:
       return metrics(service);
+    case Endpoint::kCacheStats:
+      return admin::cache_stats(service.status);
     case Endpoint::kModels:
       return openai::list_models(service.status);
     case Endpoint::kModel:

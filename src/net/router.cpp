@@ -35,6 +35,7 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kCountTokens, "/messages/count_tokens", Method::kPost, false},
     {Endpoint::kOpenApi, "/openapi.json", Method::kGet, false},
     {Endpoint::kDocs, "/docs", Method::kGet, false},
+    {Endpoint::kCacheStats, "/cache/stats", Method::kGet, false},
 }};
 
 int hex_digit(char c) {

@@ -35,8 +35,9 @@ enum class Endpoint {
   kCountTokens,
   kOpenApi,
   kDocs,
+  kCacheStats,
 };
-inline constexpr std::size_t kEndpointCount = 22;
+inline constexpr std::size_t kEndpointCount = 23;
 
 struct RouteRow {
   Endpoint endpoint;

@@ -7,6 +7,7 @@
 #include "sched/sequence.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace braid::sched {
@@ -17,6 +18,7 @@ struct PlannedStep {
   std::vector<Sequence*> members;  // parallel to plan->rows
   StepShape shape;
   std::vector<Sequence*> loading;  // whose blocks plan->loads are
+  std::vector<std::string> checked;  // what plan->checks compare
 };
 
 // Decides from sequences and options alone; counts what it plans into the sequences. No clock, no queue, no Asio.

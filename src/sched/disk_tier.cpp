@@ -1,6 +1,7 @@
 #include "sched/disk_tier.h"
 
 #include "sched/compute_strand.h"
+#include "sched/verify.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +22,25 @@ void DiskTier::save(cache::BlockId block) {
   const cache::PrefixKey& key = index_.key(block);
   if (store_.contains(key)) return;
   const std::string_view salt = index_.path_to(block, path_);
-  if (auto draft = store_.begin_write(key, salt, path_)) saves_.push_back({block, std::move(*draft)});
+  if (auto draft = store_.begin_write(key, salt, path_)) saves_.push_back({block, std::move(*draft), nullptr, {}});
+}
+
+bool DiskTier::verify(cache::BlockId block, std::string what) {
+  const cache::PrefixKey& key = index_.key(block);
+  if (!store_.contains(key)) return false;
+  const std::string_view salt = index_.path_to(block, path_);
+  auto draft = store_.begin_write(key, salt, path_);
+  if (!draft) return false;
+  saves_.push_back({block, std::move(*draft), std::make_shared<const store::Prefix>(store::Prefix{std::string(salt), path_}), std::move(what)});
+  return true;
+}
+
+void DiskTier::compare(Save save) {
+  const cache::PrefixKey key = save.draft.header.key;
+  const auto prefix = save.compare;
+  store_.read(key, prefix, prefix->tokens.size(), [save = std::make_shared<Save>(std::move(save))](std::optional<store::ReadBlock> block) {
+    if (block && !std::ranges::equal(block->payload, save->draft.payload)) abort_on_difference(save->what);
+  });
 }
 
 std::shared_ptr<Restoration> DiskTier::prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have) {
@@ -101,9 +120,34 @@ void DiskTier::complete(model::StepPlan& plan) {
 void DiskTier::on_step_back(const model::StepPlan& plan, bool has_failed) {
   Posted& back = posted(plan.id);
   if (!has_failed)
-    for (Save& save : back.saves) store_.commit(std::move(save.draft));
+    for (Save& save : back.saves) {
+      if (save.compare != nullptr) {
+        compare(std::move(save));
+      } else {
+        store_.commit(std::move(save.draft));
+      }
+    }
   back.saves.clear();
   back.loads.clear();
+}
+
+DiskCacheStats DiskTier::stats() const {
+  const store::StoreStats from = store_.stats();
+  DiskCacheStats stats;
+  stats.records = from.records;
+  stats.bytes = from.bytes;
+  stats.segments = from.segments;
+  stats.reads = from.reads;
+  stats.read_bytes = from.read_bytes;
+  stats.read_errors = from.read_errors;
+  stats.read_seconds = from.read_seconds;
+  stats.writes = from.writes;
+  stats.write_bytes = from.write_bytes;
+  stats.write_errors = from.write_errors;
+  stats.writes_dropped = from.writes_dropped;
+  stats.write_seconds = from.write_seconds;
+  stats.pruned = from.records_pruned;
+  return stats;
 }
 
 }  // namespace braid::sched

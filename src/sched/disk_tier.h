@@ -6,6 +6,8 @@
 #include "sched/options.h"
 #include "store/block_store.h"
 
+#include <braid/engine.h>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -46,6 +49,10 @@ class DiskTier {
   // The block's contents are worth keeping: the next plan saves them, unless the disk has them.
   void save(cache::BlockId block);
 
+  // For kv_verify: compares this block, which has just been computed, with the disk's, if the disk has it, and aborts the process
+  // when they differ. False when it does not, or there is no buffer. `what` says what is compared.
+  bool verify(cache::BlockId block, std::string what);
+
   // Begins to read what follows the first `have` blocks of these tokens, for a sequence that may wait for long: takes no more than its
   // share of the buffers. Null when the disk has nothing of it.
   std::shared_ptr<Restoration> prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have);
@@ -60,6 +67,7 @@ class DiskTier {
   void complete(model::StepPlan& plan);
   void on_step_back(const model::StepPlan& plan, bool has_failed);
 
+  DiskCacheStats stats() const;
   bool has_saves() const { return !saves_.empty(); }
   store::BlockStore& store() { return store_; }
   const store::BlockStore& store() const { return store_; }
@@ -68,6 +76,8 @@ class DiskTier {
   struct Save {
     cache::BlockId block = 0;
     store::BlockStore::Draft draft;
+    std::shared_ptr<const store::Prefix> compare;  // not to be written, but compared with the record of these tokens
+    std::string what;
   };
   // What a posted step reads from or writes to.
   struct Posted {
@@ -78,6 +88,7 @@ class DiskTier {
   // `spare` buffers are left for others.
   std::shared_ptr<Restoration> begin(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have, std::size_t spare);
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
+  void compare(Save save);
   void on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block);
   Posted& posted(std::uint64_t plan) { return posted_[plan % posted_.size()]; }
 

@@ -25,6 +25,7 @@ struct SchedulerOptions {
   model::Visibility visibility;          // what a token may see; blocks that no later token sees are given back
   bool prefix_cache = true;              // whether full blocks are found again by what they hold
   std::string kv_identity;               // what keys and values depend on besides salt and tokens: see PrefixIndex
+  bool kv_verify = false;                // the prefix cache is written and compared with, never read
   bool write_through = false;            // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
 };
 

@@ -28,7 +28,8 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
       ageing_(options.priority_ageing),
       has_window_(options.visibility.window > 0),
       pool_(options.blocks),
-      write_through_(options.write_through) {
+      write_through_(options.write_through),
+      kv_verify_(options.kv_verify) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
@@ -83,7 +84,7 @@ void Roster::admit() {
 
 // Looks its prefix up, which it holds from then on unless it follows.
 bool Roster::follow(Sequence& sequence) {
-  if (!prefix_index_ || sequence.blocks.size() > 0 || sequence.awaits_prompt_logprobs()) return false;
+  if (!prefix_index_ || kv_verify_ || sequence.blocks.size() > 0 || sequence.awaits_prompt_logprobs()) return false;
   reuse_prefix(sequence);
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
@@ -127,7 +128,7 @@ void Roster::compute_rest(Sequence& sequence) {
 
 // Of the first block that it does not share, as much as others have computed. Nothing when part of it is its own work.
 void Roster::fork_beginning(Sequence& sequence) {
-  if (!prefix_index_ || sequence.awaits_prompt_logprobs()) return;
+  if (!prefix_index_ || kv_verify_ || sequence.awaits_prompt_logprobs()) return;
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
   if (!sequence.can_publish() || sequence.planned != begin || wanted <= 0) return;
@@ -141,6 +142,7 @@ void Roster::fork_beginning(Sequence& sequence) {
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch.
 void Roster::reuse_prefix(Sequence& sequence) {
+  if (kv_verify_) return;
   path_.clear();
   prefix_index_->match(sequence.cache_salt, std::span(sequence.tokens).first(sequence.tokens.size() - 1), path_);
   sequence.blocks.adopt(path_);
@@ -166,8 +168,9 @@ void Roster::publish(Sequence& sequence, std::int32_t positions) {
     const auto tokens = std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(block_tokens_));
     const auto known = prefix_index_->insert(sequence.last_published(), sequence.cache_salt, tokens, own);
     if (!known) break;
-    if (*known != own) sequence.blocks.replace(next, *known);
+    if (kv_verify_) verify(sequence, next, own, *known);
     if (*known == own && write_through_ && disk_tier_) disk_tier_->save(own);
+    if (*known != own) sequence.blocks.replace(next, *known);
   }
   if (!sequence.leads) return;
   if (positions < sequence.known()) {

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -62,6 +63,10 @@ class Roster {
   void restore(model::StepPlan& plan, std::vector<Sequence*>& loading);
   // Ends restorations that have not got on for so long: these sequences compute the rest. True when there were any.
   bool give_up_restoring(std::chrono::steady_clock::time_point since);
+
+  // With kv_verify: moves the comparisons of what has been published since to the plan, and says of what.
+  void add_checks(model::StepPlan& plan, std::vector<std::string>& checked);
+  std::uint64_t verified_blocks() const { return verified_blocks_; }
 
   // Null without one.
   DiskTier* disk_tier() { return disk_tier_ ? &*disk_tier_ : nullptr; }
@@ -116,6 +121,7 @@ class Roster {
   void return_released();
   void stop_sharing(Sequence& sequence);
   void publish_tail(Sequence& sequence);
+  void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);
   std::int32_t freed_by(const Sequence& sequence) const;
   double loss_per_block(const Sequence& sequence) const;
@@ -135,6 +141,10 @@ class Roster {
   std::optional<DiskTier> disk_tier_;
   const bool write_through_;
   std::optional<SharedPrefill> shared_prefill_;
+  const bool kv_verify_;
+  std::vector<model::BlockCheck> checks_;
+  std::vector<std::string> checked_;  // parallel to it
+  std::uint64_t verified_blocks_ = 0;
   std::vector<model::SlotId> slots_;  // free ones
   SequenceMap waiting_;
   SequenceMap batch_;                 // also those that have left it but are named by posted steps

@@ -1,13 +1,15 @@
 // What the roster does with the disk tier: a sequence's prefix is read while it waits and loaded once it is in the batch.
 #include "sched/roster.h"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <utility>
 
 namespace braid::sched {
 
 void Roster::prefetch(Sequence& sequence) {
-  if (!disk_tier_) return;
+  if (!disk_tier_ || kv_verify_) return;
   const auto tokens = std::span(sequence.tokens).first(sequence.tokens.size() - 1);
   path_.clear();
   prefix_index_->match(sequence.cache_salt, tokens, path_);
@@ -17,7 +19,7 @@ void Roster::prefetch(Sequence& sequence) {
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
   // One that has been stalled has it all.
-  if (disk_tier_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs())
+  if (disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs())
     sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
                                                std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
   if (sequence.restoration == nullptr) return compute_rest(sequence);
@@ -40,6 +42,28 @@ void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
     sequence.restoration.reset();
     compute_rest(sequence);
   }
+}
+
+// The block that was computed is compared with those that a hit would have given instead.
+void Roster::verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known) {
+  const auto what = [&](const char* level) {
+    return fmt::format("the block in {} of positions {} to {} of request '{}'", level, index * block_tokens_, (index + 1) * block_tokens_ - 1,
+                       sequence.id);
+  };
+  if (known != own) {
+    checks_.push_back({own, known});
+    checked_.push_back(what("RAM"));
+    ++verified_blocks_;
+  } else if (disk_tier_ && disk_tier_->verify(own, what("the disk cache"))) {
+    ++verified_blocks_;
+  }
+}
+
+void Roster::add_checks(model::StepPlan& plan, std::vector<std::string>& checked) {
+  std::swap(plan.checks, checks_);
+  std::swap(checked, checked_);
+  checks_.clear();
+  checked_.clear();
 }
 
 bool Roster::give_up_restoring(std::chrono::steady_clock::time_point since) {

@@ -1,6 +1,7 @@
 #include "sched/scheduler.h"
 
 #include "sched/admission.h"
+#include "sched/verify.h"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -108,7 +109,10 @@ EngineStats Scheduler::stats() const {
   stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
   stats.cache_hit_tokens = roster_.cache_hit_tokens();
   stats.cache_miss_tokens = roster_.cache_miss_tokens();
+  stats.cache_disk_hit_tokens = roster_.disk_hit_tokens();
+  stats.cache_verified_blocks = roster_.verified_blocks();
   stats.cache_evictions = roster_.pool().evictions();
+  if (const DiskTier* disk = roster_.disk_tier()) stats.disk = disk->stats();
   return stats;
 }
 
@@ -157,6 +161,7 @@ bool Scheduler::post_next() {
   step.plan = &plan;
   step.members.clear();
   step.loading.clear();
+  step.checked.clear();
   step.shape = {};
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
@@ -166,6 +171,7 @@ bool Scheduler::post_next() {
   if (all_have_blocks) roster_.admit();
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
+  roster_.add_checks(plan, step.checked);
   if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
 
   if (plan.rows.empty() && !plan.moves_blocks()) return false;
@@ -176,6 +182,7 @@ bool Scheduler::post_next() {
 void Scheduler::apply(const Step& step) {
   const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
   count(step, planned.shape);
+  if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
   apply_loads(planned, step.result);
   if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
   const model::RowResult* result = step.result.rows.data();

@@ -68,6 +68,20 @@ TEST(CommandLine, ArithmeticOfFloatWeightsIsAsStoredUnlessNamed) {
   EXPECT_EQ(std::get<RunOptions>(parse({"run", "--dtype", "int8"})).model.float_type, kernels::WeightType::kQ8_0);
 }
 
+TEST(CommandLine, ServeTakesItsDiskCache) {
+  const auto plain = std::get<ServeOptions>(parse({"serve"}));
+  EXPECT_TRUE(plain.disk.directory.empty());
+  EXPECT_FALSE(plain.disk.write_through || plain.batch.kv_verify);
+  const auto options = std::get<ServeOptions>(parse({"serve", "--kv-disk", "/tmp/cache", "--kv-disk-limit", "2GB", "--kv-disk-ttl", "2d",
+                                                     "--kv-disk-write", "through", "--kv-verify"}));
+  EXPECT_EQ(options.disk.directory, "/tmp/cache");
+  EXPECT_EQ(options.disk.limit, 2'000'000'000U);
+  EXPECT_EQ(options.disk.ttl, std::chrono::days(2));
+  EXPECT_TRUE(options.disk.write_through && options.batch.kv_verify);
+  EXPECT_THAT(mistake({"serve", "--kv-disk", "x", "--prefix-cache", "off"}), HasSubstr("--kv-disk"));
+  EXPECT_THAT(mistake({"serve", "--kv-disk-write", "never"}), HasSubstr("--kv-disk-write"));
+}
+
 TEST(CommandLine, MistakesNameOptionAndValue) {
   EXPECT_THAT(mistake({"serve", "--port", "65536"}), HasSubstr("--port: '65536' is not a whole number from 0 to 65535"));
   EXPECT_THAT(mistake({"serve", "--port", "-1"}), HasSubstr("'-1'"));

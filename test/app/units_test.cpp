@@ -31,8 +31,9 @@ TEST(Units, Durations) {
   EXPECT_EQ(parse_duration("500ms").value(), milliseconds(500));
   EXPECT_EQ(parse_duration("2m").value(), milliseconds(120'000));
   EXPECT_EQ(parse_duration("1h").value(), milliseconds(3'600'000));
+  EXPECT_EQ(parse_duration("7d").value(), std::chrono::days(7));
   EXPECT_EQ(parse_duration("0.5").value(), milliseconds(500));
-  for (const char* text : {"", "s", "-1s", "5 minutes", "1d"}) EXPECT_TRUE(parse_duration(text).has_error()) << text;
+  for (const char* text : {"", "s", "-1s", "5 minutes", "1w"}) EXPECT_TRUE(parse_duration(text).has_error()) << text;
 }
 
 TEST(Units, FormatsWithThreeDigits) {

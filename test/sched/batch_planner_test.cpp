@@ -44,7 +44,7 @@ class BatchPlannerTest : public testing::Test {
 
   const model::StepPlan& plan() {
     plan_.clear();
-    step_ = PlannedStep{&plan_, {}, {}, {}};
+    step_ = PlannedStep{&plan_, {}, {}, {}, {}};
     full_.clear();
     complete_ = planner_.add_decodes(roster_.batch(), step_, full_);
     if (complete_) roster_.admit();

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <string>
 
@@ -239,6 +240,64 @@ TEST(DiskTier, AFailedStepWithLoadsEndsItsSequences) {
   EXPECT_EQ(failed.finish->reason, FinishReason::kError);
   EXPECT_EQ(server.cached(prompt), 48) << "the disk still has it";
   server.rig->run_to_end();
+}
+
+TEST(DiskTier, VerifyingComputesAndComparesEveryHit) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(100, true);
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), options);
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  options.kv_verify = true;
+  Server server(folder.path(), options);
+  EXPECT_EQ(server.cached(prompt), 0);
+  EXPECT_EQ(server.cached(prompt), 0);
+  server.rig->run_to_end();
+  EXPECT_EQ(server.store->stats().reads, 12U);
+  EXPECT_EQ(server.rig->scheduler->stats().cache_verified_blocks, 12U + 12U) << "on disk, then in RAM";
+  EXPECT_EQ(server.rig->scheduler->stats().prompt_tokens, 100U);
+}
+
+// What no check on the way can see: a block that was wrong when it was saved.
+TEST(DiskTierDeathTest, VerifyingAbortsAtADifference) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto serve = [](const std::function<void(Rig&)>& spoil) {
+    const Folder folder;
+    SchedulerOptions options = tier_options(100, true);
+    const auto prompt = Rig::prompt_of(50, 1);
+    {
+      Server server(folder.path(), options);
+      server.cached(prompt);
+      server.rig->run_to_end();
+    }
+    options.kv_verify = true;
+    Server server(folder.path(), options);
+    spoil(*server.rig);
+    server.cached(prompt);
+    server.rig->run_to_end();
+  };
+  serve([](Rig&) {});
+  EXPECT_DEATH(serve([](Rig& rig) { rig.model.spoil_saves(); }), "kv-verify: the block in the disk cache of positions 0 to 3 of request");
+}
+
+TEST(PrefixCacheDeathTest, VerifyingAbortsAtADifferenceInRam) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto serve = [](bool is_spoilt) {
+    SchedulerOptions options = Rig::small_options();
+    options.kv_verify = true;
+    Rig rig(options);
+    rig.complete(Rig::prompt_of(50, 1), 3);
+    if (is_spoilt) rig.model.spoil_checks();
+    rig.complete(Rig::prompt_of(50, 1), 3);
+    rig.complete(Rig::prompt_of(5, 2), 3);
+    EXPECT_EQ(rig.scheduler->stats().cache_verified_blocks, 12U);
+    rig.run_to_end();
+  };
+  serve(false);
+  EXPECT_DEATH(serve(true), "kv-verify: the block in RAM of positions 0 to 3 of request");
 }
 
 // Many lives over one folder, with a disk that fails at times, little RAM and much preemption: every answer is right.

@@ -86,9 +86,12 @@ void FakeModel::copy_blocks(const model::StepPlan& plan, model::StepResult& resu
   const auto block = [&](std::int32_t index) {
     return cache_.data() + static_cast<std::ptrdiff_t>(index) * options_.block_tokens;
   };
-  for (const model::BlockCopy& save : plan.saves) std::memcpy(save.bytes, block(save.block), bytes);
+  for (const model::BlockCopy& save : plan.saves) {
+    std::memcpy(save.bytes, block(save.block), bytes);
+    if (spoils_saves_) save.bytes[0] ^= std::byte{1};
+  }
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
-    if (std::memcmp(block(plan.checks[i].block), block(plan.checks[i].other), bytes) != 0)
+    if (spoils_checks_ || std::memcmp(block(plan.checks[i].block), block(plan.checks[i].other), bytes) != 0)
       result.unequal.push_back(static_cast<std::uint32_t>(i));
   for (const model::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
   for (const model::BlockFork& fork : plan.forks) {

@@ -5,6 +5,7 @@
 #include "model/hyper_parameters.h"
 #include "model/step.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -51,6 +52,10 @@ class FakeModel final : public model::StepExecutor {
   // The next step to run throws.
   void fail_next(std::string message);
 
+  // From now on: what is saved is not what the blocks hold; blocks that are compared differ.
+  void spoil_saves() { spoils_saves_ = true; }
+  void spoil_checks() { spoils_checks_ = true; }
+
   std::vector<StepRecord> steps() const;
   // What broke the contract: empty when nothing did.
   std::vector<std::string> violations() const;
@@ -84,6 +89,8 @@ class FakeModel final : public model::StepExecutor {
   bool held_ = false;
   int allowed_ = 0;
   std::string failure_;
+  std::atomic<bool> spoils_saves_{false};
+  std::atomic<bool> spoils_checks_{false};
   std::vector<StepRecord> steps_;
   std::vector<std::string> violations_;
 };

@@ -106,10 +106,34 @@ void add_engine(Families& families, const EngineStats& stats) {
   gauge("kv_blocks_cached", "Blocks of the KV pool that nobody holds and whose contents can still be found.", stats.blocks_cached);
   counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.",
           static_cast<double>(stats.cache_hit_tokens));
+  counter("prefix_cache_disk_hit_tokens_total", "Of the tokens found in the prefix cache, those that came from disk.",
+          static_cast<double>(stats.cache_disk_hit_tokens));
+  counter("prefix_cache_verified_blocks_total", "Cached blocks compared with what was computed, by --kv-verify.",
+          static_cast<double>(stats.cache_verified_blocks));
   counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.",
           static_cast<double>(stats.cache_miss_tokens));
   counter("prefix_cache_evictions_total", "Cached blocks given away because no empty one was left.",
           static_cast<double>(stats.cache_evictions));
+}
+
+void add_disk(Families& families, const DiskCacheStats& disk) {
+  const auto counter = [&](const char* name, const char* help, double value) {
+    families.add(MetricType::Counter, name, help, value);
+  };
+  const auto gauge = [&](const char* name, const char* help, double value) { families.add(MetricType::Gauge, name, help, value); };
+  gauge("disk_cache_blocks", "Blocks on disk that can be found.", static_cast<double>(disk.records));
+  gauge("disk_cache_bytes", "Bytes of the disk cache's files.", static_cast<double>(disk.bytes));
+  counter("disk_cache_reads_total", "Blocks read from disk.", static_cast<double>(disk.reads));
+  counter("disk_cache_read_bytes_total", "Bytes of these.", static_cast<double>(disk.read_bytes));
+  counter("disk_cache_read_errors_total", "Blocks that could not be read, or were damaged.", static_cast<double>(disk.read_errors));
+  counter("disk_cache_read_seconds_total", "From request to completion, summed over blocks.", disk.read_seconds);
+  counter("disk_cache_writes_total", "Blocks written to disk.", static_cast<double>(disk.writes));
+  counter("disk_cache_write_bytes_total", "Bytes of these.", static_cast<double>(disk.write_bytes));
+  counter("disk_cache_write_errors_total", "Writes that failed.", static_cast<double>(disk.write_errors));
+  counter("disk_cache_write_seconds_total", "From request to completion, summed over blocks.", disk.write_seconds);
+  counter("disk_cache_writes_dropped_total", "Blocks not written for want of host buffers, or after an error.",
+          static_cast<double>(disk.writes_dropped));
+  counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", static_cast<double>(disk.pruned));
 }
 
 }  // namespace
@@ -117,7 +141,11 @@ void add_engine(Families& families, const EngineStats& stats) {
 std::string expose(const Counters& counters, std::size_t open_connections, const ServiceStatus& status) {
   Families families;
   add_http(families, counters, open_connections);
-  if (status.model != nullptr) add_engine(families, status.model->engine->stats());
+  if (status.model != nullptr) {
+    const EngineStats stats = status.model->engine->stats();
+    add_engine(families, stats);
+    if (stats.disk) add_disk(families, *stats.disk);
+  }
   families.add(MetricType::Gauge, "process_resident_memory_bytes", "Resident memory of this process.", resident_bytes());
   return families.text();
 }

@@ -1,0 +1,40 @@
+#include "app/disk_cache.h"
+
+#include "app/units.h"
+
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <utility>
+
+namespace braid::app {
+
+store::StoreOptions store_options(const DiskOptions& options, const LoadedModel& loaded) {
+  store::StoreOptions store;
+  store.directory = options.directory;
+  store.limit_bytes = options.limit;
+  store.ttl = std::chrono::duration_cast<std::chrono::seconds>(options.ttl);
+  store.identity = loaded.kv_identity;
+  store.payload_bytes = loaded.language_model->kv_layout().block_bytes();
+  store.most_tokens = loaded.kv.context;
+  return store;
+}
+
+Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
+                                                           boost::asio::io_context& loop) {
+  auto opened = store::BlockStore::open(store_options(options, loaded), store::make_io(),
+                                        [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); });
+  if (opened) {
+    const store::StoreStats stats = (*opened)->stats();
+    spdlog::info("disk cache: {} blocks, {} of at most {} in {}, by {}", stats.records, format_size(stats.bytes),
+                 format_size(options.limit), options.directory, (*opened)->io_name());
+    return opened;
+  }
+  if (opened.error().code == ErrorCode::kInvalidArgument) return invalid_argument("--kv-disk-limit: " + opened.error().message);
+  spdlog::warn("going on without a disk cache: {}", opened.error().message);
+  return std::unique_ptr<store::BlockStore>();
+}
+
+}  // namespace braid::app

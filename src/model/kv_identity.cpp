@@ -1,0 +1,134 @@
+#include <model/kv_identity.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+namespace braid::model {
+
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20U;
+
+// What is to be digested, every part with its kind and length in front.
+class Message {
+ public:
+  template <class T>
+  void number(char kind, T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    put(kind, std::as_bytes(std::span(&value, 1)));
+  }
+  void text(char kind, std::string_view text) { put(kind, std::as_bytes(std::span(text))); }
+  void value(const GgufValue& value) {
+    std::visit([this](const auto& item) { put_item(item); }, value);
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  void put(char kind, std::span<const std::byte> bytes) {
+    const std::uint64_t size = bytes.size();
+    bytes_.push_back(static_cast<std::byte>(kind));
+    const auto length = std::as_bytes(std::span(&size, 1));
+    bytes_.insert(bytes_.end(), length.begin(), length.end());
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  template <class T>
+  void put_item(const T& item) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      text('s', item);
+    } else if constexpr (std::is_same_v<T, GgufArray>) {
+      std::visit(
+          [this](const auto& items) {
+            number('a', items.size());
+            for (std::size_t i = 0; i < items.size(); ++i) put_item(static_cast<typename std::decay_t<decltype(items)>::value_type>(items[i]));
+          },
+          item.items);
+    } else {
+      number('n', item);
+    }
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+struct Piece {
+  std::span<const std::byte> bytes;
+  cache::PrefixKey digest;
+};
+
+std::vector<Piece> pieces_of(const GgufFile& file) {
+  std::vector<Piece> pieces;
+  for (const GgufTensor& tensor : file.tensors())
+    for (std::size_t begin = 0; begin < tensor.bytes.size(); begin += kPieceBytes)
+      pieces.push_back({tensor.bytes.subspan(begin, std::min(kPieceBytes, tensor.bytes.size() - begin)), {}});
+  return pieces;
+}
+
+// Of one block of fixed tokens at the beginning of a sequence.
+cache::PrefixKey numerics_digest(LanguageModel& model) {
+  std::vector<std::byte> bytes(model.kv_layout().block_bytes());
+  StepPlan plan;
+  StepResult result;
+  const auto execute = [&] {
+    model.execute(plan, result);
+    if (result.failure) std::rethrow_exception(result.failure);
+  };
+  plan.starts.push_back({});
+  StepRow row;
+  row.count = std::min(model.kv_layout().block_tokens, model.context_length());
+  row.block_count = 1;
+  for (std::int32_t i = 0; i < row.count; ++i) plan.tokens.push_back((i * 7 + 1) % model.hyper_parameters().vocab);
+  plan.blocks = {0};
+  plan.rows.push_back(row);
+  execute();
+  plan.clear();
+  plan.saves.push_back({0, bytes.data()});
+  execute();
+  return cache::xxh3_key(bytes);
+}
+
+std::string hexadecimal(const cache::PrefixKey& key) { return fmt::format("{:016x}{:016x}", key.high, key.low); }
+
+}  // namespace
+
+cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team) {
+  std::vector<Piece> pieces = pieces_of(file);
+  team.for_chunks(static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      Piece& piece = pieces[static_cast<std::size_t>(i)];
+      piece.digest = cache::xxh3_key(piece.bytes);
+    }
+  });
+  Message message;
+  for (const auto& [key, value] : file.metadata()) {
+    message.text('k', key);
+    message.value(value);
+  }
+  for (const GgufTensor& tensor : file.tensors()) {
+    message.text('t', tensor.name);
+    message.number('y', tensor.type);
+    for (const std::int64_t extent : tensor.shape) message.number('x', extent);
+  }
+  for (const Piece& piece : pieces) {
+    message.number('l', piece.digest.low);
+    message.number('h', piece.digest.high);
+  }
+  return cache::xxh3_key(message.bytes());
+}
+
+std::string kv_identity(const cache::PrefixKey& revision, const std::string& adapter, LanguageModel& model) {
+  const KvLayout& layout = model.kv_layout();
+  return fmt::format("model={} adapter={}:{} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
+                     hexadecimal(revision), adapter.size(), adapter, kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads,
+                     layout.head_dim, layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit, hexadecimal(numerics_digest(model)));
+}
+
+}  // namespace braid::model

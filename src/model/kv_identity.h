@@ -1,0 +1,24 @@
+// What the bytes of a KV block depend on besides the tokens: a cache that outlives the process must not be read by another model.
+#pragma once
+
+#include <kernels/thread_team.h>
+#include <model/gguf.h>
+#include <model/language_model.h>
+
+#include <cache/prefix_index.h>
+
+#include <string>
+
+namespace braid::model {
+
+// Digest of all metadata and of every tensor's name, type, shape and bytes. Reads the whole file, by the team: at some ten gigabytes
+// a second where the system has it in memory, else at the rate of the disk, in which case loading finds it in memory afterwards.
+// Sampling would be quicker and would not see a fine-tuning that changed a few layers.
+cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team);
+
+// Revision, adapter, and layout of the pool, and the digest of a block computed here and now. So a build whose kernels round
+// differently, another instruction set or another scaling of positions share no blocks, unless they give the same bits.
+// The model has its pool and nothing in it. Strand, or the loading thread.
+std::string kv_identity(const cache::PrefixKey& revision, const std::string& adapter, LanguageModel& model);
+
+}  // namespace braid::model

@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+#include <net/admin/cache_stats.h>
+#include <net/http/error_response.h>
+
+#include <iterator>
+
+namespace braid::net::admin {
+namespace {
+
+double mean_ms(double seconds, std::uint64_t count) { return count > 0 ? seconds * 1e3 / static_cast<double>(count) : 0.0; }
+
+void append_disk(std::string& out, const DiskCacheStats& disk) {
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"blocks":{},"bytes":{},"files":{},"reads":{},"read_bytes":{},"read_errors":{},"mean_read_ms":{:.3f},)", disk.records,
+                 disk.bytes, disk.segments, disk.reads, disk.read_bytes, disk.read_errors, mean_ms(disk.read_seconds, disk.reads));
+  fmt::format_to(std::back_inserter(out),
+                 R"("writes":{},"write_bytes":{},"write_errors":{},"writes_dropped":{},"mean_write_ms":{:.3f},"pruned_blocks":{}}})",
+                 disk.writes, disk.write_bytes, disk.write_errors, disk.writes_dropped, mean_ms(disk.write_seconds, disk.writes), disk.pruned);
+}
+
+}  // namespace
+
+http::Response cache_stats(const ServiceStatus& status) {
+  if (status.model == nullptr) return http::error_response({ErrorCode::kModelNotLoaded, "no model is loaded", ""});
+  const EngineStats stats = status.model->engine->stats();
+  http::Response response;
+  fmt::format_to(std::back_inserter(response.body),
+                 R"({{"blocks":{{"total":{},"in_use":{},"cached":{},"empty":{}}},)"
+                 R"("tokens":{{"saved":{},"ram_hits":{},"disk_hits":{},"misses":{}}},"evictions":{},"verified_blocks":{},"disk":)",
+                 stats.blocks_total, stats.blocks_total - stats.blocks_free, stats.blocks_cached, stats.blocks_free - stats.blocks_cached,
+                 stats.cache_hit_tokens, stats.cache_hit_tokens - stats.cache_disk_hit_tokens, stats.cache_disk_hit_tokens,
+                 stats.cache_miss_tokens, stats.cache_evictions, stats.cache_verified_blocks);
+  if (stats.disk) {
+    append_disk(response.body, *stats.disk);
+  } else {
+    response.body += "null";
+  }
+  response.body += "}";
+  return response;
+}
+
+}  // namespace braid::net::admin

@@ -1,0 +1,99 @@
+// What a server has computed, its successor finds on disk, whatever ended the first one; and says the same bytes as a cold one.
+import assert from "node:assert/strict";
+import { readdirSync, rmSync, truncateSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, temporaryFolder } from "./support/processes.mjs";
+import { eventually, metric, post } from "./support/client.mjs";
+
+const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ".repeat(4);
+const wish = (ending, more = {}) => ({
+  prompt: story + ending, max_tokens: 24, temperature: 0.8, seed: 7, ignore_eos: true, logprobs: 3, return_token_ids: true, ...more,
+});
+
+async function ask(server, body) {
+  const answer = await (await post(`${server.url}/v1/completions`, body)).json();
+  return { choices: answer.choices, cached: answer.usage.prompt_tokens_details.cached_tokens };
+}
+
+const through = (folder, ...more) => ["--kv-disk", folder, "--kv-disk-write", "through", "--kv-memory", "64M", "--no-warmup", ...more];
+const segments = (folder) => readdirSync(folder).filter((name) => name.endsWith(".kv")).map((name) => path.join(folder, name));
+
+async function killed(server) {
+  server.child.kill("SIGKILL");
+  await server.exited;
+}
+
+// Answers, and waits until what was computed for it lies on disk.
+async function fill(t, folder, ...args) {
+  const server = await serve(t, through(folder, ...args));
+  const cold = await ask(server, wish("One morning,"));
+  assert.equal(cold.cached, 0);
+  await eventually("blocks are written", async () => (await metric(server.url, "disk_cache_writes_total")) >= 6);
+  await killed(server);
+  return cold;
+}
+
+for (const type of ["f16", "f32", "bf16", "int8"]) {
+  test(`a killed server's blocks are found again, ${type}`, async (t) => {
+    const folder = temporaryFolder(t);
+    const cold = await fill(t, folder, "--kv-dtype", type);
+    const server = await serve(t, through(folder, "--kv-dtype", type));
+    const restored = await ask(server, wish("One morning,"));
+    assert.ok(restored.cached > 0, "nothing was restored");
+    assert.deepEqual(restored.choices, cold.choices);
+    const warm = await ask(server, wish("One morning,"));
+    assert.ok(warm.cached >= restored.cached);
+    assert.deepEqual(warm.choices, cold.choices);
+    const stats = await (await fetch(`${server.url}/v1/cache/stats`)).json();
+    assert.equal(stats.tokens.disk_hits, restored.cached);
+    assert.equal(stats.tokens.saved, restored.cached + warm.cached);
+    assert.ok(stats.disk.reads > 0 && stats.disk.mean_read_ms > 0 && stats.disk.blocks > 0 && stats.disk.read_errors === 0);
+    assert.equal(await metric(server.url, "prefix_cache_disk_hit_tokens_total"), restored.cached);
+  });
+}
+
+test("another salt or KV type finds nothing of it", async (t) => {
+  const folder = temporaryFolder(t);
+  const cold = await fill(t, folder);
+  const server = await serve(t, through(folder));
+  assert.equal((await ask(server, wish("One morning,", { cache_salt: "other" }))).cached, 0);
+  assert.deepEqual((await ask(server, wish("One morning,"))).choices, cold.choices);
+  await killed(server);
+  const other = await serve(t, through(folder, "--kv-dtype", "f32"));
+  assert.equal((await ask(other, wish("One morning,"))).cached, 0);
+});
+
+test("damage and loss cost a miss", async (t) => {
+  const folder = temporaryFolder(t);
+  const cold = await fill(t, folder);
+  for (const file of segments(folder)) truncateSync(file, 200_000);
+  const server = await serve(t, through(folder));
+  assert.deepEqual((await ask(server, wish("One morning,"))).choices, cold.choices);
+  assert.match(server.errors, /are no records/);
+  rmSync(folder, { recursive: true });
+  assert.deepEqual((await ask(server, wish("The end of"))).choices.length, 1);
+  assert.deepEqual((await ask(server, wish("One morning,"))).choices, cold.choices);
+});
+
+test("a second server on one folder goes on without it", async (t) => {
+  const folder = temporaryFolder(t);
+  const first = await serve(t, through(folder));
+  const second = await serve(t, through(folder));
+  assert.match(second.errors, /going on without a disk cache: .* in use by another process/);
+  const answer = await ask(first, wish("One day"));
+  assert.deepEqual((await ask(second, wish("One day"))).choices, answer.choices);
+  assert.equal((await (await fetch(`${second.url}/v1/cache/stats`)).json()).disk, null);
+});
+
+test("--kv-verify computes every hit again and finds no difference", async (t) => {
+  const folder = temporaryFolder(t);
+  const cold = await fill(t, folder);
+  const server = await serve(t, through(folder, "--kv-verify"));
+  for (let round = 0; round < 2; ++round) {
+    const answer = await ask(server, wish("One morning,"));
+    assert.equal(answer.cached, 0);
+    assert.deepEqual(answer.choices, cold.choices);
+  }
+  await eventually("blocks are compared", async () => (await metric(server.url, "prefix_cache_verified_blocks_total")) > 10);
+});
