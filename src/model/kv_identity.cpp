@@ -1,5 +1,7 @@
 #include <model/kv_identity.h>
 
+#include <kernels/kv_type.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -128,7 +130,8 @@ std::string kv_identity(const cache::PrefixKey& revision, const std::string& ada
   const KvLayout& layout = model.kv_layout();
   return fmt::format("model={} adapter={}:{} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
                      hexadecimal(revision), adapter.size(), adapter, kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads,
-                     layout.head_dim, layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit, hexadecimal(numerics_digest(model)));
+                     layout.head_dim, layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit,
+                     hexadecimal(numerics_digest(model)));
 }
 
 }  // namespace braid::model

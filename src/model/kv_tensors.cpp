@@ -1,0 +1,114 @@
+#include <model/kv_tensors.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace braid::model {
+
+namespace {
+
+// One of the tensors of a layer, and where its elements lie within the bytes of a head in a block.
+struct Kind {
+  const char* name;
+  const char* dtype;
+  std::size_t element_bytes;
+  std::size_t offset;          // in the head
+  std::int64_t width;          // elements of a token and head
+  bool by_token;               // [token, element] in the block; else [element, token]
+};
+
+const char* dtype_of(kernels::KvType type) {
+  switch (type) {
+    case kernels::KvType::kF32: return "F32";
+    case kernels::KvType::kF16: return "F16";
+    case kernels::KvType::kBF16: return "BF16";
+    case kernels::KvType::kInt8: return "I8";
+  }
+  return "";
+}
+
+std::vector<Kind> kinds_of(const KvLayout& layout) {
+  const char* dtype = dtype_of(layout.type);
+  std::vector<Kind> kinds = {{"key", dtype, layout.value_bytes(), 0, layout.head_dim, false},
+                             {"value", dtype, layout.value_bytes(), layout.half_bytes(), layout.head_dim, true}};
+  if (layout.type == kernels::KvType::kInt8) {
+    const std::int64_t groups = (layout.head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup;
+    kinds.push_back({"key_scale", "F16", 2, 2 * layout.half_bytes(), groups, false});
+    kinds.push_back({"value_scale", "F16", 2, 2 * layout.half_bytes() + layout.scale_bytes() / 2, groups, false});
+  }
+  return kinds;
+}
+
+std::string name_of(std::int32_t layer, const Kind& kind) { return fmt::format("layers.{}.{}", layer, kind.name); }
+
+std::vector<std::int64_t> shape_of(const KvLayout& layout, const Kind& kind, std::int64_t tokens) { return {tokens, layout.kv_heads, kind.width}; }
+
+// Calls move(byte in the block, byte in the tensor) for each element of a layer's kind in the first `count` tokens of a block.
+template <class Move>
+void for_elements(const KvLayout& layout, std::int32_t layer, const Kind& kind, std::int64_t first_token, std::int64_t count, Move move) {
+  for (std::int32_t head = 0; head < layout.kv_heads; ++head) {
+    const std::size_t base = static_cast<std::size_t>(layer) * layout.layer_bytes() + static_cast<std::size_t>(head) * layout.head_bytes() + kind.offset;
+    for (std::int64_t token = 0; token < count; ++token) {
+      for (std::int64_t i = 0; i < kind.width; ++i) {
+        const std::int64_t in_block = kind.by_token ? token * kind.width + i : i * layout.block_tokens + token;
+        const std::int64_t in_tensor = ((first_token + token) * layout.kv_heads + head) * kind.width + i;
+        move(base + static_cast<std::size_t>(in_block) * kind.element_bytes, static_cast<std::size_t>(in_tensor) * kind.element_bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+KvTensors::KvTensors(const KvLayout& layout, std::int64_t tokens) : layout_(layout), tokens_(tokens) {
+  for (std::int32_t layer = 0; layer < layout.layers; ++layer)
+    for (const Kind& kind : kinds_of(layout))
+      bytes_.emplace_back(static_cast<std::size_t>(tokens * layout.kv_heads * kind.width) * kind.element_bytes);
+}
+
+void KvTensors::put_block(std::int64_t index, std::span<const std::byte> block) {
+  const std::int64_t first = index * layout_.block_tokens;
+  const std::int64_t count = std::min<std::int64_t>(layout_.block_tokens, tokens_ - first);
+  auto tensor = bytes_.begin();
+  for (std::int32_t layer = 0; layer < layout_.layers; ++layer)
+    for (const Kind& kind : kinds_of(layout_)) {
+      for_elements(layout_, layer, kind, first, count, [&, to = tensor->data()](std::size_t in_block, std::size_t in_tensor) {
+        std::memcpy(to + in_tensor, block.data() + in_block, kind.element_bytes);
+      });
+      ++tensor;
+    }
+}
+
+SafeTensors KvTensors::contents() const {
+  SafeTensors contents;
+  auto tensor = bytes_.begin();
+  for (std::int32_t layer = 0; layer < layout_.layers; ++layer)
+    for (const Kind& kind : kinds_of(layout_))
+      contents.tensors.emplace(name_of(layer, kind), SafeTensor{kind.dtype, shape_of(layout_, kind, tokens_), *tensor++});
+  return contents;
+}
+
+Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index, std::span<std::byte> block) {
+  for (std::int32_t layer = 0; layer < layout.layers; ++layer)
+    for (const Kind& kind : kinds_of(layout)) {
+      const std::string name = name_of(layer, kind);
+      const auto found = from.tensors.find(name);
+      if (found == from.tensors.end()) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' is missing", name), {}};
+      const SafeTensor& tensor = found->second;
+      if (tensor.dtype != kind.dtype || tensor.shape != shape_of(layout, kind, tokens))
+        return Error{ErrorCode::kBadFile,
+                     fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "), kind.dtype,
+                                 fmt::join(shape_of(layout, kind, tokens), ", ")),
+                     {}};
+      for_elements(layout, layer, kind, index * layout.block_tokens, layout.block_tokens, [&](std::size_t in_block, std::size_t in_tensor) {
+        std::memcpy(block.data() + in_block, tensor.bytes.data() + in_tensor, kind.element_bytes);
+      });
+    }
+  return {};
+}
+
+}  // namespace braid::model

@@ -1,0 +1,41 @@
+// Keys and values of a sequence as plain tensors, for tools that know nothing of blocks: for each layer N
+//   layers.N.key, layers.N.value              [tokens, kv_heads, head_dim], in the pool's type (int8: codes)
+//   layers.N.key_scale, layers.N.value_scale  [tokens, kv_heads, groups] F16, with int8 only
+// Values are moved, never converted: what comes back is the same bits. Keys are rotated already.
+#pragma once
+
+#include <model/kv_layout.h>
+#include <model/safetensors.h>
+
+#include <braid/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace braid::model {
+
+// The tensors of `tokens` tokens, with their bytes.
+class KvTensors {
+ public:
+  KvTensors(const KvLayout& layout, std::int64_t tokens);
+
+  // Block number `index` of the sequence; of the last one, the tokens that there are.
+  void put_block(std::int64_t index, std::span<const std::byte> block);
+
+  // Borrows: valid while this lives.
+  SafeTensors contents() const;
+
+ private:
+  KvLayout layout_;
+  std::int64_t tokens_;
+  std::vector<std::vector<std::byte>> bytes_;  // [layers, kinds]
+};
+
+// Writes block number `index`, which is full, to `block` (block_bytes; what is padding stays as it is). kBadFile: a tensor is
+// missing, or of another type or shape than this layout and number of tokens ask for.
+Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index, std::span<std::byte> block);
+
+}  // namespace braid::model

@@ -1,0 +1,123 @@
+// Keys and values on their way into a file for other tools and back.
+#include <model/kv_tensors.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace braid::model::test {
+namespace {
+
+using kernels::KvType;
+
+std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(size);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  return bytes;
+}
+
+class EachKvType : public testing::TestWithParam<KvType> {};
+INSTANTIATE_TEST_SUITE_P(KvTensors, EachKvType, testing::Values(KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8));
+
+TEST_P(EachKvType, ComeBackBitForBitThroughAFile) {
+  const KvLayout layout{.layers = 3, .kv_heads = 2, .head_dim = 128, .block_tokens = 8, .type = GetParam()};
+  const std::int64_t tokens = 29;  // the last block has five
+  std::vector<std::vector<std::byte>> blocks;
+  KvTensors tensors(layout, tokens);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    blocks.push_back(random_bytes(layout.block_bytes(), i));
+    tensors.put_block(i, blocks.back());
+  }
+  SafeTensors contents = tensors.contents();
+  contents.metadata = {{"tokens", "1,2,3"}, {"odd \"name\"\n", "\\"}};
+  const std::vector<std::byte> file = write_safetensors(contents);
+  const auto parsed = parse_safetensors(file);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->metadata, contents.metadata);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    std::vector<std::byte> block(layout.block_bytes());
+    ASSERT_TRUE(take_block(*parsed, layout, tokens, i, block));
+    EXPECT_EQ(block, blocks[static_cast<std::size_t>(i)]) << "no padding at these sizes";
+  }
+}
+
+TEST(KvTensors, AreInTheOrderOfTheirShape) {
+  const KvLayout layout{.layers = 1, .kv_heads = 2, .head_dim = 64, .block_tokens = 8, .type = KvType::kF32};
+  std::vector<std::byte> block(layout.block_bytes());
+  const auto at = [&](std::size_t head, bool value, std::size_t element) {
+    return block.data() + head * layout.head_bytes() + (value ? layout.half_bytes() : 0) + element * 4;
+  };
+  const float key = 3.0F, value = 4.0F;
+  std::memcpy(at(1, false, 5 * 8 + 2), &key, 4);    // [head_dim, block_tokens]: dimension 5 of token 2
+  std::memcpy(at(1, true, 2 * 64 + 5), &value, 4);  // [block_tokens, head_dim]
+  KvTensors tensors(layout, 8);
+  tensors.put_block(0, block);
+  const SafeTensors contents = tensors.contents();
+  for (const auto& [name, number] : {std::pair("layers.0.key", key), std::pair("layers.0.value", value)}) {
+    const SafeTensor& tensor = contents.tensors.at(name);
+    EXPECT_THAT(tensor.shape, testing::ElementsAre(8, 2, 64));
+    float found = 0.0F;
+    std::memcpy(&found, tensor.bytes.data() + ((2 * 2 + 1) * 64 + 5) * 4, 4);
+    EXPECT_EQ(found, number);
+  }
+}
+
+TEST(KvTensors, RefuseAFileOfAnotherShape) {
+  const KvLayout layout{.layers = 2, .kv_heads = 2, .head_dim = 64, .block_tokens = 8, .type = KvType::kF16};
+  const KvTensors tensors(layout, 16);
+  std::vector<std::byte> block(layout.block_bytes());
+  const auto message = [&](SafeTensors contents, const KvLayout& wanted, std::int64_t tokens) {
+    const auto taken = take_block(contents, wanted, tokens, 0, block);
+    return taken ? std::string("taken") : taken.error().message;
+  };
+  EXPECT_EQ(message(tensors.contents(), layout, 16), "taken");
+  EXPECT_THAT(message(tensors.contents(), layout, 24), testing::HasSubstr("'layers.0.key' is F16 [16, 2, 64], expected F16 [24, 2, 64]"));
+  KvLayout other = layout;
+  other.type = KvType::kBF16;
+  EXPECT_THAT(message(tensors.contents(), other, 16), testing::HasSubstr("expected BF16"));
+  other = layout;
+  other.layers = 3;
+  EXPECT_THAT(message(tensors.contents(), other, 16), testing::HasSubstr("'layers.2.key' is missing"));
+}
+
+std::vector<std::byte> file_of(std::string header, std::size_t data_bytes) {
+  const std::uint64_t size = header.size();
+  std::vector<std::byte> file(8 + header.size() + data_bytes);
+  std::memcpy(file.data(), &size, 8);
+  std::memcpy(file.data() + 8, header.data(), header.size());
+  return file;
+}
+
+TEST(SafeTensors, RefuseEveryLengthThatDoesNotFit) {
+  const auto message = [](const std::string& header, std::size_t data_bytes) {
+    const auto parsed = parse_safetensors(file_of(header, data_bytes));
+    return parsed ? std::string("parsed") : parsed.error().message;
+  };
+  const std::string sound = R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"I8","shape":[3],"data_offsets":[16,19]}})";
+  EXPECT_EQ(message(sound, 19), "parsed");
+  EXPECT_THAT(message(sound, 18), testing::HasSubstr("beyond the end"));
+  EXPECT_THAT(message(sound, 20), testing::HasSubstr("behind the last"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,16]}})", 16), testing::HasSubstr("other bytes than its shape"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), testing::HasSubstr("other bytes"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}})", 0), testing::HasSubstr("other bytes"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[8,4]}})", 8), testing::HasSubstr("other bytes"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), testing::HasSubstr("gaps"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[4],"data_offsets":[2,6]}})", 6),
+              testing::HasSubstr("overlap"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1), testing::HasSubstr("'U8'"));
+  EXPECT_THAT(message(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", 1), testing::HasSubstr("lacks"));
+  EXPECT_THAT(message("[1]", 0), testing::HasSubstr("no JSON object"));
+  EXPECT_THAT(message(R"({"__metadata__":{"a":1}})", 0), testing::HasSubstr("texts"));
+  EXPECT_FALSE(parse_safetensors({}));
+  const auto file = file_of(sound, 19);
+  for (std::size_t length = 0; length < file.size(); ++length) EXPECT_FALSE(parse_safetensors(std::span(file).first(length))) << length;
+  auto long_header = file;
+  std::memset(long_header.data(), 0xff, 8);
+  EXPECT_FALSE(parse_safetensors(long_header));
+}
+
+}  // namespace
+}  // namespace braid::model::test
