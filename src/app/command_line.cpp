@@ -103,6 +103,25 @@ CLI::App* add_info(CLI::App& app, ModelReportOptions& options) {
   return info;
 }
 
+CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& from) {
+  CLI::App* group = app.add_subcommand("cache", "Move the keys and values of a prompt between servers and tools");
+  group->require_subcommand(1);
+  CLI::App* out = group->add_subcommand("export", "Compute a prompt and write its keys and values as safetensors");
+  out->add_option("model", to.model.model, "A GGUF file, or braid-demo for the embedded model")->required();
+  out->add_option("output", to.output, "File to write")->required();
+  CLI::Option* prompt = out->add_option("--prompt", to.prompt, "Text of the prompt, as /v1/completions takes it");
+  out->add_option("--prompt-file", to.prompt_file, "File with the text")->excludes(prompt);
+  add_model_options(*out, to.model);
+  CLI::App* in = group->add_subcommand("import", "Put such a file into the folder of a server that is not running");
+  in->add_option("model", from.model.model, "The model it was computed with")->required();
+  in->add_option("input", from.input, "File to read")->required();
+  in->add_option("--kv-disk", from.disk.directory, "Folder that the server will be given")->required();
+  add_size(*in, "--kv-disk-limit", from.disk.limit, "Most bytes that the folder may take");
+  in->add_option("--cache-salt", from.cache_salt, "cache_salt of the requests that may use it");
+  add_model_options(*in, from.model);
+  return group;
+}
+
 CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
   constexpr std::int64_t kMost = 1'000'000'000;
   CLI::App* group = app.add_subcommand("bench", "Measure a server");
@@ -190,6 +209,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   const CLI::App* info = add_info(app, info_options);
   bench::BenchOptions bench_options;
   const CLI::App* bench = add_bench(app, bench_options);
+  CacheExportOptions export_options;
+  CacheImportOptions import_options;
+  const CLI::App* cache = add_cache(app, export_options, import_options);
 
   try {
     app.parse(argc, argv);
@@ -219,7 +241,11 @@ Command parse_command_line(int argc, const char* const* argv) {
   }
   if (*info) return info_options;
   if (*bench) return bench_options;
-  return mistake(app, "a command is needed: serve, run, info or bench");
+  if (*cache && *cache->get_subcommand("import")) return import_options;
+  if (*cache && export_options.prompt.empty() && export_options.prompt_file.empty())
+    return mistake(app, "--prompt or --prompt-file is needed");
+  if (*cache) return export_options;
+  return mistake(app, "a command is needed: serve, run, info, cache or bench");
 }
 
 }  // namespace braid::app

@@ -11,6 +11,8 @@
 
 namespace braid::app {
 
+namespace {
+
 store::StoreOptions store_options(const DiskOptions& options, const LoadedModel& loaded) {
   store::StoreOptions store;
   store.directory = options.directory;
@@ -22,17 +24,25 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
   return store;
 }
 
-Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
-                                                           boost::asio::io_context& loop) {
+}  // namespace
+
+Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop) {
   auto opened = store::BlockStore::open(store_options(options, loaded), store::make_io(),
                                         [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); });
+  if (!opened && opened.error().code == ErrorCode::kInvalidArgument) return invalid_argument("--kv-disk-limit: " + opened.error().message);
+  return opened;
+}
+
+Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
+                                                           boost::asio::io_context& loop) {
+  auto opened = open_store(options, loaded, loop);
   if (opened) {
     const store::StoreStats stats = (*opened)->stats();
     spdlog::info("disk cache: {} blocks, {} of at most {} in {}, by {}", stats.records, format_size(stats.bytes),
                  format_size(options.limit), options.directory, (*opened)->io_name());
     return opened;
   }
-  if (opened.error().code == ErrorCode::kInvalidArgument) return invalid_argument("--kv-disk-limit: " + opened.error().message);
+  if (opened.error().code == ErrorCode::kInvalidArgument) return opened.error();
   spdlog::warn("going on without a disk cache: {}", opened.error().message);
   return std::unique_ptr<store::BlockStore>();
 }

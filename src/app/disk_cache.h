@@ -13,10 +13,11 @@
 
 namespace braid::app {
 
-store::StoreOptions store_options(const DiskOptions& options, const LoadedModel& loaded);
+// As BlockStore::open, which runs its calls on the loop. The model has its kv_identity. Any thread.
+Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop);
 
-// Null, and a line in the log, when the folder cannot be used or another server has it: then there is no disk tier.
-// kInvalidArgument when the limit is too low. The model has its kv_identity. Any thread; the store's calls run on the loop.
+// The same for a server: null, and a line in the log, when the folder cannot be used or another server has it: then there is no disk tier.
+// kInvalidArgument when the limit is too low.
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
                                                            boost::asio::io_context& loop);
 

@@ -28,7 +28,8 @@ struct LoadedModel {
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
-  std::string kv_identity;  // see model/kv_identity.h; empty unless asked for
+  std::string model_revision;  // hexadecimal digest of the file; empty unless asked for, as is the next one
+  std::string kv_identity;  // see model/kv_identity.h
   std::unique_ptr<store::BlockStore> disk_cache;  // null: none
   const kernels::KernelTable* table = nullptr;
   std::string fingerprint;

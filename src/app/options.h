@@ -67,6 +67,20 @@ struct RunOptions {
   std::optional<std::uint64_t> seed;          // drawn otherwise
 };
 
+struct CacheExportOptions {
+  ModelOptions model;
+  std::string prompt;                         // what to compute
+  std::string prompt_file;                    // the same as a file's text; empty: `prompt`
+  std::string output;                         // a safetensors file
+};
+
+struct CacheImportOptions {
+  ModelOptions model;
+  std::string input;                          // what CacheExportOptions::output was
+  DiskOptions disk;
+  std::string cache_salt;                     // of the requests that may use it
+};
+
 struct ModelReportOptions {
   ModelOptions model;
   std::int32_t max_batch = 256;

@@ -24,7 +24,7 @@ std::uint64_t value_bytes(std::string_view dtype) {
   return dtype == "I8" ? 1 : 0;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -90,12 +90,12 @@ std::vector<std::byte> write_safetensors(const SafeTensors& contents) {
   std::string header = "{\"__metadata__\":{";
   for (const auto& [key, value] : contents.metadata) {
     if (header.back() != '{') header += ',';
-    header += quoted(key) + ":" + quoted(value);
+    header += json_text(key) + ":" + json_text(value);
   }
   header += '}';
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : contents.tensors) {
-    fmt::format_to(std::back_inserter(header), ",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", quoted(name), tensor.dtype,
+    fmt::format_to(std::back_inserter(header), ",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json_text(name), tensor.dtype,
                    fmt::join(tensor.shape, ","), offset, offset + tensor.bytes.size());
     offset += tensor.bytes.size();
   }

@@ -38,13 +38,14 @@ bool DiskTier::verify(cache::BlockId block, std::string what) {
 void DiskTier::compare(Save save) {
   const cache::PrefixKey key = save.draft.header.key;
   const auto prefix = save.compare;
-  store_.read(key, prefix, prefix->tokens.size(), [save = std::make_shared<Save>(std::move(save))](std::optional<store::ReadBlock> block) {
+  store_.read(key, prefix, prefix->tokens.size(), [this, save = std::make_shared<Save>(std::move(save))](std::optional<store::ReadBlock> block) {
     if (block && !std::ranges::equal(block->payload, save->draft.payload)) abort_on_difference(save->what);
+    on_progress_();
   });
 }
 
 std::shared_ptr<Restoration> DiskTier::prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have) {
-  return begin(salt, tokens, have, reserved_buffers_);
+  return store_.free_buffers() > reserved_buffers_ ? begin(salt, tokens, have, reserved_buffers_) : nullptr;
 }
 
 std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, std::string_view salt,
@@ -81,6 +82,7 @@ void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t 
     const bool is_asked = store_.read(r.keys[static_cast<std::size_t>(index)], r.prefix, static_cast<std::size_t>(index + 1) * block_tokens_,
                                       [this, index, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> block) {
                                         if (const auto alive = weak.lock()) on_arrived(*alive, index, std::move(block));
+                                        on_progress_();
                                       });
     if (is_asked) continue;
     r.blocks.pop_back();
@@ -96,7 +98,6 @@ void DiskTier::on_arrived(Restoration& restoration, std::int32_t index, std::opt
   } else {
     restoration.end = std::min(restoration.end, index);
   }
-  on_progress_();
 }
 
 std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan) {

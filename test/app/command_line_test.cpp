@@ -82,6 +82,19 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
   EXPECT_THAT(mistake({"serve", "--kv-disk-write", "never"}), HasSubstr("--kv-disk-write"));
 }
 
+TEST(CommandLine, CacheExportsAndImports) {
+  const auto to = std::get<CacheExportOptions>(parse({"cache", "export", "m.gguf", "out.safetensors", "--prompt", "Hello", "--kv-dtype", "f32"}));
+  EXPECT_EQ(to.model.model, "m.gguf");
+  EXPECT_EQ(to.output, "out.safetensors");
+  EXPECT_EQ(to.prompt, "Hello");
+  const auto from = std::get<CacheImportOptions>(parse({"cache", "import", "m.gguf", "out.safetensors", "--kv-disk", "d", "--cache-salt", "s"}));
+  EXPECT_EQ(from.input, "out.safetensors");
+  EXPECT_EQ(from.disk.directory, "d");
+  EXPECT_EQ(from.cache_salt, "s");
+  EXPECT_THAT(mistake({"cache", "export", "m.gguf", "o"}), HasSubstr("--prompt"));
+  EXPECT_THAT(mistake({"cache", "import", "m.gguf", "o"}), HasSubstr("--kv-disk"));
+}
+
 TEST(CommandLine, MistakesNameOptionAndValue) {
   EXPECT_THAT(mistake({"serve", "--port", "65536"}), HasSubstr("--port: '65536' is not a whole number from 0 to 65535"));
   EXPECT_THAT(mistake({"serve", "--port", "-1"}), HasSubstr("'-1'"));

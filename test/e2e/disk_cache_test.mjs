@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, rmSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { serve, temporaryFolder } from "./support/processes.mjs";
+import { braid, serve, temporaryFolder } from "./support/processes.mjs";
 import { eventually, metric, post } from "./support/client.mjs";
 
 const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ".repeat(4);
@@ -62,6 +62,26 @@ test("another salt or KV type finds nothing of it", async (t) => {
   await killed(server);
   const other = await serve(t, through(folder, "--kv-dtype", "f32"));
   assert.equal((await ask(other, wish("One morning,"))).cached, 0);
+});
+
+test("what is exported and imported is found", async (t) => {
+  const folder = temporaryFolder(t);
+  const file = path.join(temporaryFolder(t), "kv.safetensors");
+  const memory = ["--kv-memory", "64M"];
+  const exported = await braid(t, ["cache", "export", "braid-demo", file, "--prompt", story, ...memory]);
+  assert.equal(exported.code, 0, exported.stderr);
+  const imported = await braid(t, ["cache", "import", "braid-demo", file, "--kv-disk", folder, ...memory]);
+  assert.equal(imported.code, 0, imported.stderr);
+  const cold = await ask(await serve(t, ["--no-warmup", ...memory]), wish("One morning,"));
+  const server = await serve(t, through(folder));
+  const restored = await ask(server, wish("One morning,"));
+  assert.ok(restored.cached > 0, "nothing was found");
+  assert.deepEqual(restored.choices, cold.choices);
+  const busy = await braid(t, ["cache", "import", "braid-demo", file, "--kv-disk", folder, ...memory]);
+  assert.equal(busy.code, 1);
+  assert.match(busy.stderr, /in use by another process/);
+  const other = await braid(t, ["cache", "import", "braid-demo", file, "--kv-disk", folder, "--kv-dtype", "f32", ...memory]);
+  assert.match(other.stderr, /'kv_dtype' is 'f16', this model asks for 'f32'/);
 });
 
 test("damage and loss cost a miss", async (t) => {

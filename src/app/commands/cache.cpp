@@ -1,0 +1,200 @@
+// `braid cache export` and `braid cache import`: the keys and values of a prompt as a safetensors file.
+#include "app/commands/commands.h"
+#include "app/disk_cache.h"
+#include "app/load_progress.h"
+#include "app/loaded_model.h"
+
+#include <kernels/kv_type.h>
+#include <model/kv_tensors.h>
+#include <model/safetensors.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace braid::app {
+namespace {
+
+constexpr const char* kFormat = "braid-kv-1";
+constexpr std::int32_t kStepTokens = 512;
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream.good() && !stream.eof()) return Error{ErrorCode::kIo, fmt::format("cannot read {}", path), {}};
+  return bytes;
+}
+
+Result<LoadedModel> load(const ModelOptions& options) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
+  spdlog::set_level(spdlog::level::warn);
+  LoadProgress progress;
+  return load_model(
+      options, 1, [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); }, true);
+}
+
+// What a file must agree with a model in, besides the shapes.
+std::map<std::string, std::string> facts_of(const LoadedModel& loaded) {
+  const model::LanguageModel& model = *loaded.language_model;
+  return {{"format", kFormat},
+          {"model_revision", loaded.model_revision},
+          {"adapter", ""},
+          {"kv_dtype", kernels::kv_type_name(model.kv_layout().type)},
+          {"kv_limit", fmt::to_string(model.hyper_parameters().kv_limit)}};
+}
+
+void execute(model::LanguageModel& model, const model::StepPlan& plan) {
+  model::StepResult result;
+  model.execute(plan, result);
+  if (result.failure) std::rethrow_exception(result.failure);
+}
+
+// Computes the tokens into the pool's first blocks and takes them out. The pool is this thread's: nothing serves.
+model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>& tokens) {
+  const model::KvLayout& layout = model.kv_layout();
+  const auto count = static_cast<std::int32_t>(tokens.size());
+  const std::int32_t blocks = (count + layout.block_tokens - 1) / layout.block_tokens;
+  model::StepPlan plan;
+  plan.starts.push_back({});
+  for (std::int32_t block = 0; block < blocks; ++block) plan.blocks.push_back(block);
+  for (std::int32_t begin = 0; begin < count; begin += kStepTokens) {
+    model::StepRow row;
+    row.position = begin;
+    row.count = std::min(kStepTokens, count - begin);
+    row.block_count = static_cast<std::uint32_t>(blocks);
+    plan.tokens.assign(tokens.begin() + begin, tokens.begin() + begin + row.count);
+    plan.rows = {row};
+    execute(model, plan);
+    plan.starts.clear();
+  }
+  model::KvTensors tensors(layout, count);
+  std::vector<std::byte> bytes(layout.block_bytes());
+  for (std::int32_t block = 0; block < blocks; ++block) {
+    plan.clear();
+    plan.saves.push_back({block, bytes.data()});
+    execute(model, plan);
+    tensors.put_block(block, bytes);
+  }
+  return tensors;
+}
+
+Result<std::vector<TokenId>> parse_tokens(const model::SafeTensors& contents, std::int32_t vocab) {
+  const auto found = contents.metadata.find("tokens");
+  const std::string text = found != contents.metadata.end() ? found->second : "";
+  std::vector<TokenId> tokens;
+  for (const char *at = text.data(), *end = at + text.size(); at < end; ++at) {
+    const auto [next, error] = std::from_chars(at, end, tokens.emplace_back());
+    if (error != std::errc{} || (next != end && *next != ',') || tokens.back() < 0 || tokens.back() >= vocab)
+      return Error{ErrorCode::kBadFile, "the metadata 'tokens' is no list of the model's tokens", {}};
+    at = next;
+  }
+  if (tokens.empty()) return Error{ErrorCode::kBadFile, "the metadata 'tokens' is missing or empty", {}};
+  return tokens;
+}
+
+Result<void> compare_facts(const model::SafeTensors& contents, const LoadedModel& loaded) {
+  for (const auto& [key, wanted] : facts_of(loaded)) {
+    const auto found = contents.metadata.find(key);
+    const std::string value = found != contents.metadata.end() ? found->second : "missing";
+    if (value != wanted) return Error{ErrorCode::kBadFile, fmt::format("its metadata '{}' is '{}', this model asks for '{}'", key, value, wanted), {}};
+  }
+  return {};
+}
+
+// Writes the full blocks to the folder; the number of those.
+Result<std::int64_t> write_blocks(const model::SafeTensors& contents, const std::vector<TokenId>& tokens, const CacheImportOptions& options,
+                                  const LoadedModel& loaded) {
+  const model::KvLayout& layout = loaded.language_model->kv_layout();
+  boost::asio::io_context loop;
+  auto opened = open_store(options.disk, loaded, loop);
+  if (!opened) return opened.error();
+  store::BlockStore& store = **opened;
+  cache::BlockPool pool(1);
+  cache::PrefixIndex index(pool, layout.block_tokens, cache::xxh3_key, loaded.kv_identity);
+  std::vector<cache::PrefixKey> keys;
+  index.keys(options.cache_salt, tokens, keys);
+  const auto work = boost::asio::make_work_guard(loop);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (store.contains(keys[i])) continue;
+    while (store.free_buffers() == 0 && !store.idle()) loop.run_one();
+    const auto length = (i + 1) * static_cast<std::size_t>(layout.block_tokens);
+    auto draft = store.begin_write(keys[i], options.cache_salt, std::span(tokens).first(length));
+    if (!draft) break;
+    std::ranges::fill(draft->payload, std::byte{0});
+    if (const auto taken = model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), draft->payload);
+        !taken)
+      return taken.error();
+    store.commit(std::move(*draft));
+  }
+  while (!store.idle()) loop.run_one();
+  if (store.stats().write_errors > 0 || store.stats().writes_dropped > 0)
+    return Error{ErrorCode::kIo, fmt::format("not all blocks could be written to {}", options.disk.directory), {}};
+  return static_cast<std::int64_t>(keys.size());
+}
+
+Result<void> export_cache(const CacheExportOptions& options) {
+  const auto loaded = load(options.model);
+  if (!loaded) return loaded.error();
+  const Result<std::string> text = options.prompt_file.empty() ? Result<std::string>(options.prompt) : read_file(options.prompt_file);
+  if (!text) return text.error();
+  const auto tokens = loaded->codec->encode(*text, {});
+  if (!tokens) return tokens.error();
+  if (tokens->empty() || static_cast<std::int64_t>(tokens->size()) > loaded->kv.context)
+    return invalid_argument(fmt::format("the prompt has {} tokens, expected 1 to {}", tokens->size(), loaded->kv.context));
+  const model::KvTensors tensors = compute(*loaded->language_model, *tokens);
+  model::SafeTensors contents = tensors.contents();
+  contents.metadata = facts_of(*loaded);
+  contents.metadata["tokens"] = fmt::format("{}", fmt::join(*tokens, ","));
+  const std::vector<std::byte> bytes = model::write_safetensors(contents);
+  std::ofstream file(options.output, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) return Error{ErrorCode::kIo, fmt::format("cannot write {}", options.output), {}};
+  fmt::print("{} tokens written to {}\n", tokens->size(), options.output);
+  return {};
+}
+
+Result<void> import_cache(const CacheImportOptions& options) {
+  const Result<std::string> bytes = read_file(options.input);
+  if (!bytes) return bytes.error();
+  const auto in_file = [&](const Error& error) { return Error{error.code, fmt::format("{}: {}", options.input, error.message), {}}; };
+  const auto contents = model::parse_safetensors(std::as_bytes(std::span(*bytes)));
+  if (!contents) return in_file(contents.error());
+  const auto loaded = load(options.model);
+  if (!loaded) return loaded.error();
+  if (const auto same = compare_facts(*contents, *loaded); !same) return in_file(same.error());
+  const auto tokens = parse_tokens(*contents, loaded->language_model->hyper_parameters().vocab);
+  if (!tokens) return in_file(tokens.error());
+  if (static_cast<std::int64_t>(tokens->size()) > loaded->kv.context)
+    return invalid_argument(fmt::format("{} has {} tokens, the context holds {}", options.input, tokens->size(), loaded->kv.context));
+  const auto blocks = write_blocks(*contents, *tokens, options, *loaded);
+  if (!blocks) return blocks.error().code == ErrorCode::kBadFile ? in_file(blocks.error()) : blocks.error();
+  fmt::print("{} blocks of {} tokens are in {}\n", *blocks, loaded->language_model->kv_layout().block_tokens, options.disk.directory);
+  return {};
+}
+
+}  // namespace
+
+int run_command(const CacheExportOptions& options) {
+  const auto done = export_cache(options);
+  return done ? EXIT_SUCCESS : report(done.error());
+}
+
+int run_command(const CacheImportOptions& options) {
+  const auto done = import_cache(options);
+  return done ? EXIT_SUCCESS : report(done.error());
+}
+
+}  // namespace braid::app
