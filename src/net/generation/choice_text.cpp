@@ -20,9 +20,12 @@ std::optional<ChoiceEnd> ChoiceText::add(Token&& token) {
   logprob_sum_ += token.logprob;
   piece_.clear();
   decode(token.id);
+  const bool was_reasoning = in_reasoning();
   if (call_.return_token_ids) pending_.tokens.ids.push_back(token.id);
   if (call_.wants_logprobs()) pending_.tokens.scored.push_back(std::move(token));
-  if (feed(piece_)) return stopped_end();
+  const bool stopped = feed(piece_);
+  if (was_reasoning || in_reasoning()) ++reasoning_tokens_;
+  if (stopped) return stopped_end();
   if (parser_ == nullptr || !parser_->ended()) return std::nullopt;
   release_held();
   return ChoiceEnd{EndReason::kToolCalls, {}};

@@ -32,6 +32,9 @@ class ChoiceText {
   ChoiceEnd finish(FinishReason reason);
 
   ChoicePiece& pending() { return pending_; }
+
+  // Of the tokens so far, those that belong to the reasoning, its tags included.
+  std::int32_t reasoning_tokens() const { return reasoning_tokens_; }
   std::vector<PromptToken>& prompt() { return prompt_; }
   bool begun() const { return tokens_ > 0; }
   double mean_logprob() const;
@@ -42,6 +45,7 @@ class ChoiceText {
   bool settle(Delta&& delta);
   bool say(std::string_view text);
   void release_held();
+  bool in_reasoning() const { return parser_ != nullptr && parser_->in_reasoning(); }
   bool has_calls() const { return parser_ != nullptr && parser_->has_calls(); }
   ChoiceEnd stopped_end() const;
 
@@ -54,6 +58,7 @@ class ChoiceText {
   ChoicePiece pending_;
   std::vector<PromptToken> prompt_;
   std::int32_t tokens_ = 0;
+  std::int32_t reasoning_tokens_ = 0;
   double logprob_sum_ = 0.0;
 };
 

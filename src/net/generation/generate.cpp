@@ -241,7 +241,9 @@ class Generation {
     if (auto* token = std::get_if<Token>(&event.event)) {
       take_time();
       ++usage_.completion_tokens;
+      const std::int32_t reasoning_before = text.reasoning_tokens();
       std::optional<ChoiceEnd> end = text.add(std::move(*token));
+      usage_.reasoning_tokens += text.reasoning_tokens() - reasoning_before;
       if (!end) return std::nullopt;
       count_cached(event.choice, streams_->complete(event.choice));
       --running_;

@@ -103,8 +103,11 @@ void append_timings(std::string& out, const Usage& usage) {
 void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out),
                  R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
-                 R"("prompt_tokens_details":{{"cached_tokens":{}}}}})",
+                 R"("prompt_tokens_details":{{"cached_tokens":{}}})",
                  usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+  if (usage.reasoning_tokens > 0)
+    fmt::format_to(std::back_inserter(out), R"(,"completion_tokens_details":{{"reasoning_tokens":{}}})", usage.reasoning_tokens);
+  out += '}';
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ void AnswerParser::step(char c) {
     case State::kStart:
       return in_start(c);
     case State::kReasoning:
-      return in_reasoning(c);
+      return reason(c);
     case State::kText:
       return in_text(c);
     case State::kBeforeCall:
@@ -93,7 +93,7 @@ void AnswerParser::in_start(char c) {
   before_call(c);
 }
 
-void AnswerParser::in_reasoning(char c) {
+void AnswerParser::reason(char c) {
   const auto end = reasoning_end_.feed(c, settled_);
   drop_leading_space();
   if (!end) return;

@@ -34,6 +34,7 @@ class AnswerParser {
   // No text follows. `cut`: it ends because of max_tokens.
   void finish(bool cut, std::vector<Delta>& out);
 
+  bool in_reasoning() const { return state_ == State::kReasoning; }
   bool has_calls() const { return writer_.calls() > 0; }
   bool ended() const { return ended_; }  // with the only call that is allowed
 
@@ -43,7 +44,7 @@ class AnswerParser {
 
   void step(char c);
   void in_start(char c);
-  void in_reasoning(char c);
+  void reason(char c);
   void in_text(char c);
   void before_call(char c);
   void in_call(char c);
