@@ -180,7 +180,9 @@ class VocabularyReader {
       if (const auto id = vocabulary_.find(text)) all.push_back(*id);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    for (const TokenId id : all) make_control(id);
+    const bool eos_is_assumed = file_.find("tokenizer.ggml.eos_token_id") == nullptr;  // id 2 may then be any word
+    for (const TokenId id : all)
+      if (!eos_is_assumed || id != vocabulary_.eos) make_control(id);
   }
 
   // What ends an answer is no part of its text.
