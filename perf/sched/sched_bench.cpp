@@ -109,7 +109,7 @@ void plan_decodes(benchmark::State& state) {
   std::vector<Sequence*> full;
   PlannedStep step;
   step.plan = &plan;
-  roster.admit();
+  roster.admit(0.0);
   for (auto& [rank, sequence] : roster.batch()) {
     sequence.phase = SequencePhase::kDecode;
     sequence.planned = kContext;
@@ -120,7 +120,7 @@ void plan_decodes(benchmark::State& state) {
     step.shape = {};
     roster.make_room();
     planner.add_decodes(roster.batch(), step, full);
-    roster.admit();
+    roster.admit(0.0);
     planner.add_prefills(roster.batch(), step, pace);
     for (auto& [rank, sequence] : roster.batch()) {  // as if the step had never been
       --sequence.planned;

@@ -43,6 +43,11 @@ void add_cache_options(CLI::App& app, ServeOptions& options) {
   add_size(app, "--kv-disk-limit", options.disk.limit, "Most bytes that the folder may take");
   add_duration(app, "--kv-disk-ttl", options.disk.ttl, "Age at which a block on disk is no longer used");
   app.add_option_function<std::string>(
+         "--kv-disk-read", [&options](const std::string& when) { options.disk.always = when == "always"; },
+         "Whether a prefix is read from disk also when computing it has been faster lately: auto (no) or always")
+      ->default_str("auto")
+      ->check(CLI::IsMember({"auto", "always"}));
+  app.add_option_function<std::string>(
          "--kv-disk-write", [&options](const std::string& when) { options.disk.write_through = when == "through"; },
          "When blocks are written: evict (they leave the pool) or through (they are full)")
       ->default_str("evict")

@@ -39,6 +39,7 @@ struct DiskOptions {
   std::string directory;                      // empty: none
   std::uint64_t limit = 50'000'000'000;       // bytes
   std::chrono::milliseconds ttl = std::chrono::days(7);
+  bool always = false;                        // what is there is read even when computing it has been faster
   bool write_through = false;                 // blocks are written when they are full, not when they leave the pool
 };
 

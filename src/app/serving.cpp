@@ -105,6 +105,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   if (!loaded) return fail(loaded.error());
   loaded_ = std::move(*loaded);
   sched::SchedulerOptions options = scheduler_options(*loaded_, options_.batch, options_.model.block_size);
+  options.disk_always = options_.disk.always;
   options.write_through = options_.disk.write_through;
   if (const std::optional<Error> fault = sched::find_fault(options)) return fail(*fault);
   scheduler_.emplace(loop_, *loaded_->language_model, options, loaded_->disk_cache.get());

@@ -55,7 +55,7 @@ std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> pref
     return begin(salt, tokens, have, 0);
   }
   for (; prefetched->next < have; ++prefetched->next) prefetched->blocks.pop_front();
-  prefetched->progress = std::chrono::steady_clock::now();
+  prefetched->begun = prefetched->progress = std::chrono::steady_clock::now();
   return prefetched;
 }
 
@@ -70,7 +70,7 @@ std::shared_ptr<Restoration> DiskTier::begin(std::string_view salt, std::span<co
   restoration->end = static_cast<std::int32_t>(missing - restoration->keys.begin());
   const auto length = static_cast<std::size_t>(restoration->end) * block_tokens_;
   restoration->prefix = std::make_shared<const store::Prefix>(store::Prefix{std::string(salt), {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length)}});
-  restoration->progress = std::chrono::steady_clock::now();
+  restoration->begun = restoration->progress = std::chrono::steady_clock::now();
   ask(restoration, spare);
   return restoration;
 }
@@ -109,6 +109,7 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std
     r.blocks.pop_front();
   }
   if (loaded > 0) r.progress = std::chrono::steady_clock::now();
+  r.loaded += loaded;
   if (!r.has_ended()) ask(restoration, 0);
   return loaded;
 }

@@ -31,6 +31,8 @@ struct Restoration {
   std::deque<std::optional<store::ReadBlock>> blocks;  // [next, asked): what has arrived
   std::vector<cache::PrefixKey> keys;                  // of blocks [0, end)
   std::shared_ptr<const store::Prefix> prefix;
+  std::chrono::steady_clock::time_point begun;         // when the sequence got its blocks
+  std::int32_t loaded = 0;                             // blocks since
   std::chrono::steady_clock::time_point progress;      // when it last got on
 
   bool has_ended() const { return next >= end; }

@@ -26,6 +26,9 @@ class PrefillPace {
 
   void observe(const StepShape& shape, double seconds);
 
+  // 0 while nothing was measured.
+  double tokens_per_second() const { return tokens_per_second_; }
+
  private:
   static constexpr std::int32_t kFirstSlice = 64;  // before anything was measured
   static constexpr double kAloneFactor = 2.0;

@@ -29,6 +29,7 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
       has_window_(options.visibility.window > 0),
       pool_(options.blocks),
       write_through_(options.write_through),
+      disk_always_(options.disk_always),
       kv_verify_(options.kv_verify) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
@@ -61,7 +62,8 @@ Sequence* Roster::find(std::string_view id) const {
   return found != by_id_.end() ? found->second : nullptr;
 }
 
-void Roster::admit() {
+void Roster::admit(double prefill_rate) {
+  prefill_rate_ = prefill_rate;
   Sequence* blocked = nullptr;
   std::int32_t looked_at = 0;
   for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty();) {

@@ -5,6 +5,7 @@
 #include "cache/prefix_index.h"
 #include "sched/disk_tier.h"
 #include "sched/options.h"
+#include "sched/restore_choice.h"
 #include "sched/sequence.h"
 #include "sched/shared_prefill.h"
 
@@ -54,8 +55,9 @@ class Roster {
 
   // Moves the first of the queue into the batch while there are slots and blocks for all its known tokens and a margin for the batch to
   // grow.
-  // It starts after the longest prefix that is cached; its last token is always computed.
-  void admit();
+  // It starts after the longest prefix that is cached; its last token is always computed. `prefill_rate` (tokens per second, 0: not
+  // known) decides between disk and computing.
+  void admit(double prefill_rate);
 
   // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
   void prefetch(Sequence& sequence);
@@ -140,6 +142,9 @@ class Roster {
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<DiskTier> disk_tier_;
   const bool write_through_;
+  const bool disk_always_;
+  RestoreChoice restore_choice_;
+  double prefill_rate_ = 0.0;         // tokens per second; 0: not known
   std::optional<SharedPrefill> shared_prefill_;
   const bool kv_verify_;
   std::vector<model::BlockCheck> checks_;

@@ -19,9 +19,14 @@ void Roster::prefetch(Sequence& sequence) {
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
   // One that has been stalled has it all.
-  if (disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs())
+  const bool may_restore =
+      disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
+  if (may_restore && !disk_always_ && !restore_choice_.takes_disk(prefill_rate_)) {
+    sequence.restoration.reset();
+  } else if (may_restore) {
     sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
                                                std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
+  }
   if (sequence.restoration == nullptr) return compute_rest(sequence);
   sequence.phase = SequencePhase::kRestoring;
 }
@@ -39,6 +44,8 @@ void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
       loading.push_back(&sequence);
     }
     if (!sequence.restoration->has_ended()) continue;
+    const std::chrono::duration<double> taken = sequence.restoration->progress - sequence.restoration->begun;
+    restore_choice_.observe(sequence.restoration->loaded * block_tokens_, taken.count());
     sequence.restoration.reset();
     compute_rest(sequence);
   }

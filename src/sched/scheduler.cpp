@@ -168,7 +168,7 @@ bool Scheduler::post_next() {
   full_.clear();
   const bool all_have_blocks = planner_.add_decodes(roster_.batch(), step, full_);
   for (Sequence* sequence : full_) roster_.stall(*sequence);
-  if (all_have_blocks) roster_.admit();
+  if (all_have_blocks) roster_.admit(pace_.tokens_per_second());
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
   roster_.add_checks(plan, step.checked);

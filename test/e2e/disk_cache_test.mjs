@@ -16,7 +16,7 @@ async function ask(server, body) {
   return { choices: answer.choices, cached: answer.usage.prompt_tokens_details.cached_tokens };
 }
 
-const through = (folder, ...more) => ["--kv-disk", folder, "--kv-disk-write", "through", "--kv-memory", "64M", "--no-warmup", ...more];
+const through = (folder, ...more) => ["--kv-disk", folder, "--kv-disk-write", "through", "--kv-disk-read", "always", "--kv-memory", "64M", "--no-warmup", ...more];
 const segments = (folder) => readdirSync(folder).filter((name) => name.endsWith(".kv")).map((name) => path.join(folder, name));
 
 async function killed(server) {

@@ -47,7 +47,7 @@ class BatchPlannerTest : public testing::Test {
     step_ = PlannedStep{&plan_, {}, {}, {}, {}};
     full_.clear();
     complete_ = planner_.add_decodes(roster_.batch(), step_, full_);
-    if (complete_) roster_.admit();
+    if (complete_) roster_.admit(0.0);
     planner_.add_prefills(roster_.batch(), step_, pace_);
     return plan_;
   }

@@ -1,5 +1,6 @@
 // Blocks that go to disk and come back. The fake's answers depend on what the blocks hold, so a wrong, stale or half-loaded block
 // changes an answer.
+#include "sched/restore_choice.h"
 #include "sched/rig.h"
 #include "store/block_store.h"
 
@@ -13,6 +14,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <thread>
 
 namespace braid::sched::test {
 namespace {
@@ -42,11 +44,17 @@ class MoodyIo final : public store::Io {
   struct Mood {
     std::atomic<int> fail_one_in{0};  // 0: none
     std::atomic<bool> hold_reads{false};
+    std::atomic<int> read_milliseconds{0};  // what the device takes for a read
   };
   explicit MoodyIo(std::shared_ptr<Mood> mood) : mood_(std::move(mood)), io_(store::make_thread_io(2)) {}
 
   void submit(store::Transfer transfer) override {
     if (mood_->hold_reads && transfer.kind == store::Transfer::Kind::kRead) return held_.push_back(std::move(transfer));
+    if (const int slow = mood_->read_milliseconds; slow > 0 && transfer.kind == store::Transfer::Kind::kRead)
+      transfer.after = [after = std::move(transfer.after), slow](int result) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(slow));
+        after(result);
+      };
     const int one_in = mood_->fail_one_in;
     if (one_in > 0 && random_() % static_cast<unsigned>(one_in) == 0) {
       transfer.after = [after = std::move(transfer.after)](int) { after(EIO); };
@@ -67,6 +75,7 @@ SchedulerOptions tier_options(std::int32_t blocks, bool write_through = false) {
   SchedulerOptions options = Rig::small_options();
   options.blocks = blocks;
   options.write_through = write_through;
+  options.disk_always = true;  // the fake computes in no time
   return options;
 }
 
@@ -240,6 +249,38 @@ TEST(DiskTier, AFailedStepWithLoadsEndsItsSequences) {
   EXPECT_EQ(failed.finish->reason, FinishReason::kError);
   EXPECT_EQ(server.cached(prompt), 48) << "the disk still has it";
   server.rig->run_to_end();
+}
+
+TEST(DiskTier, WhatIsComputedFasterIsNotRead) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  SchedulerOptions options = tier_options(20, true);  // so few blocks that each prompt evicts the other
+  options.disk_always = false;
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  mood->read_milliseconds = 20;
+  Server server(folder.path(), options, mood);
+  EXPECT_EQ(server.cached(prompt), 48) << "nothing is measured yet";
+  server.cached(Rig::prompt_of(70, 2));
+  EXPECT_LT(server.cached(prompt), 48) << "the fake computes far faster than this disk reads";
+  server.rig->run_to_end();
+}
+
+TEST(RestoreChoice, TakesTheFasterOneAndTriesTheDiskAgain) {
+  RestoreChoice choice;
+  EXPECT_TRUE(choice.takes_disk(1000.0));
+  choice.observe(100, 0.05);
+  EXPECT_TRUE(choice.takes_disk(0.0));
+  EXPECT_TRUE(choice.takes_disk(1999.0));
+  std::uint32_t taken = 0;
+  for (std::uint32_t i = 0; i < 2 * RestoreChoice::kRetry; ++i) taken += choice.takes_disk(2001.0) ? 1 : 0;
+  EXPECT_EQ(taken, 2U);
+  for (int i = 0; i < 40; ++i) choice.observe(100, 0.01);
+  EXPECT_TRUE(choice.takes_disk(2001.0));
 }
 
 TEST(DiskTier, VerifyingComputesAndComparesEveryHit) {
