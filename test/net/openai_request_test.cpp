@@ -271,6 +271,19 @@ TEST(OpenAiParameters, ReasoningEffortBecomesTemplateVariables) {
   EXPECT_EQ(param_of(chat(R"("reasoning_effort":1)")), "reasoning_effort");
 }
 
+TEST(OpenAiParameters, AThinkingBudgetBecomesTemplateVariablesToo) {
+  const auto call = chat(R"("thinking_budget":7)").value();
+  EXPECT_EQ(call.thinking_budget, 7);
+  const Value& kwargs = std::get<ChatPrompt>(call.prompt).kwargs;
+  EXPECT_EQ(*kwargs.find("thinking_budget"), Value(7));
+  EXPECT_EQ(*kwargs.find("reasoning_budget"), Value(7));
+  EXPECT_EQ(chat(R"("reasoning_budget":0)").value().thinking_budget, 0);
+  EXPECT_TRUE(std::get<ChatPrompt>(chat(R"("reasoning_budget":-1)").value().prompt).kwargs.is_null());
+  EXPECT_EQ(param_of(chat(R"("reasoning_budget":-2)")), "reasoning_budget");
+  EXPECT_EQ(param_of(chat(R"("thinking_budget":-1)")), "thinking_budget");
+  EXPECT_EQ(param_of(chat(R"("thinking_budget":"much")")), "thinking_budget");
+}
+
 TEST(OpenAiParameters, AMessageIsContinuedInsteadOfAnswered) {
   const auto prompt_of = [](const std::string& fields) { return std::get<ChatPrompt>(chat(fields).value().prompt); };
   EXPECT_TRUE(prompt_of("").add_generation_prompt);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -112,8 +113,12 @@ Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) 
   if (type == nullptr || type->get_if<std::string>() == nullptr)
     return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
   draft.chat.emplace_back("chat_template_kwargs", ValueDict{{"enable_thinking", *type != Value("disabled")}});
-  if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null())
-    draft.chat.emplace_back("thinking_budget", *budget);
+  if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null()) {
+    const Result<std::int64_t> tokens =
+        json::read_integer(*budget, at_key(path, "budget_tokens"), 0, std::numeric_limits<std::int64_t>::max());
+    if (!tokens) return tokens.error();
+    draft.chat.emplace_back("thinking_budget", *tokens);
+  }
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <net/generation/forced_calls.h>
 #include <net/generation/generate.h>
 #include <net/generation/prompts.h>
+#include <net/generation/thinking_budget.h>
 #include <net/http/body_writer.h>
 #include <net/http/error_response.h>
 #include <spdlog/spdlog.h>
@@ -55,7 +56,9 @@ struct Preparation {
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
     if (call->echo) call->echoes = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(call->prompt));
-    return call->wants_constraint() ? compile() : Result<void>();
+    const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();
+    if (compiled) call->constraint = with_thinking_budget(*model.codec, *call);
+    return compiled;
   }
 
   // Schemas of functions that are not strict are honoured where they can be.

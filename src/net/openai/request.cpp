@@ -142,6 +142,8 @@ constexpr std::array kChat = {
     Parameter{"add_generation_prompt", read_add_generation_prompt},
     Parameter{"continue_final_message", read_continue_final_message},
     Parameter{"reasoning_effort", read_reasoning_effort},
+    Parameter{"thinking_budget", CountRule<GenerationCall>{&GenerationCall::thinking_budget, 0}},
+    Parameter{"reasoning_budget", CountRule<GenerationCall>{&GenerationCall::thinking_budget, -1}},
 };
 
 Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own, std::span<const Parameter> tools = {}) {
@@ -193,15 +195,19 @@ Result<void> check_infill(const GenerationCall& call) {
   return {};
 }
 
-// The template variables by which the common families switch their thinking on, off and to a level. A request's own
-// chat_template_kwargs win.
-void add_reasoning_kwargs(Value& kwargs, const std::string& effort) {
-  if (effort.empty()) return;
+// The template variables by which the common families switch their thinking on, off and to a level or a number of tokens. A
+// request's own chat_template_kwargs win.
+void add_reasoning_kwargs(Value& kwargs, const std::string& effort, std::int32_t budget) {
+  ValueDict added;
+  const bool thinks = effort != "none";
+  if (!effort.empty()) added = {{"reasoning_effort", effort}, {"enable_thinking", thinks}, {"thinking", thinks}};
+  if (budget >= 0)
+    for (const char* name : {"thinking_budget", "reasoning_budget"}) added.emplace_back(name, std::int64_t{budget});
+  if (added.empty()) return;
   if (kwargs.is_null()) kwargs = ValueDict{};
   auto& members = *kwargs.get_if<ValueDict>();
-  const bool thinks = effort != "none";
-  for (auto& [name, value] : ValueDict{{"reasoning_effort", effort}, {"enable_thinking", thinks}, {"thinking", thinks}})
-    if (kwargs.find(name) == nullptr) members.emplace_back(name, value);
+  for (auto& [name, value] : added)
+    if (kwargs.find(name) == nullptr) members.emplace_back(name, std::move(value));
 }
 
 Result<void> finish_chat(Draft& draft) {
@@ -209,7 +215,7 @@ Result<void> finish_chat(Draft& draft) {
   if (chat.continue_final_message && draft.add_generation_prompt.value_or(false))
     return invalid_argument("'continue_final_message' and 'add_generation_prompt' exclude each other", "continue_final_message");
   chat.add_generation_prompt = draft.add_generation_prompt.value_or(!chat.continue_final_message);
-  add_reasoning_kwargs(chat.kwargs, draft.reasoning_effort);
+  add_reasoning_kwargs(chat.kwargs, draft.reasoning_effort, draft.call.thinking_budget);
   chat.messages = std::move(*draft.messages);
   draft.call.prompt = std::move(chat);
   draft.call.prompt_field = "messages";
