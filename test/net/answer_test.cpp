@@ -46,6 +46,18 @@ TEST(Answer, AStopStringCutsTheText) {
   });
 }
 
+TEST(Answer, AStopTokenIsNoText) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one."); }; });
+  const std::string body = R"({"prompt":"a","stop_token_ids":[46],"return_token_ids":true)";
+  const Reply without = server.ask(post("/v1/completions", body + "}"));
+  EXPECT_NE(without.body.find(R"("text":"one","logprobs":null,"finish_reason":"stop","token_ids":[111,110,101,46])"),
+            std::string::npos)
+      << without.body;
+  const Reply with = server.ask(post("/v1/completions", body + R"(,"include_stop_str_in_output":true})"));
+  EXPECT_NE(with.body.find(R"("text":"one.")"), std::string::npos) << with.body;
+}
+
 TEST(Answer, StringsGetABosAndTokenIdsDoNot) {
   TestServer server;
   server.ask(post("/v1/completions", R"({"prompt":"a<eos>"})"));

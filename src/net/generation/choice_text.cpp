@@ -1,5 +1,6 @@
 #include <net/generation/choice_text.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -54,8 +55,10 @@ ChoiceEnd ChoiceText::stopped_end() const {
 
 double ChoiceText::mean_logprob() const { return tokens_ > 0 ? logprob_sum_ / tokens_ : 0.0; }
 
-// Markers that are control tokens count as text.
+// Markers that are control tokens count as text; the token that ends the answer does not, like a stop string.
 void ChoiceText::decode(TokenId token) {
+  const std::vector<TokenId>& stops = call_.stop.stop_token_ids;
+  if (!call_.include_stop_string && std::find(stops.begin(), stops.end(), token) != stops.end()) return;
   decoder_->append(token, piece_);
   if (!piece_.empty() || !call_.syntax) return;
   for (const auto& [id, marker] : call_.syntax->control_markers)
