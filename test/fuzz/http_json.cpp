@@ -1,14 +1,18 @@
 #include "http_json.h"
 
+#include <net/anthropic/count_tokens.h>
 #include <net/anthropic/request.h>
 #include <net/generation/forced_calls.h>
 #include <net/generation/prompts.h>
+#include <net/generation/thinking_budget.h>
 #include <net/http/error_response.h>
 #include <net/http/request_reader.h>
+#include <net/json/parse.h>
 #include <net/openai/request.h>
 #include <net/responses/request.h>
 #include <net/responses/store.h>
 #include <net/router.h>
+#include <net/text/tokens.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,19 +48,47 @@ Result<net::GenerationCall> parse(std::string& body, const ServedModel& model, B
       return net::openai::parse_chat(body, model);
     case BodyKind::kResponse:
       return net::responses::parse_response(body, model, none);
+    case BodyKind::kScored:
+      return net::openai::parse_scored(body, model);
     default:
       return net::anthropic::parse_message(body, model);
   }
 }
 
+using Answer = Result<std::string> (*)(std::string& body, const ServedModel& model);
+
+// Null for the kinds that generate.
+Answer text_answer(BodyKind kind) {
+  switch (kind) {
+    case BodyKind::kCount:
+      return net::anthropic::count_tokens;
+    case BodyKind::kTokenize:
+      return net::text::tokenize;
+    case BodyKind::kDetokenize:
+      return net::text::detokenize;
+    case BodyKind::kTemplate:
+      return net::text::apply_template;
+    default:
+      return nullptr;
+  }
+}
+
+void require_json(std::string text) { require(net::json::parse(text)); }
+
+constexpr std::pair<net::Endpoint, BodyKind> kKinds[] = {
+    {net::Endpoint::kCompletions, BodyKind::kCompletion}, {net::Endpoint::kChatCompletions, BodyKind::kChat},
+    {net::Endpoint::kResponses, BodyKind::kResponse},     {net::Endpoint::kMessages, BodyKind::kMessage},
+    {net::Endpoint::kPerplexity, BodyKind::kScored},      {net::Endpoint::kCountTokens, BodyKind::kCount},
+    {net::Endpoint::kTokenize, BodyKind::kTokenize},      {net::Endpoint::kDetokenize, BodyKind::kDetokenize},
+    {net::Endpoint::kApplyTemplate, BodyKind::kTemplate},
+};
+
 void follow(net::http::Request request) {
   const net::Resolution resolution = net::resolve(request.method, request.target);
   if (const auto* response = std::get_if<net::http::Response>(&resolution)) return require(response->status < 500);
   const net::Endpoint endpoint = std::get<net::Route>(resolution).endpoint;
-  if (endpoint == net::Endpoint::kCompletions) fuzz_body(request.body, BodyKind::kCompletion);
-  if (endpoint == net::Endpoint::kChatCompletions) fuzz_body(request.body, BodyKind::kChat);
-  if (endpoint == net::Endpoint::kResponses) fuzz_body(request.body, BodyKind::kResponse);
-  if (endpoint == net::Endpoint::kMessages) fuzz_body(request.body, BodyKind::kMessage);
+  for (const auto& [served, kind] : kKinds)
+    if (served == endpoint) fuzz_body(request.body, kind);
 }
 
 }  // namespace
@@ -66,11 +98,16 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   const FakeCompiler compiler;
   const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec, &compiler};
   std::string text(body);
+  if (const Answer answer = text_answer(kind)) {
+    const Result<std::string> answered = answer(text, model);
+    return answered ? require_json(*answered) : require_client_error(answered.error());
+  }
   Result<net::GenerationCall> call = parse(text, model, kind);
   if (!call) return require_client_error(call.error());
   auto prompts = net::encode_prompts(codec, *call);
   if (!prompts) return require_client_error(prompts.error());
   if (call->tools && call->tools->required) net::forced_calls(*call->tools, *call->syntax, true);
+  call->constraint = net::with_thinking_budget(codec, *call);
   const auto requests = net::make_requests(model, *call, "id", 1, std::move(*prompts));
   if (!requests) return require_client_error(requests.error());
   for (const Request& request : *requests) {

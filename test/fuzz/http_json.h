@@ -9,9 +9,11 @@ namespace braid::test {
 // as the engine's requests. Aborts when a client's bytes would be answered with a server error.
 void fuzz_http_json(std::string_view bytes);
 
-// The same for a body alone, as that of one of the generating endpoints.
-enum class BodyKind { kCompletion, kChat, kResponse, kMessage };
-inline constexpr BodyKind kBodyKinds[] = {BodyKind::kCompletion, BodyKind::kChat, BodyKind::kResponse, BodyKind::kMessage};
+// The same for a body alone, as that of one of the endpoints that generate or work with text.
+enum class BodyKind { kCompletion, kChat, kResponse, kMessage, kScored, kCount, kTokenize, kDetokenize, kTemplate };
+inline constexpr BodyKind kBodyKinds[] = {BodyKind::kCompletion, BodyKind::kChat,       BodyKind::kResponse,
+                                          BodyKind::kMessage,    BodyKind::kScored,     BodyKind::kCount,
+                                          BodyKind::kTokenize,   BodyKind::kDetokenize, BodyKind::kTemplate};
 void fuzz_body(std::string_view body, BodyKind kind);
 
 }  // namespace braid::test

@@ -17,7 +17,7 @@
 namespace braid::test {
 namespace {
 
-constexpr std::array<std::string_view, 13> kBodies = {
+constexpr std::array<std::string_view, 20> kBodies = {
     R"({"model":"default","prompt":"Once upon a time","max_tokens":5,"temperature":0.5,"top_p":0.9,"seed":7,"stop":["x","yy"]})",
     R"({"prompt":[[1,2,3],[4,5]],"logprobs":3,"return_token_ids":true,"stop_token_ids":[7],"min_tokens":2,"ignore_eos":false})",
     R"({"prompt":["a","b<eos>"],"stream":true,"stream_options":{"include_usage":true},"top_k":40,"min_p":0.05,"n":1,"user":"u"})",
@@ -39,6 +39,16 @@ constexpr std::array<std::string_view, 13> kBodies = {
     R"({"input":"hi","tool_choice":"required","tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true}]})",
     R"({"max_tokens":5,"system":"Be brief.","messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},)"
     R"({"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"1"}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}})",
+    R"({"model":"default","input":[{"role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"reasoning","summary":[],)"
+    R"("content":[{"type":"reasoning_text","text":"b"}]}],"previous_response_id":"resp_1","max_output_tokens":2,"store":true,"temperature":1})",
+    R"({"max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"thinking":{"type":"enabled","budget_tokens":3},)"
+    R"("stop_sequences":["x"],"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f"}})",
+    R"({"messages":[{"role":"user","content":"a"}],"thinking_budget":3,"reasoning_budget":-1,"chat_template_kwargs":{"a":[1]},)"
+    R"("add_generation_prompt":false,"continue_final_message":true,"with_pieces":true})",
+    R"({"content":"a<eos>é","add_special":true,"parse_special":false,"with_pieces":true,"prompt":"b","add_special_tokens":false})",
+    R"({"tokens":[104,105,255,257,258]})",
+    R"({"model":"default","input":[97,98,99],"priority":3,"user":"u"})",
+    R"({"id":"chatcmpl-1"})",
 };
 
 constexpr std::array<std::string_view, 24> kPieces = {
@@ -47,7 +57,9 @@ constexpr std::array<std::string_view, 24> kPieces = {
     "\"",         "\\ud800",      "\\u0000",  "\xff", ",",     ":",    "[1,2]",
     "2147483648", "\"content\":", "\"stop\":"};
 
-constexpr std::array<std::string_view, 4> kTargets = {"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages"};
+constexpr std::array<std::string_view, 10> kTargets = {
+    "/v1/completions", "/v1/chat/completions", "/v1/responses",  "/v1/messages",   "/v1/messages/count_tokens",
+    "/tokenize",       "/detokenize",          "/apply-template", "/v1/perplexity", "/v1/abort"};
 
 // One random edit of bytes.
 void mutate(std::string& text, std::mt19937& random) {
@@ -103,7 +115,7 @@ TEST(Mutation, NoBodyIsAServerError) {
 TEST(Mutation, NoRequestIsAServerErrorOverTheWire) {
   TestServer server;
   std::mt19937 random(2);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     const std::string body = mutant(random);
     const Reply reply = server.ask(post(kTargets[static_cast<std::size_t>(i) % kTargets.size()], body));
     ASSERT_TRUE(reply.status >= 200 && reply.status < 500) << reply.status << " for " << body;
