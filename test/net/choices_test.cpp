@@ -142,6 +142,20 @@ TEST_F(Choices, PromptLogprobsHaveVllmsShape) {
   EXPECT_NE(chat.find(R"("prompt_logprobs":[null,{"115":{"logprob":-1,"rank":2,"decoded_token":"s"}})"), std::string::npos) << chat;
 }
 
+TEST_F(Choices, APromptIsScoredOnceForAllItsChoices) {
+  const std::string body = ask(server, "/v1/completions", R"({"prompt":["ab","c"],"n":2,"prompt_logprobs":0})");
+  server.on_loop([this] {
+    std::vector<std::int32_t> wishes;
+    for (const Request& request : server.engine().submitted) wishes.push_back(request.prompt_logprobs);
+    EXPECT_EQ(wishes, (std::vector<std::int32_t>{0, -1, 0, -1}));
+  });
+  std::size_t reports = 0;
+  for (std::size_t at = body.find("\"prompt_logprobs\":[null"); at != std::string::npos;
+       at = body.find("\"prompt_logprobs\":[null", at + 1))
+    ++reports;
+  EXPECT_EQ(reports, 4U) << body;
+}
+
 TEST_F(Choices, AGapIsFilledBetweenPrefixAndSuffix) {
   ask(server, "/v1/completions", R"({"prompt":"ab","suffix":"c"})");
   server.on_loop([this] { EXPECT_EQ(server.engine().submitted[0].prompt, (std::vector<TokenId>{kBos, 1, 'a', 'b', 2, 'c', 3})); });

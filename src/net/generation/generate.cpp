@@ -212,6 +212,7 @@ class Generation {
       }
     }
     streams_.reset();
+    share_prompt_scores(answers);
     keep_best(answers, static_cast<std::size_t>(call_.candidates), static_cast<std::size_t>(call_.choices));
     http::Response response;
     guarded([&] {
@@ -260,6 +261,13 @@ class Generation {
       return std::nullopt;
     }
     return text.finish(finish.reason);
+  }
+
+  // A prompt is scored for its first candidate only, unless the answer is streamed: then none waits for another.
+  void share_prompt_scores(std::vector<ChoiceAnswer>& answers) const {
+    const auto candidates = static_cast<std::size_t>(call_.candidates);
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      if (!is_first_of_prompt(i)) answers[i].prompt = answers[i - i % candidates].prompt;
   }
 
   // Candidates of one prompt share it, and usage counts it once.

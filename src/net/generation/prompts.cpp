@@ -152,6 +152,7 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
     for (std::int32_t i = 0; i < call.candidates; ++i) {
       Request& request = requests.emplace_back(request_of(call, prompt, model.context_length));
       const std::size_t choice = requests.size() - 1;
+      if (i > 0 && !call.stream) request.prompt_logprobs = -1;  // the first candidate's are those of all
       request.id = choice_id(id, choice, total);
       request.sampling.seed = seed;
       request.sampling.choice = static_cast<std::uint32_t>(choice);
