@@ -144,6 +144,8 @@ constexpr std::array kChat = {
     Parameter{"reasoning_effort", read_reasoning_effort},
     Parameter{"thinking_budget", CountRule<GenerationCall>{&GenerationCall::thinking_budget, 0}},
     Parameter{"reasoning_budget", CountRule<GenerationCall>{&GenerationCall::thinking_budget, -1}},
+    Parameter{"reasoning_budget_tokens", CountRule<GenerationCall>{&GenerationCall::thinking_budget, -1}},
+    Parameter{"thinking_token_budget", CountRule<GenerationCall>{&GenerationCall::thinking_budget, -1}},
 };
 
 Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own, std::span<const Parameter> tools = {}) {
