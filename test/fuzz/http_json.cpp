@@ -73,7 +73,7 @@ Answer text_answer(BodyKind kind) {
   }
 }
 
-void require_json(std::string text) { require(net::json::parse(text)); }
+void require_json(std::string text) { require(net::json::parse(text).has_value()); }
 
 constexpr std::pair<net::Endpoint, BodyKind> kKinds[] = {
     {net::Endpoint::kCompletions, BodyKind::kCompletion}, {net::Endpoint::kChatCompletions, BodyKind::kChat},
