@@ -144,7 +144,10 @@ void BlockStore::drop(const Segment& segment) {
 
 void BlockStore::delete_one() {
   if (doomed_.empty()) return;
-  worker_.submit([this, number = doomed_.back()] { directory_.remove_segment(number); });
+  worker_.submit([this, number = doomed_.back()] {
+    directory_.remove_segment(number);
+    post([](BlockStore&) {});  // wakes who waits for it
+  });
   doomed_.pop_back();
 }
 

@@ -137,6 +137,18 @@ test("reasoning is told apart", async () => {
   assert.deepEqual([text, reasoning], [message.content, message.reasoning_content]);
 });
 
+test("a thinking budget closes the reasoning", async () => {
+  const messages = [{ role: "system", content: "Think step by step." }, { role: "user", content: "What is 348 + 275?" }];
+  const body = { model: "braid-demo", messages, temperature: 0, max_tokens: 100 };
+  const { message: free } = (await client.chat.completions.create(body)).choices[0];
+  const { message: ample } = (await client.chat.completions.create({ ...body, thinking_budget: 1000 })).choices[0];
+  assert.equal(ample.reasoning_content, free.reasoning_content);
+  const { message: short } = (await client.chat.completions.create({ ...body, thinking_budget: 4 })).choices[0];
+  assert.ok(short.reasoning_content.length > 0 && short.reasoning_content.length < free.reasoning_content.length);
+  assert.ok(free.reasoning_content.startsWith(short.reasoning_content));
+  assert.ok(short.content.length > 0, "no answer behind the reasoning");
+});
+
 test("a stop string cuts the answer and not the reasoning", async () => {
   const messages = [{ role: "system", content: "Think step by step." }, { role: "user", content: "What is 348 + 275?" }];
   const { message } = (await client.chat.completions.create(
