@@ -34,28 +34,38 @@ void rename_developers(Value& messages) {
   }
 }
 
+constexpr std::string_view kSpace = " \t\n\r\f\v";
+
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\f\v";
   const std::size_t begin = text.find_first_not_of(kSpace);
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Cuts what the template writes behind the last message's words, so that the model goes on with them. Many templates trim: then the
-// words end where the trimmed ones do.
-Result<void> end_with_last_message(RenderedChat& chat, const Value& messages) {
-  const auto* list = messages.get_if<ValueList>();
-  const Value* content = list != nullptr && !list->empty() ? list->back().find("content") : nullptr;
-  const auto* words = content != nullptr ? content->get_if<std::string>() : nullptr;
-  if (words == nullptr || trimmed(*words).empty())
-    return invalid_argument("'continue_final_message' needs a last message with text", "continue_final_message");
-  for (const std::string_view form : {std::string_view(*words), trimmed(*words)}) {
-    const std::size_t at = chat.text.rfind(form);
-    if (at == std::string::npos) continue;
-    chat.text.resize(at + form.size());
-    std::erase_if(chat.literal, [&chat](std::size_t place) { return place >= chat.text.size(); });
-    return {};
-  }
-  return invalid_argument("the model's chat template changes the last message, so that it cannot be continued", "continue_final_message");
+constexpr std::string_view kEndMark = "\x02end of words\x03";  // in no sane message, and handed on by templates as words
+
+// Marks where the last message's words end, without the white space behind them, which many templates trim.
+Result<void> mark_last_message(Value& messages) {
+  auto* list = messages.get_if<ValueList>();
+  auto* members = list != nullptr && !list->empty() ? list->back().get_if<ValueDict>() : nullptr;
+  if (members != nullptr)
+    for (auto& [name, value] : *members) {
+      const auto* words = name == "content" ? value.get_if<std::string>() : nullptr;
+      if (words == nullptr || trimmed(*words).empty()) continue;
+      const std::size_t end = words->find_last_not_of(kSpace) + 1;
+      value = words->substr(0, end).append(kEndMark);
+      return {};
+    }
+  return invalid_argument("'continue_final_message' needs a last message with text", "continue_final_message");
+}
+
+// Cuts what the template writes behind the mark, so that the model goes on with the words.
+Result<void> end_at_mark(RenderedChat& chat) {
+  const std::size_t at = chat.text.rfind(kEndMark);
+  if (at == std::string::npos)
+    return invalid_argument("the model's chat template changes the last message, so that it cannot be continued", "continue_final_message");
+  chat.text.resize(at);
+  std::erase_if(chat.literal, [at](std::size_t place) { return place >= at; });
+  return {};
 }
 
 std::string text_of(const Tokenizer& tokenizer, std::optional<TokenId> token) {
@@ -98,12 +108,16 @@ Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
   ChatPrompt own = prompt;
   if (*marked) own.messages = (*marked)->messages;
   if (entry->source.text.find("developer") == std::string::npos) rename_developers(own.messages);
-  if (own.continue_final_message) own.add_generation_prompt = false;
+  if (own.continue_final_message) {
+    own.add_generation_prompt = false;
+    const Result<void> marked_end = mark_last_message(own.messages);
+    if (!marked_end) return marked_end.error();
+  }
   Result<std::string> text = entry->program->render(own);
   if (!text) return text.error();
   RenderedChat chat = take_out_marks(std::move(*text), *marked ? (*marked)->mark : std::string());
   if (!prompt.continue_final_message) return chat;
-  const Result<void> cut = end_with_last_message(chat, prompt.messages);
+  const Result<void> cut = end_at_mark(chat);
   return cut ? Result<RenderedChat>(std::move(chat)) : cut.error();
 }
 

@@ -189,8 +189,10 @@ void Roster::publish_tail(Sequence& sequence) {
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t count = sequence.computed - begin;
   if (!prefix_index_ || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
+  const cache::BlockId tail = sequence.blocks[sequence.published];
+  if (tail == cache::BlockTable::kAbsent) return;  // posted rows have moved the window past it
   const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
-  prefix_index_->insert_partial(sequence.last_published(), sequence.cache_salt, tokens, sequence.blocks[sequence.published]);
+  prefix_index_->insert_partial(sequence.last_published(), sequence.cache_salt, tokens, tail);
 }
 
 std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(batch_.size()), pool_.total() / kMarginPart); }

@@ -9,7 +9,7 @@
 namespace braid::sched {
 
 void Roster::prefetch(Sequence& sequence) {
-  if (!disk_tier_ || kv_verify_) return;
+  if (!disk_tier_ || kv_verify_ || sequence.awaits_prompt_logprobs()) return;
   const auto tokens = std::span(sequence.tokens).first(sequence.tokens.size() - 1);
   path_.clear();
   prefix_index_->match(sequence.cache_salt, tokens, path_);
@@ -21,9 +21,9 @@ void Roster::begin_prefill(Sequence& sequence) {
   // One that has been stalled has it all.
   const bool may_restore =
       disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
-  if (may_restore && !disk_always_ && !restore_choice_.takes_disk(prefill_rate_)) {
+  if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_))) {
     sequence.restoration.reset();
-  } else if (may_restore) {
+  } else {
     sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
                                                std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
   }

@@ -86,7 +86,9 @@ Result<Ticket> Scheduler::submit(Request request) {
   }
   TicketListener& listener = *this;
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
-  ticket->attach(roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now()));
+  Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
+  ticket->attach(sequence);
+  roster_.prefetch(sequence);
   ++counters_.submitted;
   wake_.notify();
   return Ticket(std::move(ticket));
@@ -123,6 +125,7 @@ asio::awaitable<void> Scheduler::run() {
     co_await wake_.wait();
   }
   drain_deadline_.cancel();
+  has_ended_ = true;
   disk_timer_.cancel();
 }
 
@@ -139,7 +142,7 @@ asio::awaitable<void> Scheduler::tend_disk() {
   for (int second = 0;; ++second) {
     disk_timer_.expires_after(std::chrono::seconds(1));
     const auto [error] = co_await disk_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
-    if (error) co_return;
+    if (error || has_ended_) co_return;
     if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
     if (is_pruning || second % kPruneSeconds == 0) is_pruning = disk.store().prune();
   }

@@ -84,6 +84,7 @@ class Scheduler final : public Engine, private TicketListener {
   bool draining_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;
+  bool has_ended_ = false;             // its coroutine has
   Signal wake_;
   ComputeStrand strand_;               // last: it is joined before anything that its steps name is destroyed
 };

@@ -47,8 +47,9 @@ void BlockStore::write_next() {
   if (writing_ || writes_.empty()) return;
   writing_ = std::move(writes_.front());
   writes_.pop_front();
-  if (index_.find(writing_->draft.header.key) != nullptr) {  // written meanwhile, by an earlier one of the queue
+  if (contains(writing_->draft.header.key)) {  // written meanwhile, by an earlier one of the queue
     writing_.reset();
+    if (on_written_) on_written_();
     return write_next();
   }
   if (current_ != nullptr && current_->bytes + writing_->draft.header.record_bytes() <= segment_bytes_) {

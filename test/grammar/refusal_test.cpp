@@ -56,6 +56,27 @@ TEST(SchemaRefusal, BoundsSizeAndDepth) {
   EXPECT_EQ(refused.error().param, "schema.properties");
 }
 
+std::string repeated(const std::string& before, const std::string& item, int times, const std::string& after) {
+  std::string text = before;
+  for (int i = 0; i < times; ++i) text += (i > 0 ? "," : "") + item;
+  return text + after;
+}
+
+TEST(SchemaRefusal, BoundsWhatIsMergedAndCompared) {
+  const std::string many = repeated(R"({"anyOf":[)", R"({"type":"string"})", 20000, "]}");
+  const std::string others = repeated(R"({"anyOf":[)", R"({"maxLength":3})", 20000, "]}");
+  for (const std::string& schema : {R"({"allOf":[)" + many + "," + others + "]}",
+                                    repeated(R"({"allOf":[)", R"({"items":{"minLength":1}})", 50000, "]}"),
+                                    repeated(R"({"oneOf":[)", R"({"const":1})", 20000, "]}"),
+                                    repeated(R"({"type":"object","required":[)", "\"a\"", 300000, "]}")})
+    EXPECT_FALSE(toy_compiler().compile(schema_spec(schema))) << schema.substr(0, 60);
+}
+
+TEST(SchemaRefusal, ComparesSchemasThatItNeverCompiles) {
+  const std::string odd = R"({"type":"object","required":["a"],"properties":{"a":{"type":"bogus"}}})";
+  (void)toy_compiler().compile(schema_spec(R"({"type":"string","oneOf":[)" + odd + "," + odd + "]}"));  // no crash
+}
+
 TEST(Compiler, CompilesBigSchemas) {
   std::string big = R"({"type":"object","properties":{)";
   for (int i = 0; i < 300; ++i)

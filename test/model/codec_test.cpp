@@ -134,6 +134,13 @@ TEST(ModelCodec, continues_the_last_message) {
   EXPECT_EQ(codec->render(prompt).error().param, "continue_final_message");
 }
 
+TEST(ModelCodec, continues_words_that_stand_in_the_template_too) {
+  const auto codec = open(test::byte_pair_vocabulary().string("tokenizer.chat_template", kRolesTemplate));
+  ChatPrompt prompt = prompt_of({ValueDict{{"role", "user"}, {"content", "q"}}, ValueDict{{"role", "assistant"}, {"content", "<"}}});
+  prompt.continue_final_message = true;
+  EXPECT_EQ(codec->render(prompt)->text, "user:q<|im_end|>assistant:<");
+}
+
 TEST(ModelCodec, takes_the_template_for_tools_when_there_are_tools) {
   const auto codec = open(test::byte_pair_vocabulary()
                               .string("tokenizer.chat_template", "plain")

@@ -181,6 +181,7 @@ Types types_of(const ValueDict& schema) {
   const auto add = [&](const Value& name) {
     const auto* entry =
         std::find_if(kTypeNames.begin(), kTypeNames.end(), [&](const auto& t) { return Value(std::string(t.first)) == name; });
+    if (entry == kTypeNames.end()) return;  // of a schema that is compared only, and never compiled
     types.insert(entry->second);
     if (entry->second == Type::kNumber) types.insert(Type::kInteger);
   };

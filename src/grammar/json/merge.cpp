@@ -10,6 +10,7 @@ namespace braid::grammar::json {
 namespace {
 
 constexpr std::size_t kMaxBranches = 64;
+constexpr std::size_t kMaxComparisons = 1'000'000;  // of the values of two enums
 
 bool is_annotation(std::string_view name) {
   static const std::set<std::string_view> kNames = {
@@ -45,8 +46,8 @@ Value common_types(const Value& a, const Value& b) {
 
 Value common_values(const Value& a, const Value& b) {
   ValueList out;
+  const ValueList others = list_of(b);
   for (const Value& value : list_of(a)) {
-    const ValueList others = list_of(b);
     if (std::any_of(others.begin(), others.end(), [&](const Value& other) { return same_value(value, other); }))
       out.push_back(value);
   }
@@ -57,7 +58,10 @@ Value common_values(const Value& a, const Value& b) {
 std::optional<Value> conjunction(std::string_view name, const Value& a, const Value& b) {
   if (a == b) return a;
   if (name == "type") return common_types(a, b);
-  if (name == "enum") return common_values(a, b);
+  if (name == "enum") {
+    if (list_of(a).size() * list_of(b).size() > kMaxComparisons) return std::nullopt;
+    return common_values(a, b);
+  }
   if (name == "minimum" || name == "exclusiveMinimum" || name.starts_with("min")) return number(a) >= number(b) ? a : b;
   if (name == "maximum" || name == "exclusiveMaximum" || name.starts_with("max")) return number(a) <= number(b) ? a : b;
   if (name == "uniqueItems") return true;
@@ -70,10 +74,12 @@ std::optional<Value> conjunction(std::string_view name, const Value& a, const Va
   }
   if (name == "anyOf") {
     ValueList out;
+    const ValueList mine = list_of(a);
     const ValueList others = list_of(b);
-    for (const Value& x : list_of(a))
+    if (mine.size() * others.size() > kMaxBranches) return std::nullopt;
+    for (const Value& x : mine)
       for (const Value& y : others) out.push_back(both(x, y));
-    if (out.size() <= kMaxBranches) return out;
+    return out;
   }
   return std::nullopt;
 }

@@ -8,6 +8,8 @@
 namespace braid::grammar::json {
 namespace {
 
+constexpr std::size_t kMaxJoined = 256;  // schemas of one allOf or oneOf: comparing and merging them takes the square of that
+
 constexpr std::size_t kMaxDepth = 128;  // of schemas within schemas, references followed
 constexpr std::size_t kMaxSchemas = 20'000;
 
@@ -116,6 +118,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_all_of(const ValueDict& schema, con
   const auto& parts = *find(schema, "allOf")->get_if<ValueList>();
   const ValueDict siblings = without(schema, "allOf");
   if (parts.size() == 1 && !has_constraints(siblings)) return compile(parts.front(), path + ".allOf[0]");
+  if (parts.size() > kMaxJoined) return refused(path + ".allOf", fmt::format("{} schemas can be joined", kMaxJoined));
   Value merged = siblings;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto next = merge(merged, parts[i], fmt::format("{}.allOf[{}]", path, i));
@@ -128,13 +131,15 @@ SchemaCompiler::Expr SchemaCompiler::compile_all_of(const ValueDict& schema, con
 SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, std::string_view keyword, const std::string& path) {
   const auto& branches = *find(schema, keyword)->get_if<ValueList>();
   const ValueDict siblings = without(schema, keyword);
-  std::vector<Value> resolved;
+  if (keyword == "oneOf" && branches.size() > kMaxJoined)
+    return refused(path + ".oneOf", fmt::format("{} schemas can be told apart; use anyOf", kMaxJoined));
+  std::vector<const Value*> resolved;
   std::vector<ExprId> options;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const std::string place = fmt::format("{}.{}[{}]", path, keyword, i);
     const auto target = resolve(branches[i], place);
     if (!target) return target.error();
-    resolved.push_back(**target);
+    resolved.push_back(*target);
     Value branch = branches[i];
     if (has_constraints(siblings)) {
       auto merged = merge(siblings, branch, place);
@@ -148,7 +153,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
   if (keyword == "oneOf")
     for (std::size_t i = 0; i < resolved.size(); ++i)
       for (std::size_t k = 0; k < i; ++k)
-        if (!provably_disjoint(resolved[k], resolved[i]))
+        if (!provably_disjoint(*resolved[k], *resolved[i]))
           return refused(fmt::format("{}.oneOf[{}]", path, i),
                          fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
   return grammar_.choice(std::move(options));

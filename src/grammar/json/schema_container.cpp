@@ -72,6 +72,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
   if (find(schema, "propertyNames") != nullptr && (!named.empty() || !required.empty()))
     return refused(path + ".propertyNames", "this is not supported beside properties or required");
   const Value* additional = find(schema, "additionalProperties");
+  if (named.size() + required.size() > 2 * kMaxProperties)
+    return refused(path + ".required", fmt::format("an object may have {} properties", kMaxProperties));
   for (const std::string& name : required) {
     if (find(named, name) != nullptr) continue;
     if (find(schema, "patternProperties") != nullptr)

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <net/anthropic/message_format.h>
+#include <net/generation/parser/json_scanner.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
 
@@ -70,6 +71,16 @@ struct BlockDelta {
   }
 };
 
+// max_tokens may have cut the arguments, and a document needs a whole object.
+std::string whole_object(const std::string& text) {
+  JsonScanner scanner;
+  std::string out;
+  for (const char c : text)
+    if (scanner.feed(c, out) != JsonScanner::Status::kMore) break;
+  scanner.close(out);
+  return out;
+}
+
 // The whole blocks of an answer. A call is two deltas: its begin and its arguments.
 void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
   std::string_view separator = "";
@@ -83,7 +94,7 @@ void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
     if (const auto* begin = std::get_if<ToolCallBegin>(&delta)) {
       const auto* arguments = i + 1 < deltas.size() ? std::get_if<ToolCallArguments>(&deltas[i + 1]) : nullptr;
       out += fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{}}})", quoted(begin->id), quoted(begin->name),
-                         arguments != nullptr ? arguments->text : "{}");
+                         arguments != nullptr ? whole_object(arguments->text) : "{}");
     }
   }
 }

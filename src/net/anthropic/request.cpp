@@ -138,6 +138,9 @@ constexpr std::array kParameters = {
     Parameter{"tools", read_tools},
     Parameter{"tool_choice", read_tool_choice},
     Parameter{"thinking", read_thinking},
+    Parameter{"n", [](Draft&, Value&, const std::string& path) -> Result<void> {
+                return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
+              }},
     Parameter{"metadata", read_nothing},
     Parameter{"service_tier", read_nothing},
     Parameter{"container", read_nothing},

@@ -16,6 +16,8 @@ using json::at_index;
 using json::at_key;
 
 constexpr std::size_t kMaxStops = 16;
+constexpr std::size_t kMaxStopBytes = 4096;  // each choice has its own copy of these
+constexpr std::size_t kMaxSaltBytes = 1024;
 constexpr std::size_t kMaxStopTokenIds = 1024;
 constexpr std::int32_t kMaxPriority = 100;
 constexpr std::int32_t kTierPriority = 50;  // of the tiers that go before or after the others
@@ -73,6 +75,8 @@ Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
     const std::string item_path = list == nullptr ? path : at_index(path, i);
     Result<std::string> stop = json::read_string(items[i], item_path);
     if (!stop) return stop.error();
+    if (stop->size() > kMaxStopBytes)
+      return invalid_argument(fmt::format("'{}' is longer than {} bytes", item_path, kMaxStopBytes), item_path);
     if (stop->empty()) return invalid_argument(fmt::format("'{}' is empty: every text contains it", item_path), item_path);
     stops.push_back(std::move(*stop));
   }
@@ -104,7 +108,10 @@ Result<void> read_ignore_eos(Draft& draft, Value& value, const std::string& path
 }
 
 Result<void> read_cache_salt(Draft& draft, Value& value, const std::string& path) {
-  return store(json::read_string(value, path), draft.call.cache_salt);
+  const Result<void> read = store(json::read_string(value, path), draft.call.cache_salt);
+  if (read && draft.call.cache_salt.size() > kMaxSaltBytes)
+    return invalid_argument(fmt::format("'{}' is longer than {} bytes", path, kMaxSaltBytes), path);
+  return read;
 }
 
 Result<void> read_priority(Draft& draft, Value& value, const std::string& path) {
