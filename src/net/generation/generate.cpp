@@ -132,7 +132,9 @@ class Generation {
   // Here when it is quick: long bodies and constraints to be compiled go to the codec worker.
   asio::awaitable<Result<void>> prepare(Preparation& preparation) {
     Result<void> result;
-    if (request_.body.size() <= service_.options.max_inline_body_bytes) {
+    // A short body may name a long conversation.
+    const bool recalls = request_.body.find("previous_response_id") != std::string::npos;
+    if (!recalls && request_.body.size() <= service_.options.max_inline_body_bytes) {
       result = preparation.parse();
       if (!result) co_return result;
       if (!preparation.call->wants_constraint()) co_return preparation.encode();

@@ -8,6 +8,8 @@
 namespace braid::net {
 namespace {
 
+constexpr std::size_t kMaxPromptScores = 4'000'000;  // an answer repeats them for every choice
+
 using Prompts = std::vector<std::vector<TokenId>>;
 
 void add_texts(AnswerSyntax& syntax, const ToolFunction& function) {
@@ -145,10 +147,15 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
   const std::string field(call.prompt_field);
   const bool answer = call.max_tokens.value_or(1) > 0;
   const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
+  const std::int32_t scored = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
+  std::size_t scores = 0;  // of prompt tokens, over all choices
   std::vector<Request> requests;
   for (std::vector<TokenId>& prompt : prompts) {
     const Result<void> fits = check_length(prompt, model.context_length, answer, field);
     if (!fits) return fits.error();
+    if (scored >= 0) scores += prompt.size() * static_cast<std::size_t>(call.candidates) * (static_cast<std::size_t>(scored) + 1);
+    if (scores > kMaxPromptScores)
+      return invalid_argument(fmt::format("more than {} log-probabilities of prompts are asked for", kMaxPromptScores), "n");
     for (std::int32_t i = 0; i < call.candidates; ++i) {
       Request& request = requests.emplace_back(request_of(call, prompt, model.context_length));
       const std::size_t choice = requests.size() - 1;

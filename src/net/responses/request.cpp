@@ -102,9 +102,26 @@ Result<void> read_tools(Draft& draft, Value& value, const std::string& path) {
   return as_chat(draft, "tools", std::move(chat_tools));
 }
 
+// {"type":"function","name":…} of a tool here is {"type":"function","function":{"name":…}} there.
+Value chat_tool(const Value& tool) {
+  const Value* type = tool.find("type");
+  const Value* name = tool.find("name");
+  ValueDict function{{"name", name != nullptr ? *name : Value()}};
+  return ValueDict{{"type", type != nullptr ? *type : Value()}, {"function", std::move(function)}};
+}
+
 Result<void> read_tool_choice(Draft& draft, Value& value, const std::string&) {
   const Value* name = value.find("name");
   const Value* type = value.find("type");
+  if (type != nullptr && *type == Value("allowed_tools")) {
+    const Value* mode = value.find("mode");
+    const Value* tools = value.find("tools");
+    ValueList chosen;
+    if (const auto* list = tools != nullptr ? tools->get_if<ValueList>() : nullptr)
+      for (const Value& tool : *list) chosen.push_back(chat_tool(tool));
+    ValueDict allowed{{"mode", mode != nullptr ? *mode : Value()}, {"tools", std::move(chosen)}};
+    return as_chat(draft, "tool_choice", ValueDict{{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}});
+  }
   if (name == nullptr || type == nullptr || *type != Value("function")) return as_chat(draft, "tool_choice", std::move(value));
   return as_chat(draft, "tool_choice", ValueDict{{"type", "function"}, {"function", ValueDict{{"name", *name}}}});
 }
