@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kernels/kernel_table.h>
+#include <net/server_options.h>
 
 #include <chrono>
 #include <cstdint>
@@ -43,6 +44,10 @@ struct DiskOptions {
   bool write_through = false;                 // blocks are written when they are full, not when they leave the pool
 };
 
+struct LogOptions {
+  std::string level = "info";
+};
+
 struct ServeOptions {
   ModelOptions model;
   BatchOptions batch;
@@ -50,10 +55,9 @@ struct ServeOptions {
   bool no_model = false;
   bool no_warmup = false;
   std::string alias;                          // the model's id; empty: its file name
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;                  // 0: any free one
+  net::ServerOptions http;
   std::chrono::milliseconds drain_timeout{30'000};
-  std::string log_level = "info";
+  LogOptions log;
 };
 
 struct RunOptions {

@@ -41,13 +41,6 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fflush(stdout);
 }
 
-net::ServerOptions server_options(const ServeOptions& options) {
-  net::ServerOptions server;
-  server.host = options.host;
-  server.port = options.port;
-  return server;
-}
-
 }  // namespace
 
 Serving::Serving(asio::io_context& loop, const ServeOptions& options) : loop_(loop), options_(options), signals_(loop), farewell_(loop) {
@@ -62,11 +55,11 @@ Result<void> Serving::start() {
   signals_.add(SIGINT);
   signals_.add(SIGTERM);
   await_signal();
-  server_.emplace(loop_, server_options(options_), status_);
+  server_.emplace(loop_, options_.http, status_);
   const Result<std::uint16_t> port = server_->start();
   if (!port) return port.error();
-  const bool is_v6 = options_.host.find(':') != std::string::npos;
-  say("braid {} listening on http://{}{}{}:{}", kVersion, is_v6 ? "[" : "", options_.host, is_v6 ? "]" : "", *port);
+  const bool is_v6 = options_.http.host.find(':') != std::string::npos;
+  say("braid {} listening on http://{}{}{}:{}", kVersion, is_v6 ? "[" : "", options_.http.host, is_v6 ? "]" : "", *port);
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
     say("ready without a model");

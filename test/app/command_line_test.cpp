@@ -31,8 +31,8 @@ std::string mistake(std::initializer_list<const char*> arguments) {
 
 TEST(CommandLine, ServeHasDefaults) {
   const auto options = std::get<ServeOptions>(parse({"serve"}));
-  EXPECT_EQ(options.host, "127.0.0.1");
-  EXPECT_EQ(options.port, 8000);
+  EXPECT_EQ(options.http.host, "127.0.0.1");
+  EXPECT_EQ(options.http.port, 8000);
   EXPECT_EQ(options.batch.max_batch, 256);
   EXPECT_EQ(options.batch.max_batch_tokens, 4096);
   EXPECT_EQ(options.batch.prefill_slice_ms, 50);
@@ -48,8 +48,8 @@ TEST(CommandLine, ServeTakesItsOptions) {
                                                      "--kv-memory", "2GiB", "--kv-dtype", "f32", "--drain-timeout", "500ms", "--isa",
                                                      "scalar", "--alias", "m", "--no-warmup", "--block-size", "32"}));
   EXPECT_EQ(options.model.model, "m.gguf");
-  EXPECT_EQ(options.host, "0.0.0.0");
-  EXPECT_EQ(options.port, 0);
+  EXPECT_EQ(options.http.host, "0.0.0.0");
+  EXPECT_EQ(options.http.port, 0);
   EXPECT_EQ(options.model.threads, 3);
   EXPECT_EQ(options.model.context, 512);
   EXPECT_EQ(options.model.kv_memory, 2ULL << 30U);
@@ -165,7 +165,7 @@ class ConfigFile : public testing::Test {
 TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {
   const char* path = write("port: 9000\nmax-batch: 4   # few\nkv-memory: 1GiB\nno-warmup: true\nmodel: m.gguf\nalias: a\n");
   const auto options = std::get<ServeOptions>(parse({"serve", "--config", path, "--port", "9001"}));
-  EXPECT_EQ(options.port, 9001);
+  EXPECT_EQ(options.http.port, 9001);
   EXPECT_EQ(options.batch.max_batch, 4);
   EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);
   EXPECT_EQ(options.model.model, "m.gguf");

@@ -23,7 +23,7 @@ void raise_open_files() {
 
 int run_command(const ServeOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
-  spdlog::set_level(spdlog::level::from_str(options.log_level));
+  spdlog::set_level(spdlog::level::from_str(options.log.level));
   raise_open_files();
   boost::asio::io_context loop(1);
   Serving serving(loop, options);

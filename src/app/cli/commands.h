@@ -1,0 +1,27 @@
+// The commands with their options: add_* declares one, which reads into `options` when it is parsed; *_fault says what of the values
+// read cannot be together, or is empty.
+#pragma once
+
+#include <app/bench/bench.h>
+#include <app/options.h>
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace braid::app {
+
+CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config);
+std::string serve_fault(const ServeOptions& options);
+
+CLI::App* add_run(CLI::App& app, RunOptions& options);
+void settle_run_arguments(RunOptions& options);  // `braid run "Tell me a story"` means the embedded model
+
+CLI::App* add_info(CLI::App& app, ModelReportOptions& options);
+
+CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& from);
+std::string export_fault(const CacheExportOptions& options);
+
+CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options);
+
+}  // namespace braid::app

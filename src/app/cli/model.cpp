@@ -1,0 +1,21 @@
+#include <app/cli/model.h>
+#include <app/option_types.h>
+
+namespace braid::app {
+
+void add_model_options(CLI::App& app, ModelOptions& options) {
+  add_integer(app, "--ctx", options.context, 1, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
+  add_size(app, "--kv-memory", options.kv_memory, "Memory of the KV pool, such as 4GiB; half of what is left after load if not given");
+  app.add_option("--chat-template", options.chat_template, "Jinja, tokenizer_config.json or chat_template.json file to use instead of the model's own template");
+  add_integer(app, "--max-kv-size", options.max_kv_size, 0, kMostTokens,
+              "Positions that a token sees: the first few and the last ones; older ones give up their KV memory; 0: all");
+  add_kv_type(app, "--kv-dtype", options.kv_type, "Type of keys and values in the pool: f32, f16, bf16 or int8");
+  add_float_type(app, "--dtype", options.float_type, "Arithmetic of F32, F16 and BF16 weights: auto (as stored), f32, bf16, f16 or int8");
+  add_integer(app, "--block-size", options.block_size, 8, 64, "Tokens of one KV block: 8, 16, 32 or 64")
+      ->check(CLI::IsMember({"8", "16", "32", "64"}));
+  add_integer(app, "--threads", options.threads, 0, 1024, "Compute threads; 0: one for each usable CPU");
+  add_isa(app, "--isa", options.isa, "Kernel tier: scalar, avx2, avx512 or amx; the machine's best if not given")
+      ->envname("BRAID_ISA");
+}
+
+}  // namespace braid::app

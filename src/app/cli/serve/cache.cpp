@@ -1,0 +1,34 @@
+#include <app/cli/serve/groups.h>
+#include <app/option_types.h>
+
+
+namespace braid::app {
+
+void add_cache_options(CLI::App& app, ServeOptions& options) {
+  app.add_option_function<std::string>(
+         "--prefix-cache", [&options](const std::string& state) { options.batch.prefix_cache = state == "on"; },
+         "Requests that begin alike share what has been computed: on or off")
+      ->default_str("on")
+      ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--kv-disk", options.disk.directory, "Folder where blocks of the prefix cache go on living; none if not given");
+  add_size(app, "--kv-disk-limit", options.disk.limit, "Most bytes that the folder may take");
+  add_duration(app, "--kv-disk-ttl", options.disk.ttl, "Age at which a block on disk is no longer used");
+  app.add_option_function<std::string>(
+         "--kv-disk-read", [&options](const std::string& when) { options.disk.always = when == "always"; },
+         "Whether a prefix is read from disk also when computing it has been faster lately: auto (no) or always")
+      ->default_str("auto")
+      ->check(CLI::IsMember({"auto", "always"}));
+  app.add_option_function<std::string>(
+         "--kv-disk-write", [&options](const std::string& when) { options.disk.write_through = when == "through"; },
+         "When blocks are written: evict (they leave the pool) or through (they are full)")
+      ->default_str("evict")
+      ->check(CLI::IsMember({"evict", "through"}));
+  app.add_flag("--kv-verify", options.batch.kv_verify,
+               "Compute what the cache holds and compare: the server aborts at the first difference. For finding faults; nothing is faster");
+}
+
+std::string cache_fault(const ServeOptions& options) {
+  return !options.disk.directory.empty() && !options.batch.prefix_cache ? "--kv-disk contradicts --prefix-cache off" : "";
+}
+
+}  // namespace braid::app

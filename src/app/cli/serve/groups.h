@@ -1,0 +1,23 @@
+// The options of `braid serve`, a file for each subject, which is a group of its help. add_* declares them; *_fault says what of their
+// values cannot be together, or is empty.
+#pragma once
+
+#include <app/options.h>
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+namespace braid::app {
+
+void add_listen_options(CLI::App& app, ServeOptions& options);
+
+void add_batch_options(CLI::App& app, BatchOptions& options);
+std::string batch_fault(const BatchOptions& options);
+
+void add_cache_options(CLI::App& app, ServeOptions& options);
+std::string cache_fault(const ServeOptions& options);
+
+void add_log_options(CLI::App& app, LogOptions& options);
+
+}  // namespace braid::app

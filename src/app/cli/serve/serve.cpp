@@ -1,0 +1,33 @@
+#include <app/cli/commands.h>
+#include <app/cli/model.h>
+#include <app/cli/serve/groups.h>
+
+#include <fmt/format.h>
+
+namespace braid::app {
+
+CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
+  CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP with the OpenAI API");
+  serve->add_option("model", options.model.model, "A GGUF file (of a split one the first part); the embedded model if not given");
+  serve->add_option("--config", config, "YAML file with these options as keys; the command line wins");
+  add_listen_options(*serve->add_option_group("Listening"), options);
+  CLI::App& model = *serve->add_option_group("Model and memory");
+  model.add_option("--alias", options.alias, "The model's id in the API; its file name if not given");
+  add_model_options(model, options.model);
+  model.add_flag("--no-model", options.no_model, "Start without a model");
+  model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
+  add_batch_options(*serve->add_option_group("Batching"), options.batch);
+  add_cache_options(*serve->add_option_group("Cache"), options);
+  add_log_options(*serve->add_option_group("Logging"), options.log);
+  return serve;
+}
+
+std::string serve_fault(const ServeOptions& options) {
+  if (options.no_model && !options.model.model.empty())
+    return fmt::format("--no-model contradicts the model '{}'", options.model.model);
+  for (const std::string& fault : {batch_fault(options.batch), cache_fault(options)})
+    if (!fault.empty()) return fault;
+  return {};
+}
+
+}  // namespace braid::app
