@@ -1,6 +1,7 @@
 // The one way into generation. Everything here belongs to the loop's thread.
 #pragma once
 
+#include <braid/engine_stats.h>
 #include <braid/request.h>
 #include <braid/result.h>
 #include <braid/token_event.h>
@@ -45,66 +46,24 @@ class TokenSource {
 // Move-only owner of a TokenSource.
 using Ticket = std::unique_ptr<TokenSource>;
 
-// Plain figures, copied out for /metrics and /readyz. Counters only grow.
-// The prefix cache's disk tier. Sizes are of now, the rest only grows.
-struct DiskCacheStats {
-  std::uint64_t records = 0;            // blocks that can be found
-  std::uint64_t bytes = 0;
-  std::uint64_t segments = 0;           // files
-  std::uint64_t reads = 0;              // blocks; the errors are not among them
-  std::uint64_t read_bytes = 0;
-  std::uint64_t read_errors = 0;
-  double read_seconds = 0.0;            // from request to completion, summed over blocks
-  std::uint64_t writes = 0;
-  std::uint64_t write_bytes = 0;
-  std::uint64_t write_errors = 0;
-  std::uint64_t writes_dropped = 0;     // for want of host buffers, or after an error
-  double write_seconds = 0.0;
-  std::uint64_t pruned = 0;             // blocks that were too old, or had no room
-};
-
-struct EngineStats {
-  std::uint64_t steps = 0;
-  std::uint64_t prompt_tokens = 0;      // prefilled, recomputed ones included
-  std::uint64_t generated_tokens = 0;
-  std::uint64_t submitted = 0;
-  std::uint64_t refused = 0;            // answered with kOverloaded
-  std::uint64_t finished = 0;
-  std::uint64_t cancelled = 0;
-  std::uint64_t preemptions = 0;
-  double prefill_seconds = 0.0;         // strand time spent in steps, split by row share
-  double decode_seconds = 0.0;
-  std::uint32_t waiting = 0;
-  std::uint32_t prefilling = 0;
-  std::uint32_t decoding = 0;
-  std::uint32_t blocks_total = 0;
-  std::uint32_t blocks_free = 0;        // nobody holds them; cached ones included
-  std::uint32_t blocks_cached = 0;      // of the free ones, those whose contents can still be found
-  std::uint64_t cache_hit_tokens = 0;   // of admitted sequences, found in the prefix cache
-  std::uint64_t cache_disk_hit_tokens = 0;  // of these, those that came from disk
-  std::uint64_t cache_miss_tokens = 0;  // of admitted sequences, to be computed; 0 without a prefix cache
-  std::uint64_t cache_evictions = 0;    // cached blocks given away because no empty one was left
-  std::uint64_t cache_verified_blocks = 0;  // compared with what was computed, by --kv-verify
-  std::optional<DiskCacheStats> disk;   // nullopt without a disk tier
-};
-
 // One sequence that waits or runs, for /slots.
 struct SequenceSnapshot {
   std::string id;
-  std::string phase;                    // waiting, prefill, decode, stalled, preempted
+  std::string phase;                    // waiting, restoring, prefill, decode, stalled, parked, preempted
   std::int32_t priority = 0;
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;
   std::int32_t generated_tokens = 0;
   std::int32_t max_tokens = 0;
+  std::uint32_t queue_position = 0;     // 1: the next to be admitted; 0: it does not wait
 };
 
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Admits the request or refuses at once: kOverloaded when the waiting queue is full, kContextLength or kInvalidArgument when
-  // it can never run, kDraining during shutdown.
+  // Admits the request or refuses at once: kOverloaded when the waiting queue is full, with Error::retry_after and queue_position,
+  // kContextLength or kInvalidArgument when it can never run, kDraining during shutdown.
   virtual Result<Ticket> submit(Request request) = 0;
 
   virtual EngineStats stats() const = 0;

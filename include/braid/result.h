@@ -3,6 +3,8 @@
 
 #include <boost/system/result.hpp>
 
+#include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,6 +33,8 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
   std::string param;
+  std::chrono::seconds retry_after{0};  // kOverloaded: when to try again, estimated from measured rates; 0: not known
+  std::uint32_t queue_position = 0;     // kOverloaded: the place in the queue that it would have had, from 1; 0: not known
 };
 
 template <class T>
