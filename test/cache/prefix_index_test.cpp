@@ -98,15 +98,16 @@ TEST_F(PrefixIndexTest, TellsKeyAndPathOfABlockThatIsEvicted) {
 }
 
 TEST(PrefixKeys, DependOnIdentitySaltAndBlockSize) {
-  BlockPool pools[] = {BlockPool(4), BlockPool(4), BlockPool(4)};
-  PrefixIndex plain(pools[0], 2), other(pools[1], 2, xxh3_key, "a"), larger(pools[2], 4);
+  BlockPool pools[] = {BlockPool(4), BlockPool(4), BlockPool(4), BlockPool(4)};
+  PrefixIndex plain(pools[0], 2), other(pools[1], 2, xxh3_key, "a"), larger(pools[2], 4), third(pools[3], 2, xxh3_key, "b");
   const Tokens tokens{1, 2, 3, 4};
   const auto first_key = [&](PrefixIndex& index, std::string_view salt) {
     std::vector<PrefixKey> keys;
     index.keys(salt, tokens, keys);
     return keys.at(0);
   };
-  const PrefixKey keys[] = {first_key(plain, ""), first_key(plain, "a"), first_key(other, ""), first_key(other, "a"), first_key(larger, "")};
+  const PrefixKey keys[] = {first_key(plain, ""), first_key(plain, "a"), first_key(plain, "b"),  first_key(other, ""),
+                            first_key(other, "a"), first_key(third, ""),  first_key(larger, "")};
   for (const PrefixKey& key : keys) EXPECT_EQ(std::ranges::count(keys, key), 1);
 }
 

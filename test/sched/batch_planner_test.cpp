@@ -127,6 +127,22 @@ TEST_F(BatchPlannerTest, AStartBringsAllKnownTokensWherePenaltiesLookBack) {
   EXPECT_EQ(step.tokens[0], sequence.tokens[0]);
 }
 
+TEST_F(BatchPlannerTest, APreemptedStartBringsItsAnswerToo) {
+  enqueue(36, 40);
+  Sequence& young = enqueue(36, 40, {.presence_penalty = 0.5F});
+  while (roster_.make_room() == 0) {
+    plan();
+    come_back();
+  }
+  ASSERT_EQ(young.phase, SequencePhase::kWaiting);
+  ASSERT_GT(young.generated(), 0);
+  roster_.retire(roster_.batch().begin()->second);  // the old one leaves
+  const model::StepPlan& step = plan();
+  ASSERT_EQ(step.starts.size(), 1U);
+  ASSERT_EQ(step.starts[0].history_count, young.tokens.size());
+  EXPECT_EQ(step.tokens[step.starts[0].history_begin + step.starts[0].history_count - 1], 1000) << "a token of the answer";
+}
+
 TEST_F(BatchPlannerTest, SlicesGoToTheOldestFirst) {
   enqueue(20, 1);
   enqueue(20, 1);
