@@ -15,9 +15,11 @@ namespace braid {
 enum class ErrorCode {
   kInvalidArgument,    // 400: the request is wrong; `param` names the field
   kContextLength,      // 400: the prompt does not fit the context
+  kUnauthorized,       // 401: no API key, or a wrong one
   kNotFound,           // 404: unknown model, id or route
   kMethodNotAllowed,   // 405
   kTooLarge,           // 413
+  kRateLimited,        // 429: the client has used up what it may ask for
   kOverloaded,         // 429: the waiting queue is full
   kModelNotLoaded,     // 503: started without a model, or still loading
   kDraining,           // 503: shutting down

@@ -15,12 +15,14 @@ struct Row {
 
 constexpr std::string_view kInvalid = "invalid_request_error";
 
-constexpr std::array<Row, 13> kTable = {{
+constexpr std::array<Row, 15> kTable = {{
     {ErrorCode::kInvalidArgument, 400, kInvalid, ""},
     {ErrorCode::kContextLength, 400, kInvalid, "context_length_exceeded"},
+    {ErrorCode::kUnauthorized, 401, kInvalid, "invalid_api_key"},
     {ErrorCode::kNotFound, 404, kInvalid, "not_found"},
     {ErrorCode::kMethodNotAllowed, 405, kInvalid, "method_not_allowed"},
     {ErrorCode::kTooLarge, 413, kInvalid, "request_too_large"},
+    {ErrorCode::kRateLimited, 429, "rate_limit_error", "rate_limit_exceeded"},
     {ErrorCode::kOverloaded, 429, "rate_limit_error", "overloaded"},
     {ErrorCode::kModelNotLoaded, 503, "service_unavailable_error", "model_not_loaded"},
     {ErrorCode::kDraining, 503, "service_unavailable_error", "shutting_down"},
@@ -75,6 +77,7 @@ Response error_response(const Error& error) {
   Response response;
   response.status = status_of(error.code);
   append_envelope(response.body, error);
+  if (response.status == 401) response.headers.emplace_back("WWW-Authenticate", R"(Bearer realm="braid")");
   if (response.status == 429 || response.status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
