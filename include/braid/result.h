@@ -23,6 +23,7 @@ enum class ErrorCode {
   kOverloaded,         // 429: the waiting queue is full
   kModelNotLoaded,     // 503: started without a model, or still loading
   kDraining,           // 503: shutting down
+  kTimeout,            // 504: the request took longer than this server allows
   kCancelled,          // the caller went away
   kBadFile,            // cannot start: a model or config file is damaged or contradicts itself
   kUnsupported,        // cannot start: the file is sound, but uses something this build lacks

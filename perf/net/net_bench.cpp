@@ -64,6 +64,7 @@ class StepEngine final : public Engine {
     }
     void complete() override { cancel(); }
     std::int32_t cached_tokens() const override { return 0; }
+    bool started() const override { return true; }
 
     sched::TokenStream stream{64};
 

@@ -48,6 +48,7 @@ class SequenceTicket final : public TokenSource {
   void complete() override { leave(true); }
 
   std::int32_t cached_tokens() const override { return sequence_ != nullptr ? sequence_->cached_tokens.value_or(0) : cached_tokens_; }
+  bool started() const override { return sequence_ == nullptr || sequence_->cached_tokens.has_value(); }
 
   TokenStream& stream() { return stream_; }
 

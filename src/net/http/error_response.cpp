@@ -15,7 +15,7 @@ struct Row {
 
 constexpr std::string_view kInvalid = "invalid_request_error";
 
-constexpr std::array<Row, 15> kTable = {{
+constexpr std::array<Row, 16> kTable = {{
     {ErrorCode::kInvalidArgument, 400, kInvalid, ""},
     {ErrorCode::kContextLength, 400, kInvalid, "context_length_exceeded"},
     {ErrorCode::kUnauthorized, 401, kInvalid, "invalid_api_key"},
@@ -26,6 +26,7 @@ constexpr std::array<Row, 15> kTable = {{
     {ErrorCode::kOverloaded, 429, "rate_limit_error", "overloaded"},
     {ErrorCode::kModelNotLoaded, 503, "service_unavailable_error", "model_not_loaded"},
     {ErrorCode::kDraining, 503, "service_unavailable_error", "shutting_down"},
+    {ErrorCode::kTimeout, 504, "timeout_error", "timeout"},
     {ErrorCode::kCancelled, 503, "service_unavailable_error", "cancelled"},
     {ErrorCode::kBadFile, 500, "server_error", "internal_error"},
     {ErrorCode::kUnsupported, 500, "server_error", "internal_error"},

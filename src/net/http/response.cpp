@@ -45,6 +45,8 @@ std::string_view reason_phrase(int status) {
       return "Internal Server Error";
     case 503:
       return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
     default:
       return "Unknown";
   }
