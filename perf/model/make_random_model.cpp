@@ -1,15 +1,20 @@
-// make_random_model SHAPE TYPE FILE: a GGUF file with random weights in the shape of a real model. It has no tokenizer.
+// make_random_model SHAPE TYPE FILE [--tokenizer GGUF]: a GGUF file with random weights in the shape of a real model, with the tokenizer
+// of another file or none.
 #include "random_weights.h"
 
 #include <CLI/CLI.hpp>
 #include <kernels/encode.h>
+#include <model/gguf.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -111,6 +116,21 @@ class FileWriter {
   void key(const std::string& name, std::uint32_t value) { text(name), put<std::uint32_t>(4), put(value), ++keys; }
   void key(const std::string& name, float value) { text(name), put<std::uint32_t>(6), put(value), ++keys; }
   void key(const std::string& name, const std::string& value) { text(name), put<std::uint32_t>(8), text(value), ++keys; }
+  void key(const std::string& name, bool value) { text(name), put<std::uint32_t>(7), put(static_cast<std::uint8_t>(value)), ++keys; }
+  template <class T>
+  void key(const std::string& name, const std::vector<T>& values) {
+    constexpr bool kIsText = std::is_same_v<T, std::string>;
+    using Stored = std::conditional_t<std::is_same_v<T, double>, float, std::int32_t>;
+    text(name), put<std::uint32_t>(9), put<std::uint32_t>(kIsText ? 8 : std::is_same_v<T, double> ? 6 : 5), put<std::uint64_t>(values.size());
+    for (const auto& value : values) {
+      if constexpr (kIsText) {
+        text(value);
+      } else {
+        put(static_cast<Stored>(value));
+      }
+    }
+    ++keys;
+  }
   void pad() {
     while (out_.tellp() % 32 != 0) out_.put('\0');
   }
@@ -133,11 +153,33 @@ class FileWriter {
   std::ofstream out_;
 };
 
-void write_keys(FileWriter& file, const std::string& name, const Shape& shape) {
+// The reader widens numbers; llama.cpp's loader wants them narrow again: ids and types of 32 bits, scores as floats.
+void write_key(FileWriter& file, const std::string& name, const braid::model::GgufValue& value) {
+  if (const auto* array = std::get_if<braid::model::GgufArray>(&value)) {
+    std::visit([&](const auto& items) { file.key(name, items); }, array->items);
+  } else if (const auto* text = std::get_if<std::string>(&value)) {
+    file.key(name, *text);
+  } else if (const auto* flag = std::get_if<bool>(&value)) {
+    file.key(name, *flag);
+  } else if (const auto* number = std::get_if<std::uint64_t>(&value)) {
+    file.key(name, static_cast<std::uint32_t>(*number));
+  }
+}
+
+void write_tokenizer(FileWriter& file, const braid::model::GgufFile& source) {
+  for (const auto& [name, value] : source.metadata())
+    if (name.starts_with("tokenizer.")) write_key(file, name, value);
+}
+
+void write_keys(FileWriter& file, const std::string& name, const Shape& shape, const braid::model::GgufFile* tokenizer) {
   const std::string prefix = std::string(shape.architecture) + ".";
   file.key("general.architecture", std::string(shape.architecture));
   file.key("general.name", "random " + name);
-  file.key("tokenizer.ggml.model", std::string("no_vocab"));
+  if (tokenizer != nullptr) {
+    write_tokenizer(file, *tokenizer);
+  } else {
+    file.key("tokenizer.ggml.model", std::string("no_vocab"));
+  }
   file.key(prefix + "vocab_size", shape.vocab);
   file.key(prefix + "context_length", shape.context);
   file.key(prefix + "block_count", shape.layers);
@@ -155,10 +197,11 @@ std::uint64_t stored_bytes(const Tensor& tensor) {
   return rows * braid::kernels::stored_row_bytes(*braid::kernels::weight_format(tensor.type), static_cast<std::int64_t>(tensor.shape[0]));
 }
 
-void write_model(FileWriter& file, const std::string& name, const Shape& shape, const std::string& type) {
+void write_model(FileWriter& file, const std::string& name, const Shape& shape, const std::string& type,
+                 const braid::model::GgufFile* tokenizer) {
   const std::vector<Tensor> tensors = tensors_of(shape, type);
   file.header(tensors.size());
-  write_keys(file, name, shape);
+  write_keys(file, name, shape, tokenizer);
   std::uint64_t offset = 0;
   for (const Tensor& tensor : tensors) {
     file.text(tensor.name);
@@ -196,11 +239,22 @@ int main(int argc, char** argv) {
   app.add_option("file", path)->required();
   std::uint32_t context = 0;
   app.add_option("--context", context, "Context length in tokens; the real model's if not given");
+  std::string tokenizer_path;
+  app.add_option("--tokenizer", tokenizer_path, "GGUF file whose tokenizer is taken; its vocabulary must fit the shape's");
   CLI11_PARSE(app, argc, argv);
+  std::optional<braid::model::GgufFile> tokenizer;
+  if (!tokenizer_path.empty()) {
+    auto opened = braid::model::GgufFile::open(tokenizer_path);
+    if (!opened) {
+      std::fprintf(stderr, "%s\n", opened.error().message.c_str());
+      return 1;
+    }
+    tokenizer.emplace(std::move(*opened));
+  }
   Shape wanted = kShapes.at(shape);
   if (context > 0) wanted.context = context;
   FileWriter file(path);
-  write_model(file, shape, wanted, type);
+  write_model(file, shape, wanted, type, tokenizer ? &*tokenizer : nullptr);
   if (file.good()) return 0;
   std::fprintf(stderr, "%s: cannot write: %s\n", path.c_str(), std::strerror(errno));
   return 1;
