@@ -13,7 +13,7 @@ namespace braid::app {
 std::shared_ptr<const model::ByteSource> embedded_model() {
   const std::span<const std::byte> bytes(braid_embedded_model, braid_embedded_model_end);
   if (bytes.empty()) return nullptr;
-  return model::static_bytes(bytes, kEmbeddedModelName);
+  return model::linked_bytes(bytes, kEmbeddedModelName);
 }
 
 }  // namespace braid::app

@@ -14,6 +14,16 @@
 namespace braid::model {
 namespace {
 
+// Whole pages inside the range only: a page at the edge may hold a neighbour.
+void release_pages(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
+  if (offset > bytes.size() || size > bytes.size() - offset) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) + offset;
+  const std::uintptr_t begin = (first + page - 1) / page * page;
+  const std::uintptr_t end = (first + size) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 class MappedFile final : public ByteSource {
  public:
   MappedFile(void* address, std::size_t size, std::string name) : address_(address), size_(size), name_(std::move(name)) {}
@@ -26,14 +36,7 @@ class MappedFile final : public ByteSource {
   std::span<const std::byte> bytes() const override { return {static_cast<const std::byte*>(address_), size_}; }
   const std::string& name() const override { return name_; }
 
-  // Whole pages inside the range only: a page at the edge may hold a neighbour.
-  void release(std::size_t offset, std::size_t size) const override {
-    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    if (offset > size_ || size > size_ - offset) return;
-    const std::size_t begin = (offset + page - 1) / page * page;
-    const std::size_t end = (offset + size) / page * page;
-    if (begin < end) ::madvise(static_cast<std::byte*>(address_) + begin, end - begin, MADV_DONTNEED);
-  }
+  void release(std::size_t offset, std::size_t size) const override { release_pages(bytes(), offset, size); }
 
  private:
   void* address_;
@@ -41,12 +44,12 @@ class MappedFile final : public ByteSource {
   std::string name_;
 };
 
-class StaticBytes final : public ByteSource {
+class LinkedBytes final : public ByteSource {
  public:
-  StaticBytes(std::span<const std::byte> bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+  LinkedBytes(std::span<const std::byte> bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
   std::span<const std::byte> bytes() const override { return bytes_; }
   const std::string& name() const override { return name_; }
-  void release(std::size_t, std::size_t) const override {}
+  void release(std::size_t offset, std::size_t size) const override { release_pages(bytes_, offset, size); }
 
  private:
   std::span<const std::byte> bytes_;
@@ -83,8 +86,8 @@ Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path) {
   return std::shared_ptr<const ByteSource>(std::make_shared<MappedFile>(address, size, path));
 }
 
-std::shared_ptr<const ByteSource> static_bytes(std::span<const std::byte> bytes, std::string name) {
-  return std::make_shared<StaticBytes>(bytes, std::move(name));
+std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name) {
+  return std::make_shared<LinkedBytes>(bytes, std::move(name));
 }
 
 }  // namespace braid::model

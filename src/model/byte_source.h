@@ -22,7 +22,7 @@ class ByteSource {
 // Maps a regular file read-only.
 Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path);
 
-// Bytes that live as long as the process, such as the embedded model.
-std::shared_ptr<const ByteSource> static_bytes(std::span<const std::byte> bytes, std::string name);
+// Read-only bytes of the binary itself, such as the embedded model: what is released can be read again from its file.
+std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name);
 
 }  // namespace braid::model
