@@ -82,6 +82,7 @@ asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
 }
 
 void Connection::begin_watch(std::size_t max_read_ahead, std::function<void()> interrupt) {
+  if (input_.size() == 0) input_.shrink_to_fit();  // while an answer streams, a client has nothing to say
   max_read_ahead_ = max_read_ahead;
   interrupt_ = std::move(interrupt);
   ++watch_;
@@ -104,8 +105,9 @@ void Connection::wait_for_input() {
 void Connection::read_ahead() {
   while (input_.size() < max_read_ahead_) {
     error_code failure;
-    const std::size_t count = socket_.read_some(input_.prepare(kReadBytes), failure);
-    input_.commit(count);
+    char bytes[kReadBytes];  // not in the buffer: ten thousand that wait would each hold one
+    const std::size_t count = socket_.read_some(asio::buffer(bytes), failure);
+    if (count > 0) input_.commit(asio::buffer_copy(input_.prepare(count), asio::buffer(bytes, count)));
     if (would_block(failure)) return wait_for_input();
     if (failure) return lose();
   }
