@@ -34,9 +34,9 @@ std::string chunk(const std::string& data) {
   return size + data + "\r\n";
 }
 
-std::string completion(int tokens) {
+std::string completion(int tokens, const std::string& word = "a") {
   std::string out = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n" + chunk(": ping\n\n");
-  for (int i = 0; i < tokens; ++i) out += chunk("data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n");
+  for (int i = 0; i < tokens; ++i) out += chunk("data: {\"choices\":[{\"text\":\"" + word + "\",\"finish_reason\":null}]}\n\n");
   out += chunk("data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\n");
   out += chunk("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":" + std::to_string(tokens) + "}}\n\n");
   return out + chunk("data: [DONE]\n\n") + "0\r\n\r\n";
@@ -150,6 +150,22 @@ TEST(Bench, TellsFailuresApart) {
   EXPECT_EQ(integer(ran.json, "completed"), 1);
   for (const auto* kind : {"\"http_429\":1", "\"truncated\":1", "\"stream_error\":1", "\"protocol\":1", "\"disconnect\":1"})
     EXPECT_THAT(ran.json, testing::HasSubstr(kind));
+}
+
+TEST(Bench, HoldsAnswersAgainstThoseOfTheSamePromptAlone) {
+  // One prompt alone, then the same one twice: the second time with another text.
+  ScriptedServer server({completion(3, "b"), completion(3, "b"), completion(3, "c")});
+  BenchOptions options;
+  options.base_url = server.url();
+  options.num_prompts = 2;
+  options.distinct = 1;
+  options.verify = true;
+  options.max_concurrency = 1;
+  const Ran ran = run(options);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(integer(ran.json, "completed"), 1);
+  simdjson::dom::parser parser;
+  EXPECT_EQ(parser.parse(ran.json)["failures"]["wrong_text"].get_int64().value(), 1);
 }
 
 TEST(Bench, EndsARequestAtItsTimeout) {

@@ -12,6 +12,8 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <limits>
+#include <unordered_map>
 
 namespace braid::bench {
 
@@ -58,6 +60,7 @@ Result<void> check(const BenchOptions& options) {
   if (options.output_len < 1) return invalid_argument("the output length must be at least 1", "output-len");
   if (!(options.request_rate > 0)) return invalid_argument("the request rate must be above 0", "request-rate");
   if (options.max_concurrency < 0) return invalid_argument("the concurrency must not be negative", "max-concurrency");
+  if (options.distinct < 0) return invalid_argument("the number of different prompts must not be negative", "distinct");
   if (options.warmup < 0) return invalid_argument("the number of warm-up requests must not be negative", "warmup");
   if (has_line_break(options.api_key) || has_line_break(options.base_url)) return invalid_argument("an option holds a line break");
   return {};
@@ -69,6 +72,37 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   file.close();
   if (!file) return Error{ErrorCode::kIo, "cannot write " + path, "json"};
   return {};
+}
+
+// What the server answers to each different body when it has nothing else to do.
+using References = std::unordered_map<std::string, std::string>;
+
+Result<References> ask_alone(asio::io_context& io, Client& client, const std::vector<std::string>& bodies) {
+  References references;
+  for (const std::string& body : bodies) references.try_emplace(body);
+  std::vector<std::string> different;
+  for (const auto& [body, text] : references) different.push_back(body);
+  LoadOptions one_by_one;
+  one_by_one.request_rate = std::numeric_limits<double>::infinity();
+  one_by_one.max_concurrency = 1;
+  std::vector<Outcome> outcomes;
+  Load(io, client, different, one_by_one).run(outcomes);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& outcome = outcomes[i];
+    if (!outcome.failure.empty()) return Error{ErrorCode::kIo, fmt::format("a request alone failed: {}: {}", outcome.failure, outcome.message), "verify"};
+    references[different[i]] = outcome.text;
+  }
+  return references;
+}
+
+void compare(const References& references, const std::vector<std::string>& bodies, std::vector<Outcome>& outcomes) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    Outcome& outcome = outcomes[i];
+    const std::string& expected = references.at(bodies[i]);
+    if (!outcome.failure.empty() || outcome.text == expected) continue;
+    outcome.failure = "wrong_text";
+    outcome.message = fmt::format("\"{}\" where the request alone gave \"{}\"", outcome.text, expected);
+  }
 }
 
 }  // namespace
@@ -114,9 +148,17 @@ int run_bench(const BenchOptions& options) {
   warmup_load.max_concurrency = options.max_concurrency;
   if (options.warmup > 0) Load(io, client, warmup_bodies, warmup_load).run(outcomes);
 
+  References references;
+  if (options.verify) {
+    auto asked = ask_alone(io, client, *bodies);
+    if (!asked) return fail(asked.error());
+    references = std::move(*asked);
+  }
+
   const bool shows_progress = !options.quiet && isatty(STDERR_FILENO) != 0;
   Load load(io, client, *bodies, {options.request_rate, options.max_concurrency, options.seed, shows_progress});
   const double seconds = load.run(outcomes);
+  if (options.verify) compare(references, *bodies, outcomes);
   const Summary summary = summarise(outcomes, seconds, options.goodput);
   if (!options.quiet) std::fputs(to_report(summary).c_str(), stdout);
   if (!options.json_file.empty()) {

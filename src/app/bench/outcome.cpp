@@ -5,17 +5,20 @@ namespace {
 
 double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
-bool has_text(simdjson::dom::object fields, std::string_view name) {
+bool take_text(simdjson::dom::object fields, std::string_view name, std::string& out) {
   std::string_view text;
-  return fields[name].get(text) == simdjson::SUCCESS && !text.empty();
+  if (fields[name].get(text) != simdjson::SUCCESS || text.empty()) return false;
+  out += text;
+  return true;
 }
 
-bool carries_text(simdjson::dom::object choice) {
-  if (has_text(choice, "text")) return true;
+// Appends the chunk's text to `out`. Whether it carries any, or a tool call.
+bool take_chunk(simdjson::dom::object choice, std::string& out) {
+  if (take_text(choice, "text", out)) return true;
   simdjson::dom::object delta;
   if (choice["delta"].get(delta) != simdjson::SUCCESS) return false;
   simdjson::dom::array calls;
-  return has_text(delta, "content") || has_text(delta, "reasoning_content") || has_text(delta, "reasoning") ||
+  return take_text(delta, "content", out) || take_text(delta, "reasoning_content", out) || take_text(delta, "reasoning", out) ||
          (delta["tool_calls"].get(calls) == simdjson::SUCCESS && calls.size() > 0);
 }
 
@@ -55,7 +58,7 @@ void StreamMeter::on_event(std::string_view data, Clock::time_point now) {
     simdjson::dom::object choice;
     std::string_view reason;
     if (choices.at(0).get(choice) == simdjson::SUCCESS) {
-      if (carries_text(choice)) count_chunk(now);
+      if (take_chunk(choice, outcome_.text)) count_chunk(now);
       finished_ = finished_ || choice["finish_reason"].get(reason) == simdjson::SUCCESS;
     }
   }

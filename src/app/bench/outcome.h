@@ -19,6 +19,7 @@ struct Outcome {
   double ttft_ms = 0;      // from the start of the request to the first chunk with text
   double e2el_ms = 0;      // to the last such chunk
   std::vector<double> itl_ms;  // between such chunks
+  std::string text;        // of the answer, reasoning included, tool calls not
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
   bool has_usage = false;  // otherwise output_tokens counts chunks

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <iterator>
@@ -102,7 +103,8 @@ Result<std::vector<std::string>> make_bodies(const BenchOptions& options, std::i
   std::mt19937_64 random(options.seed);
   std::vector<Prompt> prompts;
   if (options.prompts_file.empty()) {
-    for (std::int64_t i = 0; i < count; ++i) prompts.push_back(synthetic_prompt(options, i, random));
+    const std::int64_t different = options.distinct > 0 ? std::min(options.distinct, count) : count;
+    for (std::int64_t i = 0; i < different; ++i) prompts.push_back(synthetic_prompt(options, i, random));
   } else {
     auto read = read_prompts(options);
     if (!read) return read.error();

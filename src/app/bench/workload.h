@@ -10,7 +10,7 @@
 
 namespace braid::bench {
 
-// `count` JSON bodies, the same for the same options. A prompts file that is shorter is used again from its start.
+// `count` JSON bodies, the same for the same options. Fewer prompts than that are used again from the first.
 Result<std::vector<std::string>> make_bodies(const BenchOptions& options, std::int64_t count);
 
 }  // namespace braid::bench

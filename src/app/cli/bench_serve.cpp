@@ -30,6 +30,7 @@ CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
   add_number(*serve, "--request-rate", options.request_rate, 1e-6, std::numeric_limits<double>::infinity(),
              "Arrivals a second (Poisson); inf: all at once");
   add_count(*serve, "--input-len", options.input_len, 1, kMost, "Words of a synthetic prompt");
+  add_count(*serve, "--distinct", options.distinct, 0, kMost, "Different synthetic prompts, used in turn; 0: each request has its own");
   add_count(*serve, "--output-len", options.output_len, 1, kMost, "Tokens of an answer at most");
   serve->add_option("--prompts-file", options.prompts_file, "JSON lines with \"prompt\" or \"messages\"; synthetic prompts if not given");
   serve->add_flag("--ignore-eos", options.ignore_eos, "Answers always have their full length");
@@ -37,6 +38,7 @@ CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
   serve->add_option("--seed", options.seed, "Of prompts and arrivals")->capture_default_str();
   add_duration(*serve, "--timeout", options.timeout, "Of one request");
   add_count(*serve, "--warmup", options.warmup, 0, kMost, "Requests before the measured ones");
+  serve->add_flag("--verify", options.verify, "Ask each different prompt alone first; an answer with another text counts as failed");
   serve
       ->add_option_function<std::vector<std::string>>(
           "--goodput",
