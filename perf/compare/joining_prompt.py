@@ -1,0 +1,72 @@
+"""What decoding streams feel when a long prompt joins them: the gaps between their tokens, seen by one client of both servers."""
+import json
+import random as source
+import selectors
+import socket
+import statistics
+import time
+
+
+class Stream:
+    """One completion over a socket of its own. Notes when pieces with text arrive."""
+
+    def __init__(self, server, prompt, tokens):
+        body = json.dumps({"model": "default", "prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
+                           "stream": True}).encode()
+        self.socket = socket.create_connection(("127.0.0.1", server.port))
+        self.socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                            b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.socket.setblocking(False)
+        self.times = []
+        self.tail = b""
+        self.done = False
+
+    def read(self):
+        received = self.socket.recv(1 << 16)
+        text = self.tail + received
+        if b'"text":"' in received:
+            self.times.append(time.perf_counter())
+        if b"data: [DONE]" in text or not received:
+            self.done = True
+            self.socket.close()
+        self.tail = text[-200:]
+
+    def gaps(self, begin, end):
+        """Milliseconds between pieces of which the later one came within [begin, end]."""
+        return [(b - a) * 1e3 for a, b in zip(self.times, self.times[1:]) if begin <= b <= end]
+
+
+def measure(server, streams, tokens, joining_tokens):
+    """Worst gap in milliseconds while the prompt is computed, and the median gap before it came: a step without it."""
+    selector = selectors.DefaultSelector()
+    random = source.Random(7)
+    prompt = lambda count: [random.randrange(1000, 20000) for _ in range(count)]  # token ids, as both servers take them
+    decoding = [Stream(server, prompt(40), tokens) for _ in range(streams)]
+    for stream in decoding:
+        selector.register(stream.socket, selectors.EVENT_READ, stream)
+    joined = None
+    began = 0.0
+    # Before it joins, each stream has had a few tokens; it has come when its own first token is there.
+    while joined is None or (not joined.times and not joined.done):
+        for key, _ in selector.select():
+            stream = key.data
+            stream.read()
+            if stream.done:
+                selector.unregister(key.fileobj)
+        if any(stream.done for stream in decoding):
+            raise SystemExit(f"{server.name}: a stream ended before the prompt was computed; give them more tokens")
+        if joined is None and all(len(stream.times) > 8 for stream in decoding):
+            settled = max(stream.times[2] for stream in decoding)
+            began = time.perf_counter()
+            joined = Stream(server, prompt(joining_tokens), 1)
+            selector.register(joined.socket, selectors.EVENT_READ, joined)
+    if not joined.times:
+        raise SystemExit(f"{server.name} did not answer the long prompt: {joined.tail!r}")
+    ended = time.perf_counter()
+    for stream in decoding:
+        stream.socket.close()
+    before = [gap for stream in decoding for gap in stream.gaps(settled, began)]
+    during = [gap for stream in decoding for gap in stream.gaps(began, ended)]
+    # A stream that got nothing since: its gap is as long as it has waited.
+    during += [(ended - stream.times[-1]) * 1e3 for stream in decoding]
+    return {"worst": max(during), "step": statistics.median(before), "prefill_s": ended - began}
