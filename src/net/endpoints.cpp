@@ -89,6 +89,27 @@ const TextJob* text_job_of(Endpoint endpoint) {
   return nullptr;
 }
 
+bool is_open(Endpoint endpoint, const ServerOptions& options) {
+  switch (endpoint) {
+    case Endpoint::kHealth:
+    case Endpoint::kLivez:
+    case Endpoint::kReadyz:
+    case Endpoint::kOpenApi:
+    case Endpoint::kDocs:
+      return true;
+    case Endpoint::kMetrics:
+      return options.open_metrics;
+    default:
+      return false;
+  }
+}
+
+http::Response refuse(Endpoint endpoint, const Error& error) {
+  if (const Dialect* dialect = dialect_of(endpoint)) return dialect->refuse(error);
+  if (const TextJob* job = text_job_of(endpoint)) return job->refuse(error);
+  return http::error_response(error);
+}
+
 http::Response answer_now(Service& service, const Route& route, std::string& body) {
   switch (route.endpoint) {
     case Endpoint::kHealth:

@@ -17,6 +17,12 @@ const Dialect* dialect_of(Endpoint endpoint);
 // Null when the endpoint does not work on texts alone.
 const TextJob* text_job_of(Endpoint endpoint);
 
+// Whether it answers also without an API key, where the server has some.
+bool is_open(Endpoint endpoint, const ServerOptions& options);
+
+// An error instead of the endpoint's answer, in its dialect.
+http::Response refuse(Endpoint endpoint, const Error& error);
+
 http::Response answer_now(Service& service, const Route& route, std::string& body);
 
 }  // namespace braid::net

@@ -3,6 +3,7 @@
 #include <net/service.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <utility>
 
 namespace braid::net {
@@ -14,6 +15,10 @@ Server::Server(boost::asio::io_context& loop, ServerOptions options, const Servi
 Server::~Server() { stop_accepting(); }
 
 Result<std::uint16_t> Server::start() { return listener_->start(); }
+
+void Server::replace_api_keys(std::vector<access::ApiKey> keys) {
+  service_->keys.replace(std::move(keys), std::chrono::steady_clock::now());
+}
 
 void Server::stop_accepting() { listener_->stop(); }
 

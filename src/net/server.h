@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace braid::net {
 
@@ -31,6 +32,9 @@ class Server {
   // Binds, listens and begins to accept. Returns the port, which differs from the option when that was 0. kIo with the address and
   // the system's reason otherwise.
   Result<std::uint16_t> start();
+
+  // In place of those of before: requests that run go on, also those whose key is gone.
+  void replace_api_keys(std::vector<access::ApiKey> keys);
 
   void stop_accepting();
 

@@ -1,12 +1,27 @@
 // What can be set about the HTTP side.
 #pragma once
 
+#include <net/access/rules.h>
+#include <net/log/line.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
+
+namespace spdlog {
+class logger;
+}
 
 namespace braid::net {
+
+struct RequestLogOptions {
+  std::shared_ptr<spdlog::logger> logger;  // takes LogLine::text(); null: spdlog's default one
+  LogFormat format = LogFormat::kText;
+  bool access = false;                     // a line for every request
+};
 
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address or a name; a name must resolve to one of this machine's addresses
@@ -29,6 +44,13 @@ struct ServerOptions {
   // Larger bodies are parsed, rendered and tokenised on the codec worker instead of the loop.
   std::size_t max_inline_body_bytes = std::size_t{16} << 10;
   std::size_t max_codec_jobs = 256;  // such bodies in work or waiting for it; more are answered with 429
+
+  std::vector<access::ApiKey> api_keys;   // none: everybody is let in, as one anonymous client
+  access::Rules anonymous;                // of that client
+  bool open_metrics = false;              // GET /metrics needs no key
+  std::vector<std::string> cors_origins;  // of web pages that may read answers; "*": all
+
+  RequestLogOptions log;
 };
 
 }  // namespace braid::net

@@ -3,10 +3,14 @@
 
 #include <braid/result.h>
 #include <braid/served_model.h>
+#include <net/access/cors.h>
+#include <net/access/key_ring.h>
 #include <net/http/connection_set.h>
 #include <net/metrics/counters.h>
 #include <net/responses/store.h>
 #include <net/server_options.h>
+
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
@@ -26,6 +30,9 @@ struct Service {
   Service(boost::asio::io_context& loop, ServerOptions server_options, const ServiceStatus& service_status)
       : options(std::move(server_options)),
         status(service_status),
+        log(options.log.logger != nullptr ? options.log.logger : spdlog::default_logger()),
+        keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()),
+        cors(options.cors_origins),
         connections(std::make_shared<http::ConnectionSet>(loop, options.tick)) {}
 
   // "<prefix>-" and 24 hexadecimal digits; not a secret.
@@ -34,6 +41,9 @@ struct Service {
 
   const ServerOptions options;
   const ServiceStatus& status;
+  const std::shared_ptr<spdlog::logger> log;  // of lines about requests
+  access::KeyRing keys;
+  const access::Cors cors;
   const std::shared_ptr<http::ConnectionSet> connections;
   Counters counters;
   bool closing = false;  // no connection is kept alive any more

@@ -42,7 +42,7 @@ struct GenerationCall {
   std::shared_ptr<const Constraint> constraint;  // what the spec was compiled to
   std::int32_t thinking_budget = -1;             // tokens of reasoning until it is closed; -1: no limit
   std::int32_t prompt_logprobs = -1;             // as in Request, for an own member of the answer
-  std::int32_t priority = 0;                     // as in Request
+  std::optional<std::int32_t> priority;          // as in Request; nullopt: what the client's requests have
   std::string cache_salt;                        // as in Request
   std::string service_tier;                      // as it was asked for; empty: not at all
   bool echo = false;                             // each choice begins with its prompt

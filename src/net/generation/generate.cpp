@@ -10,7 +10,7 @@
 #include <net/generation/thinking_budget.h>
 #include <net/http/body_writer.h>
 #include <net/http/error_response.h>
-#include <spdlog/spdlog.h>
+#include <net/log/request_record.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,6 +32,8 @@ using http::Connection;
 
 constexpr std::size_t kMaxCoalescedBytes = 65536;  // one write takes no more than about this
 constexpr int kClientClosedRequest = 499;          // nginx's name for it; never sent
+
+constexpr char kAccountSalt = '\x01';              // begins the salt of a request whose account has one
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
@@ -83,8 +85,9 @@ double milliseconds_since(Clock::time_point start) {
 // The state of one generation; its members are the phases in the order in which they run.
 class Generation {
  public:
-  Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect)
-      : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect) {
+  Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect, access::Visit& visit,
+             RequestRecord& record)
+      : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect), visit_(visit), record_(record) {
     const std::size_t one_request = service.options.max_header_bytes + service.options.max_body_bytes;
     connection_.begin_watch(one_request, [this] {
       const bool gone = connection_.gone();
@@ -93,6 +96,7 @@ class Generation {
     });
   }
   ~Generation() {
+    record_.usage = usage_;
     service_.answers.erase(answer_id_);
     connection_.end_pings();
     connection_.end_watch();
@@ -100,12 +104,12 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  asio::awaitable<GenerationOutcome> run() {
+  asio::awaitable<bool> run() {
     Result<void> admitted = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
     try {
       admitted = co_await admit();
     } catch (const std::exception& bug) {
-      spdlog::error("request {}: {}", request_.request_id, bug.what());
+      record_.log(spdlog::level::err, "admitting a request failed", bug.what());
     }
     if (connection_.gone()) co_return lost();
     if (!admitted) co_return co_await refuse(admitted.error());
@@ -119,12 +123,15 @@ class Generation {
     const Result<const ServedModel*> model = served_model(service_.status);
     if (!model) co_return model.error();
     model_ = *model;
+    record_.model = model_->id;
     Preparation preparation{dialect_, *model_, service_.stored_responses, request_.body};
     const Result<void> prepared = co_await prepare(preparation);
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
     call_ = std::move(*preparation.call);
+    const Result<void> allowed = apply_rules();
+    if (!allowed) co_return allowed.error();
     const auto executor = co_await asio::this_coro::executor;
     co_return submit(std::move(preparation.prompts), executor);
   }
@@ -147,29 +154,57 @@ class Generation {
     co_return ran ? result : ran;
   }
 
+  // What the client's account says of its requests.
+  Result<void> apply_rules() {
+    const access::Rules& rules = visit_.account().rules();
+    if (!call_.priority) call_.priority = rules.priority;
+    if (*call_.priority < rules.best_priority)
+      return invalid_argument(fmt::format("your requests may have a priority of {} at best, not {}", rules.best_priority, *call_.priority),
+                              "priority");
+    if (call_.cache_salt.starts_with(kAccountSalt))
+      return invalid_argument("'cache_salt' may not begin with a control character", "cache_salt");
+    if (!rules.cache_salt.empty())
+      call_.cache_salt = fmt::format("{0}{1}{0}{2}", kAccountSalt, rules.cache_salt, call_.cache_salt);
+    return {};
+  }
+
   Result<void> submit(Prompts prompts, const asio::any_io_executor& executor) {
     const std::string id = service_.new_id(dialect_.id_prefix);
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
     Result<std::vector<Request>> requests = make_requests(*model_, call_, id, seed, std::move(prompts));
     if (!requests) return requests.error();
-    std::vector<Ticket> tickets;
-    for (Request& request : *requests) {
-      if (is_first_of_prompt(tickets.size())) usage_.prompt_tokens += static_cast<std::int32_t>(request.prompt.size());
-      Result<Ticket> ticket = model_->engine->submit(std::move(request));
-      if (!ticket) return ticket.error();
-      tickets.push_back(std::move(*ticket));
-      texts_.emplace_back(*model_->codec, call_, service_.new_seed());
-    }
+    Result<std::vector<Ticket>> tickets = submit_all(std::move(*requests));
+    if (!tickets) return tickets.error();
     answer_id_ = id;
-    service_.answers[id] = tickets.size();
+    service_.answers[id] = tickets->size();
     call_.prompt = std::vector<PromptItem>();
-    running_ = tickets.size();
+    running_ = tickets->size();
     format_ = dialect_.make_format(id, *model_, call_);
-    streams_ = std::make_unique<ChoiceStreams>(executor, std::move(tickets));
+    streams_ = std::make_unique<ChoiceStreams>(executor, std::move(*tickets));
     return {};
   }
 
-  asio::awaitable<GenerationOutcome> stream() {
+  // All of them or none.
+  Result<std::vector<Ticket>> submit_all(std::vector<Request> requests) {
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      if (is_first_of_prompt(i)) usage_.prompt_tokens += static_cast<std::int32_t>(requests[i].prompt.size());
+    const auto prompt_tokens = static_cast<std::size_t>(usage_.prompt_tokens);
+    const Result<void> paid = visit_.take_prompt(prompt_tokens, Clock::now());
+    if (!paid) return paid.error();
+    std::vector<Ticket> tickets;
+    for (Request& request : requests) {
+      Result<Ticket> ticket = model_->engine->submit(std::move(request));
+      if (!ticket) {
+        visit_.give_back(prompt_tokens);
+        return ticket.error();
+      }
+      tickets.push_back(std::move(*ticket));
+      texts_.emplace_back(*model_->codec, call_, service_.new_seed());
+    }
+    return tickets;
+  }
+
+  asio::awaitable<bool> stream() {
     const Count count(service_.counters.open_streams);
     const http::Framing framing = request_.version == 10 ? http::Framing::kClose : http::Framing::kChunked;
     const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.closing;
@@ -191,20 +226,21 @@ class Generation {
       if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
       if (connection_.gone()) co_return lost();
     }
-    co_return GenerationOutcome{200, keep_alive && !failure_};
+    record_.end(200);
+    if (failure_) fail(*failure_);
+    co_return keep_alive && !failure_;
   }
 
   void append_end(std::string& out) {
     streams_.reset();
     if (failure_) {
-      spdlog::warn("request {}: the stream ends with an error: {}", request_.request_id, failure_->message);
       format_->append_error(out, *failure_);
     } else {
       format_->append_end(out, usage_);
     }
   }
 
-  asio::awaitable<GenerationOutcome> collect() {
+  asio::awaitable<bool> collect() {
     std::vector<ChoiceAnswer> answers(texts_.size());
     while (!ended()) {
       std::optional<ChoiceEvent> event = co_await streams_->next();
@@ -220,11 +256,21 @@ class Generation {
     guarded([&] {
       if (!failure_) format_->append_whole(response.body, answers, usage_);
     });
-    if (failure_) co_return co_await refuse(*failure_);
+    if (failure_) {
+      const bool keep_alive = co_await refuse(*failure_);
+      if (!connection_.gone()) fail(*failure_);
+      co_return keep_alive;
+    }
     co_return co_await respond(response);
   }
 
   bool ended() const { return running_ == 0 || failure_; }
+
+  // An answer that had begun ends so.
+  void fail(const Error& error) {
+    record_.reason = request_end_of(error);
+    record_.error = error.message;
+  }
 
   // An exception becomes the answer's error.
   template <class Action>
@@ -232,7 +278,7 @@ class Generation {
     try {
       action();
     } catch (const std::exception& bug) {
-      spdlog::error("request {}: {}", request_.request_id, bug.what());
+      record_.log(spdlog::level::err, "answering a request failed", bug.what());
       failure_ = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
     }
   }
@@ -247,6 +293,7 @@ class Generation {
     if (auto* token = std::get_if<Token>(&event.event)) {
       take_time();
       ++usage_.completion_tokens;
+      visit_.take_generated(1);
       const std::int32_t reasoning_before = text.reasoning_tokens();
       std::optional<ChoiceEnd> end = text.add(std::move(*token));
       usage_.reasoning_tokens += text.reasoning_tokens() - reasoning_before;
@@ -258,6 +305,7 @@ class Generation {
     const auto& finish = std::get<Finish>(event.event);
     --running_;
     count_cached(event.choice, finish.usage.cached_tokens);
+    if (usage_.queue_ms == 0.0) usage_.queue_ms = finish.usage.queue_ms;
     if (finish.reason == FinishReason::kError || finish.reason == FinishReason::kCancelled) {
       failure_ = finish.error.value_or(Error{ErrorCode::kCancelled, "the request was aborted", ""});
       return std::nullopt;
@@ -332,41 +380,49 @@ class Generation {
     http::Response response;
     response.content_type = "text/event-stream";
     response.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
+    visit_.account().append_headers(request_.answer_headers, Clock::now());
     std::string head;
     http::append_head(head, response, framing, request_, keep_alive);
     co_return co_await connection_.write(head, service_.options.write_timeout);
   }
 
-  asio::awaitable<GenerationOutcome> refuse(const Error& error) {
+  asio::awaitable<bool> refuse(const Error& error) {
     const http::Response response = dialect_.refuse(error);
     co_return co_await respond(response);
   }
 
-  asio::awaitable<GenerationOutcome> respond(const http::Response& response) {
+  asio::awaitable<bool> respond(const http::Response& response) {
     const bool keep_alive = request_.keep_alive && !service_.closing;
+    visit_.account().append_headers(request_.answer_headers, Clock::now());
     std::string bytes;
     http::append_head(bytes, response, http::Framing::kLength, request_, keep_alive);
     bytes += response.body;
     if (!co_await connection_.write(bytes, service_.options.write_timeout)) co_return lost();
-    co_return GenerationOutcome{response.status, keep_alive};
+    record_.end(response.status);
+    co_return keep_alive;
   }
 
-  GenerationOutcome lost() {
+  bool lost() {
     streams_.reset();
-    if (connection_.timed_out()) {
+    record_.status = kClientClosedRequest;
+    if (connection_.closed()) {
+      record_.reason = RequestEnd::kDrain;
+    } else if (connection_.timed_out()) {
       ++service_.counters.write_timeouts;
-      spdlog::info("request {} dropped: the client took nothing for too long", request_.request_id);
+      record_.reason = RequestEnd::kWriteTimeout;
     } else {
       ++service_.counters.disconnects;
-      spdlog::info("request {} cancelled: the client has gone", request_.request_id);
+      record_.reason = RequestEnd::kClientGone;
     }
-    return {kClientClosedRequest, false};
+    return false;
   }
 
   Service& service_;
   Connection& connection_;
   http::Request request_;
   const Dialect& dialect_;
+  access::Visit& visit_;
+  RequestRecord& record_;
   const ServedModel* model_ = nullptr;
   GenerationCall call_;
   std::string answer_id_;  // empty until submitted
@@ -382,9 +438,9 @@ class Generation {
 
 }  // namespace
 
-asio::awaitable<GenerationOutcome> generate(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection,
-                                            http::Request request, Dialect dialect) {
-  Generation generation(*service, *connection, std::move(request), dialect);
+asio::awaitable<bool> generate(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection,
+                                            http::Request request, Dialect dialect, access::Visit& visit, RequestRecord& record) {
+  Generation generation(*service, *connection, std::move(request), dialect, visit, record);
   co_return co_await generation.run();
 }
 

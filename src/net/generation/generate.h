@@ -16,6 +16,8 @@
 
 namespace braid::net {
 
+class RequestRecord;
+
 namespace responses {
 class ResponseStore;
 }
@@ -28,13 +30,9 @@ struct Dialect {
   http::Response (*refuse)(const Error& error);  // instead of an answer
 };
 
-struct GenerationOutcome {
-  int status = 0;           // what the client was told, or 499 when it went away first
-  bool keep_alive = false;  // whether the connection can take another request
-};
-
-// Cancels the generation as soon as the client is gone, in every phase.
-boost::asio::awaitable<GenerationOutcome> generate(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
-                                                   http::Request request, Dialect dialect);
+// True when the connection can take another request. Cancels the generation as soon as the client is gone, in every phase. `visit` and
+// `record` outlive it; the record's status is what the client was told, or 499 when it went away first.
+boost::asio::awaitable<bool> generate(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
+                                      http::Request request, Dialect dialect, access::Visit& visit, RequestRecord& record);
 
 }  // namespace braid::net

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <net/http/connection.h>
 
 #include <boost/asio/buffer.hpp>
@@ -18,12 +19,18 @@ constexpr std::size_t kMaxLingerBytes = std::size_t{64} << 20;
 
 bool would_block(const error_code& failure) { return failure == asio::error::would_block || failure == asio::error::try_again; }
 
+std::string text_of(const tcp::endpoint& peer) {
+  const std::string address = peer.address().to_string();
+  return peer.address().is_v6() ? fmt::format("[{}]:{}", address, peer.port()) : fmt::format("{}:{}", address, peer.port());
+}
+
 }  // namespace
 
 Connection::Connection(tcp::socket socket) : socket_(std::move(socket)) {
   error_code ignored;  // a socket that died meanwhile is noticed by the first read
   socket_.non_blocking(true, ignored);
   socket_.set_option(tcp::no_delay(true), ignored);
+  peer_ = text_of(socket_.remote_endpoint(ignored));
 }
 
 std::string_view Connection::input() const {
@@ -50,6 +57,7 @@ std::string_view Connection::write_now(std::string_view bytes) {
     error_code failure;
     const std::size_t count = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), failure);
     bytes.remove_prefix(count);
+    bytes_written_ += count;
     if (would_block(failure)) break;
     if (failure) gone_ = true;
   }
@@ -127,6 +135,7 @@ void Connection::begin_pings(std::chrono::milliseconds interval) {
 
 void Connection::close() {
   gone_ = true;
+  closed_ = true;
   error_code ignored;
   socket_.close(ignored);
   if (interrupt_) interrupt_();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,9 @@ using AutoUnlinkHook = boost::intrusive::list_base_hook<boost::intrusive::link_m
 class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Connection> {
  public:
   explicit Connection(boost::asio::ip::tcp::socket socket);
+
+  const std::string& peer() const { return peer_; }  // address and port, for logs
+  std::uint64_t bytes_written() const { return bytes_written_; }
 
   std::string_view input() const;
   void consume(std::size_t bytes) { input_.consume(bytes); }
@@ -53,6 +57,8 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   void set_idle(bool idle) { idle_ = idle; }
 
   void close();
+  bool closed() const { return closed_; }  // by this side
+
   void tick(Clock::time_point now);  // by ConnectionSet
 
  private:
@@ -61,6 +67,8 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   void lose();
 
   boost::asio::ip::tcp::socket socket_;
+  std::string peer_;
+  std::uint64_t bytes_written_ = 0;
   boost::beast::flat_buffer input_;
   std::function<void()> interrupt_;
   Clock::time_point deadline_ = Clock::time_point::max();
@@ -70,6 +78,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over
   bool ping_due_ = false;
   bool gone_ = false;
+  bool closed_ = false;
   bool timed_out_ = false;
   bool idle_ = false;
 };

@@ -1,7 +1,9 @@
 #include <net/http/error_response.h>
 #include <net/json/write.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace braid::net::http {
 namespace {
@@ -79,7 +81,9 @@ Response error_response(const Error& error) {
   response.status = status_of(error.code);
   append_envelope(response.body, error);
   if (response.status == 401) response.headers.emplace_back("WWW-Authenticate", R"(Bearer realm="braid")");
-  if (response.status == 429 || response.status == 503) response.headers.emplace_back("Retry-After", "1");
+  const auto seconds = std::max<std::chrono::seconds>(error.retry_after, std::chrono::seconds(1)).count();
+  if (response.status == 429 || response.status == 503) response.headers.emplace_back("Retry-After", std::to_string(seconds));
+  if (error.queue_position > 0) response.headers.emplace_back("X-Queue-Position", std::to_string(error.queue_position));
   return response;
 }
 

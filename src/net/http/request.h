@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace braid::net::http {
 
@@ -13,7 +15,12 @@ struct Request {
   int version = 11;          // 10 or 11
   bool keep_alive = true;    // whether the client allows another request on this connection
   std::string request_id;    // X-Request-Id, or empty
+  std::vector<std::string> api_keys;  // that came with it, as Authorization: Bearer and as x-api-key; never to be logged
+  std::string origin;                 // of the web page that sends it, or empty
+  bool is_preflight = false;          // has Access-Control-Request-Method
+  std::string asked_headers;          // Access-Control-Request-Headers
   std::string body;
+  std::vector<std::pair<std::string, std::string>> answer_headers;  // of any answer to it
 };
 
 }  // namespace braid::net::http

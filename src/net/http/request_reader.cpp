@@ -37,6 +37,15 @@ std::string accept_request_id(std::string_view id) {
   return visible && id.size() <= kMaxRequestIdBytes ? std::string(id) : std::string();
 }
 
+// Authorization: Bearer KEY, or nothing. The scheme's name has any case (RFC 9110, 11.1).
+std::string bearer_key(std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (!boost::beast::iequals(authorization.substr(0, kScheme.size()), kScheme)) return {};
+  authorization.remove_prefix(kScheme.size());
+  const std::size_t begin = authorization.find_first_not_of(' ');
+  return begin == std::string_view::npos ? std::string() : std::string(authorization.substr(begin));
+}
+
 }  // namespace
 
 struct RequestReader::Parser : beast_http::request_parser<beast_http::string_body> {};
@@ -88,6 +97,11 @@ Request RequestReader::take() {
   request.version = static_cast<int>(message.version());
   request.keep_alive = message.keep_alive();
   request.request_id = accept_request_id(message["X-Request-Id"]);
+  for (std::string key : {bearer_key(message[beast_http::field::authorization]), std::string(message["x-api-key"])})
+    if (!key.empty()) request.api_keys.push_back(std::move(key));
+  request.origin = std::string(message[beast_http::field::origin]);
+  request.is_preflight = message.count(beast_http::field::access_control_request_method) > 0;
+  request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);
   request.body = std::move(message.body());
   return request;
 }

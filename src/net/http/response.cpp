@@ -58,6 +58,7 @@ void append_head(std::string& out, const Response& response, Framing framing, co
   append_date(out);
   if (!response.content_type.empty()) fmt::format_to(to_end, "Content-Type: {}\r\n", response.content_type);
   for (const auto& [name, value] : response.headers) fmt::format_to(to_end, "{}: {}\r\n", name, value);
+  for (const auto& [name, value] : request.answer_headers) fmt::format_to(to_end, "{}: {}\r\n", name, value);
   if (!request.request_id.empty()) fmt::format_to(to_end, "X-Request-Id: {}\r\n", request.request_id);
   if (framing == Framing::kChunked) out += "Transfer-Encoding: chunked\r\n";
   if (framing == Framing::kLength && response.status != 204) fmt::format_to(to_end, "Content-Length: {}\r\n", response.body.size());

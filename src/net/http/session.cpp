@@ -4,8 +4,8 @@
 #include <net/http/request_reader.h>
 #include <net/http/response.h>
 #include <net/http/session.h>
+#include <net/log/request_record.h>
 #include <net/router.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
@@ -74,51 +74,54 @@ asio::awaitable<bool> write_response(Service& service, Connection& connection, c
   co_return written&& keep_alive;
 }
 
-// Counts one request while it is answered.
-class RequestRecord {
- public:
-  RequestRecord(Counters& counters, Endpoint endpoint) : counters_(counters), endpoint_(endpoint) { ++counters_.active_requests; }
-  ~RequestRecord() {
-    --counters_.active_requests;
-    ++counters_.requests[{endpoint_, status}];
-    counters_.request_ms.observe(std::chrono::duration<double, std::milli>(Clock::now() - start_).count());
+// A request for something that takes work, once its client has been let in.
+asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
+                           std::shared_ptr<access::Account> account, RequestRecord& record) {
+  const bool keep_alive = request.keep_alive && !service->closing;
+  Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
+  if (!visit) {
+    account->append_headers(request.answer_headers, Clock::now());
+    const Response response = refuse(endpoint, visit.error());
+    record.end(response.status);
+    co_return co_await write_response(*service, *connection, request, response, keep_alive);
   }
-  RequestRecord(const RequestRecord&) = delete;
-  RequestRecord& operator=(const RequestRecord&) = delete;
-
-  int status = 500;
-
- private:
-  Counters& counters_;
-  Endpoint endpoint_;
-  Clock::time_point start_ = Clock::now();
-};
+  if (const Dialect* dialect = dialect_of(endpoint)) {
+    auto generation = generate(service, connection, std::move(request), *dialect, *visit, record);
+    co_return co_await std::move(generation);
+  }
+  auto answering = answer_text(service, *text_job_of(endpoint), std::move(request.body));
+  const Response response = co_await std::move(answering);
+  record.end(response.status);
+  account->append_headers(request.answer_headers, Clock::now());
+  co_return co_await write_response(*service, *connection, request, response, keep_alive);
+}
 
 // Answers one request. True when the connection may take another.
 asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request) {
   if (request.request_id.empty()) request.request_id = service->new_id("req");
+  RequestRecord record(*service, *connection);
+  record.begin(request);
+  service->cors.append_headers(request.answer_headers, request);
   const bool keep_alive = request.keep_alive && !service->closing;
-  const Resolution resolution = resolve(request.method, request.target);
-  if (const auto* response = std::get_if<Response>(&resolution)) {
-    ++service->counters.unrouted;
+  Resolution resolution = resolve(request.method, request.target);
+  if (auto* response = std::get_if<Response>(&resolution)) {
+    record.end(response->status);
+    service->cors.append_preflight(*response, request);
     co_return co_await write_response(*service, *connection, request, *response, keep_alive);
   }
   const Route& route = std::get<Route>(resolution);
-  RequestRecord record(service->counters, route.endpoint);
-  if (const Dialect* dialect = dialect_of(route.endpoint)) {
-    auto generation = generate(service, connection, std::move(request), *dialect);
-    const GenerationOutcome outcome = co_await std::move(generation);
-    record.status = outcome.status;
-    co_return outcome.keep_alive;
-  }
-  if (const TextJob* job = text_job_of(route.endpoint)) {
-    auto answering = answer_text(service, *job, std::move(request.body));
-    const Response response = co_await std::move(answering);
-    record.status = response.status;
+  record.route(route.endpoint);
+  const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
+  if (account) record.key = (*account)->name();
+  if (!account && !is_open(route.endpoint, service->options)) {
+    const Response response = refuse(route.endpoint, account.error());
+    record.end(response.status);
     co_return co_await write_response(*service, *connection, request, response, keep_alive);
   }
+  if (dialect_of(route.endpoint) != nullptr || text_job_of(route.endpoint) != nullptr)
+    co_return co_await work(service, connection, request, route.endpoint, *account, record);
   const Response response = answer_now(*service, route, request.body);
-  record.status = response.status;
+  record.end(response.status);
   co_return co_await write_response(*service, *connection, request, response, keep_alive);
 }
 
@@ -144,9 +147,14 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
   while (open) {
     Received received = co_await receive(*service, *connection);
     if (const auto* failure = std::get_if<Failure>(&received)) {
-      ++service->counters.unrouted;
+      RequestRecord record(*service, *connection);
       const Response response = protocol_error(failure->status, failure->message);
-      const Request unknown;
+      Request unknown;
+      unknown.method = Method::kOther;
+      unknown.target.clear();
+      unknown.request_id = service->new_id("req");
+      record.begin(unknown);
+      record.end(response.status);
       co_await write_response(*service, *connection, unknown, response, false);
       co_await connection->linger(service->options.linger_timeout);
     }

@@ -130,7 +130,7 @@ Result<void> read_service_tier(Draft& draft, Value& value, const std::string& pa
   if (!read) return read;
   for (const auto& [name, priority] : kTiers) {
     if (name != draft.call.service_tier) continue;
-    draft.call.priority = priority;
+    if (priority != 0) draft.call.priority = priority;
     return {};
   }
   return invalid_argument(fmt::format("'{}' must be one of 'auto', 'default', 'flex', 'priority' and 'scale'", path), path);

@@ -292,7 +292,7 @@ Result<GenerationCall> parse_scored(std::string& body, const ServedModel& model)
   call.prompt_field = "input";
   call.prompt_logprobs = 0;
   call.max_tokens = 0;
-  call.priority = draft.priority.value_or(draft.call.priority);
+  call.priority = draft.priority ? draft.priority : draft.call.priority;
   return call;
 }
 

@@ -1,0 +1,111 @@
+#include <net/log/line.h>
+#include <net/log/request_record.h>
+#include <spdlog/logger.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+namespace braid::net {
+namespace {
+
+namespace level = spdlog::level;
+
+constexpr std::size_t kMaxPathBytes = 256;
+
+struct Ending {
+  std::string_view name;
+  level::level_enum level;
+};
+
+constexpr std::array<Ending, 10> kEndings = {{
+    {"done", level::off},
+    {"refused", level::off},
+    {"client gone", level::info},
+    {"write timeout", level::info},
+    {"queue timeout", level::info},
+    {"first token timeout", level::info},
+    {"total timeout", level::info},
+    {"cancelled by id", level::info},
+    {"server drain", level::warn},
+    {"internal", level::err},
+}};
+
+const Ending& ending_of(RequestEnd reason) { return kEndings.at(static_cast<std::size_t>(reason)); }
+
+std::string_view name_of(http::Method method) {
+  constexpr std::array<std::string_view, 6> kNames = {"GET", "HEAD", "POST", "DELETE", "OPTIONS", "-"};
+  return kNames.at(static_cast<std::size_t>(method));
+}
+
+}  // namespace
+
+RequestEnd request_end_of(const Error& error) {
+  if (error.code == ErrorCode::kCancelled) return RequestEnd::kCancelled;
+  if (error.code == ErrorCode::kDraining) return RequestEnd::kDrain;
+  return RequestEnd::kInternal;
+}
+
+RequestRecord::RequestRecord(Service& service, const http::Connection& connection)
+    : service_(service), connection_(connection), bytes_before_(connection.bytes_written()) {}
+
+void RequestRecord::begin(const http::Request& request) {
+  id_ = request.request_id;
+  method_ = name_of(request.method);
+  path_ = request.target.substr(0, request.target.find('?'));  // a query may hold secrets
+  if (path_.size() > kMaxPathBytes) path_.resize(kMaxPathBytes);
+}
+
+void RequestRecord::route(Endpoint endpoint) {
+  endpoint_ = endpoint;
+  path_ = {};
+  ++service_.counters.active_requests;
+}
+
+void RequestRecord::end(int answer_status) {
+  status = answer_status;
+  reason = answer_status < 400 ? RequestEnd::kDone : RequestEnd::kRefused;
+}
+
+RequestRecord::~RequestRecord() {
+  const double total_ms = std::chrono::duration<double, std::milli>(http::Clock::now() - start_).count();
+  Counters& counters = service_.counters;
+  if (endpoint_) {
+    --counters.active_requests;
+    ++counters.requests[{*endpoint_, status}];
+    counters.request_ms.observe(total_ms);
+  } else {
+    ++counters.unrouted;
+  }
+  if (reason >= RequestEnd::kClientGone) write_abort();
+  if (service_.options.log.access) write_access(total_ms);
+}
+
+void RequestRecord::write_abort() const {
+  const Ending& ending = ending_of(reason);
+  if (!service_.log->should_log(ending.level)) return;
+  LogLine line(service_.options.log.format, "request aborted");
+  line.add("request", id_).add("reason", ending.name);
+  if (!error.empty()) line.add("error", error);
+  service_.log->log(ending.level, spdlog::string_view_t(line.text()));
+}
+
+void RequestRecord::write_access(double total_ms) const {
+  LogLine line(service_.options.log.format, "request");
+  line.add("request", id_).add("peer", connection_.peer()).add("key", key).add("method", method_);
+  line.add("route", endpoint_ ? path_of(*endpoint_) : std::string_view(path_));
+  line.add("status", std::int64_t{status}).add("reason", ending_of(reason).name).add("model", model);
+  line.add("prompt_tokens", std::int64_t{usage.prompt_tokens}).add("cached_tokens", std::int64_t{usage.cached_tokens});
+  line.add("generated_tokens", std::int64_t{usage.completion_tokens});
+  line.add("queue_ms", usage.queue_ms).add("first_token_ms", usage.prompt_ms).add("total_ms", total_ms);
+  line.add("bytes", static_cast<std::int64_t>(connection_.bytes_written() - bytes_before_));
+  service_.log->log(level::info, spdlog::string_view_t(line.text()));
+}
+
+void RequestRecord::log(level::level_enum line_level, std::string_view message, std::string_view detail) const {
+  LogLine line(service_.options.log.format, message);
+  line.add("request", id_).add("error", detail);
+  service_.log->log(line_level, spdlog::string_view_t(line.text()));
+}
+
+}  // namespace braid::net

@@ -1,0 +1,74 @@
+// What is known of one request, from its arrival to its end, which counts it and writes about it.
+#pragma once
+
+#include <braid/result.h>
+#include <braid/token_event.h>
+#include <net/http/connection.h>
+#include <net/http/request.h>
+#include <net/router.h>
+#include <net/service.h>
+#include <spdlog/common.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace braid::net {
+
+// How a request ended. From kClientGone on it was aborted: the log has one line about it.
+enum class RequestEnd {
+  kDone,     // the client has its answer, or the error that it asked for
+  kRefused,  // an error before the work began
+  kClientGone,
+  kWriteTimeout,
+  kQueueTimeout,
+  kFirstTokenTimeout,
+  kTotalTimeout,
+  kCancelled,  // by its id
+  kDrain,      // the server stopped
+  kInternal,
+};
+
+// Why an answer that had begun ended with `error`.
+RequestEnd request_end_of(const Error& error);
+
+// Loop only. Made when a request has arrived, destroyed when it has been answered or given up: by then `reason` and `status` are set.
+class RequestRecord {
+ public:
+  // Both outlive it.
+  RequestRecord(Service& service, const http::Connection& connection);
+  ~RequestRecord();
+  RequestRecord(const RequestRecord&) = delete;
+  RequestRecord& operator=(const RequestRecord&) = delete;
+
+  void begin(const http::Request& request);
+  void route(Endpoint endpoint);
+
+  void end(int answer_status);  // an answer that was complete when it was begun
+
+  // A line about this request besides those of its end.
+  void log(spdlog::level::level_enum level, std::string_view message, std::string_view detail) const;
+
+  RequestEnd reason = RequestEnd::kInternal;
+  int status = 500;
+  std::string key;    // the API key's name, or empty
+  std::string model;  // empty: none has worked for it
+  Usage usage;
+  std::string error;  // why it was aborted, where there is more to say
+
+ private:
+  void write_abort() const;
+  void write_access(double total_ms) const;
+
+  Service& service_;
+  const http::Connection& connection_;
+  std::string id_;
+  std::string_view method_ = "-";
+  std::string path_;  // of a request that reached no endpoint
+  std::optional<Endpoint> endpoint_;
+  std::uint64_t bytes_before_;
+  http::Clock::time_point start_ = http::Clock::now();
+};
+
+}  // namespace braid::net

@@ -1,0 +1,171 @@
+// API keys: who is let in, what a key brings, and that it shows nowhere.
+#include <gtest/gtest.h>
+#include <net/access/key_ring.h>
+#include <net/router.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+using net::access::ApiKey;
+using net::access::Rules;
+
+constexpr std::string_view kBody = R"({"prompt":[1,2]})";
+
+ApiKey key(std::string name, std::string_view secret, Rules rules = {}) {
+  return {std::move(name), net::access::digest_of(secret), std::move(rules)};
+}
+
+net::ServerOptions with_keys(std::vector<ApiKey> keys) {
+  net::ServerOptions options = test_options();
+  options.api_keys = std::move(keys);
+  return options;
+}
+
+std::string bearer(std::string_view secret) { return "Authorization: Bearer " + std::string(secret) + "\r\n"; }
+
+std::string request_for(const net::RouteRow& route) {
+  const std::string path = "/v1" + std::string(route.path) + (route.argument ? "x" : "");
+  const std::string_view method = route.method == net::http::Method::kPost ? "POST" : route.method == net::http::Method::kGet ? "GET" : "DELETE";
+  return std::string(method) + " " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+}
+
+TEST(ApiKeys, EveryRouteButTheProbesAndTheDescriptionWantsOne) {
+  TestServer server(with_keys({key("a", "sk-right")}));
+  for (const net::RouteRow& route : net::routes()) {
+    const bool open = route.path == "/health" || route.path == "/livez" || route.path == "/readyz" || route.path == "/openapi.json" ||
+                      route.path == "/docs";
+    const Reply reply = server.ask(request_for(route));
+    EXPECT_EQ(reply.status == 401, !open) << route.path << " " << reply.status;
+    if (open) continue;
+    EXPECT_EQ(reply.headers.at("www-authenticate"), R"(Bearer realm="braid")") << route.path;
+  }
+}
+
+TEST(ApiKeys, MetricsAreOpenIfTheOptionSaysSo) {
+  net::ServerOptions options = with_keys({key("a", "sk-right")});
+  options.open_metrics = true;
+  TestServer server(options);
+  EXPECT_EQ(server.ask(get("/metrics")).status, 200);
+  EXPECT_EQ(server.ask(get("/slots")).status, 401);
+}
+
+TEST(ApiKeys, ARefusalHasTheFormOfItsDialect) {
+  TestServer server(with_keys({key("a", "sk-right")}));
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody)).body,
+            R"({"error":{"message":"this server wants an API key, as 'Authorization: Bearer KEY' or as 'x-api-key: KEY'",)"
+            R"("type":"invalid_request_error","param":null,"code":"invalid_api_key"}})");
+  EXPECT_EQ(server.ask(post("/v1/messages", "{}", "x-api-key: sk-wrong\r\n")).body,
+            R"({"type":"error","error":{"type":"authentication_error","message":"the API key is not one of this server's"}})");
+}
+
+TEST(ApiKeys, OneOfTheKeysThatComeMustBeRight) {
+  TestServer server(with_keys({key("a", "sk-first"), key("b", "sk-second")}));
+  const auto status = [&](const std::string& headers) { return server.ask(get("/v1/models", headers)).status; };
+  EXPECT_EQ(status(bearer("sk-first")), 200);
+  EXPECT_EQ(status(bearer("sk-second")), 200);
+  EXPECT_EQ(status("authorization: bEARER  sk-first\r\n"), 200);
+  EXPECT_EQ(status("X-API-Key: sk-second\r\n"), 200);
+  EXPECT_EQ(status(bearer("none") + "x-api-key: sk-second\r\n"), 200);
+  for (const std::string_view wrong : {"sk-firs", "sk-first1", "SK-FIRST", "sk-firsu", "a", "sk-first sk-second"})
+    EXPECT_EQ(status(bearer(wrong)), 401) << wrong;
+  EXPECT_EQ(status("Authorization: sk-first\r\n"), 401);
+  EXPECT_EQ(status("Authorization: Basic sk-first\r\n"), 401);
+  EXPECT_EQ(status("Authorization: Bearer\r\nx-api-key:\r\n"), 401);
+}
+
+TEST(ApiKeys, WithoutAnyEverybodyIsLetInWhateverTheySend) {
+  TestServer server;
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("none"))).status, 200);
+}
+
+TEST(ApiKeys, ReplacedOnesCountAtOnceAndRunningRequestsGoOn) {
+  TestServer server(with_keys({key("a", "sk-old")}));
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient running = server.connect();
+  running.send(post("/v1/completions", kBody, bearer("sk-old")));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.server().replace_api_keys({key("b", "sk-new")}); });
+  EXPECT_EQ(server.ask(get("/v1/models", bearer("sk-old"))).status, 401);
+  EXPECT_EQ(server.ask(get("/v1/models", bearer("sk-new"))).status, 200);
+  server.on_loop([&] { server.engine().push(0, Finish{}); });
+  EXPECT_EQ(running.read_reply().status, 200);
+}
+
+TEST(ApiKeys, WhatANameHasUsedStaysUsedWhenItsKeyIsReplaced) {
+  Rules rules;
+  rules.limits.requests_per_minute = 2;
+  TestServer server(with_keys({key("a", "sk-old", rules)}));
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-old"))).status, 200);
+  server.on_loop([&] { server.server().replace_api_keys({key("a", "sk-new", rules)}); });
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 200);
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 429);
+}
+
+TEST(ApiKeys, AreInNoLogNoMetricAndNoAnswer) {
+  std::ostringstream log;
+  const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  net::ServerOptions options = with_keys({key("alice", "sk-right-secret")});
+  options.log = {logger, net::LogFormat::kJson, true};
+  TestServer server(options);
+  std::string seen;
+  for (const std::string_view secret : {"sk-right-secret", "sk-wrong-secret"})
+    for (const std::string& header : {bearer(secret), "x-api-key: " + std::string(secret) + "\r\n"})
+      for (const std::string& request : {get("/v1/models", header), get("/v1/none", header), post("/v1/completions", "{", header),
+                                         post("/v1/messages", kBody, header), get("/metrics", header), get("/slots", header)}) {
+        const Reply reply = server.ask(request);
+        seen += reply.body;
+        for (const auto& [name, value] : reply.headers) seen += value;
+      }
+  server.on_loop([&] { seen += log.str(); });
+  EXPECT_NE(seen.find(R"("key":"alice")"), std::string::npos) << seen;
+  EXPECT_EQ(seen.find("-secret"), std::string::npos) << seen;
+}
+
+TEST(ApiKeys, BringAPriorityAndTheBestOneThatMayBeAskedFor) {
+  Rules rules;
+  rules.priority = 20;
+  rules.best_priority = 10;
+  TestServer server(with_keys({key("a", "sk", rules)}));
+  const auto ask = [&](const char* body) { return server.ask(post("/v1/completions", body, bearer("sk"))); };
+  EXPECT_EQ(ask(R"({"prompt":[1]})").status, 200);
+  EXPECT_EQ(ask(R"({"prompt":[1],"priority":10})").status, 200);
+  EXPECT_EQ(ask(R"({"prompt":[1],"service_tier":"default"})").status, 200);
+  const Reply refused = ask(R"({"prompt":[1],"priority":0})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("a priority of 10 at best, not 0"), std::string::npos) << refused.body;
+  EXPECT_EQ(ask(R"({"prompt":[1],"service_tier":"priority"})").status, 400);
+  server.on_loop([&] {
+    ASSERT_EQ(server.engine().submitted.size(), 3U);
+    EXPECT_EQ(server.engine().submitted[0].priority, 20);
+    EXPECT_EQ(server.engine().submitted[1].priority, 10);
+    EXPECT_EQ(server.engine().submitted[2].priority, 20);
+  });
+}
+
+TEST(ApiKeys, OfDifferentSaltsShareNoCachedPrefix) {
+  Rules salted;
+  salted.cache_salt = "red";
+  TestServer server(with_keys({key("a", "sk-a", salted), key("b", "sk-b")}));
+  const auto ask = [&](const char* secret, const char* body) { return server.ask(post("/v1/completions", body, bearer(secret))).status; };
+  EXPECT_EQ(ask("sk-a", R"({"prompt":[1]})"), 200);
+  EXPECT_EQ(ask("sk-a", R"({"prompt":[1],"cache_salt":"mine"})"), 200);
+  EXPECT_EQ(ask("sk-b", R"({"prompt":[1],"cache_salt":"red"})"), 200);
+  EXPECT_EQ(ask("sk-b", R"({"prompt":[1]})"), 200);
+  EXPECT_EQ(ask("sk-b", R"({"prompt":[1],"cache_salt":"\u0001red\u0001"})"), 400);
+  server.on_loop([&] {
+    std::set<std::string> salts;
+    for (const Request& request : server.engine().submitted) salts.insert(request.cache_salt);
+    EXPECT_EQ(salts.size(), 4U);
+  });
+}
+
+}  // namespace
+}  // namespace braid::test

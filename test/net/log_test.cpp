@@ -1,0 +1,227 @@
+// What is written down about requests, and their ids.
+#include <gtest/gtest.h>
+#include <net/json/parse.h>
+#include <net/log/line.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+using namespace std::chrono_literals;
+using net::LogFormat;
+using net::LogLine;
+
+constexpr std::string_view kHostile = "a\nb\"c\\d=e \x1b[31m\x7f\xC2\x9B\xff \xC3\xA4";
+
+TEST(LogLine, IsOneLineWhateverItsValuesHold) {
+  LogLine line(LogFormat::kText, "re\nquest");
+  line.add("plain", "x-1").add("hostile", kHostile).add("empty", "").add("count", std::int64_t{7}).add("ms", 1.5);
+  EXPECT_EQ(line.text(),
+            "re\\x0aquest plain=x-1 hostile=\"a\\x0ab\\\"c\\\\d=e \\x1b[31m\\x7f\\x9b\xff \xC3\xA4\" empty=\"\" count=7 ms=1.500");
+}
+
+TEST(LogLine, IsAnObjectWhateverItsValuesHold) {
+  LogLine line(LogFormat::kJson, "request");
+  line.add("hostile", kHostile).add("count", std::int64_t{7});
+  std::string document = "{" + line.text() + "}";
+  EXPECT_EQ(document.find('\n'), std::string::npos);
+  const Result<Value> read = net::json::parse(document);
+  ASSERT_TRUE(read) << line.text();
+  EXPECT_EQ(*read->find("message")->get_if<std::string>(), "request");
+  EXPECT_EQ(*read->find("hostile")->get_if<std::string>(), "a\nb\"c\\d=e \x1b[31m\x7f\xC2\x9B\xEF\xBF\xBD \xC3\xA4");
+  EXPECT_EQ(*read->find("count")->get_if<std::int64_t>(), 7);
+}
+
+class RequestLog : public testing::Test {
+ protected:
+  net::ServerOptions options(LogFormat format = LogFormat::kText) {
+    net::ServerOptions options = test_options();
+    sink->set_pattern("%l %v");
+    options.log = {std::make_shared<spdlog::logger>("test", sink), format, true};
+    return options;
+  }
+
+  // The lines with `word`, once there are `count` of them.
+  std::vector<std::string> lines(TestServer& server, const std::string& word, std::size_t count = 1) {
+    std::vector<std::string> found;
+    server.eventually([&] {
+      found.clear();
+      std::istringstream text(log.str());
+      for (std::string line; std::getline(text, line);)
+        if (line.find(word) != std::string::npos) found.push_back(line);
+      return found.size() >= count;
+    });
+    return found;
+  }
+
+  // The one line about an abort.
+  std::string abort_line(TestServer& server) {
+    EXPECT_EQ(lines(server, "info request request=").size(), 1U);  // written after it
+    const std::vector<std::string> found = lines(server, "request aborted");
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? "" : found.front();
+  }
+
+  std::ostringstream log;
+  std::shared_ptr<spdlog::sinks::ostream_sink_mt> sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
+};
+
+TEST_F(RequestLog, HasALineForEveryRequestWithWhatItTook) {
+  TestServer server(options(LogFormat::kJson));
+  server.ask(post("/v1/completions?key=hidden", R"({"prompt":[1,2,3]})", "X-Request-Id: my-id\r\n"));
+  std::string line = lines(server, "my-id").at(0).substr(5);
+  std::string document = "{" + line + "}";
+  const Result<Value> read = net::json::parse(document);
+  ASSERT_TRUE(read) << line;
+  const auto text = [&](const char* name) { return *read->find(name)->get_if<std::string>(); };
+  const auto number = [&](const char* name) { return *read->find(name)->get_if<std::int64_t>(); };
+  EXPECT_EQ(text("message"), "request");
+  EXPECT_EQ(text("request"), "my-id");
+  EXPECT_TRUE(text("peer").starts_with("127.0.0.1:"));
+  EXPECT_EQ(text("key"), "");
+  EXPECT_EQ(text("method"), "POST");
+  EXPECT_EQ(text("route"), "/completions");
+  EXPECT_EQ(number("status"), 200);
+  EXPECT_EQ(text("reason"), "done");
+  EXPECT_EQ(text("model"), "fake-model");
+  EXPECT_EQ(number("prompt_tokens"), 3);
+  EXPECT_EQ(number("cached_tokens"), 0);
+  EXPECT_EQ(number("generated_tokens"), 2);
+  EXPECT_GT(number("bytes"), 100);
+  for (const char* name : {"queue_ms", "first_token_ms", "total_ms"}) EXPECT_NE(read->find(name)->get_if<double>(), nullptr) << name;
+  EXPECT_EQ(line.find("hidden"), std::string::npos);
+}
+
+TEST_F(RequestLog, NamesThePathOfWhatReachedNoRouteAndCutsIt) {
+  TestServer server(options());
+  server.ask(get("/v1/none\"x?secret=1"));
+  server.ask(get("/" + std::string(5000, 'y')));
+  server.ask("nonsense\r\n\r\n");
+  EXPECT_NE(lines(server, "route=\"/v1/none\\\"x\" status=404 reason=refused").size(), 0U) << log.str();
+  EXPECT_EQ(lines(server, "yyyy").at(0).find(std::string(300, 'y')), std::string::npos);
+  EXPECT_EQ(lines(server, "status=400").size(), 1U);
+  server.on_loop([&] { EXPECT_EQ(log.str().find("secret"), std::string::npos); });
+}
+
+TEST_F(RequestLog, AClientThatGoesIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  client.reset();
+  EXPECT_NE(abort_line(server).find(R"(reason="client gone")"), std::string::npos);
+  EXPECT_EQ(lines(server, "status=499").size(), 1U);
+}
+
+TEST_F(RequestLog, AClientThatTakesNothingIsOneLine) {
+  net::ServerOptions slow = options();
+  slow.write_timeout = 50ms;
+  TestServer server(slow);
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'a')); };
+  });
+  RawClient client = server.connect(1024);
+  for (int i = 0; i < 60; ++i) client.send(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
+  EXPECT_TRUE(server.eventually([&] { return log.str().find("request aborted") != std::string::npos; }));
+  const std::vector<std::string> aborted = lines(server, "request aborted");
+  ASSERT_EQ(aborted.size(), 1U);
+  EXPECT_NE(aborted[0].find(R"(reason="write timeout")"), std::string::npos) << aborted[0];
+}
+
+TEST_F(RequestLog, AnAbortByIdIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.engine().cancel(server.engine().submitted[0].id); });
+  client.read_reply();
+  EXPECT_NE(abort_line(server).find(R"(reason="cancelled by id")"), std::string::npos);
+}
+
+TEST_F(RequestLog, WhatTheServersEndTakesIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":[1]})"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.server().abort_connections("test"); });
+  EXPECT_NE(abort_line(server).find(R"(reason="server drain")"), std::string::npos);
+}
+
+TEST_F(RequestLog, AnAnswerThatTheDrainEndsIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      Finish finish;
+      finish.reason = FinishReason::kCancelled;
+      finish.error = Error{ErrorCode::kDraining, "the server shut down", ""};
+      return std::vector<TokenEvent>{Token{'a', 0.0F, {}}, finish};
+    };
+  });
+  server.ask(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
+  const std::string line = abort_line(server);
+  EXPECT_TRUE(line.starts_with("warning ")) << line;
+  EXPECT_NE(line.find(R"(reason="server drain" error="the server shut down")"), std::string::npos) << line;
+}
+
+TEST_F(RequestLog, AnAnswerThatFailsInsideIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      Finish finish;
+      finish.reason = FinishReason::kError;
+      finish.error = Error{ErrorCode::kInternal, "the step failed", ""};
+      return std::vector<TokenEvent>{finish};
+    };
+  });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":[1]})")).status, 500);
+  const std::string line = abort_line(server);
+  EXPECT_TRUE(line.starts_with("error ")) << line;
+  EXPECT_NE(line.find("reason=internal"), std::string::npos) << line;
+}
+
+TEST_F(RequestLog, WithoutItOnlyAbortsAreWritten) {
+  net::ServerOptions quiet = options();
+  quiet.log.access = false;
+  TestServer server(quiet);
+  server.ask(post("/v1/completions", R"({"prompt":[1]})"));
+  server.ask(get("/v1/none"));
+  server.on_loop([&] { EXPECT_EQ(log.str(), ""); });
+}
+
+TEST(RequestIds, AreInEveryAnswer) {
+  net::ServerOptions options = test_options();
+  options.api_keys = {{"a", net::access::digest_of("sk"), {}}};
+  options.header_timeout = 30ms;
+  TestServer server(options);
+  const std::string id = "X-Request-Id: my-id\r\n";
+  const std::string let_in = id + "x-api-key: sk\r\n";
+  for (const std::string& request :
+       {get("/health", id), get("/v1/models", id), get("/v1/none", id), get("/v1/completions", id),
+        "OPTIONS /v1/models HTTP/1.1\r\nHost: a\r\n" + id + "\r\n", post("/v1/completions", "{", let_in),
+        post("/v1/completions", R"({"prompt":"a"})", let_in), post("/v1/completions", R"({"prompt":"a","stream":true})", let_in),
+        post("/tokenize", R"({"content":"a"})", let_in)})
+    EXPECT_EQ(server.ask(request).headers.at("x-request-id"), "my-id") << request;
+  for (const std::string_view malformed : {"hello\r\n\r\n", "GET /health HTTP/1.1\r\nHost", "GET /health HTTP/3.0\r\n\r\n"})
+    EXPECT_EQ(normalized(server.ask(malformed).headers.at("x-request-id")), "req-ID") << malformed;
+}
+
+TEST(RequestIds, ThatAreUnfitAreReplaced) {
+  TestServer server;
+  for (const std::string& id : {std::string("a b"), std::string(129, 'x'), std::string("\xC3\xA4"), std::string("a\tb")})
+    EXPECT_EQ(normalized(server.ask(get("/health", "X-Request-Id: " + id + "\r\n")).headers.at("x-request-id")), "req-ID") << id;
+  const std::string longest(128, 'x');
+  EXPECT_EQ(server.ask(get("/health", "X-Request-Id: " + longest + "\r\n")).headers.at("x-request-id"), longest);
+}
+
+}  // namespace
+}  // namespace braid::test
