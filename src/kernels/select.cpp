@@ -60,7 +60,7 @@ CpuFeatures cpu_features() {
   features.avx512 = features.avx2_fma_f16c && zmm && bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) &&
                     bit(extended.ebx, 31) && bit(extended.ecx, 11);
   features.avx512_bf16 = zmm && bit(more.eax, 5);
-  features.amx = features.avx512 && tiles && bit(extended.edx, 22) && bit(extended.edx, 24) && bit(extended.edx, 25);
+  features.amx = features.avx512_bf16 && features.avx512 && tiles && bit(extended.edx, 22) && bit(extended.edx, 24) && bit(extended.edx, 25);
   return features;
 }
 
@@ -80,7 +80,7 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
     case Isa::kAmx:
       if (features.amx && request_tiles()) return &amx::kTable;
       missing = features.amx ? "the operating system refuses AMX tile state to this process (arch_prctl ARCH_REQ_XCOMP_PERM)"
-                             : "this processor or operating system lacks AMX tiles, INT8 or BF16";
+                             : "this processor or operating system lacks AMX tiles, INT8 or BF16, or AVX-512-BF16";
       return nullptr;
   }
   missing = "unknown instruction set";

@@ -4,6 +4,7 @@
 #include <kernels/amx/matmul_bf16.h>
 #include <kernels/amx/matmul_quantized.h>
 #include <kernels/amx/tier.h>
+#include <kernels/avx512/tier.h>
 #include <kernels/select.h>
 
 #include <cstdlib>
@@ -100,11 +101,13 @@ namespace {
 
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept {
+  if (args.kv->type == KvType::kF32) return avx512::attention(args, row_begin, row_end, kv_head_begin, kv_head_end);
   EmulatedTiles tiles;
   amx::attend_rows(tiles, args, row_begin, row_end, kv_head_begin, kv_head_end);
 }
 
 void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept {
+  if (args.kv->type == KvType::kF32) return avx512::attention_part(args, row, kv_head, chunk, parts);
   EmulatedTiles tiles;
   amx::attend_part(tiles, args, row, kv_head, chunk, parts);
 }
@@ -124,7 +127,7 @@ KernelTable make_emulated_attention(const KernelTable& wide) {
 const KernelTable* emulated_attention() {
   std::string missing;
   const KernelTable* wide = kernel_table(Isa::kAvx512, missing);
-  if (wide == nullptr) return nullptr;
+  if (wide == nullptr || !cpu_features().avx512_bf16) return nullptr;
   static const KernelTable table = make_emulated_attention(*wide);
   return &table;
 }

@@ -12,7 +12,7 @@ constexpr std::int32_t kVectors = kChunkTokens / 16;
 // A KV head's bytes in the block of a position. A block that no query sees may be absent; another one then stands for it, and nothing
 // read from it is used.
 static inline const std::byte* kv_bytes(const KvLayer& kv, const std::int32_t* blocks, std::int32_t head, std::int32_t position) {
-  const std::int32_t block = blocks[position / kv.block_tokens];
+  const std::int32_t block = blocks[position >> __builtin_ctz(static_cast<unsigned>(kv.block_tokens))];  // a power of two
   return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride + static_cast<std::size_t>(head) * kv.head_stride;
 }
 
@@ -36,7 +36,7 @@ static inline __mmask16 seen_lanes(const ChunkView& view, std::int32_t chunk, st
 }
 
 // Scores [kChunkTokens] become weights; the part gets its top and total. Lanes that the query does not see are left out.
-static void soften(const ChunkView& view, std::int32_t chunk, float cap, float* weights, float* part) {
+static inline void soften(const ChunkView& view, std::int32_t chunk, float cap, float* weights, float* part) {
   const VectorRange range = vectors_of(view, chunk);
   __mmask16 seen[kVectors];
   for (std::int32_t v = range.first; v < range.last; ++v) seen[v] = seen_lanes(view, chunk, v);

@@ -1,0 +1,108 @@
+// Queries that share a chunk's expanded keys and values, and what attention keeps for them in the caller's scratch.
+#pragma once
+
+#include <kernels/amx/expand_kv.h>
+
+#include <type_traits>
+
+namespace braid::kernels::amx {
+
+constexpr int kBatchQueries = 256;
+constexpr int kPairTiles = 2;  // tiles of queries that meet a tile of keys or values once it is loaded
+constexpr int kBandQueries = kPairTiles * kTileRows;
+constexpr std::int64_t kScoreStride = kChunkTokens + 16;  // floats; rows of scores 1 KiB apart would share cache sets
+constexpr std::int64_t kWeightTiles = kChunkTokens / kKeySteps;
+
+// Tops and totals of parts (kernel_table.h), those of neighbouring queries side by side.
+struct Tops {
+  alignas(64) float top[kBatchQueries];
+  alignas(64) float total[kBatchQueries];
+};
+
+struct Batch {
+  const AttentionArgs* args = nullptr;
+  const KvLayer* kv = nullptr;
+  std::int32_t head = 0;       // KV head
+  std::int64_t row = 0;        // first row of the run
+  std::int64_t first = 0;      // query of the run: row, then head of the group
+  int count = 0;
+  // In the caller's scratch:
+  std::int16_t* row_of = nullptr;      // [kBatchQueries]: row of a query, from the batch's first
+  ChunkView* views = nullptr;          // [rows of the batch], of the chunk at hand
+  std::byte* queries = nullptr;        // [tiles, key_steps, tile]
+  std::byte* keys = nullptr;           // [key_steps, vectors, tile]
+  std::byte* values = nullptr;         // [kWeightTiles, value_vectors, tile]
+  std::byte* weight_tiles = nullptr;   // [kPairTiles, kWeightTiles, tile]
+  float* key_scales = nullptr;         // [groups, kChunkTokens]
+  float* value_scales = nullptr;       // [groups, kChunkTokens]
+  float* scores = nullptr;             // [kBandQueries, kScoreStride]
+  float* group_scores = nullptr;       // [kBandQueries, kScoreStride]
+  float* parts = nullptr;              // [kBandQueries, part_floats], of the chunk at hand
+  Tops* part_tops = nullptr;
+  float* sums = nullptr;               // [kBatchQueries, part_floats], of the chunks so far
+  Tops* sum_tops = nullptr;
+
+  std::int32_t group() const { return args->heads / kv->kv_heads; }
+  std::int64_t first_row() const { return row + first / group(); }
+  int rows() const { return row_of[count - 1] + 1; }
+  std::int32_t position(int r) const { return args->rows[first_row() + r].position; }
+  const ChunkView& view(int q) const { return views[row_of[q]]; }
+  std::int64_t part() const { return part_floats(kv->head_dim); }
+  std::int64_t head_offset(int q) const { return (head * group() + (first + q) % group()) * kv->head_dim; }
+};
+
+// Up to kBandQueries queries of a batch, and what they see together of the chunk at hand.
+struct Band {
+  int first;
+  int count;
+  avx512::VectorRange range;
+
+  std::int32_t first_step() const { return range.first / 2; }
+  std::int32_t last_step() const { return (range.last + 1) / 2; }
+};
+
+// Lays the arrays out from `base`, or only measures when it is null; returns what they take.
+static inline std::size_t lay_out(Batch& batch, std::int32_t head_dim, std::byte* base) {
+  std::size_t used = 0;
+  const auto take = [&](auto*& array, std::int64_t bytes) {
+    if (base != nullptr) array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(base + used);
+    used += static_cast<std::size_t>((bytes + 63) / 64 * 64);
+  };
+  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  take(batch.row_of, kBatchQueries * 2);
+  take(batch.views, kBatchQueries * static_cast<std::int64_t>(sizeof(ChunkView)));
+  take(batch.queries, kBatchQueries / kTileRows * key_steps(head_dim) * kTileBytes);
+  take(batch.keys, key_steps(head_dim) * avx512::kVectors * kTileBytes);
+  take(batch.values, kWeightTiles * value_vectors(head_dim) * kTileBytes);
+  take(batch.weight_tiles, kPairTiles * kWeightTiles * kTileBytes);
+  take(batch.key_scales, kv_groups(head_dim) * kChunkTokens * kFloat);
+  take(batch.value_scales, kv_groups(head_dim) * kChunkTokens * kFloat);
+  take(batch.scores, kBandQueries * kScoreStride * kFloat);
+  take(batch.group_scores, kBandQueries * kScoreStride * kFloat);
+  take(batch.parts, kBandQueries * part_floats(head_dim) * kFloat);
+  take(batch.part_tops, static_cast<std::int64_t>(sizeof(Tops)));
+  take(batch.sums, kBatchQueries * part_floats(head_dim) * kFloat);
+  take(batch.sum_tops, static_cast<std::int64_t>(sizeof(Tops)));
+  return used;
+}
+
+// Queries, scaled and rounded, and their rows. Dimensions and queries that are not there are zeros, up to whole tiles.
+static inline void load_queries(const Batch& batch) {
+  const std::int32_t head_dim = batch.kv->head_dim;
+  for (int q = 0; q < (batch.count + kTileRows - 1) / kTileRows * kTileRows; ++q) {
+    std::byte* tile_row = batch.queries + q / kTileRows * key_steps(head_dim) * kTileBytes + q % kTileRows * kTileRowBytes;
+    const float* query = nullptr;
+    if (q < batch.count) {
+      batch.row_of[q] = static_cast<std::int16_t>((batch.first + q) / batch.group() - batch.first / batch.group());
+      query = batch.args->queries + (batch.first_row() + batch.row_of[q]) * batch.args->query_stride + batch.head_offset(q);
+    }
+    for (std::int32_t d = 0; d < key_steps(head_dim) * kKeySteps; d += 16) {
+      const __mmask16 mask = query != nullptr ? avx512::first_lanes(head_dim - d) : __mmask16{0};
+      const __m512 values = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, query + (mask != 0 ? d : 0)), _mm512_set1_ps(batch.args->scale));
+      std::byte* to = tile_row + d / kKeySteps * kTileBytes + d % kKeySteps * 2;
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(round_to_bf16(values, values)));
+    }
+  }
+}
+
+}  // namespace braid::kernels::amx

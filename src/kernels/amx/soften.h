@@ -1,0 +1,139 @@
+// Scores to weights, as bf16 tiles. exp(x) = 2^n (1 + r q(r)), n + r = x log2(e): weights are rounded to bf16, so a relative error of 1e-5
+// is enough, 7e-6 of it q's, which interpolates (2^r - 1) / r at the Chebyshev nodes of [-1/2, 1/2]. Limit: about 12 vector instructions
+// for 16 scores; for head size 64 twice the time of their tile products.
+#pragma once
+
+#include <kernels/amx/query_batch.h>
+
+namespace braid::kernels::amx {
+
+// exp(score - top) with `shift` = -top * log2(e).
+static inline __m512 exp_shifted(__m512 score, __m512 shift) {
+  const __m512 x = _mm512_fmadd_ps(score, _mm512_set1_ps(kLog2E), shift);
+  const __m512 r = _mm512_reduce_ps(x, 0);
+  __m512 q = _mm512_fmadd_ps(_mm512_set1_ps(0x1.3c6e5cp-7F), r, _mm512_set1_ps(0x1.c96d5ep-5F));
+  q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(0x1.ebfb3ep-3F));
+  q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(0x1.62e2d2p-1F));
+  return _mm512_scalef_ps(_mm512_fmadd_ps(q, r, _mm512_set1_ps(1.0F)), _mm512_sub_ps(x, r));
+}
+
+// The lanes of each vector of a chunk that a view sees.
+struct SeenLanes {
+  alignas(32) __mmask16 of[avx512::kVectors];
+};
+
+static inline SeenLanes seen_lanes(const ChunkView& view, std::int32_t chunk) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const auto before = [&](std::int32_t position) {
+    const __m512i count = _mm512_sub_epi32(_mm512_set1_epi32(position - chunk), _mm512_slli_epi32(lanes, 4));
+    const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(count, _mm512_setzero_si512()), _mm512_set1_epi32(16));
+    return _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), clamped), _mm512_set1_epi32(1));
+  };
+  const __m512i window = _mm512_andnot_si512(before(view.begin), before(view.end));
+  SeenLanes seen;
+  _mm256_store_si256(reinterpret_cast<__m256i*>(seen.of), _mm512_cvtepi32_epi16(_mm512_or_si512(window, before(view.sink_end))));
+  return seen;
+}
+
+static inline void cap_scores(float cap, const Band& band, float* scores) {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  for (std::int32_t v = band.range.first; v < band.range.last; ++v) {
+    const __m512 power = avx512::exp(_mm512_mul_ps(_mm512_loadu_ps(scores + v * 16), _mm512_set1_ps(2.0F / cap)));
+    const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
+    _mm512_storeu_ps(scores + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
+  }
+}
+
+// The largest score that the query sees. kWhole: it sees the whole chunk.
+template <bool kWhole>
+static inline float top_of(const SeenLanes& seen, const Band& band, const float* scores) {
+  const auto mask = [&](std::int32_t v) { return kWhole ? __mmask16{0xFFFF} : seen.of[v]; };
+  __m512 even = _mm512_set1_ps(-__builtin_inff());
+  __m512 odd = even;
+  for (std::int32_t v = band.first_step() * 2; v < band.last_step() * 2; v += 2) {
+    even = _mm512_mask_max_ps(even, mask(v), _mm512_loadu_ps(scores + v * 16), even);
+    odd = _mm512_mask_max_ps(odd, mask(v + 1), _mm512_loadu_ps(scores + v * 16 + 16), odd);
+  }
+  return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
+}
+
+// Weights of a step of positions into a line of a tile, times `scales` [kChunkTokens] if there are any.
+static inline void store_weights(std::byte* line, std::int32_t step, __m512 even, __m512 odd, const float* scales) {
+  const auto scaled = [](__m512 weight, const float* by) {  // scales of what is not seen may be anything
+    return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(weight, _mm512_setzero_ps(), _CMP_NEQ_UQ), weight, _mm512_loadu_ps(by));
+  };
+  if (scales != nullptr) {
+    even = scaled(even, scales + step * kKeySteps);
+    odd = scaled(odd, scales + step * kKeySteps + 16);
+  }
+  _mm512_store_si512(line + step * kTileBytes, round_to_bf16(even, odd));
+}
+
+// Stores the weights, zeros where nothing is seen, and returns their sum; with `keep` the scores become the weights.
+template <bool kWhole>
+static inline float weigh(const SeenLanes& seen, const Band& band, float top, float* scores, std::byte* line, const float* scales,
+                          bool keep) {
+  const __m512 shift = _mm512_set1_ps(-top * kLog2E);
+  const auto weights = [&](std::int32_t v) {
+    const __m512 all = exp_shifted(_mm512_loadu_ps(scores + v * 16), shift);
+    return kWhole ? all : _mm512_maskz_mov_ps(seen.of[v], all);
+  };
+  __m512 even_sum = _mm512_setzero_ps();
+  __m512 odd_sum = _mm512_setzero_ps();
+  for (std::int32_t step = band.first_step(); step < band.last_step(); ++step) {
+    const __m512 even = weights(step * 2);
+    const __m512 odd = weights(step * 2 + 1);
+    even_sum = _mm512_add_ps(even_sum, even);
+    odd_sum = _mm512_add_ps(odd_sum, odd);
+    store_weights(line, step, even, odd, scales);
+    if (!keep) continue;
+    _mm512_storeu_ps(scores + step * kKeySteps, even);
+    _mm512_storeu_ps(scores + step * kKeySteps + 16, odd);
+  }
+  return avx512::lane_tree(_mm512_add_ps(even_sum, odd_sum));
+}
+
+static inline std::byte* line_of(const Batch& batch, int i) {
+  return batch.weight_tiles + i / kTileRows * kWeightTiles * kTileBytes + i % kTileRows * kTileRowBytes;
+}
+
+// The band's scores become weights, and tops and totals of its parts. All tops come first, because each is a long chain of instructions.
+// Queries that see nothing of the chunk keep anything: a tile's rows do not touch each other.
+static void soften_band(const Batch& batch, const Band& band, std::int32_t chunk) {
+  const int first_row = batch.row_of[band.first];
+  SeenLanes seen[kBandQueries];
+  bool whole[kBandQueries];
+  for (int r = first_row; r <= batch.row_of[band.first + band.count - 1]; ++r) {
+    const ChunkView& view = batch.views[r];
+    whole[r - first_row] = view.begin == view.sink_end && view.end == chunk + kChunkTokens;
+    if (!whole[r - first_row]) seen[r - first_row] = seen_lanes(view, chunk);
+  }
+  Tops& tops = *batch.part_tops;
+  for (int i = 0; i < band.count; ++i) {
+    const int r = batch.row_of[band.first + i] - first_row;
+    float* scores = batch.scores + i * kScoreStride;
+    if (batch.args->score_cap != 0.0F) cap_scores(batch.args->score_cap, band, scores);
+    tops.top[i] = whole[r] ? top_of<true>(seen[r], band, scores) : top_of<false>(seen[r], band, scores);
+  }
+  const bool scaled = batch.kv->type == KvType::kInt8;
+  const float* scales = scaled ? batch.value_scales : nullptr;
+  const bool keep = scaled && kv_groups(batch.kv->head_dim) > 1;
+  for (int i = 0; i < band.count; ++i) {
+    const int r = batch.row_of[band.first + i] - first_row;
+    float* scores = batch.scores + i * kScoreStride;
+    tops.total[i] = whole[r] ? weigh<true>(seen[r], band, tops.top[i], scores, line_of(batch, i), scales, keep)
+                             : weigh<false>(seen[r], band, tops.top[i], scores, line_of(batch, i), scales, keep);
+  }
+}
+
+// Kept weights once more, for a further group of the values.
+static inline void scale_weights(const Batch& batch, const Band& band, const float* scales) {
+  for (int i = 0; i < band.count; ++i) {
+    for (std::int32_t step = band.first_step(); step < band.last_step(); ++step) {
+      const float* weights = batch.scores + i * kScoreStride + step * kKeySteps;
+      store_weights(line_of(batch, i), step, _mm512_loadu_ps(weights), _mm512_loadu_ps(weights + 16), scales);
+    }
+  }
+}
+
+}  // namespace braid::kernels::amx
