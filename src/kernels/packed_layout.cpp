@@ -64,7 +64,11 @@ void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightB
   const int parts = form.codes.parts;
   for (int part = 0; part < parts; ++part) {
     scales[part * kPanel + lane] = static_cast<std::byte>(block.scales[i * parts + part]);
-    if (form.minimum) scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
+    if (form.nibbles) {
+      scales[part * kPanel + lane] |= static_cast<std::byte>(block.minimums[i * parts + part]) << 4;
+    } else if (form.minimum) {
+      scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
+    }
   }
   std::byte* super = panel + layout.supers + b / kGroupBlocks * layout.super_scales;
   std::memcpy(super + lane * 2, &block.scale, 2);
@@ -144,7 +148,8 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   const bool sub = form->scales == ScaleForm::kSub;
   layout.block_codes = (form->codes.low_bits + form->codes.high_bits) * 64;
   layout.scales = blocks * layout.block_codes;
-  layout.block_scales = kinds * kPanel * (sub ? form->codes.parts : 2);
+  layout.nibbles = form->nibbles;
+  layout.block_scales = (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
   layout.supers = layout.scales + blocks * layout.block_scales;
   layout.super_scales = sub ? kinds * kPanel * 2 : 0;
   layout.bytes = round_up_64(layout.supers + blocks / kGroupBlocks * layout.super_scales);
@@ -180,6 +185,13 @@ void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::b
   }
 }
 
+std::int8_t unpack_sub(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, int part,
+                       std::int64_t lane) noexcept {
+  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  if (!form.nibbles) return static_cast<std::int8_t>(scales[(kind * form.codes.parts + part) * kPanel + lane]);
+  return static_cast<std::int8_t>(std::to_integer<unsigned>(scales[part * kPanel + lane]) >> (kind * 4) & 15U);
+}
+
 float unpack_super(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, std::int64_t lane) noexcept {
   const std::byte* super = panel + layout.supers + b / kGroupBlocks * layout.super_scales;
   return f16_to_float(load_half(super + (kind * kPanel + lane) * 2));
@@ -190,7 +202,7 @@ float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::
   const std::byte* scales = panel + layout.scales + b * layout.block_scales;
   if (form.scales == ScaleForm::kF16) return f16_to_float(load_half(scales + lane * 2));
   if (form.scales == ScaleForm::kBF16) return bf16_to_float(load_half(scales + lane * 2));
-  return unpack_super(layout, panel, b, 0, lane) * static_cast<float>(static_cast<std::int8_t>(scales[part * kPanel + lane]));
+  return unpack_super(layout, panel, b, 0, lane) * static_cast<float>(unpack_sub(form, layout, panel, b, 0, part, lane));
 }
 
 float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
@@ -198,8 +210,7 @@ float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std
   if (!form.minimum) return 0.0F;
   const std::byte* scales = panel + layout.scales + b * layout.block_scales;
   if (form.scales != ScaleForm::kSub) return f16_to_float(load_half(scales + kPanel * 2 + lane * 2));
-  const auto sub = static_cast<std::int8_t>(scales[(form.codes.parts + part) * kPanel + lane]);
-  return unpack_super(layout, panel, b, 1, lane) * static_cast<float>(sub);
+  return unpack_super(layout, panel, b, 1, lane) * static_cast<float>(unpack_sub(form, layout, panel, b, 1, part, lane));
 }
 
 std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept {

@@ -11,7 +11,8 @@
 // plane of its codes' low bits, then that of their high bits if there are any (CodeForm).
 //
 // Scales of a block, 16 of each, one for an output: f16 or bf16 scales, then f16 minimums; or int8 scales of each part, then int8
-// minimums of each part. The latter multiply f16 scales and minimums of 8 blocks, which follow all blocks' scales (`supers`).
+// minimums of each part, or bytes of each part with both, the scale in the low half, where 4 bits hold them (Q2_K). The latter multiply f16
+// scales and minimums of 8 blocks, which follow all blocks' scales (`supers`).
 // Nothing is rounded in packing: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
 //
 // Products are integers within a group of 8 blocks. A group has one float scale for each output, and every part of it an integer
@@ -46,6 +47,7 @@ struct PanelLayout {
   std::int64_t block_scales = 0;  // bytes of one K block's scales
   std::int64_t supers = 0;        // from the panel to the scales of 8 blocks
   std::int64_t super_scales = 0;  // bytes of those
+  bool nibbles = false;           // a part's int8 scale and minimum share a byte
   std::int64_t bytes = 0;
 };
 PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
@@ -70,6 +72,9 @@ void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::b
                   std::uint8_t* codes) noexcept;
 float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                    std::int64_t lane) noexcept;
+// The integer scale (kind 0) or minimum (kind 1) of a part of K block b, in ScaleForm::kSub.
+std::int8_t unpack_sub(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, int part,
+                       std::int64_t lane) noexcept;
 // The f16 scale (kind 0) or minimum (kind 1) of K block b's group, in ScaleForm::kSub.
 float unpack_super(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, std::int64_t lane) noexcept;
 float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,

@@ -45,7 +45,7 @@ const BlockForm* block_form(WeightType type) noexcept {
   static constexpr BlockForm kQ4_1{kCodes4, ScaleForm::kF16, true, 0, nullptr};
   static constexpr BlockForm kQ5_0{kCodes5, ScaleForm::kF16, false, 16, nullptr};
   static constexpr BlockForm kQ5_1{kCodes5, ScaleForm::kF16, true, 0, nullptr};
-  static constexpr BlockForm kQ2_K{kCodes2, ScaleForm::kSub, true, 0, nullptr};
+  static constexpr BlockForm kQ2_K{kCodes2, ScaleForm::kSub, true, 0, nullptr, true};
   static constexpr BlockForm kQ3_K{kCodes3, ScaleForm::kSub, false, 4, nullptr};
   static constexpr BlockForm kQ4_K{kCodes4, ScaleForm::kSub, true, 0, nullptr};
   static constexpr BlockForm kQ5_K{kCodes5, ScaleForm::kSub, true, 0, nullptr};

@@ -38,6 +38,7 @@ struct BlockForm {
   bool minimum;
   std::int32_t bias;
   const std::uint8_t* table;  // 16 codes; null without one
+  bool nibbles = false;       // kSub: scales and minimums are of 4 bits, unsigned
 };
 
 // Null for float types.

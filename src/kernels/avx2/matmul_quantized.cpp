@@ -136,7 +136,13 @@ inline __m256 load_supers(const Tile& tile, std::int64_t b, int kind, int half) 
 // The int8 scales or minimums of one part.
 template <int kParts>
 [[gnu::always_inline]] inline __m256i load_subs(const Tile& tile, std::int64_t b, int part, int kind, int half) {
-  const std::byte* subs = tile.panel + tile.layout.scales + b * tile.layout.block_scales + (kind * kParts + part) * kPanel + half * 8;
+  const bool nibbles = kParts == 2 && tile.layout.nibbles;
+  const std::byte* scales = tile.panel + tile.layout.scales + b * tile.layout.block_scales;
+  const std::byte* subs = scales + (nibbles ? part : kind * kParts + part) * kPanel + half * 8;
+  if (nibbles) {
+    const __m256i both = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
+    return kind == 0 ? _mm256_and_si256(both, _mm256_set1_epi32(15)) : _mm256_srli_epi32(both, 4);
+  }
   return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
 }
 

@@ -49,7 +49,11 @@ static inline __m512 load_supers(const PanelLayout& layout, const std::byte* pan
 template <int kParts>
 [[gnu::always_inline]] static inline __m512i load_subs(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                                                        int kind) {
-  const std::byte* subs = panel + layout.scales + b * layout.block_scales + (kind * kParts + part) * kPanel;
+  const std::byte* subs = panel + layout.scales + b * layout.block_scales + (kParts == 2 && layout.nibbles ? part : kind * kParts + part) * kPanel;
+  if (kParts == 2 && layout.nibbles) {
+    const __m512i both = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(subs)));
+    return kind == 0 ? _mm512_and_si512(both, _mm512_set1_epi32(15)) : _mm512_srli_epi32(both, 4);
+  }
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(subs)));
 }
 
