@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <net/admin/cache_stats.h>
 #include <net/admin/probes.h>
 #include <net/admin/sequences.h>
@@ -63,10 +64,16 @@ constexpr TextJob kDetokenize = {text::detokenize, http::error_response};
 constexpr TextJob kApplyTemplate = {text::apply_template, http::error_response};
 constexpr TextJob kCountTokens = {anthropic::count_tokens, anthropic::error_response};
 
-http::Response metrics(const Service& service) {
+http::Response metrics(Service& service, bool as_json) {
+  if (!service.options.metrics) return http::error_response({ErrorCode::kNotFound, "this server runs with --metrics off", ""});
+  const FamilyList families = gather_metrics(service.counters, service.connections->size(), service.status, service.system.take());
   http::Response response;
-  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = expose(service.counters, service.connections->size(), service.status);
+  if (as_json) {
+    response.body = fmt::format(R"({{"object":"metrics","created":{},"metrics":{}}})", std::time(nullptr), families.json());
+  } else {
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    response.body = families.text();
+  }
   return response;
 }
 
@@ -119,7 +126,9 @@ http::Response answer_now(Service& service, const Route& route, std::string& bod
     case Endpoint::kReadyz:
       return admin::readyz(service.status);
     case Endpoint::kMetrics:
-      return metrics(service);
+      return metrics(service, false);
+    case Endpoint::kMetricsJson:
+      return metrics(service, true);
     case Endpoint::kCacheStats:
       return admin::cache_stats(service.status);
     case Endpoint::kModels:

@@ -36,6 +36,7 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kOpenApi, "/openapi.json", Method::kGet, false},
     {Endpoint::kDocs, "/docs", Method::kGet, false},
     {Endpoint::kCacheStats, "/cache/stats", Method::kGet, false},
+    {Endpoint::kMetricsJson, "/v1/metrics", Method::kGet, false},
 }};
 
 int hex_digit(char c) {
@@ -121,8 +122,11 @@ Resolution resolve(Method method, std::string_view target) {
   if (method == Method::kOptions && target == "*") return no_content();
   std::string_view path = origin_form(target);
   path = path.substr(0, path.find('?'));
-  if (path.starts_with("/v1/")) path.remove_prefix(3);
   const Row* row = find_row(path, method);
+  if (row == nullptr && path.starts_with("/v1/")) {
+    path.remove_prefix(3);
+    row = find_row(path, method);
+  }
   if (row == nullptr) return not_found(target);
   if (method == Method::kOptions) return with_allow(no_content(), *row);
   if (!takes(*row, method)) {

@@ -36,12 +36,13 @@ enum class Endpoint {
   kOpenApi,
   kDocs,
   kCacheStats,
+  kMetricsJson,
 };
-inline constexpr std::size_t kEndpointCount = 23;
+inline constexpr std::size_t kEndpointCount = 24;
 
 struct RouteRow {
   Endpoint endpoint;
-  std::string_view path;
+  std::string_view path;  // without /v1, unless only the path with it means this
   http::Method method;  // GET implies HEAD
   bool argument;        // one more path segment (or several: model ids may hold slashes) follows
 };
@@ -49,7 +50,7 @@ struct RouteRow {
 // Every route, in the order of the endpoints.
 std::span<const RouteRow, kEndpointCount> routes();
 
-// The endpoint's path without /v1: its label in metrics.
+// The row's path: its label in metrics.
 std::string_view path_of(Endpoint endpoint);
 
 struct Route {
@@ -60,7 +61,7 @@ struct Route {
 // A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.
 using Resolution = std::variant<Route, http::Response>;
 
-// With and without /v1 alike. HEAD is allowed where GET is.
+// With and without /v1 alike, except where a row's path has it. HEAD is allowed where GET is.
 Resolution resolve(http::Method method, std::string_view target);
 
 }  // namespace braid::net

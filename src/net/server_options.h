@@ -41,6 +41,8 @@ struct ServerOptions {
   // Resolution of all of the above: one shared timer, which runs only while connections are open.
   std::chrono::milliseconds tick{1'000};
 
+  bool metrics = true;  // GET /metrics and /v1/metrics
+
   // Larger bodies are parsed, rendered and tokenised on the codec worker instead of the loop.
   std::size_t max_inline_body_bytes = std::size_t{16} << 10;
   std::size_t max_codec_jobs = 256;  // such bodies in work or waiting for it; more are answered with 429

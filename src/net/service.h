@@ -7,6 +7,7 @@
 #include <net/access/key_ring.h>
 #include <net/http/connection_set.h>
 #include <net/metrics/counters.h>
+#include <net/metrics/system_figures.h>
 #include <net/responses/store.h>
 #include <net/server_options.h>
 
@@ -46,6 +47,7 @@ struct Service {
   const access::Cors cors;
   const std::shared_ptr<http::ConnectionSet> connections;
   Counters counters;
+  SystemSample system;
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
   responses::ResponseStore stored_responses;

@@ -85,7 +85,7 @@ TEST(Backpressure, AStalledReaderIsDroppedAfterTheDeadline) {
     for (int i = 0; i < 100'000; ++i) server.engine().push(0, Token{'x', 0.0F, {}});
   });
   EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty() && server.server().open_connections() == 0; }));
-  EXPECT_NE(server.ask(get("/metrics")).body.find("write_timeouts_total 1\n"), std::string::npos);
+  EXPECT_NE(server.ask(get("/metrics")).body.find("timeouts_total{kind=\"write\"} 1\n"), std::string::npos);
 }
 
 TEST(Backpressure, ASlowReaderGetsEverything) {

@@ -78,9 +78,7 @@ struct Preparation {
   }
 };
 
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 // The state of one generation; its members are the phases in the order in which they run.
 class Generation {
@@ -112,7 +110,10 @@ class Generation {
       record_.log(spdlog::level::err, "admitting a request failed", bug.what());
     }
     if (connection_.gone()) co_return lost();
-    if (!admitted) co_return co_await refuse(admitted.error());
+    if (!admitted) {
+      service_.counters.count(refusal_of(admitted.error().code));
+      co_return co_await refuse(admitted.error());
+    }
     if (call_.stream) co_return co_await stream();
     co_return co_await collect();
   }
@@ -179,6 +180,7 @@ class Generation {
     service_.answers[id] = tickets->size();
     call_.prompt = std::vector<PromptItem>();
     running_ = tickets->size();
+    last_token_.resize(running_);
     format_ = dialect_.make_format(id, *model_, call_);
     streams_ = std::make_unique<ChoiceStreams>(executor, std::move(*tickets));
     return {};
@@ -291,7 +293,7 @@ class Generation {
       return std::nullopt;
     }
     if (auto* token = std::get_if<Token>(&event.event)) {
-      take_time();
+      take_time(event.choice);
       ++usage_.completion_tokens;
       visit_.take_generated(1);
       const std::int32_t reasoning_before = text.reasoning_tokens();
@@ -328,10 +330,13 @@ class Generation {
   }
 
   // At each token: the clock is read only where somebody wants to know.
-  void take_time() {
+  void take_time(std::uint32_t choice) {
     const bool first = usage_.completion_tokens == 0;
-    if (!first && !call_.timings) return;
-    const double elapsed = milliseconds_since(start_);
+    if (!first && !call_.timings && !service_.options.metrics) return;
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point before = std::exchange(last_token_[choice], now);
+    if (before != Clock::time_point()) service_.counters.inter_token_ms.observe(milliseconds(now - before));
+    const double elapsed = milliseconds(now - start_);
     if (first) {
       service_.counters.first_token_ms.observe(elapsed);
       usage_.prompt_ms = elapsed;
@@ -408,7 +413,7 @@ class Generation {
     if (connection_.closed()) {
       record_.reason = RequestEnd::kDrain;
     } else if (connection_.timed_out()) {
-      ++service_.counters.write_timeouts;
+      service_.counters.count(Timeout::kWrite);
       record_.reason = RequestEnd::kWriteTimeout;
     } else {
       ++service_.counters.disconnects;
@@ -428,6 +433,7 @@ class Generation {
   std::string answer_id_;  // empty until submitted
   std::unique_ptr<AnswerFormat> format_;
   std::vector<ChoiceText> texts_;  // [choices]
+  std::vector<Clock::time_point> last_token_;  // [choices]; the epoch before the first
   std::unique_ptr<ChoiceStreams> streams_;
   std::size_t running_ = 0;  // choices that have not ended
   Usage usage_;

@@ -60,7 +60,9 @@ asio::awaitable<Received> receive(Service& service, Connection& connection) {
     const bool received = co_await connection.read_more(timeout);
     connection.set_idle(false);
     if (received) continue;
-    if (!connection.timed_out() || !begun) co_return std::monostate{};
+    if (!connection.timed_out()) co_return std::monostate{};
+    service.counters.count(in_body ? Timeout::kBody : begun ? Timeout::kHeader : Timeout::kIdle);
+    if (!begun) co_return std::monostate{};
     co_return Failure{408, "the request did not arrive in time"};
   }
 }
@@ -81,6 +83,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Con
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
+    service->counters.count(refusal_of(visit.error().code));
     const Response response = refuse(endpoint, visit.error());
     record.end(response.status);
     co_return co_await write_response(*service, *connection, request, response, keep_alive);
@@ -107,6 +110,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   if (auto* response = std::get_if<Response>(&resolution)) {
     record.end(response->status);
     service->cors.append_preflight(*response, request);
+    if (response->status >= 400) service->counters.count(Refusal::kInvalid);
     co_return co_await write_response(*service, *connection, request, *response, keep_alive);
   }
   const Route& route = std::get<Route>(resolution);
@@ -114,6 +118,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
   if (account) record.key = (*account)->name();
   if (!account && !is_open(route.endpoint, service->options)) {
+    service->counters.count(refusal_of(account.error().code));
     const Response response = refuse(route.endpoint, account.error());
     record.end(response.status);
     co_return co_await write_response(*service, *connection, request, response, keep_alive);
@@ -123,6 +128,11 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   const Response response = answer_now(*service, route, request.body);
   record.end(response.status);
   co_return co_await write_response(*service, *connection, request, response, keep_alive);
+}
+
+// A timeout has been counted as that.
+void count_failure(Counters& counters, int status) {
+  if (status != 408) counters.count(status == 413 || status == 431 ? Refusal::kTooLarge : Refusal::kMalformed);
 }
 
 // Membership in the set of open connections.
@@ -148,6 +158,7 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     Received received = co_await receive(*service, *connection);
     if (const auto* failure = std::get_if<Failure>(&received)) {
       RequestRecord record(*service, *connection);
+      count_failure(service->counters, failure->status);
       const Response response = protocol_error(failure->status, failure->message);
       Request unknown;
       unknown.method = Method::kOther;

@@ -1,49 +1,45 @@
-// What the HTTP side counts: plain fields of the loop, turned into Prometheus text at scrape time.
+// What the HTTP side counts: plain fields of the loop, read when somebody asks for metrics.
 #pragma once
 
+#include <braid/result.h>
+#include <net/metrics/histogram.h>
 #include <net/router.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace braid::net {
 
-// Bounds double from 1 ms to about 131 s; observations are in milliseconds.
-class Histogram {
- public:
-  static constexpr std::size_t kBuckets = 18;
+// Why a request was answered with an error before its work began.
+enum class Refusal { kMalformed, kInvalid, kContextLength, kTooLarge, kUnauthorized, kRateLimit, kQueueFull, kNotReady, kDraining, kInternal };
+inline constexpr std::array<std::string_view, 10> kRefusalNames = {
+    "malformed", "invalid", "context_length", "too_large", "unauthorized", "rate_limit", "queue_full", "not_ready", "draining", "internal"};
 
-  static double bound(std::size_t bucket) { return static_cast<double>(std::uint64_t{1} << bucket); }
+Refusal refusal_of(ErrorCode code);
 
-  void observe(double value) {
-    std::size_t bucket = 0;
-    while (bucket < kBuckets && value > bound(bucket)) ++bucket;
-    ++counts_[bucket];
-    sum_ += value;
-  }
-
-  // [kBuckets + 1]: not cumulative; the last one is above every bound.
-  const std::array<std::uint64_t, kBuckets + 1>& counts() const { return counts_; }
-  double sum() const { return sum_; }
-
- private:
-  std::array<std::uint64_t, kBuckets + 1> counts_{};
-  double sum_ = 0.0;
-};
+// Which of the server's waits ran out.
+enum class Timeout { kHeader, kBody, kIdle, kQueue, kFirstToken, kTotal, kWrite };
+inline constexpr std::array<std::string_view, 7> kTimeoutNames = {"header", "body", "idle", "queue", "first_token", "total", "write"};
 
 struct Counters {
+  void count(Refusal reason) { ++refusals[static_cast<std::size_t>(reason)]; }
+  void count(Timeout kind) { ++timeouts[static_cast<std::size_t>(kind)]; }
+
   std::map<std::pair<Endpoint, int>, std::uint64_t> requests;  // by endpoint and status
   std::uint64_t unrouted = 0;                                  // requests that reached no endpoint
+  std::array<std::uint64_t, kRefusalNames.size()> refusals{};
+  std::array<std::uint64_t, kTimeoutNames.size()> timeouts{};
   std::uint64_t disconnects = 0;                               // clients gone while their request ran
-  std::uint64_t write_timeouts = 0;                            // clients dropped because they took nothing
   std::uint64_t connections = 0;                               // accepted
   std::uint32_t active_requests = 0;
   std::uint32_t open_streams = 0;
-  Histogram request_ms;
-  Histogram first_token_ms;
+  Histogram request_ms{kRequestBounds};
+  Histogram first_token_ms{kRequestBounds};
+  Histogram inter_token_ms{kTokenBounds};  // between two tokens of one choice, when they are handed to the connection
 };
 
 }  // namespace braid::net

@@ -1,10 +1,6 @@
 #include <net/metrics/exposition.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-#include <unistd.h>
 
-#include <fstream>
-#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,140 +10,89 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-
-ClientMetric value_metric(MetricType type, double value) {
-  ClientMetric metric;
-  (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
-  return metric;
-}
-
-class Families {
- public:
-  void add(MetricType type, std::string name, std::string help, double value) {
-    families_.push_back({std::move(name), std::move(help), type, {value_metric(type, value)}});
-  }
-
-  void add(MetricFamily family) { families_.push_back(std::move(family)); }
-
-  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
-
- private:
-  std::vector<MetricFamily> families_;
-};
+using Labelled = FamilyList::Labelled;
 
 MetricFamily requests_family(const Counters& counters) {
   MetricFamily family{"requests_total", "Requests answered, by route and status.", MetricType::Counter, {}};
-  for (const auto& [key, count] : counters.requests) {
-    ClientMetric metric = value_metric(MetricType::Counter, static_cast<double>(count));
-    metric.label = {{"route", std::string(path_of(key.first))}, {"status", std::to_string(key.second)}};
+  const auto add = [&family](std::string route, std::string status, std::uint64_t count) {
+    ClientMetric metric;
+    metric.counter.value = static_cast<double>(count);
+    metric.label = {{"route", std::move(route)}, {"status", std::move(status)}};
     family.metric.push_back(std::move(metric));
-  }
-  ClientMetric unrouted = value_metric(MetricType::Counter, static_cast<double>(counters.unrouted));
-  unrouted.label = {{"route", "none"}, {"status", "4xx"}};
-  family.metric.push_back(std::move(unrouted));
+  };
+  for (const auto& [key, count] : counters.requests) add(std::string(path_of(key.first)), std::to_string(key.second), count);
+  add("none", "4xx", counters.unrouted);
   return family;
 }
 
-MetricFamily histogram_family(std::string name, std::string help, const Histogram& histogram) {
-  ClientMetric metric;
-  std::uint64_t cumulative = 0;
-  for (std::size_t i = 0; i <= Histogram::kBuckets; ++i) {
-    cumulative += histogram.counts()[i];
-    const double bound = i < Histogram::kBuckets ? Histogram::bound(i) : std::numeric_limits<double>::infinity();
-    metric.histogram.bucket.push_back({cumulative, bound});
-  }
-  metric.histogram.sample_count = cumulative;
-  metric.histogram.sample_sum = histogram.sum();
-  return {std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}};
+template <std::size_t size>
+std::vector<Labelled> by_name(const std::array<std::string_view, size>& names, const std::array<std::uint64_t, size>& counts) {
+  std::vector<Labelled> values;
+  for (std::size_t i = 0; i < size; ++i) values.push_back({std::string(names[i]), static_cast<double>(counts[i])});
+  return values;
 }
 
-double resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total_pages = 0.0;
-  double resident_pages = 0.0;
-  statm >> total_pages >> resident_pages;
-  return resident_pages * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-void add_http(Families& families, const Counters& counters, std::size_t open_connections) {
-  families.add(requests_family(counters));
-  families.add(histogram_family("request_duration_ms", "From a request's arrival to the end of its answer.", counters.request_ms));
-  families.add(histogram_family("time_to_first_token_ms", "From a request's arrival to its first token.", counters.first_token_ms));
-  families.add(MetricType::Gauge, "active_requests", "Requests being answered.", counters.active_requests);
-  families.add(MetricType::Gauge, "open_streams", "Admitted event streams that have not ended.", counters.open_streams);
-  families.add(MetricType::Gauge, "open_connections", "Connections of clients.", static_cast<double>(open_connections));
-  families.add(MetricType::Counter, "connections_total", "Connections accepted.", static_cast<double>(counters.connections));
-  families.add(MetricType::Counter, "client_disconnects_total", "Clients gone while their request ran.",
-               static_cast<double>(counters.disconnects));
-  families.add(MetricType::Counter, "write_timeouts_total", "Clients dropped because they took nothing for too long.",
-               static_cast<double>(counters.write_timeouts));
-}
-
-void add_engine(Families& families, const EngineStats& stats) {
-  const auto counter = [&](const char* name, const char* help, double value) {
-    families.add(MetricType::Counter, name, help, value);
-  };
-  const auto gauge = [&](const char* name, const char* help, double value) { families.add(MetricType::Gauge, name, help, value); };
-  counter("engine_steps_total", "Batch steps computed.", static_cast<double>(stats.steps));
-  counter("prompt_tokens_total", "Prompt tokens computed, recomputed ones included.", static_cast<double>(stats.prompt_tokens));
-  counter("generation_tokens_total", "Tokens generated.", static_cast<double>(stats.generated_tokens));
-  counter("sequences_submitted_total", "Sequences admitted.", static_cast<double>(stats.submitted));
-  counter("sequences_refused_total", "Sequences refused because the queue was full.", static_cast<double>(stats.refused));
-  counter("sequences_finished_total", "Sequences that ran to their end.", static_cast<double>(stats.finished));
-  counter("sequences_cancelled_total", "Sequences cancelled.", static_cast<double>(stats.cancelled));
-  counter("preemptions_total", "Sequences set back to waiting because blocks ran out.", static_cast<double>(stats.preemptions));
-  counter("prefill_seconds_total", "Compute time spent on prompts.", stats.prefill_seconds);
-  counter("decode_seconds_total", "Compute time spent on generation.", stats.decode_seconds);
-  gauge("sequences_waiting", "Sequences in the queue.", stats.waiting);
-  gauge("sequences_prefilling", "Sequences whose prompt is being computed.", stats.prefilling);
-  gauge("sequences_decoding", "Sequences that are generating.", stats.decoding);
-  gauge("kv_blocks_total", "Blocks of the KV pool.", stats.blocks_total);
-  gauge("kv_blocks_free", "Blocks of the KV pool that nobody holds, cached ones included.", stats.blocks_free);
-  gauge("kv_blocks_cached", "Blocks of the KV pool that nobody holds and whose contents can still be found.", stats.blocks_cached);
-  counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.",
-          static_cast<double>(stats.cache_hit_tokens));
-  counter("prefix_cache_disk_hit_tokens_total", "Of the tokens found in the prefix cache, those that came from disk.",
-          static_cast<double>(stats.cache_disk_hit_tokens));
-  counter("prefix_cache_verified_blocks_total", "Cached blocks compared with what was computed, by --kv-verify.",
-          static_cast<double>(stats.cache_verified_blocks));
-  counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.",
-          static_cast<double>(stats.cache_miss_tokens));
-  counter("prefix_cache_evictions_total", "Cached blocks given away because no empty one was left.",
-          static_cast<double>(stats.cache_evictions));
-}
-
-void add_disk(Families& families, const DiskCacheStats& disk) {
-  const auto counter = [&](const char* name, const char* help, double value) {
-    families.add(MetricType::Counter, name, help, value);
-  };
-  const auto gauge = [&](const char* name, const char* help, double value) { families.add(MetricType::Gauge, name, help, value); };
-  gauge("disk_cache_blocks", "Blocks on disk that can be found.", static_cast<double>(disk.records));
-  gauge("disk_cache_bytes", "Bytes of the disk cache's files.", static_cast<double>(disk.bytes));
-  counter("disk_cache_reads_total", "Blocks read from disk.", static_cast<double>(disk.reads));
-  counter("disk_cache_read_bytes_total", "Bytes of these.", static_cast<double>(disk.read_bytes));
-  counter("disk_cache_read_errors_total", "Blocks that could not be read, or were damaged.", static_cast<double>(disk.read_errors));
-  counter("disk_cache_read_seconds_total", "From request to completion, summed over blocks.", disk.read_seconds);
-  counter("disk_cache_writes_total", "Blocks written to disk.", static_cast<double>(disk.writes));
-  counter("disk_cache_write_bytes_total", "Bytes of these.", static_cast<double>(disk.write_bytes));
-  counter("disk_cache_write_errors_total", "Writes that failed.", static_cast<double>(disk.write_errors));
-  counter("disk_cache_write_seconds_total", "From request to completion, summed over blocks.", disk.write_seconds);
-  counter("disk_cache_writes_dropped_total", "Blocks not written for want of host buffers, or after an error.",
-          static_cast<double>(disk.writes_dropped));
-  counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", static_cast<double>(disk.pruned));
+void add_histogram(FamilyList& families, std::string_view name, std::string_view help, const Histogram& histogram) {
+  families.histogram(name, help, histogram.bounds(), histogram.counts(), histogram.sum());
 }
 
 }  // namespace
 
-std::string expose(const Counters& counters, std::size_t open_connections, const ServiceStatus& status) {
-  Families families;
-  add_http(families, counters, open_connections);
-  if (status.model != nullptr) {
-    const EngineStats stats = status.model->engine->stats();
-    add_engine(families, stats);
-    if (stats.disk) add_disk(families, *stats.disk);
+void add_http(FamilyList& families, const Counters& counters, std::size_t open_connections) {
+  families.add(requests_family(counters));
+  families.labelled(MetricType::Counter, "requests_refused_total", "Requests answered with an error before their work began.", "reason",
+                    by_name(kRefusalNames, counters.refusals));
+  families.labelled(MetricType::Counter, "timeouts_total", "Waits of the server for a client or a request that ran out.", "kind",
+                    by_name(kTimeoutNames, counters.timeouts));
+  add_histogram(families, "request_duration_ms", "From a request's arrival to the end of its answer.", counters.request_ms);
+  add_histogram(families, "time_to_first_token_ms", "From a request's arrival to its first token.", counters.first_token_ms);
+  add_histogram(families, "inter_token_latency_ms", "Between two tokens of a choice.", counters.inter_token_ms);
+  families.gauge("active_requests", "Requests being answered.", counters.active_requests);
+  families.gauge("open_streams", "Admitted event streams that have not ended.", counters.open_streams);
+  families.gauge("open_connections", "Connections of clients.", open_connections);
+  families.counter("connections_total", "Connections accepted.", counters.connections);
+  families.counter("client_disconnects_total", "Clients gone while their request ran.", counters.disconnects);
+}
+
+void add_system(FamilyList& families, const SystemFigures& figures) {
+  families.gauge("process_resident_memory_bytes", "Resident memory of this process.", figures.resident_bytes);
+  families.counter("process_cpu_user_seconds_total", "Processor time of this process in its own code.", figures.cpu_user_seconds);
+  families.counter("process_cpu_system_seconds_total", "Processor time of this process in the kernel.", figures.cpu_system_seconds);
+  families.gauge("process_open_fds", "Open files of this process, connections included.", figures.open_files);
+  families.gauge("process_max_fds", "Most files that it may open.", figures.max_files);
+
+  std::vector<Labelled> some, full, some_share, full_share;
+  for (const SystemFigures::Pressure& pressure : figures.pressure) {
+    some.push_back({pressure.resource, pressure.some_seconds});
+    full.push_back({pressure.resource, pressure.full_seconds});
+    some_share.push_back({pressure.resource, pressure.some_share});
+    full_share.push_back({pressure.resource, pressure.full_share});
   }
-  families.add(MetricType::Gauge, "process_resident_memory_bytes", "Resident memory of this process.", resident_bytes());
-  return families.text();
+  if (!figures.pressure.empty()) {
+    families.labelled(MetricType::Counter, "pressure_some_seconds_total", "Time in which a task of the machine waited for it.", "resource", some);
+    families.labelled(MetricType::Counter, "pressure_full_seconds_total", "Time in which all tasks of the machine waited for it.", "resource", full);
+    families.labelled(MetricType::Gauge, "pressure_some_ratio", "The same as a share of the last 10 s.", "resource", some_share);
+    families.labelled(MetricType::Gauge, "pressure_full_ratio", "The same as a share of the last 10 s.", "resource", full_share);
+  }
+  const auto gauge = [&families](const char* name, const char* help, std::optional<double> value) {
+    if (value) families.gauge(name, help, *value);
+  };
+  gauge("cgroup_memory_usage_bytes", "Memory of this process's control group, page cache included.", figures.group_memory_bytes);
+  gauge("cgroup_memory_limit_bytes", "The tightest limit on it.", figures.group_memory_limit_bytes);
+  gauge("cgroup_cpu_limit", "The tightest limit on the group, in processors.", figures.group_cpu_limit);
+  if (figures.group_cpu_seconds) families.counter("cgroup_cpu_seconds_total", "Processor time of the group.", *figures.group_cpu_seconds);
+  if (figures.group_throttled_seconds)
+    families.counter("cgroup_cpu_throttled_seconds_total", "Time in which the group was held back by its limit.",
+                     *figures.group_throttled_seconds);
+}
+
+FamilyList gather_metrics(const Counters& counters, std::size_t open_connections, const ServiceStatus& status,
+                          const SystemFigures& figures) {
+  FamilyList families;
+  add_http(families, counters, open_connections);
+  if (status.model != nullptr) add_engine(families, status.model->engine->stats());
+  add_system(families, figures);
+  return families;
 }
 
 }  // namespace braid::net

@@ -1,14 +1,20 @@
-// GET /metrics: the counters of the HTTP side and of the engine, and the process's memory, in Prometheus's text format.
+// GET /metrics and /v1/metrics: what the HTTP side and the engine count, and the system's figures.
 #pragma once
 
 #include <braid/served_model.h>
 #include <net/metrics/counters.h>
+#include <net/metrics/family_list.h>
+#include <net/metrics/system_figures.h>
 
 #include <cstddef>
-#include <string>
 
 namespace braid::net {
 
-std::string expose(const Counters& counters, std::size_t open_connections, const ServiceStatus& status);
+void add_http(FamilyList& families, const Counters& counters, std::size_t open_connections);
+void add_engine(FamilyList& families, const EngineStats& stats);
+void add_system(FamilyList& families, const SystemFigures& figures);
+
+FamilyList gather_metrics(const Counters& counters, std::size_t open_connections, const ServiceStatus& status,
+                          const SystemFigures& figures);
 
 }  // namespace braid::net

@@ -1,0 +1,27 @@
+#include <net/metrics/counters.h>
+
+namespace braid::net {
+
+Refusal refusal_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kContextLength:
+      return Refusal::kContextLength;
+    case ErrorCode::kTooLarge:
+      return Refusal::kTooLarge;
+    case ErrorCode::kOverloaded:
+      return Refusal::kQueueFull;
+    case ErrorCode::kModelNotLoaded:
+      return Refusal::kNotReady;
+    case ErrorCode::kDraining:
+    case ErrorCode::kCancelled:
+      return Refusal::kDraining;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kMethodNotAllowed:
+      return Refusal::kInvalid;
+    default:
+      return Refusal::kInternal;
+  }
+}
+
+}  // namespace braid::net

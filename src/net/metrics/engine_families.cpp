@@ -1,0 +1,100 @@
+#include <net/metrics/exposition.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace braid::net {
+namespace {
+
+using prometheus::MetricType;
+using Labelled = FamilyList::Labelled;
+
+void add_duration(FamilyList& families, std::string_view name, std::string_view help, const DurationHistogram& histogram) {
+  std::array<double, DurationHistogram::kBounds> bounds{};
+  for (std::size_t i = 0; i < bounds.size(); ++i) bounds[i] = DurationHistogram::bound(i);
+  families.histogram(name, help, bounds, histogram.counts, histogram.sum);
+}
+
+void add_work(FamilyList& families, const EngineStats& stats) {
+  families.counter("engine_steps_total", "Batch steps computed.", stats.steps);
+  families.counter("engine_step_retries_total", "Steps that failed and were computed again without the rows under suspicion.", stats.retried_steps);
+  families.gauge("engine_step_age_seconds", "How long ago the step that runs began; 0 when none runs.", stats.running_step_seconds);
+  families.counter("prompt_tokens_total", "Prompt tokens computed, recomputed ones included.", stats.prompt_tokens);
+  families.counter("generation_tokens_total", "Tokens generated.", stats.generated_tokens);
+  families.counter("prefill_seconds_total", "Compute time spent on prompts.", stats.prefill_seconds);
+  families.counter("decode_seconds_total", "Compute time spent on generation.", stats.decode_seconds);
+  families.gauge("prefill_tokens_per_second", "Measured lately; 0 before the first.", stats.prefill_tokens_per_second);
+  families.gauge("decode_tokens_per_second", "Measured lately; 0 before the first.", stats.decode_tokens_per_second);
+}
+
+void add_sequences(FamilyList& families, const EngineStats& stats) {
+  families.counter("sequences_submitted_total", "Sequences taken into the queue.", stats.submitted);
+  families.counter("sequences_refused_total", "Sequences refused because the queue was full.", stats.refused);
+  families.counter("sequences_finished_total", "Sequences that ran to their end.", stats.finished);
+  families.counter("sequences_cancelled_total", "Sequences cancelled.", stats.cancelled);
+  families.counter("sequences_failed_total", "Sequences that ended because a step failed.", stats.failed_rows);
+  families.counter("preemptions_total", "Sequences set back to waiting because blocks ran out.", stats.preemptions);
+  families.gauge("sequences_waiting", "Sequences in the queue.", stats.waiting);
+  const std::array<Labelled, 3> classes = {
+      {{"better", double(stats.waiting_better)}, {"normal", double(stats.waiting_normal)}, {"worse", double(stats.waiting_worse)}}};
+  families.labelled(MetricType::Gauge, "queue_depth", "Sequences in the queue, by the class of their priority.", "class", classes);
+  families.gauge("sequences_preempted", "Of the sequences in the queue, those that have run before.", stats.preempted);
+  families.gauge("sequences_prefilling", "Sequences whose prompt is being computed.", stats.prefilling);
+  families.gauge("sequences_decoding", "Sequences that are generating.", stats.decoding);
+  families.gauge("sequences_stalled", "Sequences paused because their readers are behind.", stats.stalled);
+  families.gauge("sequences_parked", "The same, after they have given their blocks up.", stats.parked);
+  const std::array<Labelled, 3> actions = {
+      {{"paused", double(stats.stalls_total)}, {"parked", double(stats.parks_total)}, {"dropped", double(stats.slow_readers_dropped)}}};
+  families.labelled(MetricType::Counter, "backpressure_total", "What was done about readers that were behind.", "action", actions);
+  add_duration(families, "queue_wait_seconds", "From submission to a place in the batch.", stats.queue_wait);
+  add_duration(families, "braid_cancel_to_free_seconds", "From the loss of interest in a sequence to the release of its blocks.",
+               stats.cancel_to_free);
+  std::vector<Labelled> steps;
+  constexpr std::array<const char*, 4> kSteps = {"0", "1", "2", "more"};
+  for (std::size_t i = 0; i < kSteps.size(); ++i) steps.push_back({kSteps[i], static_cast<double>(stats.cancel_to_free_steps[i])});
+  families.labelled(MetricType::Counter, "cancel_to_free_steps_total", "The same, by how many steps came back meanwhile.", "steps", steps);
+}
+
+void add_cache(FamilyList& families, const EngineStats& stats) {
+  const double in_use = static_cast<double>(stats.blocks_total) - static_cast<double>(stats.blocks_free);
+  families.gauge("kv_blocks_total", "Blocks of the KV pool.", stats.blocks_total);
+  families.gauge("kv_blocks_free", "Blocks of the KV pool that nobody holds, cached ones included.", stats.blocks_free);
+  families.gauge("kv_blocks_cached", "Blocks of the KV pool that nobody holds and whose contents can still be found.", stats.blocks_cached);
+  families.gauge("kv_usage_ratio", "Share of the KV pool that running sequences hold.",
+                 stats.blocks_total > 0 ? in_use / stats.blocks_total : 0.0);
+  families.gauge("kv_unused_slots", "Positions of held blocks to which nothing has been written yet.", stats.kv_unused_slots);
+  families.counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.", stats.cache_hit_tokens);
+  families.counter("prefix_cache_disk_hit_tokens_total", "Of the tokens found in the prefix cache, those that came from disk.",
+                   stats.cache_disk_hit_tokens);
+  families.counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.", stats.cache_miss_tokens);
+  families.counter("prefix_cache_evictions_total", "Cached blocks given away because no empty one was left.", stats.cache_evictions);
+  families.counter("prefix_cache_verified_blocks_total", "Cached blocks compared with what was computed, by --kv-verify.",
+                   stats.cache_verified_blocks);
+}
+
+void add_disk(FamilyList& families, const DiskCacheStats& disk) {
+  families.gauge("disk_cache_blocks", "Blocks on disk that can be found.", disk.records);
+  families.gauge("disk_cache_bytes", "Bytes of the disk cache's files.", disk.bytes);
+  families.counter("disk_cache_reads_total", "Blocks read from disk.", disk.reads);
+  families.counter("disk_cache_read_bytes_total", "Bytes of these.", disk.read_bytes);
+  families.counter("disk_cache_read_errors_total", "Blocks that could not be read, or were damaged.", disk.read_errors);
+  families.counter("disk_cache_read_seconds_total", "From request to completion, summed over blocks.", disk.read_seconds);
+  families.counter("disk_cache_writes_total", "Blocks written to disk.", disk.writes);
+  families.counter("disk_cache_write_bytes_total", "Bytes of these.", disk.write_bytes);
+  families.counter("disk_cache_write_errors_total", "Writes that failed.", disk.write_errors);
+  families.counter("disk_cache_write_seconds_total", "From request to completion, summed over blocks.", disk.write_seconds);
+  families.counter("disk_cache_writes_dropped_total", "Blocks not written for want of host buffers, or after an error.", disk.writes_dropped);
+  families.counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", disk.pruned);
+}
+
+}  // namespace
+
+void add_engine(FamilyList& families, const EngineStats& stats) {
+  add_work(families, stats);
+  add_sequences(families, stats);
+  add_cache(families, stats);
+  if (stats.disk) add_disk(families, *stats.disk);
+}
+
+}  // namespace braid::net

@@ -1,0 +1,193 @@
+// /metrics against docs/metrics.md, its JSON form, and the figures of the system.
+#include <gtest/gtest.h>
+#include <net/json/parse.h>
+#include <net/metrics/exposition.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Types = std::map<std::string, std::string>;  // by name
+
+// The rows of the document's tables: | `name` | type | …
+Types documented() {
+  std::ifstream in(BRAID_SOURCE_DIR "/docs/metrics.md");
+  Types types;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("| `") || line.find("` | ") == std::string::npos) continue;
+    const std::size_t end = line.find('`', 3);
+    std::istringstream rest(line.substr(end + 3));
+    std::string type;
+    rest >> type;
+    if (type == "counter" || type == "gauge" || type == "histogram") types[line.substr(3, end - 3)] = type;
+  }
+  return types;
+}
+
+Types served(const std::string& text) {
+  std::istringstream in(text);
+  Types types;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string hash, kind, name, type;
+    words >> hash >> kind >> name >> type;
+    if (hash == "#" && kind == "TYPE") types[name] = type;
+  }
+  return types;
+}
+
+TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
+  EngineStats stats;
+  stats.disk.emplace();
+  net::SystemFigures figures;
+  figures.pressure = {{.resource = "cpu"}};
+  figures.group_memory_bytes = figures.group_memory_limit_bytes = figures.group_cpu_limit = 1.0;
+  figures.group_cpu_seconds = figures.group_throttled_seconds = 1.0;
+  net::FamilyList families;
+  net::add_http(families, net::Counters(), 0);
+  net::add_engine(families, stats);
+  net::add_system(families, figures);
+  EXPECT_EQ(served(families.text()), documented());
+}
+
+TEST(Metrics, AServerServesNoOther) {
+  TestServer server;
+  const Types all = documented();
+  for (const auto& [name, type] : served(server.ask(get("/metrics")).body)) EXPECT_TRUE(all.contains(name)) << name;
+}
+
+TEST(Metrics, TheJsonFormHasTheSameNamesTypesAndValues) {
+  TestServer server;
+  server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  const Types text = served(server.ask(get("/metrics")).body);
+  std::string body = server.ask(get("/v1/metrics")).body;
+  const Value document = net::json::parse(body).value();
+  Types types;
+  for (const auto& [name, family] : *document.find("metrics")->get_if<ValueDict>()) types[name] = *family.find("type")->get_if<std::string>();
+  EXPECT_EQ(types, text);
+
+  const Value& tokens = document.find("metrics")->find("inter_token_latency_ms")->find("values")->get_if<ValueList>()->front();
+  EXPECT_EQ(*tokens.find("count"), Value(std::int64_t{1}));  // "Hi" is two tokens
+  const ValueList& buckets = *tokens.find("buckets")->get_if<ValueList>();
+  EXPECT_EQ(*buckets.back().find("count"), Value(std::int64_t{1}));
+  EXPECT_EQ(*buckets.back().find("le"), Value());
+}
+
+TEST(Metrics, AreNotServedWhenTheyAreOff) {
+  net::ServerOptions options = test_options();
+  options.metrics = false;
+  TestServer server(options);
+  EXPECT_EQ(server.ask(get("/metrics")).status, 404);
+  const Reply reply = server.ask(get("/v1/metrics"));
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_NE(reply.body.find("--metrics off"), std::string::npos);
+}
+
+TEST(Metrics, RefusalsAreCountedByReason) {
+  TestServer server;
+  server.ask("GET /health HTTP/1.1\r\nContent-Length: x\r\n\r\n");
+  server.ask(get("/nowhere"));
+  server.ask(post("/v1/completions", R"({"prompt":3})"));
+  server.ask(post("/tokenize", "{}"));
+  server.ask(post("/v1/completions", std::string(200'000, 'a')));
+  server.on_loop([&] { server.engine().refusal = Error{ErrorCode::kOverloaded, "full", ""}; });
+  server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"malformed\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"invalid\"} 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"too_large\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
+}
+
+TEST(Histogram, ABoundBelongsToItsBucket) {
+  const std::array<double, 2> bounds = {1.0, 2.0};
+  net::Histogram histogram(bounds);
+  for (const double value : {0.5, 1.0, 1.5, 2.0, 3.0}) histogram.observe(value);
+  EXPECT_EQ(std::vector(histogram.counts().begin(), histogram.counts().end()), (std::vector<std::uint64_t>{2, 2, 1}));
+  EXPECT_EQ(histogram.sum(), 8.0);
+}
+
+// A made-up root folder, removed at the end.
+class SystemFiguresTest : public testing::Test {
+ protected:
+  SystemFiguresTest() : root_(fs::temp_directory_path() / ("braid-figures-" + std::to_string(getpid()))) { fs::create_directories(root_); }
+  ~SystemFiguresTest() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  net::SystemFigures read() const { return net::read_system_figures(root_.c_str()); }
+
+  fs::path root_;
+};
+
+TEST_F(SystemFiguresTest, ReadsPressure) {
+  write("proc/pressure/io", "some avg10=12.50 avg60=0.00 avg300=0.00 total=2000000\nfull avg10=1.00 avg60=0.00 avg300=0.00 total=500000\n");
+  const net::SystemFigures figures = read();
+  ASSERT_EQ(figures.pressure.size(), 1U);
+  EXPECT_EQ(figures.pressure[0].resource, "io");
+  EXPECT_DOUBLE_EQ(figures.pressure[0].some_share, 0.125);
+  EXPECT_DOUBLE_EQ(figures.pressure[0].some_seconds, 2.0);
+  EXPECT_DOUBLE_EQ(figures.pressure[0].full_share, 0.01);
+  EXPECT_DOUBLE_EQ(figures.pressure[0].full_seconds, 0.5);
+}
+
+TEST_F(SystemFiguresTest, ReadsAVersion2GroupWithTheTightestLimitAboveIt) {
+  write("proc/self/cgroup", "0::/slice/service\n");
+  write("sys/fs/cgroup/slice/memory.max", "1000\n");
+  write("sys/fs/cgroup/slice/cpu.max", "150000 100000\n");
+  write("sys/fs/cgroup/slice/service/memory.max", "max\n");
+  write("sys/fs/cgroup/slice/service/memory.current", "700\n");
+  write("sys/fs/cgroup/slice/service/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 3000000\nuser_usec 1\nthrottled_usec 250000\n");
+  const net::SystemFigures figures = read();
+  EXPECT_EQ(figures.group_memory_bytes, 700.0);
+  EXPECT_EQ(figures.group_memory_limit_bytes, 1000.0);
+  EXPECT_EQ(figures.group_cpu_limit, 1.5);
+  EXPECT_EQ(figures.group_cpu_seconds, 3.0);
+  EXPECT_EQ(figures.group_throttled_seconds, 0.25);
+}
+
+TEST_F(SystemFiguresTest, ReadsVersion1Groups) {
+  write("proc/self/cgroup", "4:memory:/box\n3:cpu,cpuacct:/box\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "4096\n");
+  write("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "2048\n");
+  write("sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_quota_us", "50000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/box/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/box/cpu.stat", "nr_periods 1\nthrottled_time 2000000000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/box/cpuacct.usage", "5000000000\n");
+  const net::SystemFigures figures = read();
+  EXPECT_EQ(figures.group_memory_bytes, 2048.0);
+  EXPECT_EQ(figures.group_memory_limit_bytes, 4096.0);
+  EXPECT_EQ(figures.group_cpu_limit, 0.5);
+  EXPECT_EQ(figures.group_cpu_seconds, 5.0);
+  EXPECT_EQ(figures.group_throttled_seconds, 2.0);
+}
+
+TEST_F(SystemFiguresTest, WithoutGroupsAndPressureThereAreNone) {
+  const net::SystemFigures figures = read();
+  EXPECT_TRUE(figures.pressure.empty());
+  EXPECT_FALSE(figures.group_memory_bytes || figures.group_memory_limit_bytes || figures.group_cpu_limit);
+}
+
+TEST(System, TheRealFiguresAreThere) {
+  const net::SystemFigures figures = net::read_system_figures();
+  EXPECT_GT(figures.resident_bytes, 1e6);
+  EXPECT_GE(figures.open_files, 3.0);
+  EXPECT_GT(figures.max_files, figures.open_files);
+}
+
+}  // namespace
+}  // namespace braid::test
