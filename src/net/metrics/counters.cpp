@@ -8,6 +8,12 @@ Refusal refusal_of(ErrorCode code) {
       return Refusal::kContextLength;
     case ErrorCode::kTooLarge:
       return Refusal::kTooLarge;
+    case ErrorCode::kUnauthorized:
+      return Refusal::kUnauthorized;
+    case ErrorCode::kRateLimited:
+      return Refusal::kRateLimit;
+    case ErrorCode::kTimeout:
+      return Refusal::kTimeout;
     case ErrorCode::kOverloaded:
       return Refusal::kQueueFull;
     case ErrorCode::kModelNotLoaded:

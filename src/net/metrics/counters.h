@@ -15,9 +15,9 @@
 namespace braid::net {
 
 // Why a request was answered with an error before its work began.
-enum class Refusal { kMalformed, kInvalid, kContextLength, kTooLarge, kUnauthorized, kRateLimit, kQueueFull, kNotReady, kDraining, kInternal };
-inline constexpr std::array<std::string_view, 10> kRefusalNames = {
-    "malformed", "invalid", "context_length", "too_large", "unauthorized", "rate_limit", "queue_full", "not_ready", "draining", "internal"};
+enum class Refusal { kMalformed, kInvalid, kContextLength, kTooLarge, kUnauthorized, kRateLimit, kQueueFull, kNotReady, kDraining, kTimeout, kInternal };
+inline constexpr std::array<std::string_view, 11> kRefusalNames = {
+    "malformed", "invalid", "context_length", "too_large", "unauthorized", "rate_limit", "queue_full", "not_ready", "draining", "timeout", "internal"};
 
 Refusal refusal_of(ErrorCode code);
 
