@@ -42,6 +42,9 @@ class TokenSource {
   // Prompt tokens that were found in the prefix cache: what Usage says in the end. 0 until the request starts.
   virtual std::int32_t cached_tokens() const = 0;
 
+  // Milliseconds from submission to a place in the batch; 0 until then.
+  virtual double queue_ms() const { return 0.0; }
+
   // Whether the request has left the queue; it stays true when it comes back there.
   virtual bool started() const = 0;
 };

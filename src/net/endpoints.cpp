@@ -48,8 +48,8 @@ constexpr Dialect kChat = {"chatcmpl", parse_alone<openai::parse_chat>,
 constexpr Dialect kResponses = {"resp", responses::parse_response, responses::response_format, http::error_response};
 
 constexpr Dialect kMessages = {"msg", parse_alone<anthropic::parse_message>,
-                               [](const std::string& id, const ServedModel& model, const GenerationCall&) {
-                                 return anthropic::message_format(id, model);
+                               [](const std::string& id, const ServedModel& model, const GenerationCall& call) {
+                                 return anthropic::message_format(id, model, call.timings);
                                },
                                anthropic::error_response};
 

@@ -191,9 +191,26 @@ TEST_F(Choices, TimingsHaveLlamaServersNames) {
   for (const char* stream : {"false", "true"}) {
     const std::string body =
         ask(server, "/v1/completions", std::string(R"({"prompt":[1],"timings_per_token":true,"stream":)") + stream + "}");
-    for (const char* name : {"cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n",
+    for (const char* name : {"queue_ms", "cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second", "predicted_n",
                              "predicted_ms", "predicted_per_token_ms", "predicted_per_second"})
       EXPECT_NE(body.find(std::string("\"") + name + "\":"), std::string::npos) << name << " in " << body;
+  }
+}
+
+TEST_F(Choices, TimingsCountTheQueueApart) {
+  server.on_loop([this] { server.engine().queue_ms = 1e9; });  // cut to what has passed
+  const std::string body = ask(server, "/v1/completions", R"({"prompt":[1],"timings_per_token":true})");
+  EXPECT_NE(body.find(R"("prompt_ms":0.000)"), std::string::npos) << body;
+  EXPECT_EQ(body.find(R"("queue_ms":0.000)"), std::string::npos) << body;
+}
+
+TEST_F(Choices, TimingsAreToldInEveryDialect) {
+  for (const char* stream : {"false", "true"}) {
+    const std::string tail = std::string(R"("timings_per_token":true,"stream":)") + stream + "}";
+    const std::string response = ask(server, "/v1/responses", R"({"input":"a",)" + tail);
+    EXPECT_NE(response.find(R"("timings":{"queue_ms":)"), std::string::npos) << response;
+    const std::string message = ask(server, "/v1/messages", R"({"max_tokens":5,"messages":[{"role":"user","content":"a"}],)" + tail);
+    EXPECT_NE(message.find(R"("timings":{"queue_ms":)"), std::string::npos) << message;
   }
 }
 

@@ -57,6 +57,7 @@ class FakeSource final : public TokenSource {
   }
 
   std::int32_t cached_tokens() const override { return engine_.cached_tokens; }
+  double queue_ms() const override { return engine_.queue_ms; }
   bool started() const override { return engine_.started; }
 
  private:

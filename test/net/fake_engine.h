@@ -35,6 +35,7 @@ class FakeEngine final : public Engine {
   std::size_t cancelled = 0;  // tickets destroyed before their Finish was taken
   std::size_t completed = 0;  // tickets told that the answer is complete
   std::int32_t cached_tokens = 0;  // what every ticket says
+  double queue_ms = 0.0;           // likewise
   bool started = true;             // likewise
 
  private:

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <net/anthropic/message_format.h>
 #include <net/generation/parser/json_scanner.h>
+#include <net/generation/timings.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
 
@@ -101,7 +102,7 @@ void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
 
 class MessageFormat final : public AnswerFormat {
  public:
-  MessageFormat(const std::string& id, const ServedModel& model) {
+  MessageFormat(const std::string& id, const ServedModel& model, bool timings) : timings_(timings) {
     head_ = fmt::format(R"({{"id":"{}","type":"message","role":"assistant","model":)", id);
     json::append_lossy_string(head_, model.id);
   }
@@ -135,6 +136,7 @@ class MessageFormat final : public AnswerFormat {
     append_stop(members, end_);
     members += "},";
     append_usage(members, usage);
+    if (timings_) append_timings(members, usage);
     append_event(out, "message_delta", members);
     append_event(out, "message_stop", "");
   }
@@ -153,6 +155,7 @@ class MessageFormat final : public AnswerFormat {
     append_stop(out, choices.front().end);
     out += ',';
     append_usage(out, usage);
+    if (timings_) append_timings(out, usage);
     out += '}';
   }
 
@@ -171,12 +174,13 @@ class MessageFormat final : public AnswerFormat {
   std::size_t kind_ = 0;  // index in Delta of what began the open block
   bool block_open_ = false;
   ChoiceEnd end_;
+  bool timings_;
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model) {
-  return std::make_unique<MessageFormat>(id, model);
+std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, bool timings) {
+  return std::make_unique<MessageFormat>(id, model, timings);
 }
 
 http::Response error_response(const Error& error) {

@@ -11,7 +11,8 @@
 
 namespace braid::net::anthropic {
 
-std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model);
+// With `timings` the message says how long it took, as the other dialects do.
+std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, bool timings);
 
 // {"type":"error","error":{"type":…,"message":…}} with the status of the error.
 http::Response error_response(const Error& error);

@@ -35,6 +35,7 @@ struct ChoiceStreams::Merge {
       : sources(choices, nullptr),
         dropped(choices, false),
         cached_tokens(choices, 0),
+        queue_ms(choices, 0.0),
         arrived(executor, std::chrono::steady_clock::time_point::max()),
         taken(executor, std::chrono::steady_clock::time_point::max()) {}
 
@@ -57,6 +58,7 @@ struct ChoiceStreams::Merge {
   std::vector<TokenSource*> sources;  // null when its pump has ended
   std::vector<bool> dropped;
   std::vector<std::int32_t> cached_tokens;  // of those whose pump has ended
+  std::vector<double> queue_ms;             // likewise
   std::deque<ChoiceEvent> queue;
   bool woken = false;
   asio::steady_timer arrived;
@@ -94,6 +96,7 @@ asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uin
     }
   }
   merge->cached_tokens[choice] = ticket->cached_tokens();
+  merge->queue_ms[choice] = ticket->queue_ms();
   merge->sources[choice] = nullptr;
 }
 
@@ -138,6 +141,11 @@ void ChoiceStreams::cancel() {
   } else if (single_ != nullptr) {
     single_->cancel();
   }
+}
+
+double ChoiceStreams::queue_ms(std::uint32_t choice) const {
+  const TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
+  return source != nullptr ? source->queue_ms() : merge_->queue_ms[choice];
 }
 
 std::int32_t ChoiceStreams::complete(std::uint32_t choice) {

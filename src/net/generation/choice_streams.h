@@ -33,6 +33,9 @@ class ChoiceStreams {
   // Cancels every choice at once; next() returns nullopt and is not to be called again.
   void cancel();
 
+  // As TokenSource says of this choice.
+  double queue_ms(std::uint32_t choice) const;
+
   // Ends a choice whose answer is complete before the engine knows (a stop string); it has no more events. Returns its cached
   // tokens.
   std::int32_t complete(std::uint32_t choice);

@@ -339,9 +339,10 @@ class Generation {
     const double elapsed = milliseconds(now - start_);
     if (first) {
       service_.counters.first_token_ms.observe(elapsed);
-      usage_.prompt_ms = elapsed;
+      usage_.queue_ms = std::min(streams_->queue_ms(choice), elapsed);
+      usage_.prompt_ms = elapsed - usage_.queue_ms;
     }
-    usage_.generation_ms = elapsed - usage_.prompt_ms;
+    usage_.generation_ms = elapsed - usage_.queue_ms - usage_.prompt_ms;
   }
 
   void collect_event(std::vector<ChoiceAnswer>& answers, ChoiceEvent&& event) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <net/generation/timings.h>
 #include <net/json/write.h>
 #include <net/openai/answer_parts.h>
 
@@ -83,20 +84,6 @@ void append_ranked(std::string& out, const TextCodec& codec, TokenId id, float l
   json::append_float(out, logprob);
   fmt::format_to(std::back_inserter(out), R"(,"rank":{},"decoded_token":)", rank ? std::to_string(*rank) : "null");
   json::append_lossy_string(out, codec.token_bytes(id));
-  out += '}';
-}
-
-// llama-server's names. A rate without time is 0.
-void append_timings(std::string& out, const Usage& usage) {
-  const auto append_part = [&out](std::string_view name, std::int32_t tokens, double ms) {
-    const double count = std::max(tokens, 1);
-    fmt::format_to(std::back_inserter(out), R"("{0}_n":{1},"{0}_ms":{2:.3f},"{0}_per_token_ms":{3:.3f},"{0}_per_second":{4:.3f})",
-                   name, tokens, ms, ms / count, ms > 0.0 ? 1000.0 * tokens / ms : 0.0);
-  };
-  fmt::format_to(std::back_inserter(out), R"(,"timings":{{"cache_n":{},)", usage.cached_tokens);
-  append_part("prompt", usage.prompt_tokens - usage.cached_tokens, usage.prompt_ms);
-  out += ',';
-  append_part("predicted", usage.completion_tokens, usage.generation_ms);
   out += '}';
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <net/generation/timings.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
 #include <net/responses/output_items.h>
@@ -20,7 +21,8 @@ class ResponseFormat final : public AnswerFormat {
         created_(static_cast<std::int64_t>(std::time(nullptr))),
         model_(model.id),
         details_(std::static_pointer_cast<const ResponseDetails>(call.details)),
-        items_(id, *model.codec, call.stream, call.wants_logprobs()) {}
+        items_(id, *model.codec, call.stream, call.wants_logprobs()),
+        timings_(call.timings) {}
 
   void append_begin(std::string& out, const Usage&) override {
     for (const std::string_view type : {"response.created", "response.in_progress"}) {
@@ -101,6 +103,7 @@ class ResponseFormat final : public AnswerFormat {
     } else {
       out += "null";
     }
+    if (timings_ && usage != nullptr) append_timings(out, *usage);
     out += '}';
   }
 
@@ -124,6 +127,7 @@ class ResponseFormat final : public AnswerFormat {
   const std::string model_;
   const std::shared_ptr<const ResponseDetails> details_;
   OutputItems items_;
+  bool timings_;
   bool complete_ = true;
 };
 

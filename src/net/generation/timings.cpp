@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+#include <net/generation/timings.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace braid::net {
+namespace {
+
+void append_part(std::string& out, std::string_view name, std::int32_t tokens, double ms) {
+  fmt::format_to(std::back_inserter(out), R"(,"{0}_n":{1},"{0}_ms":{2:.3f},"{0}_per_token_ms":{3:.3f},"{0}_per_second":{4:.3f})", name,
+                 tokens, ms, ms / std::max(tokens, 1), ms > 0.0 ? 1000.0 * tokens / ms : 0.0);
+}
+
+}  // namespace
+
+void append_timings(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out), R"(,"timings":{{"queue_ms":{:.3f},"cache_n":{})", usage.queue_ms, usage.cached_tokens);
+  append_part(out, "prompt", usage.prompt_tokens - usage.cached_tokens, usage.prompt_ms);
+  append_part(out, "predicted", usage.completion_tokens, usage.generation_ms);
+  out += '}';
+}
+
+}  // namespace braid::net
