@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <cstdlib>
 
 namespace braid::app {
@@ -19,12 +20,19 @@ void raise_open_files() {
   if (setrlimit(RLIMIT_NOFILE, &files) != 0) spdlog::warn("cannot raise the limit of open files");
 }
 
+// What they stand for comes back as an error where it belongs: a write to a file over its limit, or to a log that nobody reads any more.
+void ignore_write_signals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 int run_command(const ServeOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
   spdlog::set_level(spdlog::level::from_str(options.log.level));
   raise_open_files();
+  ignore_write_signals();
   boost::asio::io_context loop(1);
   Serving serving(loop, options);
   if (const Result<void> started = serving.start(); !started) return report(started.error());
