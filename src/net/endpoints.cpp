@@ -105,6 +105,7 @@ bool is_open(Endpoint endpoint, const ServerOptions& options) {
     case Endpoint::kDocs:
       return true;
     case Endpoint::kMetrics:
+    case Endpoint::kMetricsJson:
       return options.open_metrics;
     default:
       return false;

@@ -414,7 +414,6 @@ class Generation {
     if (connection_.closed()) {
       record_.reason = RequestEnd::kDrain;
     } else if (connection_.timed_out()) {
-      service_.counters.count(Timeout::kWrite);
       record_.reason = RequestEnd::kWriteTimeout;
     } else {
       ++service_.counters.disconnects;

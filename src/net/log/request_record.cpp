@@ -38,6 +38,22 @@ std::string_view name_of(http::Method method) {
   return kNames.at(static_cast<std::size_t>(method));
 }
 
+// Which wait of the server's ran out, if one did.
+std::optional<Timeout> timeout_of(RequestEnd reason) {
+  switch (reason) {
+    case RequestEnd::kWriteTimeout:
+      return Timeout::kWrite;
+    case RequestEnd::kQueueTimeout:
+      return Timeout::kQueue;
+    case RequestEnd::kFirstTokenTimeout:
+      return Timeout::kFirstToken;
+    case RequestEnd::kTotalTimeout:
+      return Timeout::kTotal;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 RequestEnd request_end_of(const Error& error) {
@@ -77,6 +93,7 @@ RequestRecord::~RequestRecord() {
   } else {
     ++counters.unrouted;
   }
+  if (const std::optional<Timeout> timeout = timeout_of(reason)) counters.count(*timeout);
   if (reason >= RequestEnd::kClientGone) write_abort();
   if (service_.options.log.access) write_access(total_ms);
 }
