@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace braid::model {
@@ -145,6 +147,13 @@ struct StepResult {
     seconds = 0.0;
     failure = nullptr;
   }
+};
+
+// Thrown by execute(), or in StepResult::failure, where it is known whose fault it is: the step's row of this slot.
+class RowFailure : public std::runtime_error {
+ public:
+  RowFailure(SlotId failed, const std::string& what) : std::runtime_error(what), slot(failed) {}
+  SlotId slot;
 };
 
 // Executes plans, one at a time, on the strand's thread. The scheduler's tests put a fake here.

@@ -188,7 +188,7 @@ void Roster::publish(Sequence& sequence, std::int32_t positions) {
 void Roster::publish_tail(Sequence& sequence) {
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t count = sequence.computed - begin;
-  if (!prefix_index_ || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
+  if (!prefix_index_ || sequence.is_void || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
   const cache::BlockId tail = sequence.blocks[sequence.published];
   if (tail == cache::BlockTable::kAbsent) return;  // posted rows have moved the window past it
   const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
@@ -206,7 +206,7 @@ std::int32_t Roster::make_room() {
   std::int32_t needed = 0;
   std::int32_t promised = 0;  // blocks of those who have left and wait for a posted step
   for (const auto& [rank, sequence] : batch_) {
-    if (!sequence.active()) promised += freed_by(sequence);
+    if (sequence.is_leaving()) promised += freed_by(sequence);
     if (wants_block(sequence)) ++needed;
   }
   std::int32_t preempted = 0;
@@ -290,6 +290,33 @@ void Roster::stop_sharing(Sequence& sequence) {
   return_released();
 }
 
+void Roster::retry(Sequence& sequence) {
+  assert(!sequence.is_leaving() && sequence.home == &batch_);
+  sequence.phase = SequencePhase::kRetrying;
+  sequence.restoration.reset();
+}
+
+void Roster::release(Sequence& sequence) {
+  if (sequence.phase == SequencePhase::kRetrying && sequence.in_flight == 0) rewind(sequence);
+}
+
+// Positions that came back before are right; what the failed step wrote behind them is written again. With a window the blocks that
+// those positions see may be gone, so it begins anew.
+void Roster::rewind(Sequence& sequence) {
+  if (has_window_) {
+    drop_blocks(sequence);
+    if (!sequence.blocks.grow_to(blocks_for(sequence.known()))) return preempt(sequence);
+  }
+  sequence.planned = sequence.computed;
+  sequence.reused = std::min(sequence.reused, sequence.computed);
+  sequence.starts = true;
+  if (sequence.cached_tokens) {
+    sequence.phase = SequencePhase::kPrefill;
+  } else {
+    compute_rest(sequence);
+  }
+}
+
 void Roster::stall(Sequence& sequence) {
   assert(sequence.phase == SequencePhase::kDecode && sequence.in_flight == 0);
   sequence.phase = SequencePhase::kStalled;
@@ -312,8 +339,12 @@ void Roster::retire(Sequence& sequence) {
 
 void Roster::settle(Sequence& sequence) {
   assert(sequence.in_flight == 0);
-  if (sequence.phase == SequencePhase::kPreempted) {
+  if (sequence.phase == SequencePhase::kRetrying) {
+    sequence.is_void = false;
+    if (!sequence.held) rewind(sequence);
+  } else if (sequence.phase == SequencePhase::kPreempted) {
     drop_blocks(sequence);
+    sequence.is_void = false;
     // Coming back it samples at once, so its stream needs room by then.
     const TokenStream& stream = sequence.ticket->stream();
     const bool is_full = stream.size() == stream.capacity();

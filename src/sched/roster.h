@@ -88,6 +88,11 @@ class Roster {
   void stall(Sequence& sequence);
   void resume(Sequence& sequence);
 
+  // A step that names it threw: it goes on from what has come back before, once nothing of it is in flight and it is not held.
+  void retry(Sequence& sequence);
+  // Its `held` has been taken back.
+  void release(Sequence& sequence);
+
   // Its end, in any phase. The sequence is destroyed at once or, while posted steps name it, by settle().
   void retire(Sequence& sequence);
 
@@ -131,6 +136,7 @@ class Roster {
   Sequence* next_victim();
   void drop_blocks(Sequence& sequence);
   void preempt(Sequence& sequence);
+  void rewind(Sequence& sequence);
   void leave_batch(Sequence& sequence, SequenceMap& to);
   void move(Sequence& sequence, SequenceMap& to);
   void set_parked(Sequence& sequence, bool is_parked);

@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cassert>
@@ -33,6 +34,17 @@ std::string describe(const std::exception_ptr& failure) {
     return error.what();
   } catch (...) {
     return "an unknown exception";
+  }
+}
+
+// Where the executor knows it.
+std::optional<model::SlotId> row_at_fault(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const model::RowFailure& error) {
+    return error.slot;
+  } catch (...) {
+    return std::nullopt;
   }
 }
 
@@ -103,8 +115,11 @@ EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
   stats.waiting = static_cast<std::uint32_t>(roster_.waiting_count());
   for (const auto& [rank, sequence] : roster_.batch()) {
-    if (sequence.phase == SequencePhase::kRestoring || sequence.phase == SequencePhase::kPrefill) ++stats.prefilling;
-    if (sequence.phase == SequencePhase::kDecode) ++stats.decoding;
+    if (sequence.phase == SequencePhase::kDecode) {
+      ++stats.decoding;
+    } else if (!sequence.is_leaving()) {
+      ++stats.prefilling;
+    }
   }
   stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
   stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
@@ -159,6 +174,20 @@ void Scheduler::turn() {
 }
 
 bool Scheduler::post_next() {
+  release_held(false);
+  if (plan_next()) return true;
+  // Those who are held may have what the others lack.
+  return quarantine_.is_active() && strand_.idle() && release_held(true) && plan_next();
+}
+
+bool Scheduler::release_held(bool force) {
+  released_.clear();
+  quarantine_.release(roster_.batch(), force, released_);
+  for (Sequence* sequence : released_) roster_.release(*sequence);
+  return !released_.empty();
+}
+
+bool Scheduler::plan_next() {
   model::StepPlan& plan = strand_.next_plan();
   PlannedStep& step = posted_[plan.id % posted_.size()];
   step.plan = &plan;
@@ -171,7 +200,7 @@ bool Scheduler::post_next() {
   full_.clear();
   const bool all_have_blocks = planner_.add_decodes(roster_.batch(), step, full_);
   for (Sequence* sequence : full_) roster_.stall(*sequence);
-  if (all_have_blocks) roster_.admit(pace_.tokens_per_second());
+  if (all_have_blocks && !quarantine_.is_active()) roster_.admit(pace_.tokens_per_second());
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
   roster_.add_checks(plan, step.checked);
@@ -186,8 +215,8 @@ void Scheduler::apply(const Step& step) {
   const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
   count(step, planned.shape);
   if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
-  apply_loads(planned, step.result);
   if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
+  if (step.result.failure) apply_failure(step, planned);
   const model::RowResult* result = step.result.rows.data();
   const model::RowResult* const end = result + step.result.rows.size();
   for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
@@ -195,18 +224,45 @@ void Scheduler::apply(const Step& step) {
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
     if (row.sample) --sequence.pending;
-    if (sequence.phase != SequencePhase::kDone) apply_row(sequence, row, has_result ? result : nullptr, step.result);
+    if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
+      Quarantine::clear(sequence);
+      apply_row(sequence, row, has_result ? result : nullptr, step.result);
+    }
     if (has_result) ++result;
     if (--sequence.in_flight == 0) roster_.settle(sequence);
   }
+  for (Sequence* sequence : planned.loading)
+    if (--sequence->in_flight == 0) roster_.settle(*sequence);
 }
 
-void Scheduler::apply_loads(const PlannedStep& planned, const model::StepResult& result) {
-  for (Sequence* sequence : planned.loading) {
-    if (result.failure && sequence->phase != SequencePhase::kDone)
-      finish(*sequence, FinishReason::kError, internal_error("the model failed in a step: " + describe(result.failure)));
-    if (--sequence->in_flight == 0) roster_.settle(*sequence);
+// Whoever is in it goes on from what came back before, but for who is found guilty. A step that was posted after the one that failed and
+// shares rows with it built on what that did not compute: if it fails as well, nobody is to blame.
+void Scheduler::apply_failure(const Step& step, const PlannedStep& planned) {
+  suspects_.clear();
+  Sequence* guilty = nullptr;
+  const auto is_void = [](const Sequence* sequence) { return sequence->is_void; };
+  const bool built_on_failure = std::ranges::any_of(planned.members, is_void) || std::ranges::any_of(planned.loading, is_void);
+  const std::optional<model::SlotId> named = row_at_fault(step.result.failure);
+  const auto retry = [&](Sequence& sequence) {
+    if (sequence.phase != SequencePhase::kDone) sequence.is_void = true;
+    if (sequence.active()) {
+      suspects_.push_back(&sequence);
+      roster_.retry(sequence);
+    }
+  };
+  for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
+    Sequence& sequence = *planned.members[i];
+    if (named == step.plan.rows[i].slot && !sequence.is_void && !sequence.is_leaving()) guilty = &sequence;
+    retry(sequence);
   }
+  for (Sequence* sequence : planned.loading) retry(*sequence);
+  if (guilty == nullptr && !built_on_failure && !suspects_.empty()) guilty = quarantine_.accuse(suspects_);
+  ++counters_.retried_steps;
+  spdlog::warn("a step of {} rows failed and is computed again{}: {}", step.plan.rows.size(),
+               guilty != nullptr ? " without request '" + guilty->id + "'" : "", describe(step.result.failure));
+  if (guilty == nullptr) return;
+  ++counters_.failed_rows;
+  finish(*guilty, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.result.failure)));
 }
 
 void Scheduler::count(const Step& step, const StepShape& shape) {
@@ -225,10 +281,6 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
 void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
-  if (step.failure) {
-    finish(sequence, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.failure)));
-    return;
-  }
   if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
     finish(sequence, FinishReason::kError, internal_error("no token was left to choose from, by the request's rules or the model's logits"));
     return;

@@ -6,6 +6,7 @@
 #include "sched/compute_strand.h"
 #include "sched/options.h"
 #include "sched/prefill_pace.h"
+#include "sched/quarantine.h"
 #include "sched/roster.h"
 #include "sched/signal.h"
 #include "sched/ticket.h"
@@ -60,8 +61,10 @@ class Scheduler final : public Engine, private TicketListener {
   bool has_ended() const;
   void turn();
   bool post_next();
+  bool plan_next();
+  bool release_held(bool force);
   void apply(const Step& step);
-  void apply_loads(const PlannedStep& planned, const model::StepResult& result);
+  void apply_failure(const Step& step, const PlannedStep& planned);
   void count(const Step& step, const StepShape& shape);
   void apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
   void report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
@@ -77,9 +80,12 @@ class Scheduler final : public Engine, private TicketListener {
   BatchPlanner planner_;
   PrefillPace pace_;
   Roster roster_;
+  Quarantine quarantine_;
   EngineStats counters_;
   std::array<PlannedStep, ComputeStrand::kMaxPosted> posted_;  // by plan id, modulo its size
   std::vector<Sequence*> full_;
+  std::vector<Sequence*> suspects_;    // reused, like those released
+  std::vector<Sequence*> released_;
   std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
   bool draining_ = false;
   boost::asio::steady_timer drain_deadline_;

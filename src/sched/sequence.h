@@ -24,7 +24,8 @@ struct Restoration;
 struct Sequence;
 using SequenceMap = std::map<Rank, Sequence>;
 
-// Waiting → (Restoring →) Prefill → Decode → Done, with the detours Stalled and Preempted, which both lead back to Waiting.
+// Waiting → (Restoring →) Prefill → Decode → Done, with the detours Stalled and Preempted, which both lead back to Waiting, and
+// Retrying, which leads back to Prefill.
 // A sequence that leaves the batch takes its phase at once, so that no step planned from then on contains it, and keeps its slot
 // and blocks until the last posted step that names it has come back.
 enum class SequencePhase {
@@ -34,6 +35,7 @@ enum class SequencePhase {
   kPrefill,    // its known tokens are being put into the cache
   kDecode,     // its next input is what it sampled last
   kStalled,    // the consumer is too far behind; keeps its blocks while nobody needs them more
+  kRetrying,   // a step that names it threw; goes on from what it is sure of when the last one is back and it is not held (Quarantine)
   kPreempted,  // gives up its blocks; its tokens so far become its prompt
   kDone,       // the consumer has its Finish, or went away
 };
@@ -45,6 +47,7 @@ constexpr const char* phase_name(SequencePhase phase) {
     case SequencePhase::kPrefill: return "prefill";
     case SequencePhase::kDecode: return "decode";
     case SequencePhase::kStalled: return "stalled";
+    case SequencePhase::kRetrying: return "retrying";
     case SequencePhase::kPreempted: return "preempted";
     case SequencePhase::kDone: return "done";
   }
@@ -74,6 +77,8 @@ struct Sequence {
   bool active() const {
     return phase == SequencePhase::kRestoring || phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode;
   }
+  // It gives up its slot and blocks when the last posted step that names it has come back.
+  bool is_leaving() const { return phase == SequencePhase::kPreempted || phase == SequencePhase::kDone; }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
   // Whether it still holds the block that the next one is to be published after. A window may have passed it.
@@ -112,6 +117,13 @@ struct Sequence {
   std::int32_t in_flight = 0;   // posted steps that name it
   std::int32_t passes = 0;      // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
+
+  // When a step throws: see Quarantine.
+  bool is_void = false;        // what steps that are still out say of it does not count
+  bool held = false;           // left out while others are tried
+  bool proven = false;         // has been in a step that came back since it came or was last suspected
+  bool accused_alone = false;  // was once the only suspect, and not cleared since
+  std::int32_t strikes = 0;    // steps in a row that it failed in
 
   // See SharedPrefill.
   std::optional<cache::PrefixKey> leads;  // while it is being prefilled: the key of what it computes next

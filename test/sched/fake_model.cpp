@@ -34,6 +34,11 @@ void FakeModel::fail_next(std::string message) {
   failure_ = std::move(message);
 }
 
+void FakeModel::poison(TokenId token, bool names_row) {
+  names_row_ = names_row;
+  poison_ = token;
+}
+
 std::vector<StepRecord> FakeModel::steps() const {
   const std::lock_guard lock(mutex_);
   return steps_;
@@ -74,11 +79,27 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
     row_result.slot = row.slot;
     run_row(plan, row, row_result, result);
   }
+  if (poison_ >= 0) fail_if_poisoned(plan);
   record.seconds = options_.step_seconds + record.decode_rows * options_.decode_row_seconds +
                    record.prefill_tokens * options_.prefill_token_seconds;
   result.seconds = record.seconds;
   const std::lock_guard lock(mutex_);
   steps_.push_back(std::move(record));
+}
+
+void FakeModel::fail_if_poisoned(const model::StepPlan& plan) {
+  for (const model::StepRow& row : plan.rows) {
+    if (slots_[row.slot].finished || std::ranges::count(read(plan, row), poison_.load()) == 0) continue;
+    for (const model::StepRow& other : plan.rows) {
+      for (std::int32_t position = other.position; position < other.position + other.count; ++position) {
+        const std::int32_t block = plan.blocks[other.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
+        cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)] = -7;
+      }
+      slots_[other.slot].finished = true;
+    }
+    if (names_row_) throw model::RowFailure(row.slot, "poisoned");
+    throw std::runtime_error("poisoned");
+  }
 }
 
 void FakeModel::copy_blocks(const model::StepPlan& plan, model::StepResult& result) {

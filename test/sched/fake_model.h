@@ -51,6 +51,10 @@ class FakeModel final : public model::StepExecutor {
   void release();
   // The next step to run throws.
   void fail_next(std::string message);
+  // Until healed, a step throws half-way where one of its rows sees this token, and leaves rubbish in all that its rows write to.
+  // With `names_row` it says which one.
+  void poison(TokenId token, bool names_row = false);
+  void heal() { poison(-1); }
 
   // From now on: what is saved is not what the blocks hold; blocks that are compared differ.
   void spoil_saves() { spoils_saves_ = true; }
@@ -79,6 +83,7 @@ class FakeModel final : public model::StepExecutor {
   bool sees(std::int32_t from, std::int32_t position) const;
   bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
   void violation(std::string what);
+  void fail_if_poisoned(const model::StepPlan& plan);
 
   FakeModelOptions options_;
   std::map<model::SlotId, Slot> slots_;
@@ -89,6 +94,8 @@ class FakeModel final : public model::StepExecutor {
   bool held_ = false;
   int allowed_ = 0;
   std::string failure_;
+  std::atomic<TokenId> poison_{-1};
+  std::atomic<bool> names_row_{false};
   std::atomic<bool> spoils_saves_{false};
   std::atomic<bool> spoils_checks_{false};
   std::vector<StepRecord> steps_;

@@ -159,9 +159,9 @@ TEST(PrefixCache, FollowersGoOnWhenTheirLeaderLeaves) {
 
 TEST(PrefixCache, FollowersOfAFailedLeaderComputeThemselves) {
   Rig rig;
-  rig.model.fail_next("no luck");
-  Client& leader = rig.start(30, 5);
-  Client& follower = rig.submit(leader.prompt, 5);
+  rig.model.poison(7777);
+  Client& leader = rig.start(joined(Rig::prompt_of(30, 1), {7777}), 5);
+  Client& follower = rig.submit(Rig::prompt_of(30, 1), 5);
   ASSERT_TRUE(rig.run_until([&] { return follower.take(), leader.finished() && follower.finished(); }));
   EXPECT_EQ(leader.finish->reason, FinishReason::kError);
   rig.expect_right(follower);
@@ -213,12 +213,13 @@ TEST(PrefixCache, PreemptedSequencesFindTheirBlocksAgain) {
 
 TEST(PrefixCache, FailedStepPublishesNothing) {
   Rig rig;
-  const auto prompt = Rig::prompt_of(30, 1);
-  rig.model.fail_next("no luck");
+  const auto prompt = joined(Rig::prompt_of(30, 1), {7777});
+  rig.model.poison(7777);
   Client& failed = rig.submit(prompt, 5);
   ASSERT_TRUE(rig.run_until([&] { return failed.take(), failed.finished(); }));
   EXPECT_EQ(failed.finish->reason, FinishReason::kError);
   EXPECT_EQ(rig.scheduler->stats().blocks_cached, 0U);
+  rig.model.heal();
   EXPECT_EQ(cached_tokens(rig.complete(prompt, 5)), 0);
   rig.run_to_end();
 }

@@ -227,17 +227,17 @@ TEST(Scheduler, LooksUpById) {
 TEST(Scheduler, StepThatThrowsFailsItsSequencesOnly) {
   Rig rig;
   rig.model.hold();
-  Client& victim = rig.start(4, 10);
+  Client& victim = rig.start({1, 2, 3, 7777}, 10);
   ASSERT_TRUE(rig.run_until([&] { return rig.phase(victim) == SequencePhase::kDecode; }));
   Client& bystander = rig.start(4, 10);
-  rig.model.fail_next("a wire came loose");
+  rig.model.poison(7777);
   rig.model.release();
   rig.run_to_end();
   ASSERT_TRUE(victim.finished());
   EXPECT_EQ(victim.finish->reason, FinishReason::kError);
   ASSERT_TRUE(victim.finish->error.has_value());
   EXPECT_EQ(victim.finish->error->code, ErrorCode::kInternal);
-  EXPECT_EQ(victim.finish->error->message, "the model failed in a step: a wire came loose");
+  EXPECT_EQ(victim.finish->error->message, "the model failed in a step: poisoned");
   rig.expect_right(bystander);
 }
 

@@ -1,0 +1,40 @@
+// Whose fault it is that a step threw, found out by leaving rows out.
+#pragma once
+
+#include "sched/sequence.h"
+
+#include <span>
+#include <vector>
+
+namespace braid::sched {
+
+// Loop only. Where the executor does not name a row (model::RowFailure), those are under suspicion who have not been in a step that came
+// back since they came or were last suspected; if there are none, everybody in the step. Half of them, the last in rank, are held back
+// and the step is computed again without them: when that comes back they are tried in turn. So each failure halves the suspects. Who is
+// the only one fails when that happens to it a second time: a fault that does not come back costs nobody his answer.
+//
+// While somebody is under suspicion nobody is admitted.
+class Quarantine {
+ public:
+  // A step threw; `members`, not empty, is who was in it and still runs. Returns who is to fail, or null. Who is not, is to be rewound;
+  // those it holds back (Sequence::held) only once they are released.
+  Sequence* accuse(std::span<Sequence* const> members);
+
+  // Its row has come back.
+  static void clear(Sequence& sequence) {
+    sequence.proven = true;
+    sequence.accused_alone = false;
+    sequence.strikes = 0;
+  }
+
+  bool is_active() const { return is_active_; }
+
+  // Appends to `released` who is held back no longer: everybody, when nobody else who runs is under suspicion, or by `force`.
+  void release(SequenceMap& batch, bool force, std::vector<Sequence*>& released);
+
+ private:
+  bool is_active_ = false;
+  std::vector<Sequence*> suspects_;  // reused
+};
+
+}  // namespace braid::sched
