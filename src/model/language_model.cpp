@@ -220,8 +220,13 @@ void LanguageModel::run(const StepPlan& plan, StepResult& result) {
 }
 
 void LanguageModel::start_slots(const StepPlan& plan) {
-  for (const SlotStart& start : plan.starts)
-    slots_[start.slot].start(start, std::span(plan.tokens).subspan(start.history_begin, start.history_count), options_.end_tokens);
+  for (const SlotStart& start : plan.starts) {
+    try {
+      slots_[start.slot].start(start, std::span(plan.tokens).subspan(start.history_begin, start.history_count), options_.end_tokens);
+    } catch (const std::exception& error) {
+      throw RowFailure(start.slot, error.what());
+    }
+  }
 }
 
 // Makes the places for what the row's logits will say about tokens that are known already.
@@ -289,8 +294,16 @@ void LanguageModel::score(Sampler& sampler, std::span<const float> logits, Score
 void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, StepResult& result) {
   RowResult& row = result.rows[picked.row];
   Slot& slot = slots_[row.slot];
-  const std::optional<SampledToken> sampled = sampler.sample(logits, slot.state(picked.position));
-  slot.accept(sampled, row);
+  std::optional<SampledToken> sampled;
+  try {
+    sampled = sampler.sample(logits, slot.state(picked.position));
+    slot.accept(sampled, row);
+  } catch (...) {  // on a thread of the team, and nobody else's fault
+    sampled.reset();
+    slot.accept(sampled, row);
+    row.sampled = false;
+    row.failure = std::current_exception();
+  }
   const std::span<TokenLogprob> top = std::span(result.top).subspan(row.top_begin, row.top_count);
   row.top_count = 0;
   if (!sampled || slot.top_logprobs() < 0) return;

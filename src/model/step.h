@@ -114,7 +114,8 @@ struct ScoredToken {
 };
 
 // What one row with `sample` or `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
-// `finished` without `sampled` is a failure of this sequence alone: `reason` is kError, no token could be chosen.
+// `finished` without `sampled` is a failure of this sequence alone: `reason` is kError, no token could be chosen, or choosing it threw
+// `failure`.
 struct RowResult {
   SlotId slot = 0;
   bool ran = false;
@@ -128,6 +129,7 @@ struct RowResult {
   float mirostat_mu = 0.0F;          // state after this token, for SlotStart
   std::uint32_t scored_begin = 0;    // into StepResult::scored; the row's `scored` of them, in order
   std::uint32_t scored_count = 0;
+  std::exception_ptr failure = nullptr;
 };
 
 struct StepResult {

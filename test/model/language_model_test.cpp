@@ -326,6 +326,52 @@ TEST(ConstrainedRows, RunBesidePlainOnesAndEndWithTheirText) {
   }
 }
 
+// Its mask throws once the answer has `length` tokens.
+class Treacherous final : public Constraint {
+ public:
+  explicit Treacherous(int length) : length_(length) {}
+  std::unique_ptr<ConstraintState> start(std::span<const TokenId>) const override { return std::make_unique<State>(length_); }
+
+ private:
+  class State final : public ConstraintState {
+   public:
+    explicit State(int length) : left_(length) {}
+    void fill_mask(std::span<std::uint32_t> allowed) override {
+      if (left_ == 0) throw std::runtime_error("treachery");
+      std::ranges::fill(allowed, ~std::uint32_t{0});
+    }
+    void accept(TokenId) override { --left_; }
+
+   private:
+    int left_;
+  };
+  int length_;
+};
+
+TEST(ConstrainedRows, ThatThrowFailAlone) {
+  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  const auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
+  model->allocate_kv(64).value();
+  const DrivenRequest plain{.prompt = {1, 314, 206, 1454}, .sampling = kGreedy, .stop = {.max_tokens = 12, .ignore_eos = true, .stop_token_ids = {}}};
+  DrivenRequest treacherous = plain;
+  treacherous.constraint = std::make_shared<Treacherous>(5);
+  const auto alone = StepDriver(*model, 64).run({plain}, {});
+  const auto answers = StepDriver(*model, 64).run({plain, treacherous, plain}, {.at_once = 3});
+  EXPECT_EQ(answers[0].tokens, alone[0].tokens);
+  EXPECT_EQ(answers[2].tokens, alone[0].tokens);
+  EXPECT_EQ(answers[1].tokens.size(), 5U);
+  EXPECT_EQ(answers[1].reason, FinishReason::kError);
+}
+
+// Memory of a step does not follow the batch: rows pass in groups, and so do their logits.
+TEST(MemoryEstimate, HoldsNoBufferOfBatchTimesVocabulary) {
+  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  const auto workspace = [&](std::int32_t max_batch) {
+    return estimate_memory(file, kernels::best_kernel_table(), {.max_batch = max_batch, .end_tokens = {}, .progress = {}}).value().workspace;
+  };
+  EXPECT_EQ(workspace(10'000), workspace(16));
+}
+
 TEST(ConstrainedRows, EndByAnErrorWhereNothingIsAllowed) {
   const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
