@@ -130,7 +130,7 @@ void plan_decodes(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * rows);
 }
-BENCHMARK(plan_decodes)->Arg(1)->Arg(256)->Arg(4096);
+BENCHMARK(plan_decodes)->Arg(1)->Arg(256)->Arg(4096)->Arg(10'000);
 
 asio::awaitable<void> read_all(TokenStream& stream) {
   for (;;) {

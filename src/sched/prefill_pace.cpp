@@ -15,7 +15,8 @@ std::size_t bucket(std::int32_t rows) { return static_cast<std::size_t>(std::bit
 
 std::int32_t PrefillPace::slice_tokens(std::int32_t decode_rows) const {
   if (tokens_per_second_ == 0.0) return kFirstSlice;
-  const double seconds = slice_seconds_ * (decode_rows > 0 ? 1.0 : kAloneFactor);
+  const double beside_rows = target_ ? target_->slice_seconds(decode_rows) : slice_seconds_;
+  const double seconds = decode_rows > 0 ? beside_rows : slice_seconds_ * kAloneFactor;
   const double tokens = std::min(tokens_per_second_ * seconds, static_cast<double>(std::numeric_limits<std::int32_t>::max() / 2));
   return std::max(1, static_cast<std::int32_t>(tokens));
 }
@@ -25,11 +26,14 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
   if (shape.prefill_tokens == 0) {
     double& known = decode_seconds_[bucket(shape.decode_rows)];
     known += (seconds - known) * (known == 0.0 ? 1.0 : kWeight);
+    if (target_) target_->observe(shape.decode_rows, seconds);
     return;
   }
   const double tokens = shape.prefill_tokens;
   const double share = tokens / (tokens + shape.decode_rows);
-  const double prefill_seconds = std::max(seconds - decode_seconds(shape.decode_rows), seconds * share * kLeastShare);
+  const double decoding = target_ ? target_->decode_seconds(shape.decode_rows) : decode_seconds(shape.decode_rows);
+  if (target_ && shape.decode_rows > 0 && decoding == 0.0) return;  // the rows' part of it is not known
+  const double prefill_seconds = std::max(seconds - decoding, seconds * share * kLeastShare);
   const double sample = tokens / prefill_seconds;
   if (tokens_per_second_ == 0.0) {
     tokens_per_second_ = std::min(sample, kGrowth * kFirstSlice / slice_seconds_);

@@ -1,8 +1,13 @@
 // How many prompt tokens a step can take so that its decode rows do not wait too long for it.
 #pragma once
 
+#include "sched/latency_target.h"
+
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace braid::sched {
 
@@ -19,12 +24,17 @@ class PrefillPace {
  public:
   // `slice_seconds`: what prefill may add to a step that decodes. Beside nothing a slice may take kAloneFactor times that: nobody
   // waits for it but new arrivals and cancellations.
-  explicit PrefillPace(double slice_seconds) : slice_seconds_(slice_seconds) {}
+  // With a target, that decides instead beside decode rows.
+  explicit PrefillPace(double slice_seconds, std::optional<LatencyTarget> target = std::nullopt)
+      : slice_seconds_(slice_seconds), target_(target) {}
 
   // At least 1, so that a prefill always moves on.
   std::int32_t slice_tokens(std::int32_t decode_rows) const;
 
   void observe(const StepShape& shape, double seconds);
+
+  // Sequences that may run at once, if a target bounds them.
+  std::size_t most_rows(std::size_t otherwise) const { return target_ ? std::min(target_->most_rows(), otherwise) : otherwise; }
 
   // 0 while nothing was measured.
   double tokens_per_second() const { return tokens_per_second_; }
@@ -39,6 +49,7 @@ class PrefillPace {
   double decode_seconds(std::int32_t rows) const;
 
   double slice_seconds_;
+  std::optional<LatencyTarget> target_;
   double tokens_per_second_ = 0.0;          // 0: not measured yet
   std::array<double, 33> decode_seconds_{};  // by bit width of the row count; 0: not measured yet
 };

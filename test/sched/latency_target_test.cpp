@@ -1,0 +1,83 @@
+// The controller of rows and slices, on the fake model's clock: nothing here depends on how long the test takes.
+#include "sched/latency_target.h"
+
+#include "sched/rig.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid::sched::test {
+namespace {
+
+TEST(LatencyTarget, LearnsStepAndRow) {
+  LatencyTarget target(20e-3);
+  for (int i = 0; i < 50; ++i) target.observe(4 + i % 5, 4e-3 + (4 + i % 5) * 0.5e-3);
+  EXPECT_EQ(target.most_rows(), 32U) << "(20 - 4) / 0.5";
+  EXPECT_NEAR(target.slice_seconds(10), 11e-3, 1e-6);
+  EXPECT_NEAR(target.slice_seconds(100), 2e-3, 1e-6) << "a little is always left";
+}
+
+TEST(LatencyTarget, FollowsAChange) {
+  LatencyTarget target(20e-3);
+  for (int i = 0; i < 50; ++i) target.observe(4 + i % 5, 4e-3 + (4 + i % 5) * 0.5e-3);
+  for (int i = 0; i < 200; ++i) target.observe(4 + i % 5, 4e-3 + (4 + i % 5) * 1.5e-3);
+  EXPECT_EQ(target.most_rows(), 10U);
+}
+
+TEST(LatencyTarget, DoesNotHopeForCheapRowsUnseen) {
+  LatencyTarget target(20e-3);
+  for (int i = 0; i < 50; ++i) target.observe(8, 8e-3);
+  EXPECT_EQ(target.most_rows(), 20U);
+}
+
+struct Outcome {
+  double p95 = 0.0;         // seconds between two tokens
+  double throughput = 0.0;  // tokens a second, of the fake's time
+};
+
+// Six requests decode when two hundred come at once.
+Outcome run_step_load(std::int32_t target_itl_ms, std::int32_t max_batch, std::int32_t slice_ms) {
+  SchedulerOptions options = Rig::small_options();
+  options.target_itl_ms = target_itl_ms;
+  options.max_batch = max_batch;
+  options.max_batch_tokens = 4096;
+  options.prefill_slice_ms = slice_ms;
+  options.blocks = 16384;
+  options.stream_capacity = 512;
+  FakeModelOptions model;
+  model.step_seconds = 4e-3;
+  model.decode_row_seconds = 0.5e-3;
+  model.prefill_token_seconds = 0.05e-3;
+  Rig rig(options, model);
+  for (int i = 0; i < 6; ++i) rig.start(40, 100);
+  EXPECT_TRUE(rig.run_until([&] { return rig.clients[5]->tokens.size() >= 20; }));
+  for (int i = 0; i < 200; ++i) rig.start(40, 60);
+  rig.run_to_end();
+  std::vector<double> gaps;
+  double seconds = 0.0;
+  double tokens = 0.0;
+  for (const StepRecord& step : rig.model.steps()) {
+    gaps.insert(gaps.end(), static_cast<std::size_t>(step.decode_rows), step.seconds);
+    seconds += step.seconds;
+    tokens += step.decode_rows;
+  }
+  std::ranges::sort(gaps);
+  return {gaps[gaps.size() * 95 / 100], tokens / seconds};
+}
+
+TEST(LatencyTarget, KeepsAStepLoadNearTheTargetAtTheBestFixedGoodput) {
+  const Outcome controlled = run_step_load(20, 256, 50);
+  EXPECT_LE(controlled.p95, 1.2 * 20e-3);
+  double best = 0.0;
+  for (const std::int32_t rows : {8, 16, 24, 32, 48}) {
+    for (const std::int32_t slice : {2, 5, 10}) {
+      const Outcome fixed = run_step_load(0, rows, slice);
+      if (fixed.p95 <= 1.2 * 20e-3) best = std::max(best, fixed.throughput);
+    }
+  }
+  EXPECT_GT(best, 0.0);
+  EXPECT_GE(controlled.throughput, 0.95 * best);
+}
+
+}  // namespace
+}  // namespace braid::sched::test
