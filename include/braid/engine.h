@@ -55,7 +55,7 @@ using Ticket = std::unique_ptr<TokenSource>;
 // One sequence that waits or runs, for /slots.
 struct SequenceSnapshot {
   std::string id;
-  std::string phase;                    // waiting, restoring, prefill, decode, stalled, parked, preempted
+  std::string phase;                    // waiting, restoring, prefill, decode, stalled, parked, retrying, preempted
   std::int32_t priority = 0;
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;

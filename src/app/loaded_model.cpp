@@ -137,7 +137,10 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.max_batch = batch.max_batch;
   options.max_batch_tokens = batch.max_batch_tokens;
   options.prefill_slice_ms = batch.prefill_slice_ms;
+  options.target_itl_ms = batch.target_itl_ms;
   options.max_waiting = batch.max_waiting;
+  options.stall_park = batch.stall_park;
+  options.stall_drop = batch.stall_drop;
   options.priority_ageing = batch.priority_ageing;
   options.prefix_cache = batch.prefix_cache;
   options.kv_verify = batch.kv_verify;

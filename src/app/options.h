@@ -29,8 +29,11 @@ struct BatchOptions {
   std::int32_t max_batch = 256;               // sequences in one step
   std::int32_t max_batch_tokens = 4096;       // tokens in one step
   std::int32_t prefill_slice_ms = 50;         // what prefill may add to a step that decodes
+  std::int32_t target_itl_ms = 0;             // between two tokens of an answer; 0: no target
   std::int32_t max_waiting = 16384;           // queued requests, then 429
   std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time
+  std::chrono::milliseconds stall_park{10'000};   // a client that does not read: its sequence loses its KV memory
+  std::chrono::milliseconds stall_drop{300'000};  // and is ended
   bool prefix_cache = true;                   // requests that begin alike share what has been computed
   bool kv_verify = false;                     // nothing is shared; what would be is computed and compared
 };
@@ -42,6 +45,12 @@ struct DiskOptions {
   std::chrono::milliseconds ttl = std::chrono::days(7);
   bool always = false;                        // what is there is read even when computing it has been faster
   bool write_through = false;                 // blocks are written when they are full, not when they leave the pool
+};
+
+// When a step is no longer believed to end.
+struct WatchOptions {
+  std::chrono::milliseconds step_timeout{60'000};  // /readyz says no, systemd is told nothing; 0: never
+  std::chrono::milliseconds step_abort{600'000};   // the process ends; 0: never
 };
 
 struct LogOptions {
@@ -57,6 +66,7 @@ struct ServeOptions {
   std::string alias;                          // the model's id; empty: its file name
   net::ServerOptions http;
   std::chrono::milliseconds drain_timeout{30'000};
+  WatchOptions watch;
   LogOptions log;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace braid::sched {
 
@@ -10,8 +11,30 @@ namespace {
 
 constexpr std::int32_t kBestPriority = -100;
 constexpr std::int32_t kWorstPriority = 100;
+constexpr double kMostSeconds = 3600.0;
 
 }  // namespace
+
+std::int32_t blocks_in_window(const SchedulerOptions& options) {
+  const auto [window, sink] = options.visibility;
+  if (window == 0) return 0;
+  const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
+  return blocks_for(sink) + blocks_for(window) + 2;  // the window begins and ends within a block
+}
+
+std::chrono::seconds time_to_drain(const Roster& roster, const MeasuredRates& rates) {
+  double prompt = 0.0;
+  double answers = 0.0;
+  for (const SequenceMap* map : roster.all()) {
+    for (const auto& [rank, sequence] : *map) {
+      if (sequence.phase == SequencePhase::kDone || sequence.is_stalled()) continue;
+      prompt += sequence.known() - sequence.planned;
+      answers += std::clamp(rates.answer_tokens - sequence.generated(), 1.0, static_cast<double>(sequence.stop.max_tokens) + 1.0);
+    }
+  }
+  const double seconds = (rates.prefill > 0.0 ? prompt / rates.prefill : 0.0) + (rates.decode > 0.0 ? answers / rates.decode : 0.0);
+  return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::clamp(seconds, 1.0, kMostSeconds))));
+}
 
 Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions& options) {
   if (request.prompt.empty()) return invalid_argument("the prompt is empty", "prompt");
@@ -26,6 +49,8 @@ Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions&
                  "prompt"};
   }
   const std::int64_t pool = std::int64_t{options.blocks} * options.block_tokens;
+  const bool is_bounded = options.visibility.window > 0 && blocks_in_window(options) <= options.blocks;
+  if (is_bounded) return static_cast<std::int32_t>(std::min<std::int64_t>(request.stop.max_tokens, context - prompt));
   if (prompt > pool) {
     return invalid_argument(fmt::format("the prompt has {} tokens, but the KV memory of this server holds {}; shorten the prompt or raise "
                                         "--kv-memory", prompt, pool), "prompt");

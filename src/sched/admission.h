@@ -1,20 +1,37 @@
-// Whether a request can ever run, asked once, when it is submitted.
+// Whether a request can ever run, and when one that is refused should come again.
 #pragma once
 
 #include "sched/options.h"
+#include "sched/roster.h"
 
 #include <braid/request.h>
 #include <braid/result.h>
 
+#include <chrono>
 #include <cstdint>
 
 namespace braid::sched {
 
+// Blocks that a sequence needs at once however long it is: what a token sees, and the next block. 0 without a window.
+std::int32_t blocks_in_window(const SchedulerOptions& options);
+
 // The number of tokens the request may generate: its max_tokens, cut to the room left in the context and in the whole KV pool, so
 // that a sequence that has the machine for itself always reaches its end (with FinishReason::kLength). The last token is never
-// written to the cache, so a pool of n positions holds a prompt of n and still gives one token.
+// written to the cache, so a pool of n positions holds a prompt of n and still gives one token. With a window, a pool that holds what a
+// token sees holds all.
 // 0 only where that was asked for: then the prompt may fill the context.
 // kContextLength or kInvalidArgument when there is no room for a single one.
 Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions& options);
+
+// Tokens per second, 0: not measured; and the usual length of an answer.
+struct MeasuredRates {
+  double prefill = 0.0;
+  double decode = 0.0;
+  double answer_tokens = 0.0;
+};
+
+// How long it will take to work off what waits and runs now: prompt tokens that are still to be computed at the one rate, answers at the
+// other, each taken to be as long as answers usually are, or as short as its max_tokens. From a second to an hour.
+std::chrono::seconds time_to_drain(const Roster& roster, const MeasuredRates& rates);
 
 }  // namespace braid::sched

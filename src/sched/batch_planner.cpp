@@ -32,20 +32,36 @@ void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const Pre
   std::int32_t room = std::min(max_batch_tokens_ - decode_rows, pace.slice_tokens(decode_rows));
   for (auto& [rank, sequence] : batch) {
     if (room == 0) return;
-    if (sequence.phase != SequencePhase::kPrefill) continue;
-    model::StepRow row;
-    row.count = std::min(room, sequence.known() - sequence.planned);
-    row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
-    const bool is_last = sequence.planned + row.count == sequence.known();
-    row.sample = is_last && sequence.stop.max_tokens > 0;
-    const auto slice = sequence.tokens.begin() + sequence.planned;
-    step.plan->tokens.insert(step.plan->tokens.end(), slice, slice + row.count);
-    if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
-    add_row(sequence, step, row);
-    if (is_last) sequence.phase = SequencePhase::kDecode;
-    step.shape.prefill_tokens += row.count;
-    room -= row.count;
+    if (sequence.phase == SequencePhase::kPrefill) room -= add_prefill(sequence, step, room);
   }
+}
+
+std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, std::int32_t room) const {
+  model::StepRow row;
+  row.count = slice(sequence, std::min(room, max_batch_tokens_));
+  if (row.count == 0) return 0;
+  row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
+  const bool is_last = sequence.planned + row.count == sequence.known();
+  row.sample = is_last && sequence.stop.max_tokens > 0;
+  const auto tokens = sequence.tokens.begin() + sequence.planned;
+  step.plan->tokens.insert(step.plan->tokens.end(), tokens, tokens + row.count);
+  if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
+  add_row(sequence, step, row);
+  if (is_last) sequence.phase = SequencePhase::kDecode;
+  step.shape.prefill_tokens += row.count;
+  return row.count;
+}
+
+// Tokens of its next slice. Where not all blocks were taken at admission, a window lets go of old ones and new ones are taken.
+std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
+  const std::int32_t count = std::min(room, sequence.known() - sequence.planned);
+  const std::int32_t blocks = (sequence.planned + count + block_tokens_ - 1) / block_tokens_;
+  if (sequence.blocks.size() >= blocks) return count;
+  const auto invisible = visibility_.invisible(sequence.planned, block_tokens_);
+  sequence.blocks.drop(invisible.first, invisible.last);
+  while (sequence.blocks.size() < blocks && sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
+  }
+  return std::min(count, sequence.blocks.size() * block_tokens_ - sequence.planned);
 }
 
 // The slice foretells the token after it as well, if that is one of the prompt.

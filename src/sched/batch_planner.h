@@ -31,12 +31,16 @@ class BatchPlanner {
   // `full`. False when a sequence had to stay out for want of a block.
   bool add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const;
 
-  // Slices of prefills, best rank first, within what the step's tokens and the pace allow. add_decodes() comes first.
+  // Slices of prefills, best rank first, within what the step's tokens, the pace and the sequence's blocks allow, which are taken as far
+  // as there are any. add_decodes() comes first.
   void add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const;
+  // The same of one, of at most `room` tokens. Returns how many.
+  std::int32_t add_prefill(Sequence& sequence, PlannedStep& step, std::int32_t room) const;
 
  private:
   static void add_start(Sequence& sequence, model::StepPlan& plan);
   static void add_scored(const Sequence& sequence, model::StepPlan& plan, model::StepRow& row);
+  std::int32_t slice(Sequence& sequence, std::int32_t room) const;
   void add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const;
 
   std::int32_t block_tokens_;

@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
@@ -85,6 +86,13 @@ void ComputeStrand::post() {
   handed_.notify_one();
 }
 
+double ComputeStrand::running_seconds() const {
+  const std::int64_t began = step_began_.load(std::memory_order_relaxed);
+  if (began == 0) return 0.0;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::max(0.0, std::chrono::duration<double>(now - std::chrono::nanoseconds(began)).count());
+}
+
 const Step* ComputeStrand::returned() const {
   return released_ != returned_ ? &steps_[released_ % kMaxPosted] : nullptr;
 }
@@ -109,12 +117,14 @@ void ComputeStrand::execute(Step& step) {
   const auto begin = std::chrono::steady_clock::now();
   step.result.clear();
   step.result.id = step.plan.id;
+  step_began_.store(std::chrono::nanoseconds(begin.time_since_epoch()).count(), std::memory_order_relaxed);
   try {
     executor_.execute(step.plan, step.result);
   } catch (...) {
     step.result.clear();
     step.result.failure = std::current_exception();
   }
+  step_began_.store(0, std::memory_order_relaxed);
   if (step.result.seconds == 0.0) step.result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

@@ -37,6 +37,8 @@ class ComputeStrand {
   ComputeStrand& operator=(const ComputeStrand&) = delete;
 
   bool can_post() const { return posted_ - released_ < kMaxPosted; }
+  // How long the step that runs has been running; 0 when none does.
+  double running_seconds() const;
   bool idle() const { return posted_ == released_; }
 
   // An empty plan to fill, with its id; needs can_post(). It stays the same one until post().
@@ -71,6 +73,7 @@ class ComputeStrand {
   std::array<Step, kMaxPosted> steps_;
   std::atomic<std::uint32_t> handed_{0};  // the low bits of posted_: what a futex can wait for
   std::atomic<bool> stop_{false};
+  std::atomic<std::int64_t> step_began_{0};  // nanoseconds of the steady clock; 0: none runs. Read by the watchdog only
   model::StepExecutor& executor_;
   std::shared_ptr<Mailbox> mailbox_;  // shared with completions that outlive the strand in the loop's queue
   std::thread thread_;

@@ -13,6 +13,8 @@ std::optional<Error> find_fault(const SchedulerOptions& options) {
       {"the context length", options.context_length}, {"block-size", options.block_tokens},
       {"the number of KV blocks", options.blocks},    {"the stream capacity", options.stream_capacity},
   };
+  if (options.stall_park.count() < 0 || options.stall_drop < options.stall_park)
+    return invalid_argument("stall-drop must not be shorter than stall-park");
   if (options.priority_ageing.count() < 0) return invalid_argument("priority-ageing must not be negative");
   for (const auto& [name, value] : positive)
     if (value < 1) return invalid_argument(fmt::format("{} must be at least 1, not {}", name, value));

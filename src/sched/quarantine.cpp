@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <utility>
 
 namespace braid::sched {
 
@@ -25,9 +26,8 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
   }
   if (suspects_.size() == 1) {
     Sequence& only = *suspects_.front();
-    if (only.accused_alone) return &only;
-    only.accused_alone = true;
-    only.held = members.size() > 1;
+    if (members.size() == 1 && std::exchange(only.accused_alone, true)) return &only;
+    only.tried_alone = only.held = true;
     return nullptr;
   }
   std::ranges::sort(suspects_, {}, &Sequence::rank);
@@ -35,21 +35,26 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
   return nullptr;
 }
 
+Sequence* Quarantine::next_alone(SequenceMap& batch) {
+  const auto is_next = [](const auto& entry) { return entry.second.tried_alone && entry.second.phase == SequencePhase::kPrefill; };
+  const auto found = std::ranges::find_if(batch, is_next);
+  return found != batch.end() ? &found->second : nullptr;
+}
+
 void Quarantine::release(SequenceMap& batch, bool force, std::vector<Sequence*>& released) {
   if (!is_active_) return;
-  bool has_held = false;
-  bool has_suspect = false;
-  for (const auto& [rank, sequence] : batch) {
-    if (sequence.is_leaving()) continue;
-    has_held = has_held || sequence.held;
-    has_suspect = has_suspect || (!sequence.held && !sequence.proven);
-  }
-  if (!has_held && !has_suspect) is_active_ = false;
-  if (!has_held || (has_suspect && !force)) return;
+  const auto runs_suspected = [](const auto& entry) {
+    const Sequence& sequence = entry.second;
+    return !sequence.is_leaving() && !sequence.held && !sequence.proven;
+  };
+  const bool has_suspect = std::ranges::any_of(batch, runs_suspected);
+  is_active_ = has_suspect;
   for (auto& [rank, sequence] : batch) {
-    if (!sequence.held) continue;
+    if (!sequence.held || sequence.is_leaving()) continue;
+    is_active_ = true;
+    if (has_suspect && !sequence.tried_alone && !force) continue;
     sequence.held = false;
-    if (!sequence.is_leaving()) released.push_back(&sequence);
+    released.push_back(&sequence);
   }
 }
 

@@ -11,7 +11,8 @@ namespace braid::sched {
 // Loop only. Where the executor does not name a row (model::RowFailure), those are under suspicion who have not been in a step that came
 // back since they came or were last suspected; if there are none, everybody in the step. Half of them, the last in rank, are held back
 // and the step is computed again without them: when that comes back they are tried in turn. So each failure halves the suspects. Who is
-// the only one fails when that happens to it a second time: a fault that does not come back costs nobody his answer.
+// the only one gets a step of its own, while the others go on, and a second one if that throws; then it fails. So nobody fails for
+// another's fault, and a fault that does not come back costs nobody his answer.
 //
 // While somebody is under suspicion nobody is admitted.
 class Quarantine {
@@ -27,9 +28,13 @@ class Quarantine {
     sequence.strikes = 0;
   }
 
+  // Who is to have the next step for itself, or null.
+  static Sequence* next_alone(SequenceMap& batch);
+
   bool is_active() const { return is_active_; }
 
-  // Appends to `released` who is held back no longer: everybody, when nobody else who runs is under suspicion, or by `force`.
+  // Appends to `released` who is held back no longer: who is to be tried alone; and everybody, when nobody else who runs is under
+  // suspicion, or by `force`.
   void release(SequenceMap& batch, bool force, std::vector<Sequence*>& released);
 
  private:

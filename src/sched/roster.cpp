@@ -1,10 +1,12 @@
 #include "sched/roster.h"
 
+#include "sched/admission.h"
 #include "sched/ticket.h"
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -27,6 +29,7 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
     : block_tokens_(options.block_tokens),
       ageing_(options.priority_ageing),
       has_window_(options.visibility.window > 0),
+      window_blocks_(blocks_in_window(options)),
       pool_(options.blocks),
       write_through_(options.write_through),
       disk_always_(options.disk_always),
@@ -48,6 +51,7 @@ Sequence& Roster::enqueue(Request request, std::int32_t answer_room, std::chrono
   Sequence& sequence = place->second;
   sequence.home = &waiting_;
   sequence.self = place;
+  sequence.arrival = arrival;
   try {
     if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
   } catch (...) {
@@ -62,11 +66,19 @@ Sequence* Roster::find(std::string_view id) const {
   return found != by_id_.end() ? found->second : nullptr;
 }
 
-void Roster::admit(double prefill_rate) {
+// From the end, where most belong.
+std::size_t Roster::place_of(std::int32_t priority, std::chrono::steady_clock::time_point arrival) const {
+  const Rank rank(arrival, priority, ageing_, next_serial_);
+  std::size_t behind = 0;
+  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->first > rank; ++at) ++behind;
+  return waiting_count() - behind + 1;
+}
+
+void Roster::admit(double prefill_rate, std::size_t most_rows) {
   prefill_rate_ = prefill_rate;
   Sequence* blocked = nullptr;
   std::int32_t looked_at = 0;
-  for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty();) {
+  for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty() && batch_.size() < most_rows;) {
     Sequence& sequence = (at++)->second;
     if (blocked == nullptr) {
       if (follow(sequence)) continue;
@@ -99,9 +111,15 @@ void Roster::return_released() {
   released_.clear();
 }
 
-// All blocks for its known tokens or none.
+// For its known tokens. With a window, for what is seen at once: a long prefill takes the others as it goes (BatchPlanner).
+std::int32_t Roster::blocks_to_start(const Sequence& sequence) const {
+  const std::int32_t all = blocks_for(sequence.known());
+  return has_window_ ? std::max(sequence.blocks.size(), std::min(all, blocks_for(sequence.planned) + window_blocks_)) : all;
+}
+
+// All blocks that it starts with or none.
 bool Roster::take_blocks(Sequence& sequence) {
-  const std::int32_t blocks = blocks_for(sequence.known());
+  const std::int32_t blocks = blocks_to_start(sequence);
   const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
   if (pool_.free() + parked_blocks_ - sequence.blocks.size() < wanted) return false;  // nobody gives up blocks for nothing
   if (!reclaim_parked(wanted, &sequence)) return false;
@@ -109,7 +127,7 @@ bool Roster::take_blocks(Sequence& sequence) {
   return sequence.blocks.grow_to(blocks);
 }
 
-bool Roster::fits_free(const Sequence& sequence) const { return blocks_for(sequence.known()) + margin() <= pool_.free(); }
+bool Roster::fits_free(const Sequence& sequence) const { return blocks_to_start(sequence) + margin() <= pool_.free(); }
 
 void Roster::start(Sequence& sequence) {
   move(sequence, batch_);
@@ -117,6 +135,10 @@ void Roster::start(Sequence& sequence) {
   slots_.pop_back();
   sequence.starts = true;
   sequence.passes = 0;
+  if (!sequence.queue_seconds) {
+    sequence.queue_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.arrival).count();
+    queue_wait_.observe(*sequence.queue_seconds);
+  }
   if (prefix_index_) shared_prefill_->lead(sequence, sequence.computed, released_);
   begin_prefill(sequence);
 }
@@ -201,24 +223,37 @@ std::int32_t Roster::make_room() {
   if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
   // A full stream does not decode, so it wants no block: a slow reader costs nobody else theirs.
   const auto wants_block = [this](const Sequence& sequence) {
-    return sequence.may_decode() && sequence.needs_block(block_tokens_) && stream_room(sequence) > 0;
+    const bool goes_on = sequence.phase == SequencePhase::kPrefill || (sequence.may_decode() && stream_room(sequence) > 0);
+    return goes_on && sequence.needs_block(block_tokens_);
   };
-  std::int32_t needed = 0;
-  std::int32_t promised = 0;  // blocks of those who have left and wait for a posted step
-  for (const auto& [rank, sequence] : batch_) {
-    if (sequence.is_leaving()) promised += freed_by(sequence);
-    if (wants_block(sequence)) ++needed;
-  }
+  auto needed = static_cast<std::int32_t>(std::ranges::count_if(batch_, [&](const auto& entry) { return wants_block(entry.second); }));
   std::int32_t preempted = 0;
-  while (!reclaim_parked(needed - promised, nullptr)) {
+  while (!reclaim_parked(needed - promised(), nullptr)) {
     Sequence* victim = next_victim();
     if (victim == nullptr) break;
     if (wants_block(*victim)) --needed;
-    if (victim->in_flight > 0) promised += freed_by(*victim);
     preempt(*victim);
     ++preempted;
   }
   return preempted;
+}
+
+// Blocks that come free when those who leave have come back: they, and nobody else, hold them.
+std::int32_t Roster::promised() const {
+  std::vector<cache::BlockId> held;
+  for (const auto& [rank, sequence] : batch_) {
+    if (!sequence.is_leaving()) continue;
+    const auto blocks = sequence.blocks.first(sequence.blocks.size());
+    std::ranges::remove_copy(blocks, std::back_inserter(held), cache::BlockTable::kAbsent);
+  }
+  std::ranges::sort(held);
+  std::int32_t promised = 0;
+  for (auto at = held.begin(); at != held.end();) {
+    const auto end = std::upper_bound(at, held.end(), *at);
+    if (end - at == pool_.references(*at)) ++promised;
+    at = end;
+  }
+  return promised;
 }
 
 // Null when only the first is left: it goes on with what others give back.
@@ -251,7 +286,11 @@ bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
     Sequence& sequence = *(--at)->second;
     if (&sequence == keep) continue;
     ++at;  // stays valid when it goes
-    drop_blocks(sequence);
+    if (sequence.phase == SequencePhase::kStalled) {
+      park(sequence);
+    } else {
+      drop_blocks(sequence);
+    }
   }
   return pool_.free() >= wanted;
 }
@@ -305,7 +344,7 @@ void Roster::release(Sequence& sequence) {
 void Roster::rewind(Sequence& sequence) {
   if (has_window_) {
     drop_blocks(sequence);
-    if (!sequence.blocks.grow_to(blocks_for(sequence.known()))) return preempt(sequence);
+    if (!sequence.blocks.grow_to(blocks_to_start(sequence))) return preempt(sequence);
   }
   sequence.planned = sequence.computed;
   sequence.reused = std::min(sequence.reused, sequence.computed);
@@ -319,17 +358,31 @@ void Roster::rewind(Sequence& sequence) {
 
 void Roster::stall(Sequence& sequence) {
   assert(sequence.phase == SequencePhase::kDecode && sequence.in_flight == 0);
-  sequence.phase = SequencePhase::kStalled;
   leave_batch(sequence, stalled_);
+  wait_for_reader(sequence, SequencePhase::kStalled);
+}
+
+void Roster::wait_for_reader(Sequence& sequence, SequencePhase phase) {
+  sequence.phase = phase;
+  sequence.stalled_since = std::chrono::steady_clock::now();
+  ++stalls_;
+}
+
+void Roster::park(Sequence& sequence) {
+  assert(sequence.phase == SequencePhase::kStalled);
+  drop_blocks(sequence);
+  sequence.phase = SequencePhase::kParked;
+  ++parks_;
 }
 
 void Roster::resume(Sequence& sequence) {
-  assert(sequence.phase == SequencePhase::kStalled);
+  assert(sequence.is_stalled());
   sequence.phase = SequencePhase::kWaiting;
   move(sequence, waiting_);
 }
 
-void Roster::retire(Sequence& sequence) {
+void Roster::retire(Sequence& sequence, bool is_cancelled) {
+  if (is_cancelled) sequence.cancelled = {std::chrono::steady_clock::now(), steps_};
   if (!sequence.id.empty()) by_id_.erase(sequence.id);
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
@@ -348,13 +401,24 @@ void Roster::settle(Sequence& sequence) {
     // Coming back it samples at once, so its stream needs room by then.
     const TokenStream& stream = sequence.ticket->stream();
     const bool is_full = stream.size() == stream.capacity();
-    sequence.phase = is_full ? SequencePhase::kStalled : SequencePhase::kWaiting;
+    sequence.phase = SequencePhase::kWaiting;
     leave_batch(sequence, is_full ? stalled_ : waiting_);
+    if (is_full) {
+      wait_for_reader(sequence, SequencePhase::kParked);
+      ++parks_;
+    }
   } else if (sequence.phase == SequencePhase::kDone) {
     if (sequence.home == &batch_) slots_.push_back(sequence.slot);
     drop_blocks(sequence);
+    if (sequence.cancelled) observe_cancelled(sequence);
     sequence.home->erase(sequence.self);
   }
+}
+
+void Roster::observe_cancelled(const Sequence& sequence) {
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - sequence.cancelled->when;
+  cancel_to_free_.observe(taken.count());
+  ++cancel_to_free_steps_[std::min<std::size_t>(steps_ - sequence.cancelled->steps, cancel_to_free_steps_.size() - 1)];
 }
 
 void Roster::leave_batch(Sequence& sequence, SequenceMap& to) {

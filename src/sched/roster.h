@@ -9,6 +9,7 @@
 #include "sched/sequence.h"
 #include "sched/shared_prefill.h"
 
+#include <braid/engine_stats.h>
 #include <braid/request.h>
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,7 +27,7 @@
 
 namespace braid::sched {
 
-// Owns every sequence and the pool. Loop only; knows nothing of plans, streams or time.
+// Owns every sequence and the pool. Loop only; knows nothing of plans and streams.
 //
 // All maps are in order of rank, so "first" is who came first, within a class of priority: it is admitted first, gets the first free
 // block and is never preempted. Whoever is the first in the batch therefore always goes on, and nothing can wait in a circle. Blocks
@@ -56,8 +58,8 @@ class Roster {
   // Moves the first of the queue into the batch while there are slots and blocks for all its known tokens and a margin for the batch to
   // grow.
   // It starts after the longest prefix that is cached; its last token is always computed. `prefill_rate` (tokens per second, 0: not
-  // known) decides between disk and computing.
-  void admit(double prefill_rate);
+  // known) decides between disk and computing. At most `most_rows` run at once.
+  void admit(double prefill_rate, std::size_t most_rows = std::numeric_limits<std::size_t>::max());
 
   // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
   void prefetch(Sequence& sequence);
@@ -84,17 +86,26 @@ class Roster {
   // first. Returns how many were preempted.
   std::int32_t make_room();
 
-  // Takes a decoding sequence with nothing in flight out of the batch; it keeps its blocks. resume() puts it back into the queue.
+  // Takes a decoding sequence with nothing in flight out of the batch; it keeps its blocks until they are needed or park() takes them.
+  // resume() puts it back into the queue.
   void stall(Sequence& sequence);
+  void park(Sequence& sequence);
   void resume(Sequence& sequence);
+  std::uint64_t stalls() const { return stalls_; }
+  std::uint64_t parks() const { return parks_; }
 
   // A step that names it threw: it goes on from what has come back before, once nothing of it is in flight and it is not held.
   void retry(Sequence& sequence);
   // Its `held` has been taken back.
   void release(Sequence& sequence);
 
-  // Its end, in any phase. The sequence is destroyed at once or, while posted steps name it, by settle().
-  void retire(Sequence& sequence);
+  // Its end, in any phase. The sequence is destroyed at once or, while posted steps name it, by settle(). How long that takes one that is
+  // not wanted any more is measured.
+  void retire(Sequence& sequence, bool is_cancelled = false);
+  void count_step() { ++steps_; }
+  const DurationHistogram& cancel_to_free() const { return cancel_to_free_; }
+  const std::array<std::uint64_t, 4>& cancel_to_free_steps() const { return cancel_to_free_steps_; }
+  const DurationHistogram& queue_wait() const { return queue_wait_; }
 
   // To be called when the last posted step that names it has come back. May destroy it.
   void settle(Sequence& sequence);
@@ -103,6 +114,10 @@ class Roster {
   SequenceMap& batch() { return batch_; }
   const SequenceMap& batch() const { return batch_; }
   const SequenceMap& waiting() const { return waiting_; }
+  SequenceMap& stalled() { return stalled_; }
+  const SequenceMap& stalled() const { return stalled_; }
+  // Where one that came now would stand in the queue, from 1.
+  std::size_t place_of(std::int32_t priority, std::chrono::steady_clock::time_point arrival) const;
   std::size_t waiting_count() const { return waiting_.size() + following_.size(); }
   // Running ones first.
   std::array<SequenceMap*, 4> all() { return {&batch_, &stalled_, &waiting_, &following_}; }
@@ -115,6 +130,10 @@ class Roster {
 
  private:
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
+  std::int32_t blocks_to_start(const Sequence& sequence) const;
+  std::int32_t promised() const;
+  void wait_for_reader(Sequence& sequence, SequencePhase phase);
+  void observe_cancelled(const Sequence& sequence);
   std::int32_t margin() const;
   bool take_blocks(Sequence& sequence);
   bool fits_free(const Sequence& sequence) const;
@@ -144,6 +163,7 @@ class Roster {
   std::int32_t block_tokens_;
   std::chrono::milliseconds ageing_;
   bool has_window_;
+  std::int32_t window_blocks_;        // see blocks_in_window()
   cache::BlockPool pool_;             // outlives the sequences below
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<DiskTier> disk_tier_;
@@ -170,6 +190,12 @@ class Roster {
   std::uint64_t cache_hit_tokens_ = 0;
   std::uint64_t disk_hit_tokens_ = 0;
   std::uint64_t cache_miss_tokens_ = 0;
+  std::uint64_t stalls_ = 0;
+  std::uint64_t parks_ = 0;
+  std::uint64_t steps_ = 0;           // that have come back
+  DurationHistogram queue_wait_;
+  DurationHistogram cancel_to_free_;
+  std::array<std::uint64_t, 4> cancel_to_free_steps_{};
 };
 
 }  // namespace braid::sched

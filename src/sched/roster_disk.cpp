@@ -19,8 +19,9 @@ void Roster::prefetch(Sequence& sequence) {
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
   // One that has been stalled has it all.
+  const bool has_all_blocks = sequence.blocks.size() >= blocks_for(sequence.known());
   const bool may_restore =
-      disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
+      disk_tier_ && has_all_blocks && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
   if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_))) {
     sequence.restoration.reset();
   } else {

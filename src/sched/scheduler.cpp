@@ -26,6 +26,7 @@ namespace asio = boost::asio;
 // How long a sequence waits for a disk that gives nothing, before it computes what it wanted from there.
 constexpr std::chrono::seconds kRestorePatience{2};
 constexpr int kPruneSeconds = 60;
+constexpr double kRateWeight = 0.1;  // of a new sample of the decode rate
 
 std::string describe(const std::exception_ptr& failure) {
   try {
@@ -66,11 +67,15 @@ std::vector<TokenLogprob> top_of(const model::ScoredToken& scored, const model::
 
 }  // namespace
 
-Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store)
+Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store,
+                     std::function<void()> on_busy)
     : options_(options),
+      on_busy_(std::move(on_busy)),
       planner_(options),
-      pace_(std::chrono::duration<double>(std::chrono::milliseconds(options.prefill_slice_ms)).count()),
+      pace_(options.prefill_slice_ms * 1e-3,
+            options.target_itl_ms > 0 ? std::optional(LatencyTarget(options.target_itl_ms * 1e-3)) : std::nullopt),
       roster_(options, store, [this] { wake_.notify(); }),
+      stall_timer_(loop),
       drain_deadline_(loop),
       disk_timer_(loop),
       strand_(loop, executor, [this] { wake_.notify_now(); }) {
@@ -94,7 +99,7 @@ Result<Ticket> Scheduler::submit(Request request) {
     return invalid_argument(fmt::format("a request with the id {} is running already", request.id), "id");
   if (roster_.waiting_count() >= static_cast<std::size_t>(options_.max_waiting)) {
     ++counters_.refused;
-    return Error{ErrorCode::kOverloaded, fmt::format("{} requests are waiting already; try again later", options_.max_waiting), {}};
+    return overloaded(request.priority);
   }
   TicketListener& listener = *this;
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
@@ -106,6 +111,22 @@ Result<Ticket> Scheduler::submit(Request request) {
   return Ticket(std::move(ticket));
 }
 
+// How long all that is there will take is looked up once a turn, however many are refused.
+Error Scheduler::overloaded(std::int32_t priority) {
+  if (!time_to_drain_) {
+    const double answer = answered_ > 0 ? static_cast<double>(answer_tokens_) / static_cast<double>(answered_) : 0.0;
+    time_to_drain_ = time_to_drain(roster_, {pace_.tokens_per_second(), decode_rate_, answer});
+  }
+  const std::size_t position = roster_.place_of(priority, std::chrono::steady_clock::now());
+  Error error{ErrorCode::kOverloaded,
+              fmt::format("{} requests are waiting already; this one would have been number {}; try again in about {} s",
+                          roster_.waiting_count(), position, time_to_drain_->count()),
+              {}};
+  error.retry_after = *time_to_drain_;
+  error.queue_position = static_cast<std::uint32_t>(position);
+  return error;
+}
+
 std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
   const Sequence* sequence = roster_.find(id);
   return sequence != nullptr ? std::optional(sequence->phase) : std::nullopt;
@@ -114,6 +135,24 @@ std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
   stats.waiting = static_cast<std::uint32_t>(roster_.waiting_count());
+  for (const SequenceMap* map : roster_.all()) {
+    for (const auto& [rank, sequence] : *map) {
+      stats.kv_unused_slots += static_cast<std::uint64_t>(sequence.blocks.size() * options_.block_tokens - std::min(sequence.planned, sequence.blocks.size() * options_.block_tokens));
+      if (sequence.phase == SequencePhase::kStalled) ++stats.stalled;
+      if (sequence.phase == SequencePhase::kParked) ++stats.parked;
+      if (sequence.phase != SequencePhase::kWaiting) continue;
+      ++(sequence.priority < 0 ? stats.waiting_better : sequence.priority > 0 ? stats.waiting_worse : stats.waiting_normal);
+      if (sequence.queue_seconds) ++stats.preempted;
+    }
+  }
+  stats.stalls_total = roster_.stalls();
+  stats.parks_total = roster_.parks();
+  stats.queue_wait = roster_.queue_wait();
+  stats.cancel_to_free = roster_.cancel_to_free();
+  stats.cancel_to_free_steps = roster_.cancel_to_free_steps();
+  stats.prefill_tokens_per_second = pace_.tokens_per_second();
+  stats.decode_tokens_per_second = decode_rate_;
+  stats.running_step_seconds = strand_.running_seconds();
   for (const auto& [rank, sequence] : roster_.batch()) {
     if (sequence.phase == SequencePhase::kDecode) {
       ++stats.decoding;
@@ -140,6 +179,7 @@ asio::awaitable<void> Scheduler::run() {
     co_await wake_.wait();
   }
   drain_deadline_.cancel();
+  stall_timer_.cancel();
   has_ended_ = true;
   disk_timer_.cancel();
 }
@@ -164,6 +204,7 @@ asio::awaitable<void> Scheduler::tend_disk() {
 }
 
 void Scheduler::turn() {
+  time_to_drain_.reset();
   while (const Step* step = strand_.returned()) {
     apply(*step);
     strand_.release();
@@ -171,6 +212,41 @@ void Scheduler::turn() {
   while (strand_.can_post() && post_next()) {
   }
   deliver();
+  if (!awaits_stalled_ && !roster_.stalled().empty()) await_stalled(std::chrono::steady_clock::now() + options_.stall_park);
+}
+
+void Scheduler::await_stalled(std::chrono::steady_clock::time_point deadline) {
+  awaits_stalled_ = true;
+  stall_timer_.expires_at(deadline);
+  stall_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    awaits_stalled_ = false;
+    tend_stalled();
+  });
+}
+
+// Slow readers: first they lose their blocks, then their sequence.
+void Scheduler::tend_stalled() {
+  const auto now = std::chrono::steady_clock::now();
+  auto next = std::chrono::steady_clock::time_point::max();
+  for (auto at = roster_.stalled().begin(); at != roster_.stalled().end();) {
+    Sequence& sequence = (at++)->second;  // finish() may destroy it
+    const auto park_at = sequence.stalled_since + options_.stall_park;
+    const auto drop_at = sequence.stalled_since + options_.stall_drop;
+    if (now >= drop_at) {
+      ++counters_.slow_readers_dropped;
+      const std::string reason =
+          fmt::format("the client has read nothing for {:.1f} s while its stream was full", std::chrono::duration<double>(now - sequence.stalled_since).count());
+      spdlog::warn("request '{}' ended: {}", sequence.id, reason);
+      finish(sequence, FinishReason::kCancelled, Error{ErrorCode::kCancelled, reason, {}});
+      continue;
+    }
+    if (sequence.phase == SequencePhase::kStalled && now >= park_at) roster_.park(sequence);
+    next = std::min(next, sequence.phase == SequencePhase::kStalled ? park_at : drop_at);
+  }
+  if (!roster_.stalled().empty()) await_stalled(next);
+  deliver();
+  wake_.notify();  // what came free may be what another one waits for
 }
 
 bool Scheduler::post_next() {
@@ -196,23 +272,40 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
+  if (Sequence* suspect = Quarantine::next_alone(roster_.batch())) return post_alone(*suspect, step);
+
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
   const bool all_have_blocks = planner_.add_decodes(roster_.batch(), step, full_);
   for (Sequence* sequence : full_) roster_.stall(*sequence);
-  if (all_have_blocks && !quarantine_.is_active()) roster_.admit(pace_.tokens_per_second());
+  if (all_have_blocks && !quarantine_.is_active()) roster_.admit(pace_.tokens_per_second(), pace_.most_rows(static_cast<std::size_t>(options_.max_batch)));
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
   roster_.add_checks(plan, step.checked);
   if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
 
+  return post(plan);
+}
+
+// So that it is seen whether a step of its row alone throws.
+bool Scheduler::post_alone(Sequence& sequence, PlannedStep& step) {
+  sequence.tried_alone = false;
+  planner_.add_prefill(sequence, step, pace_.slice_tokens(0));
+  if (DiskTier* disk = roster_.disk_tier()) disk->complete(*step.plan);
+  return post(*step.plan);
+}
+
+bool Scheduler::post(const model::StepPlan& plan) {
   if (plan.rows.empty() && !plan.moves_blocks()) return false;
+  const bool was_idle = strand_.idle();
   strand_.post();
+  if (was_idle && on_busy_) on_busy_();
   return true;
 }
 
 void Scheduler::apply(const Step& step) {
   const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
+  roster_.count_step();
   count(step, planned.shape);
   if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
   if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
@@ -276,13 +369,18 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
   counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
   // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
   const bool all_ran = std::ranges::all_of(step.result.rows, [](const model::RowResult& row) { return row.ran; });
-  if (all_ran && !step.plan.moves_blocks()) pace_.observe(shape, seconds);
+  if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return;
+  pace_.observe(shape, seconds);
+  if (shape.prefill_tokens == 0) decode_rate_ += (shape.decode_rows / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
 void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
   if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
-    finish(sequence, FinishReason::kError, internal_error("no token was left to choose from, by the request's rules or the model's logits"));
+    if (result->failure) ++counters_.failed_rows;
+    finish(sequence, FinishReason::kError,
+           internal_error(result->failure ? "choosing the next token failed: " + describe(result->failure)
+                                          : "no token was left to choose from, by the request's rules or the model's logits"));
     return;
   }
   if (row.sample && (result == nullptr || !result->ran || !result->sampled)) {
@@ -336,14 +434,24 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   event.usage.prompt_tokens = sequence.prompt_tokens;
   event.usage.completion_tokens = sequence.generated();
   event.usage.cached_tokens = sequence.cached_tokens.value_or(0);
+  event.usage.queue_ms = sequence.queue_seconds.value_or(0.0) * 1e3;
   event.error = std::move(error);
   TokenStream& stream = sequence.ticket->stream();
   stream.finish(std::move(event));
   touched_.push_back(&stream);
   sequence.ticket->detach();
   sequence.ticket = nullptr;
-  ++(reason == FinishReason::kCancelled ? counters_.cancelled : counters_.finished);
-  roster_.retire(sequence);
+  const bool is_cancelled = reason == FinishReason::kCancelled;
+  ++(is_cancelled ? counters_.cancelled : counters_.finished);
+  count_answer(sequence);
+  roster_.retire(sequence, is_cancelled);
+}
+
+// Cut ones as well: they say how long an answer keeps the machine busy.
+void Scheduler::count_answer(const Sequence& sequence) {
+  if (sequence.generated() == 0) return;
+  ++answered_;
+  answer_tokens_ += static_cast<std::uint64_t>(sequence.generated());
 }
 
 void Scheduler::deliver() {
@@ -362,12 +470,13 @@ bool Scheduler::cancel(std::string_view id) {
 
 std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
   std::vector<SequenceSnapshot> found;
+  std::uint32_t position = 0;
   for (const SequenceMap* map : roster_.all()) {
     for (const auto& [rank, sequence] : *map) {
       if (found.size() == limit) return found;
       if (sequence.phase == SequencePhase::kDone) continue;
       found.push_back({sequence.id, phase_name(sequence.phase), sequence.priority, sequence.prompt_tokens, sequence.cached_tokens.value_or(0),
-                       sequence.generated(), sequence.stop.max_tokens});
+                       sequence.generated(), sequence.stop.max_tokens, sequence.phase == SequencePhase::kWaiting ? ++position : 0});
     }
   }
   return found;
@@ -376,7 +485,8 @@ std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
 void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
   sequence.ticket = nullptr;
   ++(is_complete ? counters_.finished : counters_.cancelled);
-  roster_.retire(sequence);
+  count_answer(sequence);
+  roster_.retire(sequence, !is_complete);
   wake_.notify();  // its slot or blocks may be what another one waits for
 }
 

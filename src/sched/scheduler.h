@@ -20,6 +20,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -34,9 +35,10 @@ namespace braid::sched {
 // full stream has room again. A cancelled sequence leaves in the very call that cancels it: no plan made after that contains it.
 class Scheduler final : public Engine, private TicketListener {
  public:
-  // `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault).
+  // `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault). `on_busy`, if any, is called
+  // when a step is posted while none was out.
   Scheduler(boost::asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options,
-            store::BlockStore* store = nullptr);
+            store::BlockStore* store = nullptr, std::function<void()> on_busy = {});
   ~Scheduler() override;
 
   // Engine. A Request::id in use is refused; requests with an empty id cannot be looked up.
@@ -47,6 +49,10 @@ class Scheduler final : public Engine, private TicketListener {
 
   // Lookup by Request::id: where it is, or nullopt when unknown or finished.
   std::optional<SequencePhase> find(std::string_view id) const;
+
+  // Whether steps are out, and how long the one that runs has been running.
+  bool is_busy() const { return !strand_.idle(); }
+  double running_step_seconds() const { return strand_.running_seconds(); }
 
   // No new work from now on: submit() answers kDraining. What was accepted goes on.
   void begin_drain();
@@ -62,6 +68,8 @@ class Scheduler final : public Engine, private TicketListener {
   void turn();
   bool post_next();
   bool plan_next();
+  bool post_alone(Sequence& sequence, PlannedStep& step);
+  bool post(const model::StepPlan& plan);
   bool release_held(bool force);
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);
@@ -72,11 +80,16 @@ class Scheduler final : public Engine, private TicketListener {
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   void finish_all(const Error& reason);
   void deliver();
+  void count_answer(const Sequence& sequence);
+  Error overloaded(std::int32_t priority);
+  void tend_stalled();
+  void await_stalled(std::chrono::steady_clock::time_point deadline);
 
   void on_abandoned(Sequence& sequence, bool is_complete) override;
   void on_drained(Sequence& sequence) override;
 
   SchedulerOptions options_;
+  std::function<void()> on_busy_;
   BatchPlanner planner_;
   PrefillPace pace_;
   Roster roster_;
@@ -87,6 +100,12 @@ class Scheduler final : public Engine, private TicketListener {
   std::vector<Sequence*> suspects_;    // reused, like those released
   std::vector<Sequence*> released_;
   std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
+  double decode_rate_ = 0.0;           // tokens per second of steps that only decode; 0: not measured
+  std::uint64_t answered_ = 0;         // sequences that ran to their end, and the tokens they gave
+  std::uint64_t answer_tokens_ = 0;
+  std::optional<std::chrono::seconds> time_to_drain_;  // of this turn
+  boost::asio::steady_timer stall_timer_;
+  bool awaits_stalled_ = false;
   bool draining_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;

@@ -9,6 +9,7 @@
 
 #include <braid/request.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,7 +35,8 @@ enum class SequencePhase {
   kRestoring,  // in the batch; what of its prefix lies on disk is being loaded
   kPrefill,    // its known tokens are being put into the cache
   kDecode,     // its next input is what it sampled last
-  kStalled,    // the consumer is too far behind; keeps its blocks while nobody needs them more
+  kStalled,    // the consumer is too far behind; keeps its blocks while nobody needs them more, and for a while
+  kParked,     // the same, without blocks
   kRetrying,   // a step that names it threw; goes on from what it is sure of when the last one is back and it is not held (Quarantine)
   kPreempted,  // gives up its blocks; its tokens so far become its prompt
   kDone,       // the consumer has its Finish, or went away
@@ -47,6 +49,7 @@ constexpr const char* phase_name(SequencePhase phase) {
     case SequencePhase::kPrefill: return "prefill";
     case SequencePhase::kDecode: return "decode";
     case SequencePhase::kStalled: return "stalled";
+    case SequencePhase::kParked: return "parked";
     case SequencePhase::kRetrying: return "retrying";
     case SequencePhase::kPreempted: return "preempted";
     case SequencePhase::kDone: return "done";
@@ -73,6 +76,8 @@ struct Sequence {
 
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
   std::int32_t generated() const { return known() - prompt_tokens; }
+  // Its consumer is too far behind.
+  bool is_stalled() const { return phase == SequencePhase::kStalled || phase == SequencePhase::kParked; }
   // In the batch, and may be part of the next plan.
   bool active() const {
     return phase == SequencePhase::kRestoring || phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode;
@@ -118,11 +123,21 @@ struct Sequence {
   std::int32_t passes = 0;      // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
+  std::chrono::steady_clock::time_point arrival;
+  std::optional<double> queue_seconds;                 // until it was first admitted
+  std::chrono::steady_clock::time_point stalled_since;  // while it is stalled or parked
+  struct Cancelled {
+    std::chrono::steady_clock::time_point when;
+    std::uint64_t steps;                               // that had come back by then
+  };
+  std::optional<Cancelled> cancelled;
+
   // When a step throws: see Quarantine.
   bool is_void = false;        // what steps that are still out say of it does not count
   bool held = false;           // left out while others are tried
   bool proven = false;         // has been in a step that came back since it came or was last suspected
-  bool accused_alone = false;  // was once the only suspect, and not cleared since
+  bool tried_alone = false;    // to be planned in a step of its own
+  bool accused_alone = false;  // has been in one that threw
   std::int32_t strikes = 0;    // steps in a row that it failed in
 
   // See SharedPrefill.

@@ -73,7 +73,7 @@ class SequenceTicket final : public TokenSource {
 
   // Half a stream of room, so that a slow consumer costs few changes of the batch.
   void report_drained() {
-    if (sequence_ != nullptr && sequence_->phase == SequencePhase::kStalled && stream_.size() <= stream_.capacity() / 2)
+    if (sequence_ != nullptr && sequence_->is_stalled() && stream_.size() <= stream_.capacity() / 2)
       listener_.on_drained(*sequence_);
   }
 

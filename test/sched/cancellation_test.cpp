@@ -2,6 +2,7 @@
 #include "sched/rig.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace braid::sched::test {
 namespace {
@@ -101,6 +102,35 @@ TEST(Cancellation, WhileStalled) {
   client.ticket.reset();
   EXPECT_EQ(free_blocks(rig), rig.options.blocks);
   rig.run_to_end();
+}
+
+// In every phase the slot and the blocks are free again within two steps.
+TEST(Cancellation, IsMeasuredInEveryPhase) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch = 4;
+  options.stream_capacity = 6;
+  Rig rig(options);
+  Client& stalled = rig.submit(5, 100);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(stalled) == SequencePhase::kStalled; }));
+  Client& decoding = rig.start(5, 300);
+  ASSERT_TRUE(rig.run_until([&] { return decoding.tokens.size() >= 3; }));
+  rig.model.hold();
+  Client& prefilling = rig.submit(250, 100);
+  rig.model.allow(1);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(prefilling) == SequencePhase::kPrefill || rig.phase(prefilling) == SequencePhase::kDecode; }));
+  Client& queued = rig.submit(5, 5);
+  stalled.ticket.reset();
+  queued.ticket.reset();
+  prefilling.ticket.reset();
+  rig.scheduler->begin_drain();
+  EXPECT_TRUE(rig.scheduler->cancel(decoding.id));
+  rig.model.release();
+  rig.run_to_end();
+  const EngineStats stats = rig.scheduler->stats();
+  EXPECT_EQ(stats.cancelled, 4U);
+  EXPECT_GE(stats.cancel_to_free_steps[0], 2U) << "who is in no step is free at once";
+  EXPECT_EQ(stats.cancel_to_free_steps[0] + stats.cancel_to_free_steps[1] + stats.cancel_to_free_steps[2], 4U);
+  EXPECT_EQ(std::accumulate(stats.cancel_to_free.counts.begin(), stats.cancel_to_free.counts.end(), std::uint64_t{0}), 4U);
 }
 
 TEST(Cancellation, ByTheTicketActsInItsOwnCall) {

@@ -131,7 +131,7 @@ TEST(DiskTier, CancellingWhileReadsAreOutHoldsNothing) {
   EXPECT_EQ(server.store->free_buffers(), server.buffers);
 }
 
-TEST(DiskTier, AFailedStepWithLoadsEndsItsSequences) {
+TEST(DiskTier, AFailedStepWithLoadsIsComputedAgain) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);
   {
@@ -145,7 +145,7 @@ TEST(DiskTier, AFailedStepWithLoadsEndsItsSequences) {
   ASSERT_TRUE(server.rig->run_until([&] { return failed.take(), failed.finished(); }));
   EXPECT_NE(failed.finish->reason, FinishReason::kError) << "it computes what it was to load";
   EXPECT_EQ(failed.tokens, server.rig->model.expected(prompt, failed.stop));
-  EXPECT_EQ(server.cached(prompt), 48) << "the disk still has it";
+  EXPECT_EQ(server.cached(prompt), 49) << "and what it computed is found";
   server.rig->run_to_end();
 }
 

@@ -32,7 +32,7 @@ TEST(Hostile, WhatAFailedStepWasToSaveIsNotWritten) {
   server.rig->model.fail_next("no luck");
   Client& evicts = server.rig->submit(Rig::prompt_of(70, 2), 3);  // its first step saves what it evicts
   ASSERT_TRUE(server.rig->run_until([&] { return evicts.take(), evicts.finished(); }));
-  EXPECT_EQ(evicts.finish->reason, FinishReason::kError);
+  server.rig->expect_right(evicts);
   server.settle();
   EXPECT_EQ(server.store->stats().writes, 0U);
   EXPECT_LT(server.cached(prompt), 40) << "what was evicted is lost";
@@ -92,7 +92,7 @@ TEST(Hostile, CancelledInAStepThatThrowsLeavesNoMark) {
     rig.model.fail_next("no luck");
     rig.model.release();
     ASSERT_TRUE(rig.run_until([&] { return failed.take(), failed.finished(); }));
-    EXPECT_EQ(failed.finish->reason, FinishReason::kError);
+    rig.expect_right(failed);
     cancelled.take();
     ASSERT_TRUE(cancelled.finished());
     EXPECT_EQ(cancelled.finish->reason, FinishReason::kCancelled);

@@ -130,7 +130,7 @@ TEST(Isolation, CancelledWhileUnderSuspicion) {
   Rig rig;
   rig.model.poison(kPoison);
   rig.model.hold();
-  for (std::int32_t i = 0; i < 8; ++i) rig.submit(i == 7 ? poisoned(9, 2, i) : Rig::prompt_of(9, i), 20);
+  for (std::int32_t i = 0; i < 8; ++i) rig.submit(i == 0 ? poisoned(9, 2, i) : Rig::prompt_of(9, i), 20);
   rig.model.allow(1);
   ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().retried_steps == 1; }));
   for (const auto& client : rig.clients) client->ticket.reset();

@@ -99,7 +99,7 @@ class Storm {
     client->id = request.id;
     client->prompt = request.prompt;
     client->stop = request.stop;
-    const auto positions = std::int64_t{rig().options.blocks} * rig().options.block_tokens;
+    const auto positions = most_positions();
     const auto length = static_cast<std::int64_t>(request.prompt.size());
     auto ticket = rig().scheduler->submit(std::move(request));
     if (!ticket) {
@@ -111,6 +111,15 @@ class Storm {
     client->stop.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(client->stop.max_tokens, room));
     client->ticket = std::move(*ticket);
     clients_.push_back(std::move(client));
+  }
+
+  // Of one sequence: what the pool holds, or all where what a window shows fits.
+  std::int64_t most_positions() {
+    const SchedulerOptions& options = rig().options;
+    const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
+    const auto [window, sink] = options.visibility;
+    if (window > 0 && blocks_for(window) + blocks_for(sink) + 2 <= options.blocks) return options.context_length;
+    return std::int64_t{options.blocks} * options.block_tokens;
   }
 
   // A file of the disk tier is removed, cut, or has a bit flipped; or transfers begin or cease to fail.

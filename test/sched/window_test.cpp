@@ -56,5 +56,45 @@ TEST(Window, PreemptedAnswersEqualSoloAnswers) {
   }
 }
 
+// A pool of nine blocks, of which a sequence alone needs eight at once.
+TEST(Window, PromptsLongerThanThePoolAreAnswered) {
+  for (const bool prefix_cache : {true, false}) {
+    SchedulerOptions options = windowed(16, 4);
+    options.blocks = 9;
+    options.prefix_cache = prefix_cache;
+    Rig rig(options);
+    for (int i = 0; i < 5; ++i) rig.start(300 + 7 * i, 40);
+    rig.run_to_end();
+    for (const auto& client : rig.clients) rig.expect_right(*client);
+  }
+}
+
+TEST(Window, PromptsLongerThanThePoolAreRefusedWhereTheirWindowDoesNotFit) {
+  SchedulerOptions options = windowed(40, 4);
+  options.blocks = 9;
+  Rig rig(options);
+  Request request;
+  request.prompt = Rig::prompt_of(37, 1);
+  request.stop.max_tokens = 5;
+  EXPECT_EQ(rig.scheduler->submit(std::move(request)).error().code, ErrorCode::kInvalidArgument);
+  rig.run_to_end();
+}
+
+// The first slice ends within a block that posted rows have let go of when it is cancelled.
+TEST(Window, CancelledPrefillWhoseTailHasBeenPassed) {
+  SchedulerOptions options = windowed(4, 4);
+  options.max_batch = 2;
+  options.max_batch_tokens = 6;
+  Rig rig(options);
+  rig.model.hold();
+  Client& client = rig.submit(60, 5);
+  rig.model.allow(1);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().steps == 1; }));
+  client.ticket.reset();
+  rig.model.release();
+  rig.complete(client.prompt, 5);
+  rig.run_to_end();
+}
+
 }  // namespace
 }  // namespace braid::sched::test
