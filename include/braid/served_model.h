@@ -22,7 +22,8 @@ struct ServedModel {
   std::string fingerprint = {};  // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
 };
 
-enum class ServiceState { kLoading, kReady, kNoModel, kDraining, kFailed };
+// kLate: ready, but for a step that takes too long; requests are still accepted.
+enum class ServiceState { kLoading, kReady, kNoModel, kLate, kDraining, kFailed };
 
 // One per process; the composition root writes it, sessions read it.
 struct ServiceStatus {

@@ -29,6 +29,8 @@ using Clock = std::chrono::steady_clock;
 // How long shutdown waits for clients to take what was written for them, and for the last steps to come back.
 constexpr std::chrono::seconds kFarewell{5};
 
+constexpr int kHungExitCode = 70;  // EX_SOFTWARE
+
 constexpr auto rethrow = [](const std::exception_ptr& failure) {
   if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
 };
@@ -43,7 +45,12 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace
 
-Serving::Serving(asio::io_context& loop, const ServeOptions& options) : loop_(loop), options_(options), signals_(loop), farewell_(loop) {
+Serving::Serving(asio::io_context& loop, const ServeOptions& options)
+    : loop_(loop),
+      options_(options),
+      watchdog_(loop, manager_, {.late = options.watch.step_timeout, .hung = options.watch.step_abort}, watchdog_hooks()),
+      signals_(loop),
+      farewell_(loop) {
   status_.reason = "the model is loading";
 }
 
@@ -51,10 +58,34 @@ Serving::~Serving() {
   if (loader_.joinable()) loader_.join();
 }
 
+Watchdog::Hooks Serving::watchdog_hooks() {
+  return {.is_busy = [this] { return scheduler_ && scheduler_->is_busy(); },
+          .step_age = [this] { return Watchdog::Seconds(scheduler_ ? scheduler_->running_step_seconds() : 0.0); },
+          .on_late =
+              [this](Watchdog::Seconds age) {
+                spdlog::error("a step has been running for {:.0f} s: /readyz says so until it ends", age.count());
+                if (status_.state != ServiceState::kReady) return;
+                status_.state = ServiceState::kLate;
+                status_.reason = fmt::format("a step has been running for more than {}", options_.watch.step_timeout);
+              },
+          .on_recovered =
+              [this] {
+                spdlog::warn("the late step has ended");
+                if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.model};
+              },
+          .on_hung =
+              [](Watchdog::Seconds age) {
+                fmt::print(stderr, "braid: a step has been running for {:.0f} s and will not end: giving up\n", age.count());
+                std::fflush(stderr);
+                std::_Exit(kHungExitCode);
+              }};
+}
+
 Result<void> Serving::start() {
   signals_.add(SIGINT);
   signals_.add(SIGTERM);
   await_signal();
+  if (manager_.watchdog_interval()) watchdog_.arm();
   server_.emplace(loop_, options_.http, status_);
   const Result<std::uint16_t> port = server_->start();
   if (!port) return port.error();
@@ -62,6 +93,7 @@ Result<void> Serving::start() {
   say("braid {} listening on http://{}{}{}:{}", kVersion, is_v6 ? "[" : "", options_.http.host, is_v6 ? "]" : "", *port);
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
+    manager_.notify("READY=1");
     say("ready without a model");
   } else {
     begin_loading();
@@ -101,7 +133,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   options.disk_always = options_.disk.always;
   options.write_through = options_.disk.write_through;
   if (const std::optional<Error> fault = sched::find_fault(options)) return fail(*fault);
-  scheduler_.emplace(loop_, *loaded_->language_model, options, loaded_->disk_cache.get());
+  scheduler_.emplace(loop_, *loaded_->language_model, options, loaded_->disk_cache.get(), [this] { watchdog_.arm(); });
 
   served_.id = options_.alias.empty() ? loaded_->id : options_.alias;
   served_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -128,6 +160,7 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (shutting_down_) co_return;
   status_ = {ServiceState::kReady, {}, &served_};
+  manager_.notify("READY=1");
   say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 
@@ -165,12 +198,14 @@ void Serving::on_signal(int number) {
 }
 
 asio::awaitable<void> Serving::shut_down() {
+  manager_.notify("STOPPING=1");
   status_.state = ServiceState::kDraining;
   status_.reason = "the server is shutting down";
   const Clock::time_point drain_until = Clock::now() + options_.drain_timeout;
   if (scheduler_) co_await drain_engine(drain_until);
   co_await close_connections(drain_until);
   signals_.cancel();
+  watchdog_.stop();
   spdlog::info("stopped");
 }
 

@@ -3,6 +3,8 @@
 
 #include <app/loaded_model.h>
 #include <app/options.h>
+#include <app/service_manager.h>
+#include <app/watchdog.h>
 #include <net/server.h>
 #include <sched/scheduler.h>
 
@@ -42,6 +44,7 @@ class Serving {
   void on_loaded(Result<LoadedModel> loaded);
   boost::asio::awaitable<void> become_ready();
   void fail(const Error& error);
+  Watchdog::Hooks watchdog_hooks();
 
   void await_signal();
   void on_signal(int number);
@@ -55,6 +58,8 @@ class Serving {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<Error> failure_;
   ServiceStatus status_;
+  const ServiceManager manager_;
+  Watchdog watchdog_;
   std::optional<LoadedModel> loaded_;
   std::optional<sched::Scheduler> scheduler_;
   ServedModel served_;

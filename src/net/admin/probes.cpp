@@ -15,6 +15,8 @@ std::string_view reason_of(const ServiceStatus& status) {
       return "the server is shutting down";
     case ServiceState::kFailed:
       return "the model could not be loaded";
+    case ServiceState::kLate:
+      return "a step takes too long";
     case ServiceState::kReady:
     case ServiceState::kNoModel:
       break;

@@ -12,6 +12,9 @@ namespace braid::app {
 
 void add_listen_options(CLI::App& app, ServeOptions& options);
 
+void add_watch_options(CLI::App& app, WatchOptions& options);
+std::string watch_fault(const WatchOptions& options);
+
 void add_batch_options(CLI::App& app, BatchOptions& options);
 std::string batch_fault(const BatchOptions& options);
 
