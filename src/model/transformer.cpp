@@ -147,7 +147,10 @@ void Transformer::attend(std::int64_t rows, std::int32_t layer, const KvLayer& p
                                       .score_cap = model_.score_cap};
   if (team_.size() > 1 && rows * model_.kv_heads < kSharesEach * team_.size() && split_context(shared, rows, space))
     return attend_in_parts(shared, rows, space);
-  const std::int64_t tile = std::clamp<std::int64_t>(rows / (kSharesEach * team_.size()), 1, 64);
+  // Rows of one sequence read the same keys and values, so they stay together as long as every member has work.
+  const bool one_sequence = space.attention_rows[0].blocks == space.attention_rows[rows - 1].blocks;
+  const std::int64_t shares = one_sequence ? rows * model_.kv_heads / (2 * team_.size()) : rows / (kSharesEach * team_.size());
+  const std::int64_t tile = std::clamp<std::int64_t>(shares, 1, 64);
   const std::int64_t tiles = (rows + tile - 1) / tile;
   team_.for_chunks(tiles * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
     kernels::AttentionArgs args = shared;
