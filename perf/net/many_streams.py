@@ -52,16 +52,14 @@ def loop_seconds(pid):
     return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:13]]
 
 
-def watch(server, bench):
+def watch(server, bench, streams):
     """Until the load generator ends: the most open streams seen, and the latencies of /health."""
     most, health = 0, []
-    next_gauge = 0
     while bench.poll() is None:
         health.append(get(server.port, "/health")[1])
-        if time.monotonic() >= next_gauge:
+        if most < streams:
             most = max(most, int(gauge(server.port, "open_streams")))
-            next_gauge = time.monotonic() + 0.1
-        time.sleep(0.02)
+        time.sleep(0.05)  # the questions cost the server's loop time, too
     return most, health
 
 
@@ -73,7 +71,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--braid", required=True)
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--words", type=int, default=31, help="of a prompt: about 40 tokens")
+    parser.add_argument("--words", type=int, default=36, help="of a prompt: about 40 tokens")
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--serve-arguments", default="--kv-memory 256MiB --prefix-cache off", help="options of the server, as one string")
     options = parser.parse_args()
@@ -88,7 +86,7 @@ def main():
             bench = subprocess.Popen([options.braid, "bench", "serve", "--base-url", server.url, "--num-prompts", str(options.streams * 11 // 10),
                                       "--max-concurrency", str(options.streams), "--input-len", str(options.words), "--output-len",
                                       str(options.tokens), "--ignore-eos", "--distinct", "16", "--verify", "--quiet", "--json", report])
-            most, health = watch(server, bench)
+            most, health = watch(server, bench, options.streams)
             user, system = (after - b for after, b in zip(loop_seconds(pid), before))
             peak = status(pid, "VmHWM")
         with open(report) as file:
