@@ -29,6 +29,7 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
     if (target_) target_->observe(shape.decode_rows, seconds);
     return;
   }
+  bound_decode_seconds(shape, seconds);
   const double tokens = shape.prefill_tokens;
   const double share = tokens / (tokens + shape.decode_rows);
   const double decoding = target_ ? target_->decode_seconds(shape.decode_rows) : decode_seconds(shape.decode_rows);
@@ -42,6 +43,20 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
   // A short slice says little: most of its time is the cost of any step. It counts by its part of what could have been taken.
   const double weight = kWeight * std::min(1.0, tokens / slice_tokens(shape.decode_rows));
   tokens_per_second_ += (std::min(sample, kGrowth * tokens_per_second_) - tokens_per_second_) * weight;
+}
+
+// While prompts keep coming no step only decodes, and what was measured grows stale: contexts get longer, other processes come and go. An
+// estimate that is too low would blame prefill for the rest of the step and shrink the slice to one token, for good. A decode row takes at
+// least as long as a prefill token, and the rows at most as long as the step.
+void PrefillPace::bound_decode_seconds(const StepShape& shape, double seconds) {
+  if (shape.decode_rows == 0) return;
+  const double share = static_cast<double>(shape.decode_rows) / (shape.decode_rows + shape.prefill_tokens);
+  const double least = seconds * share;
+  const double known = decode_seconds(shape.decode_rows);
+  if (known < least || known > seconds) {
+    const double nearest = known < least ? least : seconds;
+    decode_seconds_[bucket(shape.decode_rows)] = known + (nearest - known) * kWeight * share * share;  // much prefill says little
+  }
 }
 
 // From the nearest measured bucket. In doubt too little, which makes the prefill look slower than it is: more rows cost at least what

@@ -47,6 +47,7 @@ class PrefillPace {
   static constexpr double kLeastShare = 0.25;      // prefill tokens count at least this part of their share of a step's rows
 
   double decode_seconds(std::int32_t rows) const;
+  void bound_decode_seconds(const StepShape& shape, double seconds);
 
   double slice_seconds_;
   std::optional<LatencyTarget> target_;

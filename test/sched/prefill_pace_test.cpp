@@ -52,6 +52,19 @@ TEST(PrefillPace, FollowsAMachineThatSlowsDown) {
   EXPECT_NEAR(settled_slice(pace, {0.010, 0.0005, 0.0004}, 32, 6), 125, 10);
 }
 
+// As with growing contexts, or beside another program: and while prompts wait, no step without prefill tells.
+TEST(PrefillPace, RecoversWhenDecodingBecomesSlower) {
+  PrefillPace pace(0.05);
+  settled_slice(pace, {0.010, 0.0005, 0.0001}, 32);
+  const Machine slower{0.010, 0.008, 0.0001};
+  for (int i = 0; i < 200; ++i) {
+    const StepShape mixed{32, pace.slice_tokens(32)};
+    pace.observe(mixed, slower.seconds(mixed));
+  }
+  EXPECT_GE(pace.slice_tokens(32), 64) << "in doubt less, but not one token";
+  EXPECT_LE(pace.slice_tokens(32), 505);
+}
+
 TEST(PrefillPace, TakesMoreWhenNobodyDecodes) {
   PrefillPace pace(0.05);
   settled_slice(pace, {0.0, 0.0, 0.0001}, 0);
