@@ -6,12 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <variant>
 
 int main(int argc, char** argv) {
-  // mimalloc's operator new, built from C, ends the process when memory runs out and there is no handler.
-  std::set_new_handler([] { throw std::bad_alloc(); });
   try {
     return std::visit([](const auto& command) { return braid::app::run_command(command); },
                       braid::app::parse_command_line(argc, argv));
