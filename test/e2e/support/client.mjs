@@ -1,5 +1,6 @@
 // A plain HTTP client of the API, for what the SDK hides.
 import assert from "node:assert/strict";
+import net from "node:net";
 
 export const story = "Tell me a story about a brave fox and a lost kite.";
 
@@ -43,12 +44,17 @@ export async function collect(response) {
   return answer;
 }
 
-// A figure of /metrics.
-export async function metric(url, name) {
+// All figures of /metrics, by name with its labels: `requests_refused_total{reason="invalid"}`.
+export async function metrics(url) {
   const text = await (await fetch(`${url}/metrics`)).text();
-  const line = text.split("\n").find((candidate) => candidate.startsWith(`${name} `) || candidate.startsWith(`${name}{`));
-  assert.ok(line, `no metric ${name} in:\n${text}`);
-  return Number(line.slice(line.lastIndexOf(" ") + 1));
+  const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]));
+}
+
+// A figure of /metrics; of several with this name the first.
+export async function metric(url, name) {
+  for (const [key, value] of await metrics(url)) if (key === name || key.startsWith(`${name}{`)) return value;
+  assert.fail(`no metric ${name}`);
 }
 
 // Asks again until `condition` holds; fails after `seconds`.
@@ -62,7 +68,34 @@ export async function eventually(what, condition, seconds = 30) {
 
 // What ended requests held is given back.
 export async function frees_everything(url) {
-  await eventually("no sequence runs and all KV blocks are free", async () =>
-    (await metric(url, "sequences_decoding")) === 0 && (await metric(url, "sequences_prefilling")) === 0 &&
-    (await metric(url, "kv_blocks_free")) === (await metric(url, "kv_blocks_total")));
+  let left;
+  const is_free = async () => {
+    const now = await metrics(url);
+    left = ["sequences_waiting", "sequences_prefilling", "sequences_decoding", "sequences_stalled", "sequences_parked", "open_streams"]
+      .map((name) => [name, now.get(name) ?? 0]).filter(([, count]) => count !== 0);
+    if (now.get("kv_blocks_free") !== now.get("kv_blocks_total")) left.push(["kv_blocks", now.get("kv_blocks_total") - now.get("kv_blocks_free")]);
+    if (now.get("active_requests") !== 1) left.push(["active_requests", now.get("active_requests") - 1]);  // this one
+    return left.length === 0;
+  };
+  await eventually("nothing runs and all KV blocks are free", is_free).catch((error) => assert.fail(`${error.message}: ${JSON.stringify(left)}`));
+}
+
+// A connection that sends what it is told and shows when it was answered; `leave` is how it ends.
+export class RawConnection {
+  received = "";
+  constructor(url) {
+    this.socket = net.connect({ port: Number(new URL(url).port), host: "127.0.0.1" });
+    this.socket.on("data", (data) => { this.received = (this.received + data).slice(-65536); });
+    this.socket.on("error", () => {});
+    this.closed = new Promise((resolve) => this.socket.on("close", resolve));
+  }
+  post(path, body, headers = "") {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    this.socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
+  }
+  leave(how) {
+    if (how === "RST") this.socket.resetAndDestroy();
+    else if (how === "half-close") this.socket.end();
+    else this.socket.destroy();
+  }
 }

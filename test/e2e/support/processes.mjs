@@ -50,9 +50,11 @@ class Process {
   }
 }
 
-// `braid serve ARGS` on a free port. With `ready` false it does not wait for the model.
-export async function serve(t, args = [], { ready = true, env = {} } = {}) {
-  const server = new Process(t, braidBinary, ["serve", "--port", "0", ...args], { env: { ...process.env, ...env } });
+// `braid serve ARGS` on a free port, by way of the command `prefix` if any, which must become it (exec). With `ready` false it does not
+// wait for the model.
+export async function serve(t, args = [], { ready = true, env = {}, prefix = [] } = {}) {
+  const command = [...prefix, braidBinary, "serve", "--port", "0", ...args];
+  const server = new Process(t, command[0], command.slice(1), { env: { ...process.env, ...env } });
   server.url = (await server.line(/listening on (http:\S+)/))[1];
   server.port = Number(new URL(server.url).port);
   if (ready) await server.line(/^ready/);
@@ -84,8 +86,10 @@ const accepts = (port) => new Promise((resolve) => {
   socket.on("error", () => resolve(false));
 });
 
-// nginx with the shipped site, changed in its two ports only, and nginx's own defaults otherwise.
-export async function nginx(t, upstreamPort) {
+// nginx with the shipped site, changed in its two ports only, and nginx's own defaults otherwise. Returns its URL.
+export async function nginx(t, upstreamPort) { return (await start_nginx(t, upstreamPort)).url; }
+
+export async function start_nginx(t, upstreamPort) {
   const folder = temporaryFolder(t);
   const port = await freePort();
   const site = readFileSync(path.join(sourceFolder, "deploy/nginx/braid.conf"), "utf8")
@@ -101,5 +105,6 @@ export async function nginx(t, upstreamPort) {
     if (proxy.child.exitCode !== null) throw new Error(`nginx ended:\n${proxy.errors}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return `http://127.0.0.1:${port}`;
+  proxy.url = `http://127.0.0.1:${port}`;
+  return proxy;
 }
