@@ -23,9 +23,9 @@ bool keeps(const Outcome& outcome, const Goodput& limits) {
 
 std::string distribution_json(std::string_view name, const Distribution& d) {
   return fmt::format(
-      "\"mean_{0}_ms\":{1},\"median_{0}_ms\":{2},\"std_{0}_ms\":{3},\"p50_{0}_ms\":{4},\"p90_{0}_ms\":{5},\"p99_{0}_ms\":{6},"
-      "\"max_{0}_ms\":{7},",
-      name, d.mean, d.median, d.std, d.p50, d.p90, d.p99, d.max);
+      "\"mean_{0}_ms\":{1},\"median_{0}_ms\":{2},\"std_{0}_ms\":{3},\"p50_{0}_ms\":{4},\"p90_{0}_ms\":{5},\"p95_{0}_ms\":{6},"
+      "\"p99_{0}_ms\":{7},\"max_{0}_ms\":{8},",
+      name, d.mean, d.median, d.std, d.p50, d.p90, d.p95, d.p99, d.max);
 }
 
 std::string distribution_line(std::string_view name, const Distribution& d) {
@@ -54,6 +54,7 @@ Distribution describe(std::vector<double> sample) {
   result.median = percentile(sample, 50);
   result.p50 = result.median;
   result.p90 = percentile(sample, 90);
+  result.p95 = percentile(sample, 95);
   result.p99 = percentile(sample, 99);
   result.max = sample.back();
   return result;

@@ -12,7 +12,7 @@ namespace braid::bench {
 
 // Of a sample in milliseconds; all zero for an empty one.
 struct Distribution {
-  double mean = 0, median = 0, std = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+  double mean = 0, median = 0, std = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
 struct Summary {
