@@ -35,7 +35,8 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
   return nullptr;
 }
 
-Sequence* Quarantine::next_alone(SequenceMap& batch) {
+Sequence* Quarantine::next_alone(SequenceMap& batch) const {
+  if (!is_active_) return nullptr;
   const auto is_next = [](const auto& entry) { return entry.second.tried_alone && entry.second.phase == SequencePhase::kPrefill; };
   const auto found = std::ranges::find_if(batch, is_next);
   return found != batch.end() ? &found->second : nullptr;

@@ -29,7 +29,7 @@ class Quarantine {
   }
 
   // Who is to have the next step for itself, or null.
-  static Sequence* next_alone(SequenceMap& batch);
+  Sequence* next_alone(SequenceMap& batch) const;
 
   bool is_active() const { return is_active_; }
 

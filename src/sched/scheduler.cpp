@@ -272,7 +272,7 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
-  if (Sequence* suspect = Quarantine::next_alone(roster_.batch())) return post_alone(*suspect, step);
+  if (Sequence* suspect = quarantine_.next_alone(roster_.batch())) return post_alone(*suspect, step);
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
