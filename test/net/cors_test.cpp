@@ -109,7 +109,7 @@ TEST(Head, EveryRouteAnswersItAsGetWithoutTheBody) {
     EXPECT_EQ(head.status, same.status) << route.path;
     EXPECT_EQ(head.headers.at("content-type"), same.headers.at("content-type")) << route.path;
     EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})") << route.path;
-    if (route.path == "/metrics") continue;  // figures change
+    if (route.path.ends_with("/metrics")) continue;  // figures change
     EXPECT_EQ(head.headers.at("content-length"), same.headers.at("content-length")) << route.path;
   }
 }
