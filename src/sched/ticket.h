@@ -48,6 +48,7 @@ class SequenceTicket final : public TokenSource {
   void complete() override { leave(true); }
 
   std::int32_t cached_tokens() const override { return sequence_ != nullptr ? sequence_->cached_tokens.value_or(0) : cached_tokens_; }
+  double queue_ms() const override { return sequence_ != nullptr ? sequence_->queue_seconds.value_or(0.0) * 1e3 : queue_ms_; }
   bool started() const override { return sequence_ == nullptr || sequence_->cached_tokens.has_value(); }
 
   TokenStream& stream() { return stream_; }
@@ -59,6 +60,7 @@ class SequenceTicket final : public TokenSource {
   // The sequence has ended; the stream holds its Finish.
   void detach() {
     cached_tokens_ = cached_tokens();
+    queue_ms_ = queue_ms();
     sequence_ = nullptr;
   }
 
@@ -79,7 +81,8 @@ class SequenceTicket final : public TokenSource {
 
   TicketListener& listener_;
   Sequence* sequence_ = nullptr;
-  std::int32_t cached_tokens_ = 0;  // once detached
+  std::int32_t cached_tokens_ = 0;  // once detached, as the next
+  double queue_ms_ = 0.0;
   TokenStream stream_;
 };
 
