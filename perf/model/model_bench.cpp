@@ -9,9 +9,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -36,6 +41,22 @@ struct Options {
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
+}
+
+// Of this process, in MiB: what is resident, and the most that was. Pages of the file that are mapped in count.
+struct Memory {
+  double resident;
+  double peak;
+};
+
+Memory memory() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t size = 0;
+  std::int64_t resident = 0;
+  statm >> size >> resident;
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20), static_cast<double>(usage.ru_maxrss) / 1024};
 }
 
 class Bench {
@@ -105,6 +126,7 @@ braid::Result<const braid::kernels::KernelTable*> choose_table(const std::string
 braid::Result<std::string> measure(const Options& options) {
   auto table = choose_table(options.isa);
   if (!table) return table.error();
+  const Memory empty = memory();
   auto file = GgufFile::open(options.file);
   if (!file) return file.error();
   const std::int32_t most_rows = std::max(1, *std::ranges::max_element(options.rows));
@@ -115,6 +137,7 @@ braid::Result<std::string> measure(const Options& options) {
                    .progress = {}};
   auto model = LanguageModel::load(*file, **table, load);
   if (!model) return model.error();
+  const Memory loaded = memory();
   const std::int32_t context = options.prompt + options.tokens;
   const std::int32_t block_tokens = (*model)->kv_layout().block_tokens;
   const std::int32_t blocks =
@@ -136,8 +159,10 @@ braid::Result<std::string> measure(const Options& options) {
     if (!seconds.empty())
       figures += fmt::format("{}\"decode_{}\": {:.1f}", figures.empty() ? "" : ", ", rows, rows * options.tokens / median(seconds));
   }
-  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"tokens_per_second\": {{{}}}}}",
-                     options.file, (*table)->name, options.threads, options.prompt, options.tokens, figures);
+  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"resident_mib\": {:.1f}, \"peak_mib\": {:.1f}, "
+                     "\"tokens_per_second\": {{{}}}}}",
+                     options.file, (*table)->name, options.threads, options.prompt, options.tokens, loaded.resident - empty.resident,
+                     loaded.peak - empty.resident, figures);
 }
 
 }  // namespace
