@@ -1,152 +1,45 @@
 // Products of 8-bit activations with quantised weights by tiles, for any implementation of the tile instructions.
 //
-// A weight's code times its part's multiplier fits 16 bits; two tiles hold the bytes: weight = 256 * high + low, high signed, low
-// unsigned. So a group of 256 inputs is one integer sum, and only then a float. One tile product is 16 rows by 64 inputs by 16 outputs in
-// 16 cycles; a weight takes two of them. Per pair of panels and group, weights are expanded into the first-level cache (16 KB), then
-// all rows pass by in pairs of tiles: sums 0 to 3 are (row tile, low or high), so that four loads feed four products. The sums of a
-// pair become floats between the products of the next one.
+// Weights are tiles of low and of high bytes (expand_weights.h), so a group of 256 inputs is one integer sum, and only then a float. One
+// tile product is 16 rows by 64 inputs by 16 outputs in 16 cycles; a weight takes two of them. For each group of a pair of panels all
+// rows pass by in pairs of tiles: sums 0 to 3 are (row tile, low or high), so that four loads feed four products.
+//
+// Tiles are left in the 16 gaps between a pair's products, in small portions, because the processor looks ahead no farther than about
+// one pair: a pair's sums are stored while the next one begins, and become floats during the pair after that. A group's weights are
+// expanded before its products, into a buffer that the first-level cache still holds.
 //
 // Limit: the products, at half of the instruction's peak (perf/README.md has the share reached).
 #pragma once
 
+#include <kernels/amx/expand_weights.h>
 #include <kernels/amx/row_tiles.h>
-#include <kernels/avx512/weight_codes.h>
 
 namespace braid::kernels::amx {
 
-constexpr int kGroupSteps = 4;                       // tiles of 64 inputs
 constexpr std::int64_t kMostPrefetched = 512 << 10;  // of the next panels, into the second-level cache
-
-// One group of one panel.
-struct ExpandedGroup {
-  alignas(64) std::byte low[kGroupSteps * kTileBytes];
-  alignas(64) std::byte high[kGroupSteps * kTileBytes];
-  __m512 scale;
-  __m512 minimum;                     // ScaleForm::kSub
-  __m512i minimums[kGroupBlocks];     // pairs of int16 in ScaleForm::kSub, else floats, one vector a block
-  int steps;
-};
-
-struct QuantizedMatmul {
-  BlockForm form;
-  PanelLayout layout;
-  PreparedLayout row;
-  std::int64_t blocks;
-  // What is prefetched between products: cache lines from `next` on, `next_lines` at a time.
-  const std::byte* next;
-  const std::byte* next_end;
-  std::int64_t next_lines;
-};
-
-// A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, where they are negative, and signed.
-struct Multipliers {
-  __m512i even;
-  __m512i odd;
-  __mmask64 negative;
-  __m512i both;
-};
-
-static inline Multipliers spread(__m512i multipliers) {
-  const __m512i size = _mm512_abs_epi32(multipliers);
-  const __m512i even = _mm512_or_si512(size, _mm512_slli_epi32(size, 16));
-  const __m512i low_half = _mm512_and_si512(multipliers, _mm512_set1_epi32(0xFFFF));
-  return {even, _mm512_slli_epi16(even, 8), _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31)),
-          _mm512_or_si512(low_half, _mm512_slli_epi32(low_half, 16))};
-}
-
-// Splits the products of 16 * 4 codes and their multipliers into bytes. Negative multipliers negate the codes; -128 has no negative, so
-// 8-bit codes then take the longer way.
-template <int kBits>
-[[gnu::always_inline]] static inline void store_products(__m512i codes, __m512i bias, const Multipliers& by, std::byte* low,
-                                                         std::byte* high) {
-  const __m512i value = _mm512_sub_epi8(codes, bias);
-  __m512i even;
-  __m512i odd;
-  if (kBits == 8 && by.negative != 0) {
-    even = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8), by.both);
-    odd = _mm512_mullo_epi16(_mm512_srai_epi16(value, 8), by.both);
-  } else {
-    const __m512i signed_value = _mm512_mask_sub_epi8(value, by.negative, bias, codes);
-    even = _mm512_maddubs_epi16(by.even, signed_value);
-    odd = _mm512_maddubs_epi16(by.odd, signed_value);
-  }
-  const __m512i byte = _mm512_set1_epi16(0xFF);
-  constexpr int kSelect = 0xCA;  // the second where the first has ones, else the third
-  _mm512_store_si512(low, _mm512_ternarylogic_epi32(byte, even, _mm512_slli_epi16(odd, 8), kSelect));
-  _mm512_store_si512(high, _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(even, 8), odd, kSelect));
-}
-
-// Expands one K block into 8 rows of both tiles.
-template <CodeForm kForm>
-[[gnu::always_inline]] static inline void expand_block(const QuantizedMatmul& m, const std::byte* panel, std::int64_t b, __m512 inverse,
-                                                       __m512i table, __m512i bias, std::byte* low, std::byte* high) {
-  constexpr int kGroups = 8 / kForm.parts;
-  const std::byte* block = panel + b * m.layout.block_codes;
-  for (int part = 0; part < kForm.parts; ++part) {
-    const Multipliers by = spread(avx512::load_multipliers<kForm.parts>(m.form.scales, m.layout, panel, b, part, inverse));
-#pragma GCC unroll 8
-    for (int i = 0; i < kGroups; ++i) {
-      const int g = part * kGroups + i;
-      const __m512i codes = avx512::group_codes<kForm>(_mm512_load_si512(block + g % kForm.low_bits * 64), block, g, table);
-      store_products<kForm.low_bits>(codes, bias, by, low + g * 64, high + g * 64);
-    }
-  }
-}
-
-// Expands the group of K blocks [begin, end).
-template <CodeForm kForm>
-static void expand_group(const QuantizedMatmul& m, const std::byte* panel, std::int64_t begin, std::int64_t end, ExpandedGroup& out) {
-  const avx512::GroupScale group = avx512::group_scale(m.form.scales, m.layout, panel, begin, end);
-  out.scale = group.scale;
-  out.steps = static_cast<int>((end - begin + 1) / 2);
-  __m512i table = _mm512_setzero_si512();
-  if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(m.form.table)));
-  const __m512i bias = _mm512_set1_epi8(static_cast<char>(m.form.bias));
-  for (std::int64_t b = begin; b < end; ++b) {
-    expand_block<kForm>(m, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
-  }
-  for (std::int64_t line = (end - begin) * 8; line < out.steps * kTileRows; ++line) {
-    _mm512_store_si512(out.low + line * 64, _mm512_setzero_si512());
-    _mm512_store_si512(out.high + line * 64, _mm512_setzero_si512());
-  }
-  if (!m.form.minimum) return;
-  if (m.form.scales == ScaleForm::kSub) {
-    out.minimum = avx512::load_supers(m.layout, panel, begin, 1);
-    for (int pair = 0; pair < kGroupBlocks * kForm.parts / 2; ++pair) {
-      out.minimums[pair] = avx512::load_minimum_pair<kForm.parts>(m.layout, panel, begin, pair);
-    }
-  } else {
-    for (std::int64_t b = begin; b < end; ++b) {
-      out.minimums[b - begin] = _mm512_castps_si512(avx512::load_scales(m.form.scales, m.layout, panel, b, 1));
-    }
-  }
-}
-
-using ExpandGroup = void (*)(const QuantizedMatmul& m, const std::byte* panel, std::int64_t begin, std::int64_t end, ExpandedGroup& out);
-
-static inline ExpandGroup expand_group_of(const CodeForm& form) {
-  switch (form.low_bits * 4 + form.high_bits) {
-    case 8 * 4:
-      return expand_group<kCodes8>;
-    case 4 * 4:
-      return form.table ? expand_group<kCodes4Table> : expand_group<kCodes4>;
-    case 4 * 4 + 1:
-      return expand_group<kCodes5>;
-    case 4 * 4 + 2:
-      return expand_group<kCodes6>;
-    case 2 * 4:
-      return expand_group<kCodes2>;
-    default:
-      return expand_group<kCodes3>;
-  }
-}
+constexpr std::int64_t kMostBandBytes = 1 << 20;     // of prepared rows, which then stay in the second-level cache
+constexpr std::int64_t kFewTiles = 4;                // up to here a panel goes alone: its weights leave room in the first-level cache
 
 // A group of one panel times one or two row tiles.
 struct TilePair {
-  const ExpandedGroup* weights;
-  std::int64_t begin;       // K block
-  const std::byte* x[2];    // first prepared row of each tile
-  float* sums[2];           // [kTileRows][kPanel]
+  struct Rows {
+    const std::byte* x = nullptr;  // prepared, of the tile's first row
+    float* sums = nullptr;         // [kTileRows][kPanel]
+    float* out = nullptr;          // of the tile's first row
+    int begin = 0;                 // rows of the tile that count
+    int end = 0;
+  };
+  const ExpandedGroup* weights = nullptr;
+  const GroupScales* scales = nullptr;
+  std::int64_t begin = 0;  // K block
+  int steps = 0;
+  int tiles = 0;
+  bool first = false;  // group of its panel
+  bool last = false;
+  __mmask16 outputs = 0;
+  Rows rows[2];
+
+  bool plain() const { return tiles == 2 && !last && rows[1].end == kTileRows; }
 };
 
 // Integer sums of a pair: [row tile][low, high][row][output].
@@ -154,171 +47,276 @@ struct IntegerSums {
   alignas(64) std::int32_t sums[2][2][kTileRows][kPanel];
 };
 
-[[gnu::always_inline]] static inline __m512 add_minimums(const QuantizedMatmul& m, const ExpandedGroup& weights, const std::byte* row,
-                                                         std::int64_t begin, __m512 x_scale, __m512 y) {
-  const std::byte* sums = row + m.row.sums;
-  if (m.form.scales != ScaleForm::kSub) {
-    const std::int64_t count = m.blocks - begin < kGroupBlocks ? m.blocks - begin : kGroupBlocks;
-    for (std::int64_t b = 0; b < count; ++b) {
-      y = _mm512_fmadd_ps(_mm512_castsi512_ps(weights.minimums[b]), avx512::broadcast_float(sums + (begin + b) * 4), y);
+namespace {  // this header is compiled for wide ISAs: nothing of it may be shared with other sources
+
+template <CodeForm kForm, bool kMinimum, class Tiles>
+class QuantizedMatmul {
+ public:
+  QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape)
+      : tiles_(tiles), args_(args), shape_(shape) {}
+
+  void run(std::int64_t panel_begin, std::int64_t panel_end) {
+    const std::int64_t fitting = kMostBandBytes / shape_.row.bytes / (2 * kTileRows) * (2 * kTileRows);
+    const std::int64_t most = fitting < 2 * kTileRows ? 2 * kTileRows : fitting > kBandRows ? kBandRows : fitting;
+    for (std::int64_t row = 0; row < args_.rows; row += most) {
+      const RowTiles rows{args_.rows - row < most ? args_.rows - row : most};
+      tiles_.configure(tile_config(rows.height()));
+      multiply_band(row, rows, panel_begin, panel_end);
     }
-    return y;
+    tiles_.release();
   }
-  __m512i total = _mm512_setzero_si512();
-  const int parts = m.form.codes.parts;
-  for (int pair = 0; pair < kGroupBlocks * parts / 2; ++pair) {
-    total = _mm512_dpwssd_epi32(total, weights.minimums[pair], avx512::broadcast_int(sums + begin * parts * 2 + pair * 4));
-  }
-  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), _mm512_mul_ps(weights.minimum, x_scale), y);
-}
 
-// Adds row r of a pair's tile to the float sums.
-template <bool kMinimum>
-[[gnu::always_inline]] static inline void add_row(const QuantizedMatmul& m, const ExpandedGroup& weights, const IntegerSums& from, int tile,
-                                                  std::int64_t r, const std::byte* row, std::int64_t begin, float* sum) {
-  const __m512i low = _mm512_load_si512(from.sums[tile][0][r]);
-  const __m512i high = _mm512_load_si512(from.sums[tile][1][r]);
-  const __m512 total = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-  const __m512 x_scale = avx512::broadcast_float(row + m.row.scales + begin / kGroupBlocks * 4);
-  __m512 y = _mm512_fmadd_ps(total, _mm512_mul_ps(weights.scale, x_scale), _mm512_load_ps(sum));
-  if constexpr (kMinimum) y = add_minimums(m, weights, row, begin, x_scale, y);
-  _mm512_store_ps(sum, y);
-}
-
-// A quarter of what follows a pair's products.
-template <int kTiles, bool kMinimum>
-[[gnu::always_inline]] static inline void add_quarter(const QuantizedMatmul& m, const TilePair& pair, const IntegerSums& from,
-                                                      std::int64_t height, int quarter) {
-  const ExpandedGroup& weights = *pair.weights;
-  const std::int64_t begin = pair.begin;
-  for (int tile = 0; tile < kTiles; ++tile) {
-    const std::byte* row = pair.x[tile] + quarter * 4 * m.row.bytes;
-    float* sum = pair.sums[tile] + quarter * 4 * kPanel;
-#pragma GCC unroll 4
-    for (std::int64_t i = 0; i < 4; ++i) {
-      if (quarter * 4 + i >= height) break;
-      add_row<kMinimum>(m, weights, from, tile, quarter * 4 + i, row + i * m.row.bytes, begin, sum + i * kPanel);
+ private:
+  void multiply_band(std::int64_t row, const RowTiles& rows, std::int64_t panel_begin, std::int64_t panel_end) {
+    const std::int64_t abreast = rows.count() <= kFewTiles ? 1 : kPanels;
+    for (std::int64_t p = panel_begin; p < panel_end; p += abreast) {
+      const std::int64_t panels = panel_end - p < abreast ? panel_end - p : abreast;
+      start_prefetch(p + panels, abreast, panels * ((rows.count() + 1) / 2));
+      for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) multiply_group(p, panels, begin, row, rows);
     }
+    multiply(TilePair{});
+    multiply(TilePair{});
   }
-}
 
-// Multiplies `pair` while the sums of `before` (null at first) become floats; leaves its integer sums in `to`.
-template <int kTiles, bool kMinimum, class Tiles>
-static void multiply_pair(QuantizedMatmul& m, Tiles& tiles, const TilePair& pair, const TilePair* before, std::int64_t height,
-                          IntegerSums& to) {
-  tiles.template zero<0>();
-  tiles.template zero<1>();
-  if constexpr (kTiles == 2) {
-    tiles.template zero<2>();
-    tiles.template zero<3>();
+  // What is prefetched between products: the next panels, evenly.
+  void start_prefetch(std::int64_t panel, std::int64_t panels, std::int64_t pairs_of_group) {
+    const std::int64_t bytes = panels * shape_.layout.bytes;
+    const std::int64_t steps = (shape_.blocks + kGroupBlocks - 1) / kGroupBlocks * pairs_of_group * kGroupSteps;
+    next_ = args_.weights->data + panel * shape_.layout.bytes;
+    next_lines_ = bytes <= kMostPrefetched && panel < args_.weights->panels() ? (bytes / 64 + steps - 1) / steps : 0;
   }
-  const std::int64_t inputs = pair.begin * kBlockValues;
-  for (int step = 0; step < kGroupSteps; ++step) {
-    if (step < pair.weights->steps) {
-      tiles.template load<4>(pair.x[0] + inputs + step * kTileRowBytes, m.row.bytes);
-      tiles.template load<6>(pair.weights->low + step * kTileBytes, kTileRowBytes);
-      tiles.template load<7>(pair.weights->high + step * kTileBytes, kTileRowBytes);
-      tiles.template multiply_unsigned<0, 4, 6>();
-      tiles.template multiply_signed<1, 4, 7>();
-      if constexpr (kTiles == 2) {
-        tiles.template load<5>(pair.x[1] + inputs + step * kTileRowBytes, m.row.bytes);
-        tiles.template multiply_unsigned<2, 5, 6>();
-        tiles.template multiply_signed<3, 5, 7>();
+
+  // Panels side by side, so that activations come from the first-level cache for the second one.
+  void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, std::int64_t row, const RowTiles& rows) {
+    set_ = (set_ + 1) % kSets;
+    for (std::int64_t i = 0; i < panels; ++i) {
+      expand_group<kForm>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i], scales_[set_][i]);
+    }
+    TilePair pair;
+    pair.begin = begin;
+    pair.steps = static_cast<int>((shape_.group_end(begin) - begin + 1) / 2);
+    pair.first = begin == 0;
+    pair.last = shape_.group_end(begin) == shape_.blocks;
+    for (std::int64_t tile = 0; tile < rows.count(); tile += 2) {
+      pair.tiles = rows.count() - tile < 2 ? 1 : 2;
+      for (std::int64_t i = 0; i < panels; ++i) {
+        pair.weights = &weights_[i];
+        pair.scales = &scales_[set_][i];
+        pair.outputs = avx512::first_lanes(args_.weights->outputs - (p + i) * kPanel);
+        for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(rows, row, tile + t, p + i, i) : TilePair::Rows{};
+        multiply(pair);
       }
     }
-    for (std::int64_t line = 0; line < m.next_lines && m.next < m.next_end; ++line, m.next += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(m.next), _MM_HINT_T1);
-    }
-    if (before != nullptr) add_quarter<kTiles, kMinimum>(m, *before, to, height, step);
   }
-  tiles.template store<0>(to.sums[0][0], kTileRowBytes);
-  tiles.template store<1>(to.sums[0][1], kTileRowBytes);
-  if constexpr (kTiles == 2) {
-    tiles.template store<2>(to.sums[1][0], kTileRowBytes);
-    tiles.template store<3>(to.sums[1][1], kTileRowBytes);
-  }
-}
 
-// All pairs of one group: panels side by side, so that activations come from the first-level cache for the second one.
-template <int kTiles, bool kMinimum, class Tiles>
-static void multiply_tiles(QuantizedMatmul& m, Tiles& tiles, const ExpandedGroup* weights, std::int64_t panels, std::int64_t begin,
-                           const std::byte* x, const RowTiles& rows, std::int64_t first_tile, std::int64_t end_tile, BandSums& band) {
-  IntegerSums integers;
-  TilePair pairs[2];
-  const TilePair* before = nullptr;
-  int current = 0;
-  for (std::int64_t tile = first_tile; tile < end_tile; tile += kTiles) {
-    for (std::int64_t p = 0; p < panels; ++p, current ^= 1) {
-      TilePair& pair = pairs[current];
-      pair.weights = weights + p;
-      pair.begin = begin;
-      for (int i = 0; i < kTiles; ++i) {
-        pair.x[i] = x + rows.first_row(tile + i) * m.row.bytes;
-        pair.sums[i] = band.sums[p][tile + i][0];
+  // Of a row tile of the band that begins at row `band`; `i` is the panel's place among those that share a pass.
+  TilePair::Rows rows_of(const RowTiles& rows, std::int64_t band, std::int64_t tile, std::int64_t panel, std::int64_t i) {
+    const std::int64_t first = rows.first_row(tile);
+    return {.x = args_.prepared + (band + first) * shape_.row.bytes,
+            .sums = band_.sums[i][tile][0],
+            .out = args_.out + (band + first) * args_.out_stride + panel * kPanel,
+            .begin = static_cast<int>(tile * kTileRows - first),
+            .end = static_cast<int>(rows.height())};
+  }
+
+  // Multiplies `pair`, stores the sums of the pair before, and adds those of the one before that to its floats.
+  void multiply(const TilePair& pair) {
+    const TilePair& settled = pairs_[(count_ + 1) % 3];
+    settled.plain() ? multiply_beside<true>(pair, settled) : multiply_beside<false>(pair, settled);
+    pairs_[count_ % 3] = pair;
+    ++count_;
+  }
+
+  template <bool kPlain>
+  void multiply_beside(const TilePair& pair, const TilePair& settled) {
+    const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
+    IntegerSums& to = integers_[(count_ + 1) % 2];
+    RowAdder<kPlain> rows(*this, settled, integers_[count_ % 2]);
+    const bool two = pair.tiles == 2;
+    const std::int64_t row_bytes = shape_.row.bytes;
+    const std::byte* x = pair.rows[0].x + pair.begin * kBlockValues;
+    const std::byte* second_x = two ? pair.rows[1].x + pair.begin * kBlockValues : nullptr;
+    const std::byte* low = pair.weights != nullptr ? pair.weights->low : nullptr;
+    for (int step = 0; step < kGroupSteps; ++step) {
+      const bool some = step < pair.steps;
+      const bool leave = step == 0;
+      const std::int64_t at = step * kTileRowBytes;
+      if (step == kGroupSteps / 2) rows.begin_tile(1);
+      if (some) {
+        tiles_.template load<4>(x + at, row_bytes);
+        tiles_.template load<6>(low + step * kTileBytes, kTileRowBytes);
       }
-      multiply_pair<kTiles, kMinimum>(m, tiles, pair, before, rows.height(), integers);
-      before = &pair;
+      if (leave) leave_tile<0>(to.sums[0][0]);
+      if (some) tiles_.template multiply_unsigned<0, 4, 6>();
+      fill_gap(rows);
+      if (some) tiles_.template load<7>(low + sizeof(ExpandedGroup::low) + step * kTileBytes, kTileRowBytes);
+      if (leave) leave_tile<1>(to.sums[0][1]);
+      if (some) tiles_.template multiply_signed<1, 4, 7>();
+      fill_gap(rows);
+      if (some && two) tiles_.template load<5>(second_x + at, row_bytes);
+      if (leave && two_before) leave_tile<2>(to.sums[1][0]);
+      if (some && two) tiles_.template multiply_unsigned<2, 5, 6>();
+      fill_gap(rows);
+      if (leave && two_before) leave_tile<3>(to.sums[1][1]);
+      if (some && two) tiles_.template multiply_signed<3, 5, 7>();
+      fill_gap(rows);
+      prefetch(pair, step);
     }
   }
-  for (int quarter = 0; before != nullptr && quarter < kGroupSteps; ++quarter) {
-    add_quarter<kTiles, kMinimum>(m, *before, integers, rows.height(), quarter);
-  }
-}
 
-// One band of rows times one or two panels.
-template <class Tiles>
-static void multiply_band(QuantizedMatmul& m, Tiles& tiles, ExpandGroup expand, const std::byte* panel, std::int64_t panels,
-                          const std::byte* x, const RowTiles& rows, BandSums& band) {
-  ExpandedGroup weights[kPanels];
-  const std::int64_t count = rows.count();
-  const std::int64_t paired = count / 2 * 2;
-  for (std::int64_t p = 0; p < panels; ++p) {
-    for (std::int64_t tile = 0; tile < count; ++tile) {
-      for (int row = 0; row < kTileRows; ++row) _mm512_store_ps(band.sums[p][tile][row], _mm512_setzero_ps());
+  template <int kTile>
+  [[gnu::always_inline]] inline void leave_tile(std::int32_t (&to)[kTileRows][kPanel]) {
+    tiles_.template store<kTile>(to, kTileRowBytes);
+    tiles_.template zero<kTile>();
+  }
+
+  // Adds the integer sums of a settled pair to its floats, row after row. A plain pair has 32 rows and is not the last of its panel.
+  template <bool kPlain>
+  class RowAdder {
+   public:
+    RowAdder(const QuantizedMatmul& product, const TilePair& pair, const IntegerSums& from)
+        : product_(product), pair_(pair), from_(from), row_bytes_(product.shape_.row.bytes), kept_(pair.first ? 0 : 0xFFFF) {
+      if (pair.tiles == 0) return;
+      scale_ = pair.scales->scale;
+      begin_tile(0);
+    }
+
+    void begin_tile(int tile) {
+      const TilePair::Rows& rows = pair_.rows[tile];
+      integers_ = from_.sums[tile][0][0];
+      row_ = rows.x + product_.shape_.row.scales + pair_.begin / kGroupBlocks * 4;
+      sum_ = rows.sums;
+      if constexpr (kPlain) return;
+      next_ = 0;
+      begin_ = rows.begin;
+      end_ = rows.end;
+      out_ = rows.out;
+    }
+
+    [[gnu::always_inline]] inline void add_row() {
+      if (kPlain || (next_ >= begin_ && next_ < end_)) {
+        const __m512i low = _mm512_load_si512(integers_);
+        const __m512i high = _mm512_load_si512(integers_ + kTileRows * kPanel);
+        const __m512 total = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+        const __m512 x_scale = avx512::broadcast_float(row_);
+        __m512 y = _mm512_fmadd_ps(total, _mm512_mul_ps(scale_, x_scale), _mm512_maskz_load_ps(kept_, sum_));
+        if constexpr (kMinimum) y = add_minimums(x_scale, y);
+        kPlain || !pair_.last ? _mm512_store_ps(sum_, y) : product_.write_row(pair_, y, out_);
+      }
+      integers_ += kPanel;
+      row_ += row_bytes_;
+      sum_ += kPanel;
+      if constexpr (kPlain) return;
+      ++next_;
+      out_ += product_.args_.out_stride;
+    }
+
+   private:
+    [[gnu::always_inline]] inline __m512 add_minimums(__m512 x_scale, __m512 y) const {
+      const QuantizedShape& shape = product_.shape_;
+      const std::int64_t begin = pair_.begin;
+      const std::byte* sums = row_ - shape.row.scales - begin / kGroupBlocks * 4 + shape.row.sums;
+      const __m512i* minimums = pair_.scales->minimums;
+      if (shape.form.scales != ScaleForm::kSub) {
+        for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
+          y = _mm512_fmadd_ps(_mm512_castsi512_ps(minimums[b - begin]), avx512::broadcast_float(sums + b * 4), y);
+        }
+        return y;
+      }
+      constexpr int kParts = kForm.parts;
+      __m512i total = _mm512_setzero_si512();
+#pragma GCC unroll 8
+      for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair) {
+        total = _mm512_dpwssd_epi32(total, minimums[pair], avx512::broadcast_int(sums + begin * kParts * 2 + pair * 4));
+      }
+      return _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), _mm512_mul_ps(pair_.scales->minimum, x_scale), y);
+    }
+
+    const QuantizedMatmul& product_;
+    const TilePair& pair_;
+    const IntegerSums& from_;
+    const std::int64_t row_bytes_;
+    const __mmask16 kept_;  // of the floats so far
+    __m512 scale_ = _mm512_setzero_ps();
+    const std::int32_t* integers_ = nullptr;
+    const std::byte* row_ = nullptr;  // the row's scale of the group
+    float* sum_ = nullptr;
+    int next_ = 0;
+    int begin_ = 0;
+    int end_ = 0;
+    float* out_ = nullptr;
+  };
+
+  // The work beside one product.
+  template <bool kPlain>
+  [[gnu::always_inline]] static inline void fill_gap(RowAdder<kPlain>& rows) {
+    rows.add_row();
+    rows.add_row();
+  }
+
+  void write_row(const TilePair& pair, __m512 y, float* out) const {
+    if (args_.accumulate) y = _mm512_add_ps(_mm512_maskz_loadu_ps(pair.outputs, out), y);
+    _mm512_mask_storeu_ps(out, pair.outputs, y);
+  }
+
+  // The next panels, and where the rows of a panel's last group will be written.
+  [[gnu::always_inline]] inline void prefetch(const TilePair& pair, int step) {
+    for (std::int64_t i = 0; i < next_lines_; ++i, next_ += 64) _mm_prefetch(reinterpret_cast<const char*>(next_), _MM_HINT_T1);
+    if (!pair.last) return;
+    for (int tile = 0; tile < pair.tiles; ++tile) {
+      for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].end; ++i) {
+        __builtin_prefetch(pair.rows[tile].out + i * args_.out_stride, 1);
+      }
     }
   }
-  for (std::int64_t begin = 0; begin < m.blocks; begin += kGroupBlocks) {
-    const std::int64_t end = begin + kGroupBlocks < m.blocks ? begin + kGroupBlocks : m.blocks;
-    for (std::int64_t p = 0; p < panels; ++p) expand(m, panel + p * m.layout.bytes, begin, end, weights[p]);
-    if (m.form.minimum) {
-      multiply_tiles<2, true>(m, tiles, weights, panels, begin, x, rows, 0, paired, band);
-      multiply_tiles<1, true>(m, tiles, weights, panels, begin, x, rows, paired, count, band);
-    } else {
-      multiply_tiles<2, false>(m, tiles, weights, panels, begin, x, rows, 0, paired, band);
-      multiply_tiles<1, false>(m, tiles, weights, panels, begin, x, rows, paired, count, band);
-    }
+
+  Tiles& tiles_;
+  const MatmulArgs& args_;
+  const QuantizedShape& shape_;
+  const std::byte* next_ = nullptr;  // of the next panels, to be prefetched
+  std::int64_t next_lines_ = 0;      // of 64 bytes at each step
+  std::int64_t count_ = 0;           // pairs so far
+  TilePair pairs_[3];
+  IntegerSums integers_[2];
+  ExpandedGroup weights_[kPanels];
+  // A group's scales are in use for two pairs more, which may be two groups.
+  static constexpr int kSets = 3;
+  GroupScales scales_[kSets][kPanels];
+  int set_ = 0;
+  BandSums band_;
+};
+
+}  // namespace
+
+template <CodeForm kForm, class Tiles>
+static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, std::int64_t panel_begin, std::int64_t panel_end) {
+  if (shape.form.minimum) {
+    QuantizedMatmul<kForm, true, Tiles>(tiles, args, shape).run(panel_begin, panel_end);
+  } else {
+    QuantizedMatmul<kForm, false, Tiles>(tiles, args, shape).run(panel_begin, panel_end);
   }
 }
 
 template <class Tiles>
 static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) {
   const PackedMatrix& w = *args.weights;
-  QuantizedMatmul m{};
-  m.form = *block_form(w.type);
-  m.layout = panel_layout(w.type, w.inputs);
-  m.row = prepared_layout(w.type, w.inputs);
-  m.blocks = w.inputs / kBlockValues;
-  const ExpandGroup expand = expand_group_of(m.form.codes);
-  BandSums band;
-  for (std::int64_t row = 0; row < args.rows; row += kBandRows) {
-    const RowTiles rows{args.rows - row < kBandRows ? args.rows - row : kBandRows};
-    const std::byte* x = args.prepared + row * m.row.bytes;
-    tiles.configure(tile_config(rows.height()));
-    for (std::int64_t p = panel_begin; p < panel_end; p += kPanels) {
-      const std::int64_t panels = panel_end - p < kPanels ? panel_end - p : kPanels;
-      const std::int64_t bytes = kPanels * m.layout.bytes;
-      const std::int64_t pairs = (m.blocks + kGroupBlocks - 1) / kGroupBlocks * panels * ((rows.count() + 1) / 2);
-      m.next = w.data + (p + panels) * m.layout.bytes;
-      m.next_end = bytes <= kMostPrefetched && p + panels < w.panels() ? m.next + bytes : m.next;
-      m.next_lines = (bytes / 64 + pairs * kGroupSteps - 1) / (pairs * kGroupSteps);
-      multiply_band(m, tiles, expand, w.data + p * m.layout.bytes, panels, x, rows, band);
-      for (std::int64_t i = 0; i < panels; ++i) {
-        write_panel(band.sums[i], rows, args.out + row * args.out_stride + (p + i) * kPanel, args.out_stride,
-                    w.outputs - (p + i) * kPanel, args.accumulate);
-      }
-    }
+  const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs), w.inputs / kBlockValues};
+  const CodeForm& codes = shape.form.codes;
+  switch (codes.low_bits * 4 + codes.high_bits) {
+    case 8 * 4:
+      return multiply_form<kCodes8>(tiles, args, shape, panel_begin, panel_end);
+    case 4 * 4:
+      return codes.table ? multiply_form<kCodes4Table>(tiles, args, shape, panel_begin, panel_end)
+                         : multiply_form<kCodes4>(tiles, args, shape, panel_begin, panel_end);
+    case 4 * 4 + 1:
+      return multiply_form<kCodes5>(tiles, args, shape, panel_begin, panel_end);
+    case 4 * 4 + 2:
+      return multiply_form<kCodes6>(tiles, args, shape, panel_begin, panel_end);
+    case 2 * 4:
+      return multiply_form<kCodes2>(tiles, args, shape, panel_begin, panel_end);
+    default:
+      return multiply_form<kCodes3>(tiles, args, shape, panel_begin, panel_end);
   }
-  tiles.release();
 }
 
 }  // namespace braid::kernels::amx

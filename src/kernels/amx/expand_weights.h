@@ -1,0 +1,125 @@
+// Expands packed weights into tiles of bytes.
+//
+// A code times its part's multiplier fits 16 bits, and is kept as 256 * high + low, high signed, low unsigned. Limit: six operations and
+// two stores for 64 weights, about four cycles.
+#pragma once
+
+#include <kernels/amx/tiles.h>
+#include <kernels/avx512/weight_codes.h>
+
+namespace braid::kernels::amx {
+
+constexpr int kGroupSteps = 4;  // tiles of 64 inputs
+
+// The bytes of one group of one panel.
+struct ExpandedGroup {
+  alignas(64) std::byte low[kGroupSteps * kTileBytes];
+  alignas(64) std::byte high[kGroupSteps * kTileBytes];
+};
+
+// What its integer sums are multiplied by.
+struct GroupScales {
+  __m512 scale;
+  __m512 minimum;                  // ScaleForm::kSub
+  __m512i minimums[kGroupBlocks];  // pairs of int16 in ScaleForm::kSub, else floats, one vector a block
+};
+
+// The parts of a matrix product that stay the same.
+struct QuantizedShape {
+  BlockForm form;
+  PanelLayout layout;
+  PreparedLayout row;
+  std::int64_t blocks;
+
+  std::int64_t group_end(std::int64_t begin) const { return begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks; }
+};
+
+// A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, where they are negative, and signed.
+struct Multipliers {
+  __m512i even;
+  __m512i odd;
+  __mmask64 negative;
+  __m512i both;
+};
+
+static inline Multipliers spread(__m512i multipliers) {
+  const __m512i size = _mm512_abs_epi32(multipliers);
+  const __m512i even = _mm512_or_si512(size, _mm512_slli_epi32(size, 16));
+  const __m512i low_half = _mm512_and_si512(multipliers, _mm512_set1_epi32(0xFFFF));
+  return {even, _mm512_slli_epi16(even, 8), _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31)),
+          _mm512_or_si512(low_half, _mm512_slli_epi32(low_half, 16))};
+}
+
+// Splits the products of 16 * 4 codes and their multipliers into bytes. Negative multipliers negate the codes; -128 has no negative, so
+// 8-bit codes then take the longer way.
+template <int kBits>
+[[gnu::always_inline]] static inline void store_products(__m512i codes, __m512i bias, const Multipliers& by, std::byte* low,
+                                                         std::byte* high) {
+  const __m512i value = _mm512_sub_epi8(codes, bias);
+  __m512i even;
+  __m512i odd;
+  if (kBits == 8 && by.negative != 0) {
+    even = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8), by.both);
+    odd = _mm512_mullo_epi16(_mm512_srai_epi16(value, 8), by.both);
+  } else {
+    const __m512i signed_value = kBits == 8 ? value : _mm512_mask_sub_epi8(value, by.negative, bias, codes);
+    even = _mm512_maddubs_epi16(by.even, signed_value);
+    odd = _mm512_maddubs_epi16(by.odd, signed_value);
+  }
+  // By byte shuffles rather than shifts, which would wait for the port of the multiplications.
+  const __m512i swapped = _mm512_broadcast_i32x4(_mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1));
+  _mm512_store_si512(low, _mm512_mask_shuffle_epi8(even, 0xAAAAAAAAAAAAAAAAU, odd, swapped));
+  _mm512_store_si512(high, _mm512_mask_shuffle_epi8(odd, 0x5555555555555555U, even, swapped));
+}
+
+// Expands one K block into 8 rows of both tiles.
+template <CodeForm kForm>
+[[gnu::always_inline]] static inline void expand_block(const QuantizedShape& shape, const std::byte* panel, std::int64_t b, __m512 inverse,
+                                                       __m512i table, __m512i bias, std::byte* low, std::byte* high) {
+  constexpr int kGroups = 8 / kForm.parts;
+  const std::byte* block = panel + b * shape.layout.block_codes;
+  for (int part = 0; part < kForm.parts; ++part) {
+    const Multipliers by = spread(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, panel, b, part, inverse));
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroups; ++i) {
+      const int g = part * kGroups + i;
+      const __m512i codes = avx512::group_codes<kForm>(_mm512_load_si512(block + g % kForm.low_bits * 64), block, g, table);
+      store_products<kForm.low_bits>(codes, bias, by, low + g * 64, high + g * 64);
+    }
+  }
+}
+
+template <CodeForm kForm>
+static inline void load_minimums(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, GroupScales& out) {
+  if (shape.form.scales == ScaleForm::kSub) {
+    out.minimum = avx512::load_supers(shape.layout, panel, begin, 1);
+    for (int pair = 0; pair < kGroupBlocks * kForm.parts / 2; ++pair) {
+      out.minimums[pair] = avx512::load_minimum_pair<kForm.parts>(shape.layout, panel, begin, pair);
+    }
+  } else {
+    for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
+      out.minimums[b - begin] = _mm512_castps_si512(avx512::load_scales(shape.form.scales, shape.layout, panel, b, 1));
+    }
+  }
+}
+
+// Expands the group of K blocks from `begin` on. An odd number of blocks ends within a tile.
+template <CodeForm kForm>
+static void expand_group(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, ExpandedGroup& out, GroupScales& scales) {
+  const std::int64_t end = shape.group_end(begin);
+  const avx512::GroupScale group = avx512::group_scale(shape.form.scales, shape.layout, panel, begin, end);
+  scales.scale = group.scale;
+  if (shape.form.minimum) load_minimums<kForm>(shape, panel, begin, scales);
+  __m512i table = _mm512_setzero_si512();
+  if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(shape.form.table)));
+  const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));
+  for (std::int64_t b = begin; b < end; ++b) {
+    expand_block<kForm>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
+  }
+  for (std::int64_t line = (end - begin) * 8; line % kTileRows != 0; ++line) {
+    _mm512_store_si512(out.low + line * 64, _mm512_setzero_si512());
+    _mm512_store_si512(out.high + line * 64, _mm512_setzero_si512());
+  }
+}
+
+}  // namespace braid::kernels::amx
