@@ -289,7 +289,8 @@ class QuantizedMatmul {
 }  // namespace
 
 template <CodeForm kForm, class Tiles>
-static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, std::int64_t panel_begin, std::int64_t panel_end) {
+static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, std::int64_t panel_begin,
+                          std::int64_t panel_end) {
   if (shape.form.minimum) {
     QuantizedMatmul<kForm, true, Tiles>(tiles, args, shape).run(panel_begin, panel_end);
   } else {
@@ -300,7 +301,8 @@ static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedS
 template <class Tiles>
 static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) {
   const PackedMatrix& w = *args.weights;
-  const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs), w.inputs / kBlockValues};
+  const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs),
+                             w.inputs / kBlockValues};
   const CodeForm& codes = shape.form.codes;
   switch (codes.low_bits * 4 + codes.high_bits) {
     case 8 * 4:
