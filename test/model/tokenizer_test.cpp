@@ -154,6 +154,19 @@ TEST(SpecialTokens, the_usual_names_end_answers) {
   EXPECT_THAT(unmarked.vocabulary().warnings, testing::Contains(HasSubstr("<end_of_turn>")));
 }
 
+TEST(SpecialTokens, the_end_of_a_message_is_not_that_of_the_answer_in_harmony) {
+  const auto ends = [](const std::vector<const char*>& texts) {
+    TokenList list;
+    for (const char* text : texts) list.add(text);
+    GgufWriter writer;
+    writer.string("tokenizer.ggml.model", "llama").u32("tokenizer.ggml.eos_token_id", 1);
+    list.write(writer);
+    return open(writer).vocabulary().end_of_generation;
+  };
+  EXPECT_THAT(ends({"a", "<|return|>", "<|end|>", "<|call|>", "<|channel|>"}), ElementsAre(1, 3));
+  EXPECT_THAT(ends({"a", "<|endoftext|>", "<|end|>", "<|user|>"}), ElementsAre(1, 2)) << "Phi's";
+}
+
 TEST(SpecialTokens, those_that_the_metadata_names_end_answers_in_silence) {
   TokenList list;
   for (const char* text : {"a", "[stop]", "[turn]", "[message]", "[other]"}) list.add(text);

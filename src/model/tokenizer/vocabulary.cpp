@@ -178,11 +178,23 @@ class VocabularyReader {
       if (id) all.push_back(*id);
     for (const std::string_view text : kEndOfGenerationTexts)
       if (const auto id = vocabulary_.find(text)) all.push_back(*id);
+    tell_messages_from_answers(all);
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     const bool eos_is_assumed = file_.find("tokenizer.ggml.eos_token_id") == nullptr;  // id 2 may then be any word
     for (const TokenId id : all)
       if (!eos_is_assumed || id != vocabulary_.eos) make_control(id);
+  }
+
+  // In OpenAI's Harmony format (gpt-oss) <|end|> ends one message of an answer, such as its reasoning; the answer ends with
+  // <|return|>, or <|call|> after a call.
+  void tell_messages_from_answers(std::vector<TokenId>& ends) const {
+    const auto answer = vocabulary_.find("<|return|>");
+    const auto call = vocabulary_.find("<|call|>");
+    const auto message = vocabulary_.find("<|end|>");
+    if (!answer || !call || !message) return;
+    ends.insert(ends.end(), {*answer, *call});
+    std::erase(ends, *message);
   }
 
   // What ends an answer is no part of its text.
