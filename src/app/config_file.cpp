@@ -10,11 +10,16 @@ void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& va
   CLI::Option* option = command.get_option_no_throw("--" + key);
   if (option == nullptr) option = command.get_option_no_throw(key);  // positional
   if (option == nullptr || key == "config" || key == "help") throw CLI::ValidationError(fmt::format("there is no option '{}'", key));
-  if (!value.IsScalar()) throw CLI::ValidationError(fmt::format("'{}' wants one plain value", key));
+  const bool is_list = value.IsSequence() && option->get_items_expected_max() > 1;
+  if (!value.IsScalar() && !is_list) throw CLI::ValidationError(fmt::format("'{}' wants one plain value", key));
   if (option->count() > 0) return;
   const bool is_flag = option->get_items_expected_max() == 0;
   if (is_flag && !value.as<bool>()) return;
-  option->add_result(is_flag ? "true" : value.Scalar());
+  if (is_list) {
+    for (const YAML::Node& item : value) option->add_result(item.as<std::string>());
+  } else {
+    option->add_result(is_flag ? "true" : value.Scalar());
+  }
   option->run_callback();
 }
 

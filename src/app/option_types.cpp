@@ -55,6 +55,13 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int32_t& t
          })->default_str(fmt::to_string(target));
 }
 
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::uint32_t& target, std::uint32_t least, std::uint32_t most,
+                         const std::string& help) {
+  return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
+           return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
+         })->default_str(fmt::to_string(target));
+}
+
 CLI::Option* add_count(CLI::App& app, const std::string& name, std::int64_t& target, std::int64_t least, std::int64_t most,
                        const std::string& help) {
   return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {

@@ -15,6 +15,8 @@ namespace braid::app {
 // Each reads into `target`, which holds the default and must outlive the parse. The help text shows the default.
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int32_t& target, std::int32_t least, std::int32_t most,
                          const std::string& help);
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::uint32_t& target, std::uint32_t least, std::uint32_t most,
+                         const std::string& help);
 CLI::Option* add_count(CLI::App& app, const std::string& name, std::int64_t& target, std::int64_t least, std::int64_t most,
                        const std::string& help);
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least,

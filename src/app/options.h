@@ -55,6 +55,13 @@ struct WatchOptions {
 
 struct LogOptions {
   std::string level = "info";
+  net::LogFormat format = net::LogFormat::kText;
+  bool access = false;                        // a line for every request
+};
+
+struct AccessOptions {
+  std::string api_key_file;                   // empty: none
+  net::access::Limits limits;                 // of keys that have none of their own; without keys of all clients together
 };
 
 struct ServeOptions {
@@ -67,6 +74,7 @@ struct ServeOptions {
   net::ServerOptions http;
   std::chrono::milliseconds drain_timeout{30'000};
   WatchOptions watch;
+  AccessOptions access;
   LogOptions log;
 };
 

@@ -1,6 +1,7 @@
 #include "app/serving.h"
 
 #include "app/disk_cache.h"
+#include "app/key_file.h"
 #include "app/load_progress.h"
 #include "app/version.h"
 #include "app/warm_up.h"
@@ -45,9 +46,10 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace
 
-Serving::Serving(asio::io_context& loop, const ServeOptions& options)
+Serving::Serving(asio::io_context& loop, const ServeOptions& options, std::shared_ptr<spdlog::logger> request_log)
     : loop_(loop),
       options_(options),
+      request_log_(std::move(request_log)),
       watchdog_(loop, manager_, {.late = options.watch.step_timeout, .hung = options.watch.step_abort}, watchdog_hooks()),
       signals_(loop),
       farewell_(loop) {
@@ -84,9 +86,12 @@ Watchdog::Hooks Serving::watchdog_hooks() {
 Result<void> Serving::start() {
   signals_.add(SIGINT);
   signals_.add(SIGTERM);
+  if (!options_.access.api_key_file.empty()) signals_.add(SIGHUP);
   await_signal();
+  Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
+  if (!keys) return keys.error();
   if (manager_.watchdog_interval()) watchdog_.arm();
-  server_.emplace(loop_, options_.http, status_);
+  server_.emplace(loop_, http_options(std::move(*keys)), status_);
   const Result<std::uint16_t> port = server_->start();
   if (!port) return port.error();
   const bool is_v6 = options_.http.host.find(':') != std::string::npos;
@@ -99,6 +104,14 @@ Result<void> Serving::start() {
     begin_loading();
   }
   return {};
+}
+
+net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) const {
+  net::ServerOptions http = options_.http;
+  http.api_keys = std::move(keys);
+  http.anonymous.limits = options_.access.limits;
+  http.log = {request_log_, options_.log.format, options_.log.access};
+  return http;
 }
 
 void Serving::begin_loading() {
@@ -179,10 +192,12 @@ void Serving::await_signal() {
 }
 
 void Serving::on_signal(int number) {
+  if (number == SIGHUP) return reload();
   const char* name = number == SIGINT ? "SIGINT" : "SIGTERM";
   if (loader_.joinable()) {
     // Loading cannot be interrupted and holds nothing that must be saved.
     spdlog::info("{} while the model loads: stopping", name);
+    spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
   if (!shutting_down_) {
@@ -195,6 +210,13 @@ void Serving::on_signal(int number) {
     scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
     say_farewell(Clock::now() + kFarewell);
   }
+}
+
+void Serving::reload() {
+  Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
+  if (!keys) return spdlog::error("SIGHUP: {}; the API keys of before stay", keys.error().message);
+  spdlog::info("SIGHUP: {} API keys", keys->size());
+  server_->replace_api_keys(std::move(*keys));
 }
 
 asio::awaitable<void> Serving::shut_down() {

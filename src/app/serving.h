@@ -11,6 +11,8 @@
 #include <braid/result.h>
 #include <braid/served_model.h>
 
+#include <spdlog/logger.h>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -21,14 +23,15 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace braid::app {
 
 // Everything belongs to the loop but the loading thread, which hands its model over and ends. While it runs, the io_context has work.
 class Serving {
  public:
-  // `loop` and `options` outlive it.
-  Serving(boost::asio::io_context& loop, const ServeOptions& options);
+  // `loop` and `options` outlive it. `request_log` takes the lines about requests.
+  Serving(boost::asio::io_context& loop, const ServeOptions& options, std::shared_ptr<spdlog::logger> request_log);
   ~Serving();
   Serving(const Serving&) = delete;
   Serving& operator=(const Serving&) = delete;
@@ -40,6 +43,7 @@ class Serving {
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  net::ServerOptions http_options(std::vector<net::access::ApiKey> keys) const;
   void begin_loading();
   void on_loaded(Result<LoadedModel> loaded);
   boost::asio::awaitable<void> become_ready();
@@ -48,6 +52,7 @@ class Serving {
 
   void await_signal();
   void on_signal(int number);
+  void reload();  // API keys
   boost::asio::awaitable<void> shut_down();
   boost::asio::awaitable<void> drain_engine(std::chrono::steady_clock::time_point until);
   boost::asio::awaitable<void> close_connections(std::chrono::steady_clock::time_point drain_until);
@@ -55,6 +60,7 @@ class Serving {
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;
+  std::shared_ptr<spdlog::logger> request_log_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<Error> failure_;
   ServiceStatus status_;

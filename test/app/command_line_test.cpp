@@ -82,6 +82,25 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
   EXPECT_THAT(mistake({"serve", "--kv-disk-write", "never"}), HasSubstr("--kv-disk-write"));
 }
 
+TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
+  const auto options = std::get<ServeOptions>(parse({"serve", "--cors-origin", "https://a.example", "m.gguf", "--cors-origin", "*", "--api-key-file",
+                                                     "keys", "--requests-per-minute", "5", "--tokens-per-minute", "4294967295",
+                                                     "--concurrent-requests", "0", "--open-metrics", "--log-format", "json", "--access-log"}));
+  EXPECT_EQ(options.model.model, "m.gguf");
+  EXPECT_EQ(options.http.cors_origins, (std::vector<std::string>{"https://a.example", "*"}));
+  EXPECT_EQ(options.access.api_key_file, "keys");
+  EXPECT_EQ(options.access.limits.requests_per_minute, 5U);
+  EXPECT_EQ(options.access.limits.tokens_per_minute, 4294967295U);
+  EXPECT_TRUE(options.http.open_metrics);
+  EXPECT_EQ(options.log.format, net::LogFormat::kJson);
+  EXPECT_TRUE(options.log.access);
+  for (const char* origin : {"example.org", "https://", "https://a.example/", "https://a.example, https://b.example", "null", "https://*.example"})
+    EXPECT_THAT(mistake({"serve", "--cors-origin", origin}), HasSubstr("is no origin")) << origin;
+  EXPECT_THAT(mistake({"serve", "--requests-per-minute", "-1"}), HasSubstr("--requests-per-minute: '-1' is not a whole number from 0 to"));
+  EXPECT_THAT(mistake({"serve", "--log-format", "xml"}), HasSubstr("--log-format"));
+  EXPECT_THAT(mistake({"serve", "--access-log", "--log-level", "error"}), HasSubstr("--access-log writes at level info"));
+}
+
 TEST(CommandLine, CacheExportsAndImports) {
   const auto to = std::get<CacheExportOptions>(parse({"cache", "export", "m.gguf", "out.safetensors", "--prompt", "Hello", "--kv-dtype", "f32"}));
   EXPECT_EQ(to.model.model, "m.gguf");
@@ -174,6 +193,12 @@ TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {
 
 TEST_F(ConfigFile, FlagsMayBeFalse) {
   EXPECT_FALSE(std::get<ServeOptions>(parse({"serve", "--config", write("no-warmup: false\n")})).no_warmup);
+}
+
+TEST_F(ConfigFile, AListGivesAnOptionSeveralTimes) {
+  const auto options = std::get<ServeOptions>(parse({"serve", "--config", write("cors-origin: [https://a.example, https://b.example]\n")}));
+  EXPECT_EQ(options.http.cors_origins, (std::vector<std::string>{"https://a.example", "https://b.example"}));
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--config", write("cors-origin: https://a.example\n")})).http.cors_origins.size(), 1U);
 }
 
 TEST_F(ConfigFile, MistakesNameTheLine) {

@@ -1,8 +1,8 @@
 #include "app/commands/commands.h"
+#include "app/logging.h"
 #include "app/serving.h"
 
 #include <boost/asio/io_context.hpp>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -29,12 +29,11 @@ void ignore_write_signals() {
 }  // namespace
 
 int run_command(const ServeOptions& options) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
-  spdlog::set_level(spdlog::level::from_str(options.log.level));
+  const Logging logging(options.log);
   raise_open_files();
   ignore_write_signals();
   boost::asio::io_context loop(1);
-  Serving serving(loop, options);
+  Serving serving(loop, options, logging.requests());
   if (const Result<void> started = serving.start(); !started) return report(started.error());
   loop.run();
   return serving.failure() ? report(*serving.failure()) : EXIT_SUCCESS;

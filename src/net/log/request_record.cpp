@@ -59,6 +59,8 @@ std::optional<Timeout> timeout_of(RequestEnd reason) {
 RequestEnd request_end_of(const Error& error) {
   if (error.code == ErrorCode::kCancelled) return RequestEnd::kCancelled;
   if (error.code == ErrorCode::kDraining) return RequestEnd::kDrain;
+  if (error.code == ErrorCode::kOverloaded) return RequestEnd::kQueueTimeout;  // it had been admitted
+  if (error.code == ErrorCode::kTimeout) return RequestEnd::kTotalTimeout;
   return RequestEnd::kInternal;
 }
 

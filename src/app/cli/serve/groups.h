@@ -21,6 +21,9 @@ std::string batch_fault(const BatchOptions& options);
 void add_cache_options(CLI::App& app, ServeOptions& options);
 std::string cache_fault(const ServeOptions& options);
 
+void add_access_options(CLI::App& app, ServeOptions& options);
+
 void add_log_options(CLI::App& app, LogOptions& options);
+std::string log_fault(const LogOptions& options);
 
 }  // namespace braid::app

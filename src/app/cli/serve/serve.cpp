@@ -19,6 +19,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   add_batch_options(*serve->add_option_group("Batching"), options.batch);
   add_cache_options(*serve->add_option_group("Cache"), options);
   add_watch_options(*serve->add_option_group("Watchdog"), options.watch);
+  add_access_options(*serve->add_option_group("Access"), options);
   add_log_options(*serve->add_option_group("Logging"), options.log);
   return serve;
 }
@@ -26,7 +27,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
 std::string serve_fault(const ServeOptions& options) {
   if (options.no_model && !options.model.model.empty())
     return fmt::format("--no-model contradicts the model '{}'", options.model.model);
-  for (const std::string& fault : {batch_fault(options.batch), watch_fault(options.watch), cache_fault(options)})
+  for (const std::string& fault : {batch_fault(options.batch), watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
     if (!fault.empty()) return fault;
   return {};
 }

@@ -1,0 +1,37 @@
+#include <app/cli/serve/groups.h>
+#include <app/option_types.h>
+
+#include <limits>
+#include <string>
+
+namespace braid::app {
+namespace {
+
+// scheme://host, perhaps with a port, as browsers write it in Origin.
+std::string check_origin(const std::string& origin) {
+  const std::size_t scheme = origin.find("://");
+  const std::size_t host = scheme + 3;
+  const bool fits = origin == "*" || (scheme != std::string::npos && scheme > 0 && host < origin.size() &&
+                                      origin.find_first_of("/ ,*?#", host) == std::string::npos);
+  return fits ? "" : "'" + origin + "' is no origin: write https://host, https://host:port or *";
+}
+
+}  // namespace
+
+void add_access_options(CLI::App& app, ServeOptions& options) {
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+  app.add_option("--api-key-file", options.access.api_key_file,
+                 "File of API keys, a line each: NAME KEY [SETTING=VALUE]...; read again on SIGHUP. BRAID_API_KEY is one more. Without any, "
+                 "everybody is let in");
+  net::access::Limits& limits = options.access.limits;
+  add_integer(app, "--requests-per-minute", limits.requests_per_minute, 0, kMost,
+              "Of a key that says nothing else, or without keys of all clients together; 0: no limit");
+  add_integer(app, "--tokens-per-minute", limits.tokens_per_minute, 0, kMost, "Of prompts and answers, likewise");
+  add_integer(app, "--concurrent-requests", limits.concurrent_requests, 0, kMost, "Requests that may run at once, likewise");
+  app.add_flag("--open-metrics", options.http.open_metrics, "GET /metrics needs no API key");
+  app.add_option("--cors-origin", options.http.cors_origins, "Origin of web pages that may read answers, or * for all; may be given several times")
+      ->check(check_origin)
+      ->allow_extra_args(false);
+}
+
+}  // namespace braid::app

@@ -1,0 +1,34 @@
+// Where the program's log goes: standard error, by a thread of its own.
+#pragma once
+
+#include <app/options.h>
+#include <net/server_options.h>
+
+#include <spdlog/formatter.h>
+#include <spdlog/logger.h>
+
+#include <memory>
+
+namespace braid::app {
+
+// Ends a message's way to its line. Messages of the logger named kRequestLogger are net::LogLine::text(); whatever the others hold,
+// control characters included, becomes one line.
+inline constexpr char kRequestLogger[] = "requests";
+std::unique_ptr<spdlog::formatter> line_formatter(net::LogFormat format);
+
+// While it lives, spdlog's default logger and requests() write to standard error. Whoever logs never waits for that: lines wait in a
+// buffer of a few thousand, and when it is full, or standard error takes nothing for a second, the oldest are lost; a line says how many.
+class Logging {
+ public:
+  explicit Logging(const LogOptions& options);
+  ~Logging();  // returns when what waits is written, or cannot be
+  Logging(const Logging&) = delete;
+  Logging& operator=(const Logging&) = delete;
+
+  const std::shared_ptr<spdlog::logger>& requests() const { return requests_; }
+
+ private:
+  std::shared_ptr<spdlog::logger> requests_;
+};
+
+}  // namespace braid::app
