@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
   bench.tokens = argc > 2 ? std::atoi(argv[2]) : 100;
   bench.step = std::chrono::milliseconds(argc > 3 ? std::atoi(argv[3]) : 100);
   net::ServerOptions options;
-  options.port = 0;
+  options.listen = {{"127.0.0.1", 0}};
   net::Server server(bench.loop, options, bench.status);
   const std::uint16_t port = server.start().value();
   const pid_t reader = ::fork();

@@ -1,6 +1,7 @@
 #include "app/command_line.h"
 
 #include "app/cli/commands.h"
+#include "app/cli/serve/groups.h"
 #include "app/config_file.h"
 #include "app/version.h"
 
@@ -62,6 +63,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   }
 
   if (*serve) {
+    settle_listen_options(*serve, serve_options);
     if (const std::string fault = serve_fault(serve_options); !fault.empty()) return mistake(app, fault);
     return serve_options;
   }

@@ -119,6 +119,17 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& tar
          })->default_str(format_size(target));
 }
 
+CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& target, std::size_t least, std::size_t most,
+                       const std::string& help) {
+  return add_checked(app, name, "SIZE", help, [&target, least, most](const std::string& text) {
+           const auto size = parse_size(text);
+           if (!size) return size.error().message;
+           if (*size < least || *size > most) return fmt::format("'{}' is not from {} to {}", text, format_size(least), format_size(most));
+           target = *size;
+           return std::string();
+         })->default_str(format_size(target));
+}
+
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
   return add_checked(app, name, "TIME", help, [&target](const std::string& text) {
            const auto duration = parse_duration(text);
@@ -126,6 +137,13 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
            target = *duration;
            return std::string();
          })->default_str(fmt::format("{}", std::chrono::duration_cast<std::chrono::seconds>(target)));
+}
+
+CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
+  return add_duration(app, name, target, help)->check([](const std::string& text) {
+    const auto duration = parse_duration(text);
+    return duration && duration->count() == 0 ? std::string("0 would leave no time at all") : std::string();
+  });
 }
 
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help) {

@@ -26,7 +26,10 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::optional<std:
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& target, double least, double most, const std::string& help);
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help);
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help);
+CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& target, std::size_t least, std::size_t most,
+                       const std::string& help);
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);
+CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);  // not 0
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help);
 CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);

@@ -72,6 +72,8 @@ struct ServeOptions {
   bool no_warmup = false;
   std::string alias;                          // the model's id; empty: its file name
   net::ServerOptions http;
+  net::TcpAddress address;                    // of --host and --port, one of http.listen where it is used
+  std::string takeover;                       // Unix socket on which this server is found by its successor; empty: none
   std::chrono::milliseconds drain_timeout{30'000};
   WatchOptions watch;
   AccessOptions access;

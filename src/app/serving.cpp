@@ -8,8 +8,10 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -84,21 +86,22 @@ Watchdog::Hooks Serving::watchdog_hooks() {
 }
 
 Result<void> Serving::start() {
-  signals_.add(SIGINT);
-  signals_.add(SIGTERM);
-  if (!options_.access.api_key_file.empty()) signals_.add(SIGHUP);
-  await_signal();
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
-  if (manager_.watchdog_interval()) watchdog_.arm();
   server_.emplace(loop_, http_options(std::move(*keys)), status_);
-  const Result<std::uint16_t> port = server_->start();
-  if (!port) return port.error();
-  const bool is_v6 = options_.http.host.find(':') != std::string::npos;
-  say("braid {} listening on http://{}{}{}:{}", kVersion, is_v6 ? "[" : "", options_.http.host, is_v6 ? "]" : "", *port);
+  if (const Result<void> found = find_predecessor(); !found) return found;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);
+  await_signal();
+  if (manager_.watchdog_interval()) watchdog_.arm();
+  if (!predecessor_) {
+    Result<std::vector<net::ListeningSocket>> given = net::activated_sockets();
+    if (!given) return given.error();
+    activated_ = !given->empty();
+    if (const Result<void> serving = begin_serving(std::move(*given)); !serving) return serving;
+  }
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
-    manager_.notify("READY=1");
+    announce_ready();
     say("ready without a model");
   } else {
     begin_loading();
@@ -112,6 +115,25 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
   http.anonymous.limits = options_.access.limits;
   http.log = {request_log_, options_.log.format, options_.log.access};
   return http;
+}
+
+// The server before this one, which goes on serving its sockets until this one is ready; waits until it can be followed.
+Result<void> Serving::find_predecessor() {
+  if (options_.takeover.empty()) return {};
+  Result<std::optional<net::Predecessor>> found = net::Predecessor::find(options_.takeover);
+  if (!found) return found.error();
+  predecessor_ = std::move(*found);
+  Result<net::ListeningSocket> control = predecessor_ ? predecessor_->take_control() : net::listen_unix(options_.takeover, 0600, 16);
+  if (!control) return control.error();
+  control_ = std::move(*control);
+  return {};
+}
+
+Result<void> Serving::begin_serving(std::vector<net::ListeningSocket> given) {
+  const Result<std::uint16_t> started = server_->start(std::move(given));
+  if (!started) return started.error();
+  for (const std::string& address : server_->addresses()) say("braid {} listening on {}", kVersion, address);
+  return {};
 }
 
 void Serving::begin_loading() {
@@ -173,8 +195,23 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (shutting_down_) co_return;
   status_ = {ServiceState::kReady, {}, &served_};
-  manager_.notify("READY=1");
+  announce_ready();
   say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
+}
+
+// From here on this server serves what a predecessor has passed on, and can have a successor.
+void Serving::announce_ready() {
+  if (predecessor_) {
+    if (const Result<void> serving = begin_serving(predecessor_->take_sockets()); !serving) return fail(serving.error());
+    predecessor_->dismiss();
+    predecessor_.reset();
+  }
+  manager_.notify("READY=1");
+  if (!control_) return;
+  succession_ = std::make_shared<net::Succession>(
+      loop_, std::move(*control_), [this] { return server_->duplicate_sockets(); }, [this] { take_leave("a successor serves"); });
+  control_.reset();
+  succession_->start();
 }
 
 void Serving::fail(const Error& error) {
@@ -197,14 +234,17 @@ void Serving::on_signal(int number) {
   if (loader_.joinable()) {
     // Loading cannot be interrupted and holds nothing that must be saved.
     spdlog::info("{} while the model loads: stopping", name);
+    if (!predecessor_) server_->stop_accepting();
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
   if (!shutting_down_) {
+    if (succession_) succession_->stop();
+    if (activated_) return take_leave(name);
     spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", name, server_->open_streams(),
                  options_.drain_timeout);
     shutting_down_ = true;
-    asio::co_spawn(loop_, shut_down(), rethrow);
+    asio::co_spawn(loop_, shut_down(Clock::now() + options_.drain_timeout), rethrow);
   } else if (scheduler_) {
     spdlog::info("{} again: stopping at once", name);
     scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
@@ -214,16 +254,36 @@ void Serving::on_signal(int number) {
 
 void Serving::reload() {
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
+  const Result<void> certificate = server_->reload_tls();
+  if (!certificate) spdlog::error("SIGHUP: {}; the certificate of before stays", certificate.error().message);
   if (!keys) return spdlog::error("SIGHUP: {}; the API keys of before stay", keys.error().message);
-  spdlog::info("SIGHUP: {} API keys", keys->size());
+  spdlog::info("SIGHUP: files read again, {} API keys", keys->size());
   server_->replace_api_keys(std::move(*keys));
 }
 
-asio::awaitable<void> Serving::shut_down() {
+// Another process has the listening sockets: whoever is connected here is answered, and nobody is turned away.
+void Serving::take_leave(std::string_view reason) {
+  if (shutting_down_) return;
+  spdlog::info("{}: finishing {} running requests, up to {}; new connections are another process's", reason, server_->open_streams(),
+               options_.drain_timeout);
+  shutting_down_ = true;
+  asio::co_spawn(loop_, retire(), rethrow);
+}
+
+asio::awaitable<void> Serving::retire() {
+  using namespace asio::experimental::awaitable_operators;
+  server_->leave_sockets();
+  server_->close_idle();
+  const Clock::time_point until = Clock::now() + options_.drain_timeout;
+  asio::steady_timer deadline(loop_, until);
+  co_await (server_->finished() || deadline.async_wait(asio::use_awaitable));
+  co_await shut_down(until);
+}
+
+asio::awaitable<void> Serving::shut_down(Clock::time_point drain_until) {
   manager_.notify("STOPPING=1");
   status_.state = ServiceState::kDraining;
   status_.reason = "the server is shutting down";
-  const Clock::time_point drain_until = Clock::now() + options_.drain_timeout;
   if (scheduler_) co_await drain_engine(drain_until);
   co_await close_connections(drain_until);
   signals_.cancel();

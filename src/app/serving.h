@@ -5,6 +5,7 @@
 #include <app/options.h>
 #include <app/service_manager.h>
 #include <app/watchdog.h>
+#include <net/listen/takeover.h>
 #include <net/server.h>
 #include <sched/scheduler.h>
 
@@ -22,6 +23,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -36,7 +38,7 @@ class Serving {
   Serving(const Serving&) = delete;
   Serving& operator=(const Serving&) = delete;
 
-  // Opens the port, begins to load and to listen for signals.
+  // Opens the sockets, or gets them from the server before this one, begins to load and to listen for signals.
   Result<void> start();
 
   // Why the server ended by itself, after the io_context has stopped.
@@ -44,6 +46,8 @@ class Serving {
 
  private:
   net::ServerOptions http_options(std::vector<net::access::ApiKey> keys) const;
+  Result<void> find_predecessor();
+  Result<void> begin_serving(std::vector<net::ListeningSocket> given);
   void begin_loading();
   void on_loaded(Result<LoadedModel> loaded);
   boost::asio::awaitable<void> become_ready();
@@ -52,8 +56,11 @@ class Serving {
 
   void await_signal();
   void on_signal(int number);
-  void reload();  // API keys
-  boost::asio::awaitable<void> shut_down();
+  void reload();  // TLS certificate, API keys
+  void announce_ready();
+  void take_leave(std::string_view reason);
+  boost::asio::awaitable<void> retire();
+  boost::asio::awaitable<void> shut_down(std::chrono::steady_clock::time_point drain_until);
   boost::asio::awaitable<void> drain_engine(std::chrono::steady_clock::time_point until);
   boost::asio::awaitable<void> close_connections(std::chrono::steady_clock::time_point drain_until);
   void say_farewell(std::chrono::steady_clock::time_point until);
@@ -70,6 +77,10 @@ class Serving {
   std::optional<sched::Scheduler> scheduler_;
   ServedModel served_;
   std::optional<net::Server> server_;  // after the engine: it goes first
+  std::optional<net::Predecessor> predecessor_;     // until this one is ready
+  std::optional<net::ListeningSocket> control_;     // for the succession, until it begins
+  std::shared_ptr<net::Succession> succession_;
+  bool activated_ = false;  // somebody else holds the listening sockets, too
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;
   bool shutting_down_ = false;

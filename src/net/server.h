@@ -3,6 +3,7 @@
 
 #include <braid/result.h>
 #include <braid/served_model.h>
+#include <net/listen/listening_socket.h>
 #include <net/server_options.h>
 
 #include <boost/asio/awaitable.hpp>
@@ -10,11 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace braid::net {
 
+namespace http {
+class TlsIdentity;
+}
 struct Service;
 class Listener;
 
@@ -29,16 +34,25 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Binds, listens and begins to accept. Returns the port, which differs from the option when that was 0. kIo with the address and
-  // the system's reason otherwise.
-  Result<std::uint16_t> start();
+  // Binds, listens and begins to accept; from the sockets that were `given` instead, if any. Returns the port of the first TCP address,
+  // which differs from the option when that was 0. kIo with the address and the system's reason otherwise.
+  Result<std::uint16_t> start(std::vector<ListeningSocket> given = {});
+
+  // As URLs: http://127.0.0.1:8000, https://[::1]:8000, unix:/run/braid.sock.
+  std::vector<std::string> addresses() const;
+
+  Result<void> reload_tls();  // reads certificate and key again, if there are any
 
   // In place of those of before: requests that run go on, also those whose key is gone.
   void replace_api_keys(std::vector<access::ApiKey> keys);
 
   void stop_accepting();
 
-  // Closes connections between two requests; the others close after the answer they are working on. Later ones also do.
+  // For another process that goes on with the sockets: copies of them, and the end of accepting here.
+  std::vector<ListeningSocket> duplicate_sockets();
+  void leave_sockets();
+
+  // Closes connections between two requests; the others close after the answer they are working on, or that to their first request.
   void close_idle();
 
   // Drops every connection; running requests are cancelled. `reason` goes to the log.
@@ -51,8 +65,13 @@ class Server {
   std::size_t open_streams() const;  // admitted SSE answers that have not ended
 
  private:
+  Result<std::vector<ListeningSocket>> open_sockets() const;
+  Result<void> add_listeners(std::vector<ListeningSocket> sockets);
+
+  boost::asio::io_context& loop_;
   std::shared_ptr<Service> service_;
-  std::shared_ptr<Listener> listener_;
+  std::unique_ptr<http::TlsIdentity> tls_;  // null: plain HTTP
+  std::vector<std::shared_ptr<Listener>> listeners_;
 };
 
 }  // namespace braid::net

@@ -4,6 +4,8 @@
 #include <net/access/rules.h>
 #include <net/log/line.h>
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,20 +25,45 @@ struct RequestLogOptions {
   bool access = false;                     // a line for every request
 };
 
-struct ServerOptions {
+struct TcpAddress {
   std::string host = "127.0.0.1";  // an address or a name; a name must resolve to one of this machine's addresses
   std::uint16_t port = 8000;       // 0 picks a free one
+};
+
+inline constexpr char kNoToken[] = "off";  // for ServerOptions::unix_token
+
+struct ServerOptions {
+  std::vector<TcpAddress> listen = {TcpAddress()};
   int backlog = 4096;
+
+  std::string unix_socket;             // path; empty: none
+  unsigned unix_mode = 0600;
+  std::vector<uid_t> unix_users;       // who may connect there besides this process's own user
+  std::string unix_token;              // file with what requests there must show; empty: the path and .token
+
+  std::string tls_certificate;         // PEM file for all TCP addresses; empty: plain HTTP
+  std::string tls_key;
+
+  // A peer that is silent for so long while something is to be sent to it, or while its kernel is asked every tcp_keepalive, is gone.
+  // It also bounds how long a client may take nothing. 0: never.
+  std::chrono::milliseconds tcp_user_timeout{60'000};
+  std::chrono::milliseconds tcp_keepalive{15'000};
 
   std::size_t max_header_bytes = std::size_t{64} << 10;  // more is answered with 431
   std::size_t max_body_bytes = std::size_t{32} << 20;    // more is answered with 413
 
-  std::chrono::milliseconds header_timeout{30'000};  // from the first byte of a request to the end of its headers
+  // From the first byte of a request to the end of its headers; also from the connection to the first request's first byte.
+  std::chrono::milliseconds header_timeout{30'000};
   std::chrono::milliseconds body_timeout{60'000};    // without any progress of the body
   std::chrono::milliseconds idle_timeout{75'000};    // between two requests of one connection
   std::chrono::milliseconds write_timeout{60'000};   // a client that takes nothing for so long is dropped
   std::chrono::milliseconds linger_timeout{2'000};   // for a client to read the answer to a request it has not finished sending
   std::chrono::milliseconds ping_interval{15'000};   // `: ping` comments in streams
+
+  // Of a generation, from the end of its request. 0: none.
+  std::chrono::milliseconds queue_timeout{0};        // to its first step
+  std::chrono::milliseconds first_token_timeout{0};
+  std::chrono::milliseconds request_timeout{0};      // to the end of the answer
 
   // Resolution of all of the above: one shared timer, which runs only while connections are open.
   std::chrono::milliseconds tick{1'000};

@@ -31,8 +31,8 @@ std::string mistake(std::initializer_list<const char*> arguments) {
 
 TEST(CommandLine, ServeHasDefaults) {
   const auto options = std::get<ServeOptions>(parse({"serve"}));
-  EXPECT_EQ(options.http.host, "127.0.0.1");
-  EXPECT_EQ(options.http.port, 8000);
+  EXPECT_EQ(options.http.listen.front().host, "127.0.0.1");
+  EXPECT_EQ(options.http.listen.front().port, 8000);
   EXPECT_EQ(options.batch.max_batch, 256);
   EXPECT_EQ(options.batch.max_batch_tokens, 4096);
   EXPECT_EQ(options.batch.prefill_slice_ms, 50);
@@ -48,8 +48,8 @@ TEST(CommandLine, ServeTakesItsOptions) {
                                                      "--kv-memory", "2GiB", "--kv-dtype", "f32", "--drain-timeout", "500ms", "--isa",
                                                      "scalar", "--alias", "m", "--no-warmup", "--block-size", "32"}));
   EXPECT_EQ(options.model.model, "m.gguf");
-  EXPECT_EQ(options.http.host, "0.0.0.0");
-  EXPECT_EQ(options.http.port, 0);
+  EXPECT_EQ(options.http.listen.front().host, "0.0.0.0");
+  EXPECT_EQ(options.http.listen.front().port, 0);
   EXPECT_EQ(options.model.threads, 3);
   EXPECT_EQ(options.model.context, 512);
   EXPECT_EQ(options.model.kv_memory, 2ULL << 30U);
@@ -66,6 +66,46 @@ TEST(CommandLine, ArithmeticOfFloatWeightsIsAsStoredUnlessNamed) {
   EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--dtype", "auto"})).model.float_type, std::nullopt);
   EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--dtype", "bf16"})).model.float_type, kernels::WeightType::kBF16);
   EXPECT_EQ(std::get<RunOptions>(parse({"run", "--dtype", "int8"})).model.float_type, kernels::WeightType::kQ8_0);
+}
+
+TEST(CommandLine, AddressesAddUpOrReplaceTheDefault) {
+  const auto hosts = [](std::initializer_list<const char*> arguments) {
+    const auto options = std::get<ServeOptions>(parse(arguments));
+    std::string text;
+    for (const net::TcpAddress& address : options.http.listen)
+      text += address.host + " " + std::to_string(address.port) + ";";
+    return text;
+  };
+  EXPECT_EQ(hosts({"serve"}), "127.0.0.1 8000;");
+  EXPECT_EQ(hosts({"serve", "--listen", "[::1]:80", "localhost:81"}), "::1 80;localhost 81;");
+  EXPECT_EQ(hosts({"serve", "--listen", "0.0.0.0:80", "--port", "90"}), "127.0.0.1 90;0.0.0.0 80;");
+  EXPECT_EQ(hosts({"serve", "--unix-socket", "/run/s"}), "");
+  EXPECT_EQ(hosts({"serve", "--unix-socket", "/run/s", "--host", "::"}), ":: 8000;");
+  for (const char* wrong : {"80", "host:", "host:70000", "::1:80", ":80", "[::1]"})
+    EXPECT_THAT(mistake({"serve", "--listen", wrong}), HasSubstr("--listen")) << wrong;
+}
+
+TEST(CommandLine, UnixSocketsHaveModeAndUsers) {
+  const auto options = std::get<ServeOptions>(parse({"serve", "--unix-socket", "/run/s", "--unix-mode", "0660", "--unix-users", "root,1234"}));
+  EXPECT_EQ(options.http.unix_mode, 0660U);
+  EXPECT_EQ(options.http.unix_users, (std::vector<uid_t>{0, 1234}));
+  EXPECT_THAT(mistake({"serve", "--unix-mode", "rw"}), HasSubstr("--unix-mode: 'rw' is not a mode"));
+  EXPECT_THAT(mistake({"serve", "--unix-users", "no-such-user"}), HasSubstr("there is no user 'no-such-user'"));
+}
+
+TEST(CommandLine, LimitsAreChecked) {
+  const auto options = std::get<ServeOptions>(parse({"serve", "--max-body-bytes", "1MiB", "--queue-timeout", "2s", "--tcp-keepalive", "0s"}));
+  EXPECT_EQ(options.http.max_body_bytes, 1U << 20U);
+  EXPECT_EQ(options.http.queue_timeout, std::chrono::seconds(2));
+  EXPECT_EQ(options.http.tcp_keepalive.count(), 0);
+  EXPECT_THAT(mistake({"serve", "--max-header-bytes", "1"}), HasSubstr("--max-header-bytes: '1' is not from"));
+  EXPECT_THAT(mistake({"serve", "--body-timeout", "0s"}), HasSubstr("--body-timeout"));
+}
+
+TEST(CommandLine, OptionsThatNeedEachOtherAreNamed) {
+  EXPECT_THAT(mistake({"serve", "--tls-cert", "c.pem"}), HasSubstr("--tls-cert and --tls-key go together"));
+  EXPECT_THAT(mistake({"serve", "--takeover", "/run/c"}), HasSubstr("--takeover needs --kv-memory"));
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--takeover", "/run/c", "--kv-memory", "1GiB"})).takeover, "/run/c");
 }
 
 TEST(CommandLine, ServeTakesItsDiskCache) {
@@ -184,11 +224,17 @@ class ConfigFile : public testing::Test {
 TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {
   const char* path = write("port: 9000\nmax-batch: 4   # few\nkv-memory: 1GiB\nno-warmup: true\nmodel: m.gguf\nalias: a\n");
   const auto options = std::get<ServeOptions>(parse({"serve", "--config", path, "--port", "9001"}));
-  EXPECT_EQ(options.http.port, 9001);
+  EXPECT_EQ(options.http.listen.front().port, 9001);
   EXPECT_EQ(options.batch.max_batch, 4);
   EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);
   EXPECT_EQ(options.model.model, "m.gguf");
   EXPECT_TRUE(options.no_warmup);
+}
+
+TEST_F(ConfigFile, ListsAreForOptionsThatTakeSeveral) {
+  const auto options = std::get<ServeOptions>(parse({"serve", "--config", write("listen: ['127.0.0.1:1', '[::1]:2']\n")}));
+  ASSERT_EQ(options.http.listen.size(), 2U);
+  EXPECT_EQ(options.http.listen[1].host, "::1");
 }
 
 TEST_F(ConfigFile, FlagsMayBeFalse) {

@@ -1,5 +1,5 @@
-// HTTP as it goes over the wire.
 #include <gtest/gtest.h>
+#include <net/http/request_reader.h>
 
 #include <thread>
 
@@ -124,6 +124,20 @@ TEST(Http, ChunkedRequestBodiesAreRead) {
   client.send("9\r\nmpt\":\"a\"}\r\n0\r\nTrailer: t\r\n\r\n" + get("/health"));
   EXPECT_EQ(client.read_reply().status, 200);
   EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
+}
+
+// Beast asserts that the last chunk's header comes with all of what ends the body; here it comes byte by byte.
+TEST(Http, AnEmptyChunkedBodyMayArriveByteByByte) {
+  net::http::RequestReader reader({1000, 1000});
+  const std::string request = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  std::string unread;
+  for (const char c : request) {
+    EXPECT_EQ(reader.stage() == net::http::RequestReader::Stage::kComplete, false);
+    unread += c;
+    unread.erase(0, reader.feed(unread));
+  }
+  EXPECT_EQ(reader.stage(), net::http::RequestReader::Stage::kComplete);
+  EXPECT_EQ(unread, "");
 }
 
 TEST(Http, ExpectContinueIsAnsweredBeforeTheBody) {
@@ -269,7 +283,7 @@ TEST(Http, StartNamesAnAddressThatIsTaken) {
   TestServer server;
   server.on_loop([&] {
     net::ServerOptions options = test_options();
-    options.host = "host.invalid";
+    options.listen = {{"host.invalid", 0}};
     net::Server other(server.loop(), options, server.status());
     const Result<std::uint16_t> started = other.start();
     ASSERT_FALSE(started);

@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,15 +15,49 @@
 
 namespace braid::test {
 
-RawClient::RawClient(std::uint16_t port, int receive_buffer_bytes) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  const timeval timeout{10, 0};
-  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  if (receive_buffer_bytes > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof receive_buffer_bytes);
+namespace {
+
+sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) throw std::runtime_error("cannot connect");
+  return address;
+}
+
+}  // namespace
+
+RawClient::RawClient(std::uint16_t port, int receive_buffer_bytes) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  if (receive_buffer_bytes > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer_bytes, sizeof receive_buffer_bytes);
+  const sockaddr_in address = loopback(port);
+  connect(&address, sizeof address);
+}
+
+RawClient::RawClient(int socket, std::uint16_t port) : socket_(socket) {
+  const sockaddr_in address = loopback(port);
+  connect(&address, sizeof address);
+}
+
+RawClient::RawClient(const Address& at) : socket_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(at.port);
+  ::inet_pton(AF_INET6, at.host.c_str(), &address.sin6_addr);
+  connect(&address, sizeof address);
+}
+
+RawClient::RawClient(const std::string& unix_path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  unix_path.copy(address.sun_path, sizeof address.sun_path - 1);
+  connect(&address, sizeof address);
+}
+
+void RawClient::connect(const void* address, std::size_t size) {
+  const timeval timeout{10, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  if (::connect(socket_, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) != 0)
+    throw std::runtime_error("cannot connect");
 }
 
 RawClient::~RawClient() {
@@ -111,6 +147,12 @@ void RawClient::reset() {
   const linger now{1, 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   ::close(std::exchange(socket_, -1));
+}
+
+void RawClient::fall_silent() {
+  sock_filter nothing = {BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog program{1, &nothing};
+  ::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
 std::string post(std::string_view target, std::string_view body, std::string_view headers, std::string_view version) {

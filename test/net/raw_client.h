@@ -1,6 +1,7 @@
 // A client that sends and sees bytes. Every wait is bounded; a timeout shows as a short answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,7 +17,15 @@ struct Reply {
 
 class RawClient {
  public:
+  struct Address {
+    std::string host;  // a numeric IPv6 address
+    std::uint16_t port = 0;
+  };
+
   explicit RawClient(std::uint16_t port, int receive_buffer_bytes = 0);
+  RawClient(int socket, std::uint16_t port);  // connects a TCP socket
+  explicit RawClient(const Address& address);
+  explicit RawClient(const std::string& unix_path);
   ~RawClient();
   RawClient(RawClient&& other) noexcept;
   RawClient(const RawClient&) = delete;
@@ -29,8 +38,10 @@ class RawClient {
 
   void finish_sending();  // FIN
   void reset();           // RST
+  void fall_silent();     // as if the machine had vanished: nothing that arrives is seen or acknowledged
 
  private:
+  void connect(const void* address, std::size_t size);
   bool fill();
 
   int socket_ = -1;

@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <future>
+#include <utility>
 
 namespace braid::test {
 
@@ -14,21 +15,21 @@ using namespace std::chrono_literals;
 
 net::ServerOptions test_options() {
   net::ServerOptions options;
-  options.port = 0;
+  options.listen = {{"127.0.0.1", 0}};
   options.tick = 10ms;
   options.linger_timeout = 200ms;
   options.max_body_bytes = 100'000;
   return options;
 }
 
-TestServer::TestServer(net::ServerOptions options) {
+TestServer::TestServer(net::ServerOptions options, std::vector<net::ListeningSocket> given) {
   model_ = {"fake-model", 1'700'000'000, 1000, "fake", 42, &engine_, &codec_};
   status_ = {ServiceState::kReady, "", &model_};
   engine_.script = [](const Request& request) {
     return events_of("Hi", FinishReason::kStop, static_cast<std::int32_t>(request.prompt.size()));
   };
   server_ = std::make_unique<net::Server>(loop_, std::move(options), status_);
-  port_ = server_->start().value();
+  port_ = server_->start(std::move(given)).value();
   thread_ = std::thread([this] { loop_.run(); });
 }
 

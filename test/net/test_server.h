@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "fake_codec.h"
 #include "fake_engine.h"
@@ -19,7 +20,7 @@ net::ServerOptions test_options();
 
 class TestServer {
  public:
-  explicit TestServer(net::ServerOptions options = test_options());
+  explicit TestServer(net::ServerOptions options = test_options(), std::vector<net::ListeningSocket> given = {});
   ~TestServer();
 
   std::uint16_t port() const { return port_; }

@@ -8,6 +8,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
 
 namespace braid::app {
 namespace {
@@ -18,6 +21,10 @@ void raise_open_files() {
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
   files.rlim_cur = files.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &files) != 0) spdlog::warn("cannot raise the limit of open files");
+  getrlimit(RLIMIT_NOFILE, &files);
+  std::error_code ignored;
+  const auto used = std::distance(std::filesystem::directory_iterator("/proc/self/fd", ignored), std::filesystem::directory_iterator());
+  spdlog::info("open files: {} at most, {} in use; each connection takes one", files.rlim_cur, used);
 }
 
 // What they stand for comes back as an error where it belongs: a write to a file over its limit, or to a log that nobody reads any more.

@@ -1,6 +1,7 @@
 #include <net/generation/choice_streams.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -146,6 +147,12 @@ void ChoiceStreams::cancel() {
 double ChoiceStreams::queue_ms(std::uint32_t choice) const {
   const TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
   return source != nullptr ? source->queue_ms() : merge_->queue_ms[choice];
+}
+
+bool ChoiceStreams::started() const {
+  if (merge_ == nullptr) return single_ == nullptr || single_->started();
+  const auto has_started = [](const TokenSource* source) { return source == nullptr || source->started(); };
+  return std::any_of(merge_->sources.begin(), merge_->sources.end(), has_started);
 }
 
 std::int32_t ChoiceStreams::complete(std::uint32_t choice) {

@@ -4,6 +4,7 @@
 #include <net/generation/best_of.h>
 #include <net/generation/choice_streams.h>
 #include <net/generation/choice_text.h>
+#include <net/generation/deadlines.h>
 #include <net/generation/forced_calls.h>
 #include <net/generation/generate.h>
 #include <net/generation/prompts.h>
@@ -97,6 +98,7 @@ class Generation {
     record_.usage = usage_;
     service_.answers.erase(answer_id_);
     connection_.end_pings();
+    connection_.interrupt_at(Clock::time_point::max());
     connection_.end_watch();
   }
   Generation(const Generation&) = delete;
@@ -183,6 +185,7 @@ class Generation {
     last_token_.resize(running_);
     format_ = dialect_.make_format(id, *model_, call_);
     streams_ = std::make_unique<ChoiceStreams>(executor, std::move(*tickets));
+    check_deadlines();
     return {};
   }
 
@@ -224,6 +227,7 @@ class Generation {
       }
       if (last) break;
       std::optional<ChoiceEvent> event = co_await streams_->next();
+      if (!event) check_deadlines();
       for (; event; event = next_for_write(body)) append_event(body.buffer(), std::move(*event));
       if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
       if (connection_.gone()) co_return lost();
@@ -247,6 +251,7 @@ class Generation {
     while (!ended()) {
       std::optional<ChoiceEvent> event = co_await streams_->next();
       if (connection_.gone()) co_return lost();
+      if (!event) check_deadlines();
       for (; event; event = ended() ? std::nullopt : streams_->try_next()) {
         guarded([&] { collect_event(answers, std::move(*event)); });
       }
@@ -266,11 +271,23 @@ class Generation {
     co_return co_await respond(response);
   }
 
+  // The connection interrupts the wait for tokens when the next one is due.
+  void check_deadlines() {
+    const Progress progress = usage_.completion_tokens > 0 ? Progress::kAnswering
+                              : streams_->started()        ? Progress::kStarted
+                                                           : Progress::kQueued;
+    if (std::optional<Overdue> overdue = deadlines_.overdue(Clock::now(), progress)) {
+      failure_ = std::move(overdue->error);
+      missed_ = overdue->reason;
+    }
+    connection_.interrupt_at(deadlines_.next(progress));
+  }
+
   bool ended() const { return running_ == 0 || failure_; }
 
   // An answer that had begun ends so.
   void fail(const Error& error) {
-    record_.reason = request_end_of(error);
+    record_.reason = missed_.value_or(request_end_of(error));
     record_.error = error.message;
   }
 
@@ -440,6 +457,8 @@ class Generation {
   std::optional<Error> failure_;        // of any choice: ends the answer
   std::atomic<bool> abandoned_{false};  // set on the loop when the client has gone, read by the codec worker
   Clock::time_point start_ = Clock::now();
+  Deadlines deadlines_{service_.options, start_};
+  std::optional<RequestEnd> missed_;  // a deadline
 };
 
 }  // namespace

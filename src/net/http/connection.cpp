@@ -1,16 +1,19 @@
 #include <fmt/format.h>
 #include <net/http/connection.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <string>
 #include <utility>
 
 namespace braid::net::http {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 4096;
@@ -19,17 +22,22 @@ constexpr std::size_t kMaxLingerBytes = std::size_t{64} << 20;
 
 bool would_block(const error_code& failure) { return failure == asio::error::would_block || failure == asio::error::try_again; }
 
-std::string text_of(const tcp::endpoint& peer) {
-  const std::string address = peer.address().to_string();
-  return peer.address().is_v6() ? fmt::format("[{}]:{}", address, peer.port()) : fmt::format("{}:{}", address, peer.port());
+std::string text_of(const asio::generic::stream_protocol::endpoint& peer) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  const int family = peer.data()->sa_family;
+  if (family != AF_INET && family != AF_INET6) return family == AF_UNIX ? "unix" : "";
+  ::getnameinfo(peer.data(), static_cast<socklen_t>(peer.size()), host.data(), host.size(), port.data(), port.size(),
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  return family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data()) : fmt::format("{}:{}", host.data(), port.data());
 }
 
 }  // namespace
 
-Connection::Connection(tcp::socket socket) : socket_(std::move(socket)) {
+Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls, std::shared_ptr<const Capability> capability)
+    : socket_(std::move(socket)), tls_(std::move(tls)), capability_(std::move(capability)) {
   error_code ignored;  // a socket that died meanwhile is noticed by the first read
   socket_.non_blocking(true, ignored);
-  socket_.set_option(tcp::no_delay(true), ignored);
   peer_ = text_of(socket_.remote_endpoint(ignored));
 }
 
@@ -44,7 +52,12 @@ asio::awaitable<bool> Connection::read_more(std::chrono::milliseconds timeout) {
   deadline_ = Clock::now() + timeout;
   const auto room = input_.prepare(kReadBytes);
   error_code failure;
-  const std::size_t count = co_await socket_.async_read_some(room, asio::redirect_error(asio::use_awaitable, failure));
+  std::size_t count = 0;
+  if (tls_ != nullptr) {
+    count = co_await read_decrypted(room, failure);
+  } else {
+    count = co_await socket_.async_read_some(room, asio::redirect_error(asio::use_awaitable, failure));
+  }
   deadline_ = Clock::time_point::max();
   input_.commit(count);
   if (failure && !timed_out_) gone_ = true;
@@ -52,10 +65,30 @@ asio::awaitable<bool> Connection::read_more(std::chrono::milliseconds timeout) {
   co_return !failure;
 }
 
+asio::awaitable<std::size_t> Connection::read_decrypted(asio::mutable_buffer room, error_code& failure) {
+  std::size_t count = read_now(room, failure);
+  while (would_block(failure)) {
+    co_await socket_.async_wait(wanted(Socket::wait_read), asio::redirect_error(asio::use_awaitable, failure));
+    if (!failure) count = read_now(room, failure);
+  }
+  co_return count;
+}
+
+std::size_t Connection::read_now(asio::mutable_buffer room, error_code& failure) {
+  return tls_ != nullptr ? tls_->read_some(room.data(), room.size(), failure) : socket_.read_some(room, failure);
+}
+
+// Either direction of TLS may wait for the other, in its handshake for example.
+Socket::wait_type Connection::wanted(Socket::wait_type plain) const {
+  if (tls_ == nullptr) return plain;
+  return tls_->wants_write() ? Socket::wait_write : Socket::wait_read;
+}
+
 std::string_view Connection::write_now(std::string_view bytes) {
   while (!bytes.empty() && !gone_) {
     error_code failure;
-    const std::size_t count = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), failure);
+    const std::size_t count = tls_ != nullptr ? tls_->write_some(bytes.data(), bytes.size(), failure)
+                                              : socket_.write_some(asio::buffer(bytes.data(), bytes.size()), failure);
     bytes.remove_prefix(count);
     bytes_written_ += count;
     if (would_block(failure)) break;
@@ -68,7 +101,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::mil
   for (bytes = write_now(bytes); !bytes.empty() && !gone_; bytes = write_now(bytes)) {
     deadline_ = Clock::now() + timeout;
     error_code failure;
-    co_await socket_.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, failure));
+    co_await socket_.async_wait(wanted(Socket::wait_write), asio::redirect_error(asio::use_awaitable, failure));
     if (failure) gone_ = true;
     if (!failure) timed_out_ = false;
   }
@@ -78,7 +111,8 @@ asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::mil
 
 asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
   error_code failure;
-  socket_.shutdown(tcp::socket::shutdown_send, failure);
+  if (tls_ != nullptr) tls_->say_end();
+  socket_.shutdown(Socket::shutdown_send, failure);
   deadline_ = Clock::now() + timeout;
   std::size_t discarded = 0;
   char buffer[kReadBytes];
@@ -105,7 +139,7 @@ void Connection::end_watch() {
 }
 
 void Connection::wait_for_input() {
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(), watch = watch_](const error_code&) {
+  socket_.async_wait(wanted(Socket::wait_read), [self = shared_from_this(), watch = watch_](const error_code&) {
     if (self->watch_ == watch && !self->gone_) self->read_ahead();
   });
 }
@@ -114,7 +148,7 @@ void Connection::read_ahead() {
   while (input_.size() < max_read_ahead_) {
     error_code failure;
     char bytes[kReadBytes];  // not in the buffer: ten thousand that wait would each hold one
-    const std::size_t count = socket_.read_some(asio::buffer(bytes), failure);
+    const std::size_t count = read_now(asio::buffer(bytes), failure);
     if (count > 0) input_.commit(asio::buffer_copy(input_.prepare(count), asio::buffer(bytes, count)));
     if (would_block(failure)) return wait_for_input();
     if (failure) return lose();
@@ -134,6 +168,7 @@ void Connection::begin_pings(std::chrono::milliseconds interval) {
 }
 
 void Connection::close() {
+  if (tls_ != nullptr && !gone_) tls_->say_end();
   gone_ = true;
   closed_ = true;
   error_code ignored;
@@ -150,6 +185,9 @@ void Connection::tick(Clock::time_point now) {
   } else if (now >= ping_at_) {
     ping_at_ = now + ping_interval_;
     ping_due_ = true;
+    if (interrupt_) interrupt_();
+  } else if (now >= interrupt_at_) {
+    interrupt_at_ = Clock::time_point::max();
     if (interrupt_) interrupt_();
   }
 }

@@ -1,8 +1,11 @@
 // One client's socket: buffered reading, writing by one coroutine at a time, deadlines, and notice of a client that goes away.
 #pragma once
 
+#include <net/http/capability.h>
+#include <net/http/tls.h>
+
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/intrusive/list_hook.hpp>
 #include <chrono>
@@ -15,13 +18,17 @@
 
 namespace braid::net::http {
 
+using Socket = boost::asio::generic::stream_protocol::socket;  // of any family
 using Clock = std::chrono::steady_clock;
 using AutoUnlinkHook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
 // Loop only. Its session's coroutine owns it; the watcher's handler shares that until it has run.
 class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Connection> {
  public:
-  explicit Connection(boost::asio::ip::tcp::socket socket);
+  // Without `tls` it is plain; with a `capability` each request has to show it.
+  explicit Connection(Socket socket, std::unique_ptr<TlsStream> tls = nullptr, std::shared_ptr<const Capability> capability = nullptr);
+
+  bool admits(std::string_view token) const { return capability_ == nullptr || capability_->matches(token); }
 
   const std::string& peer() const { return peer_; }  // address and port, for logs
   std::uint64_t bytes_written() const { return bytes_written_; }
@@ -43,17 +50,18 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
 
   // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
   // what it reads, up to `max_read_ahead` bytes, is input of the next request: beyond it, an end is not seen any more. `interrupt` is
-  // called when the client goes or a ping is due.
+  // called when the client goes, a ping is due or the time of interrupt_at() has come.
   void begin_watch(std::size_t max_read_ahead, std::function<void()> interrupt);
   void end_watch();
 
   void begin_pings(std::chrono::milliseconds interval);
   void end_pings() { ping_at_ = Clock::time_point::max(); }
   bool take_due_ping() { return std::exchange(ping_due_, false); }
+  void interrupt_at(Clock::time_point time) { interrupt_at_ = time; }  // once; max(): never
 
   bool gone() const { return gone_; }            // nothing can be sent any more
   bool timed_out() const { return timed_out_; }  // the last wait ended by its deadline
-  bool idle() const { return idle_; }            // between two requests
+  bool idle() const { return idle_; }            // between two requests, not before the first
   void set_idle(bool idle) { idle_ = idle; }
 
   void close();
@@ -62,17 +70,23 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   void tick(Clock::time_point now);  // by ConnectionSet
 
  private:
+  boost::asio::awaitable<std::size_t> read_decrypted(boost::asio::mutable_buffer room, boost::system::error_code& failure);
+  std::size_t read_now(boost::asio::mutable_buffer room, boost::system::error_code& failure);
+  Socket::wait_type wanted(Socket::wait_type plain) const;
   void wait_for_input();
   void read_ahead();
   void lose();
 
-  boost::asio::ip::tcp::socket socket_;
+  Socket socket_;
+  std::unique_ptr<TlsStream> tls_;
+  std::shared_ptr<const Capability> capability_;
   std::string peer_;
   std::uint64_t bytes_written_ = 0;
   boost::beast::flat_buffer input_;
   std::function<void()> interrupt_;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point ping_at_ = Clock::time_point::max();
+  Clock::time_point interrupt_at_ = Clock::time_point::max();
   std::chrono::milliseconds ping_interval_{0};
   std::size_t max_read_ahead_ = 0;
   std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over

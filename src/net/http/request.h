@@ -19,6 +19,7 @@ struct Request {
   std::string origin;                 // of the web page that sends it, or empty
   bool is_preflight = false;          // has Access-Control-Request-Method
   std::string asked_headers;          // Access-Control-Request-Headers
+  std::string capability;    // X-Braid-Token, or empty
   std::string body;
   std::vector<std::pair<std::string, std::string>> answer_headers;  // of any answer to it
 };

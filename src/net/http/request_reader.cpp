@@ -13,6 +13,8 @@ namespace {
 namespace beast_http = boost::beast::http;
 
 constexpr std::size_t kMaxRequestIdBytes = 128;
+// What is left of a chunked body is never less ("0\r\n\r\n"); Beast asserts that it has so much of a last chunk's header.
+constexpr std::size_t kLeastChunkedRest = 5;
 
 Method to_method(beast_http::verb verb) {
   switch (verb) {
@@ -62,6 +64,7 @@ std::size_t RequestReader::feed(std::string_view bytes) {
   if (!parser_->got_some())  // RFC 9112, 2.2: empty lines before a request are ignored
     while (used < bytes.size() && (bytes[used] == '\r' || bytes[used] == '\n')) ++used;
   while (used < bytes.size() && stage_ != Stage::kComplete && stage_ != Stage::kFailed) {
+    if (stage_ == Stage::kBody && parser_->chunked() && bytes.size() - used < kLeastChunkedRest) break;
     boost::system::error_code failure;
     const std::size_t taken = parser_->put(boost::asio::buffer(bytes.data() + used, bytes.size() - used), failure);
     used += taken;
@@ -102,6 +105,7 @@ Request RequestReader::take() {
   request.origin = std::string(message[beast_http::field::origin]);
   request.is_preflight = message.count(beast_http::field::access_control_request_method) > 0;
   request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);
+  request.capability = std::string(message["X-Braid-Token"]);
   request.body = std::move(message.body());
   return request;
 }

@@ -31,8 +31,9 @@ void skip_empty_lines(Connection& connection, std::size_t& skipped) {
   for (; skipped < kMaxBytes && is_line_end(connection.input()); ++skipped) connection.consume(1);
 }
 
-// Reads one request, or finds out that there is none.
-asio::awaitable<Received> receive(Service& service, Connection& connection) {
+// Reads one request, or finds out that there is none. The first one of a connection is waited for also while the server closes: its
+// client cannot know.
+asio::awaitable<Received> receive(Service& service, Connection& connection, bool first) {
   const ServerOptions& options = service.options;
   RequestReader reader({options.max_header_bytes, options.max_body_bytes});
   bool begun = false;
@@ -49,14 +50,14 @@ asio::awaitable<Received> receive(Service& service, Connection& connection) {
       begun = true;
       header_by = Clock::now() + options.header_timeout;
     }
-    if (!begun && service.closing) co_return std::monostate{};
+    if (!begun && !first && service.closing) co_return std::monostate{};
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
     if (in_body && !std::exchange(continued, true) && reader.expects_continue() && connection.input().empty()) {
       if (!co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
     }
     const auto header_left = std::chrono::ceil<std::chrono::milliseconds>(header_by - Clock::now());
-    const auto timeout = in_body ? options.body_timeout : begun ? header_left : options.idle_timeout;
-    connection.set_idle(!begun);
+    const auto timeout = in_body ? options.body_timeout : begun ? header_left : first ? options.header_timeout : options.idle_timeout;
+    connection.set_idle(!begun && !first);
     const bool received = co_await connection.read_more(timeout);
     connection.set_idle(false);
     if (received) continue;
@@ -106,6 +107,11 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   record.begin(request);
   service->cors.append_headers(request.answer_headers, request);
   const bool keep_alive = request.keep_alive && !service->closing;
+  if (!connection->admits(request.capability)) {
+    const Response response = error_response({ErrorCode::kUnauthorized, "this socket wants its token in the header X-Braid-Token", ""});
+    record.end(response.status);
+    co_return co_await write_response(*service, *connection, request, response, keep_alive);
+  }
   Resolution resolution = resolve(request.method, request.target);
   if (auto* response = std::get_if<Response>(&resolution)) {
     record.end(response->status);
@@ -154,8 +160,9 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
   const Membership membership(*service->connections, *connection);
   ++service->counters.connections;
   bool open = true;
+  bool first = true;
   while (open) {
-    Received received = co_await receive(*service, *connection);
+    Received received = co_await receive(*service, *connection, std::exchange(first, false));
     if (const auto* failure = std::get_if<Failure>(&received)) {
       RequestRecord record(*service, *connection);
       count_failure(service->counters, failure->status);

@@ -16,7 +16,7 @@ export function temporaryFolder(t) {
   return folder;
 }
 
-class Process {
+export class Process {
   lines = [];
   errors = "";
   #waiting = [];
@@ -50,12 +50,12 @@ class Process {
   }
 }
 
-// `braid serve ARGS` on a free port, by way of the command `prefix` if any, which must become it (exec). With `ready` false it does not
-// wait for the model.
-export async function serve(t, args = [], { ready = true, env = {}, prefix = [] } = {}) {
-  const command = [...prefix, braidBinary, "serve", "--port", "0", ...args];
+// `braid serve ARGS` on a free port unless `port` says otherwise, by way of the command `prefix` if any, which must become it (exec).
+// With `ready` false it does not wait for the model.
+export async function serve(t, args = [], { ready = true, env = {}, prefix = [], port = ["--port", "0"] } = {}) {
+  const command = [...prefix, braidBinary, "serve", ...port, ...args];
   const server = new Process(t, command[0], command.slice(1), { env: { ...process.env, ...env } });
-  server.url = (await server.line(/listening on (http:\S+)/))[1];
+  server.url = (await server.line(/listening on (https?:\S+)/))[1];
   server.port = Number(new URL(server.url).port);
   if (ready) await server.line(/^ready/);
   return server;
@@ -72,7 +72,7 @@ export async function run(t, command, args, { input = "", ...options } = {}) {
 
 export const braid = (t, args, options) => run(t, braidBinary, args, options);
 
-async function freePort() {
+export async function freePort() {
   const probe = net.createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => probe.on("listening", resolve));
   const { port } = probe.address();

@@ -11,6 +11,11 @@
 namespace braid::app {
 
 void add_listen_options(CLI::App& app, ServeOptions& options);
+// Once everything is parsed: --host and --port are an address of their own only where they are given, or where there is no other.
+void settle_listen_options(const CLI::App& serve, ServeOptions& options);
+std::string listen_fault(const ServeOptions& options);
+
+void add_limit_options(CLI::App& app, net::ServerOptions& options);
 
 void add_watch_options(CLI::App& app, WatchOptions& options);
 std::string watch_fault(const WatchOptions& options);

@@ -11,6 +11,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   serve->add_option("model", options.model.model, "A GGUF file (of a split one the first part); the embedded model if not given");
   serve->add_option("--config", config, "YAML file with these options as keys; the command line wins");
   add_listen_options(*serve->add_option_group("Listening"), options);
+  add_limit_options(*serve->add_option_group("Limits"), options.http);
   CLI::App& model = *serve->add_option_group("Model and memory");
   model.add_option("--alias", options.alias, "The model's id in the API; its file name if not given");
   add_model_options(model, options.model);
@@ -27,7 +28,8 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
 std::string serve_fault(const ServeOptions& options) {
   if (options.no_model && !options.model.model.empty())
     return fmt::format("--no-model contradicts the model '{}'", options.model.model);
-  for (const std::string& fault : {batch_fault(options.batch), watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
+  for (const std::string& fault :
+       {listen_fault(options), batch_fault(options.batch), watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
     if (!fault.empty()) return fault;
   return {};
 }

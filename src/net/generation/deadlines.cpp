@@ -1,0 +1,48 @@
+#include <net/generation/deadlines.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace braid::net {
+namespace {
+
+using http::Clock;
+
+Clock::time_point after(Clock::time_point start, std::chrono::milliseconds limit) {
+  return limit.count() > 0 ? start + limit : Clock::time_point::max();
+}
+
+}  // namespace
+
+Deadlines::Deadlines(const ServerOptions& options, Clock::time_point start)
+    : options_(options),
+      queue_(after(start, options.queue_timeout)),
+      first_token_(after(start, options.first_token_timeout)),
+      total_(after(start, options.request_timeout)) {}
+
+Clock::time_point Deadlines::next(Progress progress) const {
+  Clock::time_point time = total_;
+  if (progress != Progress::kAnswering) time = std::min(time, first_token_);
+  if (progress == Progress::kQueued) time = std::min(time, queue_);
+  return time;
+}
+
+std::optional<Overdue> Deadlines::overdue(Clock::time_point now, Progress progress) const {
+  const auto missed = [](RequestEnd reason, ErrorCode code, std::string message) { return Overdue{reason, {code, std::move(message), ""}}; };
+  if (progress == Progress::kQueued && now >= queue_)
+    return missed(RequestEnd::kQueueTimeout, ErrorCode::kOverloaded,
+                  fmt::format("the request waited in the queue for more than {}; try again later", options_.queue_timeout));
+  if (progress != Progress::kAnswering && now >= first_token_)
+    return missed(RequestEnd::kFirstTokenTimeout, ErrorCode::kTimeout,
+                  fmt::format("the answer did not begin within {}", options_.first_token_timeout));
+  if (now >= total_)
+    return missed(RequestEnd::kTotalTimeout, ErrorCode::kTimeout, fmt::format("the answer did not end within {}", options_.request_timeout));
+  return std::nullopt;
+}
+
+}  // namespace braid::net

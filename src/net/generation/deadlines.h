@@ -1,0 +1,37 @@
+// The times by which one generation has to get on.
+#pragma once
+
+#include <braid/result.h>
+#include <net/http/connection.h>
+#include <net/log/request_record.h>
+#include <net/server_options.h>
+
+#include <optional>
+
+namespace braid::net {
+
+enum class Progress { kQueued, kStarted, kAnswering };
+
+struct Overdue {
+  RequestEnd reason;  // which one
+  Error error;        // kOverloaded for the queue, kTimeout otherwise
+};
+
+class Deadlines {
+ public:
+  Deadlines(const ServerOptions& options, http::Clock::time_point start);
+
+  // The next time at which overdue() may have something to say; max() if there is none.
+  http::Clock::time_point next(Progress progress) const;
+
+  // What ends the request now, if anything does.
+  std::optional<Overdue> overdue(http::Clock::time_point now, Progress progress) const;
+
+ private:
+  const ServerOptions& options_;
+  http::Clock::time_point queue_ = http::Clock::time_point::max();
+  http::Clock::time_point first_token_ = http::Clock::time_point::max();
+  http::Clock::time_point total_ = http::Clock::time_point::max();
+};
+
+}  // namespace braid::net

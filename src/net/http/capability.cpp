@@ -1,0 +1,59 @@
+#include <net/http/capability.h>
+#include <net/listen/file_descriptor.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+
+namespace braid::net::http {
+namespace {
+
+constexpr std::size_t kTokenBytes = 32;
+
+Error unusable(const std::string& file, std::string_view reason) {
+  return Error{ErrorCode::kIo, fmt::format("cannot use the token in {}: {}", file, reason), ""};
+}
+
+Result<std::string> create_token(const std::string& file) {
+  std::array<std::uint8_t, kTokenBytes> secret{};
+  if (::getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) return unusable(file, std::strerror(errno));
+  std::string token;
+  for (const std::uint8_t byte : secret) token += fmt::format("{:02x}", byte);
+  const FileDescriptor created(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::string line = token + "\n";
+  if (created.get() < 0 || ::write(created.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    return unusable(file, std::strerror(errno));
+  return token;
+}
+
+}  // namespace
+
+bool Capability::matches(std::string_view token) const {
+  if (token.size() != token_.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < token.size(); ++i)
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(token[i]) ^ static_cast<unsigned char>(token_[i]));
+  return difference == 0;
+}
+
+Result<std::shared_ptr<const Capability>> load_capability(const std::string& file) {
+  std::ifstream in(file);
+  if (!in && ::access(file.c_str(), F_OK) != 0) {
+    Result<std::string> token = create_token(file);
+    if (!token) return token.error();
+    return std::make_shared<const Capability>(std::move(*token));
+  }
+  std::string token;
+  if (!in || !std::getline(in, token)) return unusable(file, "it cannot be read, or is empty");
+  while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (token.size() < 16) return unusable(file, "it is shorter than 16 characters");
+  return std::make_shared<const Capability>(std::move(token));
+}
+
+}  // namespace braid::net::http

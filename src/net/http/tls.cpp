@@ -1,0 +1,124 @@
+#include <net/http/tls.h>
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <boost/asio/error.hpp>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <new>
+#include <utility>
+
+namespace braid::net::http {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+int to_int(std::size_t size) { return static_cast<int>(std::min<std::size_t>(size, INT_MAX)); }
+
+struct FreeContext {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+using Context = std::unique_ptr<SSL_CTX, FreeContext>;
+
+Error unusable(const std::string& file) {
+  const unsigned long code = ERR_peek_error();
+  const char* reason = ERR_reason_error_string(code);
+  ERR_clear_error();
+  return Error{ErrorCode::kBadFile, fmt::format("cannot use {} for TLS: {}", file, reason != nullptr ? reason : "unknown reason"), ""};
+}
+
+Result<Context> make_context(const std::string& certificate, const std::string& key) {
+  ERR_clear_error();
+  Context context(SSL_CTX_new(TLS_server_method()));
+  if (context == nullptr) throw std::bad_alloc();
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets need no memory here
+  SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });  // instead of asking the terminal
+  if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1) return unusable(certificate);
+  if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context.get()) != 1)
+    return unusable(key);
+  return context;
+}
+
+}  // namespace
+
+TlsStream::~TlsStream() { SSL_free(session_); }
+
+void TlsStream::read_result(int result, error_code& failure) {
+  const int system_error = errno;
+  const int reason = SSL_get_error(session_, result);
+  wants_write_ = reason == SSL_ERROR_WANT_WRITE;
+  if (wants_write_ || reason == SSL_ERROR_WANT_READ) {
+    failure = asio::error::would_block;
+    return;
+  }
+  broken_ = reason != SSL_ERROR_ZERO_RETURN;
+  if (reason == SSL_ERROR_SYSCALL && system_error != 0) {
+    failure.assign(system_error, boost::system::system_category());
+  } else {
+    failure = reason == SSL_ERROR_SSL ? error_code(asio::error::connection_aborted) : error_code(asio::error::eof);
+  }
+  ERR_clear_error();
+}
+
+std::size_t TlsStream::read_some(void* bytes, std::size_t size, error_code& failure) {
+  failure.clear();
+  ERR_clear_error();
+  errno = 0;
+  const int count = SSL_read(session_, bytes, to_int(size));
+  if (count > 0) return static_cast<std::size_t>(count);
+  read_result(count, failure);
+  return 0;
+}
+
+std::size_t TlsStream::write_some(const void* bytes, std::size_t size, error_code& failure) {
+  failure.clear();
+  ERR_clear_error();
+  errno = 0;
+  const int count = SSL_write(session_, bytes, to_int(size));
+  if (count > 0) return static_cast<std::size_t>(count);
+  read_result(count, failure);
+  return 0;
+}
+
+void TlsStream::say_end() {
+  if (broken_ || !SSL_is_init_finished(session_)) return;
+  ERR_clear_error();
+  SSL_shutdown(session_);
+  ERR_clear_error();
+}
+
+Result<std::unique_ptr<TlsIdentity>> TlsIdentity::load(std::string certificate, std::string key) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::unique_ptr<TlsIdentity> identity(new TlsIdentity(std::move(certificate), std::move(key)));
+  const Result<void> loaded = identity->reload();
+  if (!loaded) return loaded.error();
+  return identity;
+}
+
+TlsIdentity::~TlsIdentity() { SSL_CTX_free(context_); }
+
+Result<void> TlsIdentity::reload() {
+  Result<Context> context = make_context(certificate_, key_);
+  if (!context) return context.error();
+  SSL_CTX_free(std::exchange(context_, context->release()));  // sessions share it until they end
+  return {};
+}
+
+std::unique_ptr<TlsStream> TlsIdentity::accept(int socket) {
+  SSL* session = SSL_new(context_);
+  if (session == nullptr) return nullptr;
+  auto stream = std::make_unique<TlsStream>(session);
+  if (SSL_set_fd(session, socket) != 1) return nullptr;
+  SSL_set_accept_state(session);
+  return stream;
+}
+
+}  // namespace braid::net::http

@@ -1,0 +1,198 @@
+#include <net/listen/takeover.h>
+#include <net/listen/trusted_peer.h>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+namespace braid::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::generic::stream_protocol;
+using boost::system::error_code;
+
+// The message is a text beside the files: this word, then for each file whether who holds it removes its path. The first is the control
+// socket.
+constexpr std::string_view kGreeting = "braid-takeover-1:";
+constexpr char kUnlinks = 'u';
+constexpr char kLeaves = '-';
+constexpr char kDismissal = 'r';
+constexpr std::size_t kMaxFiles = 64;
+constexpr timeval kPatience{60, 0};
+
+union Control {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(kMaxFiles * sizeof(int))> bytes;
+};
+
+Error not_understood(const std::string& path, std::string_view reason) {
+  return Error{ErrorCode::kIo, fmt::format("cannot take over from the server at {}: {}", path, reason), ""};
+}
+
+bool send_files(int connection, const std::string& text, const std::vector<int>& files) {
+  Control control{};
+  iovec part{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = CMSG_SPACE(files.size() * sizeof(int));
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(files.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(header), files.data(), files.size() * sizeof(int));
+  return ::sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+// Text and files of one message; an empty text when there is none.
+std::pair<std::string, std::vector<FileDescriptor>> receive_files(int connection) {
+  Control control{};
+  std::array<char, kGreeting.size() + kMaxFiles> text{};
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof control;
+  const ssize_t size = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+  std::vector<FileDescriptor> files;
+  if (size <= 0) return {};
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(header) + i * sizeof(int), sizeof number);
+      files.emplace_back(number);
+    }
+  }
+  return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files)};
+}
+
+void log_failure(std::exception_ptr failure) {
+  if (!failure) return;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    spdlog::error("waiting for a successor failed: {}", error.what());
+  }
+}
+
+}  // namespace
+
+Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return not_understood(path, "its path is too long for a socket");
+  path.copy(address.sun_path, path.size());
+  Predecessor predecessor;
+  predecessor.connection_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int connection = predecessor.connection_.get();
+  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED) return std::optional<Predecessor>();
+    return not_understood(path, std::strerror(errno));
+  }
+  if (!is_trusted_peer(connection)) return not_understood(path, "it belongs to another user");
+  auto [text, files] = receive_files(connection);
+  if (!text.starts_with(kGreeting) || files.empty() || text.size() != kGreeting.size() + files.size())
+    return not_understood(path, "it did not pass on its sockets");
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Result<ListeningSocket> socket = adopt_socket(std::move(files[i]));
+    if (!socket) return not_understood(path, socket.error().message);
+    socket->unlinks = text[kGreeting.size() + i] == kUnlinks;
+    if (i == 0) {
+      predecessor.control_ = std::move(*socket);
+    } else {
+      predecessor.sockets_.push_back(std::move(*socket));
+    }
+  }
+  return std::optional<Predecessor>(std::move(predecessor));
+}
+
+void Predecessor::dismiss() {
+  if (::send(connection_.get(), &kDismissal, 1, MSG_NOSIGNAL) != 1) spdlog::warn("the server before this one has gone by itself");
+  connection_ = FileDescriptor();
+}
+
+Succession::Succession(asio::io_context& loop, ListeningSocket control, std::function<std::vector<ListeningSocket>()> sockets,
+                       std::function<void()> on_taken)
+    : loop_(loop),
+      path_(std::move(control.unix_path)),
+      sockets_(std::move(sockets)),
+      on_taken_(std::move(on_taken)),
+      acceptor_(loop, stream_protocol(AF_UNIX, 0), control.file.release()) {}
+
+void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_this()), log_failure); }
+
+void Succession::stop() {
+  if (!acceptor_.is_open()) return;
+  ::unlink(path_.c_str());
+  stop_here();
+}
+
+// As Listener::stop_here().
+void Succession::stop_here() {
+  error_code ignored;
+  const FileDescriptor closed(acceptor_.release(ignored));
+}
+
+// One at a time; while a successor loads its model, others wait for it to succeed or to end.
+asio::awaitable<void> Succession::await_successor(std::shared_ptr<Succession> self) {
+  while (self->acceptor_.is_open()) {
+    error_code failure;
+    stream_protocol::socket successor(self->loop_);
+    co_await self->acceptor_.async_accept(successor, asio::redirect_error(asio::use_awaitable, failure));
+    if (failure) {
+      if (self->acceptor_.is_open()) spdlog::warn("no successor can be heard any more: {}", failure.message());
+      co_return;
+    }
+    if (!is_trusted_peer(successor.native_handle())) {
+      spdlog::warn("{}: a process of another user was turned away", self->path_);
+      continue;
+    }
+    if (!co_await self->introduce(successor)) continue;
+    self->stop_here();
+    self->on_taken_();
+  }
+}
+
+// Passes the sockets on; true when the successor serves them, false when it has gone before.
+asio::awaitable<bool> Succession::introduce(stream_protocol::socket& successor) {
+  std::vector<ListeningSocket> sockets = sockets_();
+  sockets.resize(std::min(sockets.size(), kMaxFiles - 1));
+  std::string text(kGreeting);
+  std::vector<int> files = {acceptor_.native_handle()};
+  text += kUnlinks;
+  for (const ListeningSocket& socket : sockets) {
+    text += socket.unlinks ? kUnlinks : kLeaves;
+    files.push_back(socket.file.get());
+  }
+  if (!send_files(successor.native_handle(), text, files)) {
+    spdlog::warn("the sockets could not be passed on: {}", std::strerror(errno));
+    co_return false;
+  }
+  spdlog::info("a successor has the listening sockets; serving until it is ready");
+  char answer = 0;
+  error_code failure;
+  co_await successor.async_read_some(asio::buffer(&answer, 1), asio::redirect_error(asio::use_awaitable, failure));
+  if (!failure && answer == kDismissal) co_return true;
+  spdlog::warn("the successor ended before it was ready");
+  co_return false;
+}
+
+}  // namespace braid::net

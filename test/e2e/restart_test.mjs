@@ -1,0 +1,114 @@
+// Restarts that no client notices: sockets from the service manager, and from the server before.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import net from "node:net";
+import path from "node:path";
+import { test } from "node:test";
+import { ask } from "./support/connections.mjs";
+import { braid, braidBinary, freePort, Process, serve, temporaryFolder } from "./support/processes.mjs";
+import { eventually } from "./support/client.mjs";
+
+const body = { prompt: "Once upon a time", max_tokens: 12, temperature: 0, ignore_eos: true };
+const completions = "/v1/completions";
+
+// Asks again and again, each time over a new connection, until stopped; every answer has to be the right one.
+class Load {
+  #stopped = false;
+  #workers;
+  answers = 0;
+
+  constructor(url, workers, expected) {
+    const work = async (stream) => {
+      while (!this.#stopped) {
+        const { status, body: text } = await ask(url, completions, { body: { ...body, stream } });
+        assert.equal(status, 200, text);
+        if (stream) assert.ok(text.endsWith("data: [DONE]\n\n") && !text.includes('"error"'), text);
+        else assert.equal(JSON.parse(text).choices[0].text, expected);
+        ++this.answers;
+      }
+    };
+    this.#workers = Array.from({ length: workers }, (_, i) => work(i % 2 === 0));
+    for (const worker of this.#workers) worker.catch(() => {});  // told by stop()
+  }
+
+  async another(count) {
+    const until = this.answers + count;
+    await Promise.race([eventually("more answers", () => this.answers >= until, 60), Promise.all(this.#workers)]);
+  }
+
+  async stop() {
+    this.#stopped = true;
+    await Promise.all(this.#workers);
+  }
+}
+
+test("a server is taken over under load: no connection is refused, no request fails", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--kv-memory", "64MiB", "--drain-timeout", "120s", "--header-timeout", "1h"];
+  let server = await serve(t, args);
+  const expected = JSON.parse((await ask(server.url, completions, { body })).body).choices[0].text;
+  const load = new Load(server.url, 8, expected);
+  await load.another(20);
+  for (let generation = 0; generation < 3; ++generation) {
+    const successor = await serve(t, args);
+    assert.equal(successor.url, server.url);
+    assert.deepEqual(await server.exited, { code: 0, signal: null });
+    await load.another(20);
+    server = successor;
+  }
+  await load.stop();
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.ok(!existsSync(control));
+});
+
+test("what runs when the successor comes is finished by the one before", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--kv-memory", "64MiB", "--drain-timeout", "120s", "--header-timeout", "1h"];
+  const first = await serve(t, args);
+  const running = ask(first.url, completions, { body: { ...body, max_tokens: 900, stream: true } });
+  const silent = net.connect(first.port, "127.0.0.1");  // its first request comes later
+  await new Promise((resolve) => silent.on("connect", resolve));
+  await eventually("all are accepted", async () => (await ask(first.url, "/slots")).body.includes('"decode"'));
+  await serve(t, args);
+  silent.write("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n");
+  let answer = "";
+  for await (const part of silent) answer += part;
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+  assert.ok((await running).body.endsWith("data: [DONE]\n\n"));
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+});
+
+test("a successor that cannot start changes nothing", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--kv-memory", "64MiB"];
+  const server = await serve(t, args);
+  const failed = await braid(t, ["serve", ...args, "/does/not/exist.gguf"]);
+  assert.equal(failed.code, 1);
+  assert.equal((await ask(server.url, "/readyz")).status, 200);
+  const needs = await braid(t, ["serve", "--takeover", control]);
+  assert.equal(needs.code, 2);
+  assert.match(needs.stderr, /--takeover needs --kv-memory/);
+});
+
+test("sockets from systemd", async (t) => {
+  const port = await freePort();
+  const activator = new Process(t, process.env.BRAID_SOCKET_ACTIVATE, ["-l", `127.0.0.1:${port}`, braidBinary, "serve", "--drain-timeout", "60s", "--header-timeout", "1h"]);
+  await eventually("it listens", () => activator.errors.includes("Listening on"));
+  const url = `http://127.0.0.1:${port}`;
+  const first = net.connect(port, "127.0.0.1");  // starts the server
+  await activator.line(/^ready/);
+  assert.ok(activator.lines.some((line) => line.endsWith(`listening on ${url}`)));
+  assert.equal((await ask(url, completions, { body })).status, 200);
+  // The socket is the service manager's: who has connected is answered also after SIGTERM.
+  const running = ask(url, completions, { body: { ...body, max_tokens: 600 } });
+  await eventually("it runs", async () => (await ask(url, "/slots")).body.includes('"decode"'));
+  activator.child.kill("SIGTERM");
+  await eventually("it is told", () => activator.errors.includes("SIGTERM"));
+  first.write("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n");
+  let answer = "";
+  for await (const part of first) answer += part;
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+  assert.equal((await running).status, 200);
+  assert.deepEqual(await activator.exited, { code: 0, signal: null });
+});

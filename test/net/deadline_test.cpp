@@ -1,0 +1,104 @@
+// How long a generation may wait for its first step, for its first token and for its end.
+#include <gmock/gmock.h>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr std::string_view kWhole = R"({"prompt":"a"})";
+constexpr std::string_view kStreamed = R"({"prompt":"a","stream":true})";
+
+class Deadline : public testing::Test {
+ protected:
+  // A server whose requests neither start nor get tokens by themselves.
+  static void hold(TestServer& server, bool started) {
+    server.on_loop([&] {
+      server.engine().script = nullptr;
+      server.engine().started = started;
+    });
+  }
+  static void expect_cancelled(TestServer& server) {
+    EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
+    server.on_loop([&] { EXPECT_EQ(server.engine().cancelled, 1U); });
+  }
+  net::ServerOptions options = test_options();
+};
+
+TEST_F(Deadline, InTheQueueIsA429) {
+  options.queue_timeout = 30ms;
+  TestServer server(options);
+  hold(server, false);
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kWhole) + get("/health"));
+  const Reply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_TRUE(reply.headers.contains("retry-after"));
+  EXPECT_THAT(reply.body, HasSubstr("waited in the queue"));
+  EXPECT_EQ(client.read_reply().status, 200);  // the connection goes on
+  expect_cancelled(server);
+}
+
+TEST_F(Deadline, InTheQueueOfAStreamIsAnErrorEvent) {
+  options.queue_timeout = 30ms;
+  TestServer server(options);
+  hold(server, false);
+  const Reply reply = server.ask(post("/v1/completions", kStreamed));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(reply.body, HasSubstr("waited in the queue"));
+  EXPECT_THAT(reply.body, HasSubstr("overloaded"));
+  expect_cancelled(server);
+}
+
+TEST_F(Deadline, OfTheQueueSparesWhatHasStarted) {
+  options.queue_timeout = 1ms;
+  TestServer server(options);
+  hold(server, true);
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kWhole));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  EXPECT_EQ(server.ask(get("/health")).status, 200);
+  server.on_loop([&] {
+    for (TokenEvent& event : events_of("Hi")) server.engine().push(0, std::move(event));
+  });
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST_F(Deadline, OfTheFirstTokenIsA504) {
+  options.first_token_timeout = 30ms;
+  TestServer server(options);
+  hold(server, true);
+  const Reply reply = server.ask(post("/v1/completions", kWhole));
+  EXPECT_EQ(reply.status, 504);
+  EXPECT_THAT(reply.body, HasSubstr("did not begin within 30ms"));
+  expect_cancelled(server);
+}
+
+TEST_F(Deadline, OfTheWholeAnswerEndsAStreamWithAnErrorEvent) {
+  options.first_token_timeout = 10min;
+  options.request_timeout = 500ms;
+  TestServer server(options);
+  hold(server, true);
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kStreamed));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.engine().push(0, Token{'x', 0.0F, {}}); });
+  const Reply reply = client.read_reply();
+  EXPECT_THAT(reply.body, HasSubstr("\"x\""));
+  EXPECT_THAT(reply.body, HasSubstr("did not end within 500ms"));
+  expect_cancelled(server);
+}
+
+TEST_F(Deadline, HoldsForSeveralChoicesTogether) {
+  options.first_token_timeout = 30ms;
+  TestServer server(options);
+  hold(server, false);
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":["a","b"]})")).status, 504);
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
+}
+
+}  // namespace
+}  // namespace braid::test

@@ -1,0 +1,325 @@
+// How connections reach the server: addresses, Unix sockets and who may use them, sockets that pass between processes.
+#include <net/http/capability.h>
+#include <net/listen/listening_socket.h>
+#include <net/listen/takeover.h>
+#include <net/listen/trusted_peer.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "test_server.h"
+
+namespace braid::test {
+namespace {
+
+using namespace std::chrono_literals;
+using net::FileDescriptor;
+using net::ListeningSocket;
+using testing::HasSubstr;
+
+// A folder that goes with the test; short, since a Unix socket's path is.
+class Folder {
+ public:
+  Folder() { path_ = ::mkdtemp(path_.data()); }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_ = "/tmp/braid-net-XXXXXX";
+};
+
+int option(int socket, int level, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  ::getsockopt(socket, level, name, &value, &size);
+  return value;
+}
+
+TEST(Listen, ServesSeveralAddressesOfBothFamilies) {
+  net::ServerOptions options = test_options();
+  options.listen = {{"127.0.0.1", 0}, {"127.0.0.1", 0}, {"::1", 0}};
+  TestServer server(options);
+  std::vector<std::string> addresses;
+  server.on_loop([&] { addresses = server.server().addresses(); });
+  ASSERT_EQ(addresses.size(), 3U);
+  EXPECT_THAT(addresses[2], HasSubstr("http://[::1]:"));
+  const auto second = static_cast<std::uint16_t>(std::stoi(addresses[1].substr(addresses[1].rfind(':') + 1)));
+  EXPECT_NE(second, server.port());
+  RawClient client(second);
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  const auto sixth = static_cast<std::uint16_t>(std::stoi(addresses[2].substr(addresses[2].rfind(':') + 1)));
+  RawClient v6(RawClient::Address{"::1", sixth});
+  v6.send(get("/health"));
+  EXPECT_EQ(v6.read_reply().status, 200);
+}
+
+TEST(Listen, OnePortServesBothWildcards) {
+  const auto v4 = net::listen_tcp({"0.0.0.0", 0}, 16, false);
+  ASSERT_TRUE(v4);
+  EXPECT_TRUE(net::listen_tcp({"::", v4->port}, 16, true));
+  const auto taken = net::listen_tcp({"0.0.0.0", v4->port}, 16, false);
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message, HasSubstr(std::to_string(v4->port)));
+}
+
+TEST(Listen, ConnectionsInheritWhatFindsSilentPeers) {
+  net::ServerOptions options = test_options();
+  options.tcp_user_timeout = 7000ms;
+  options.tcp_keepalive = 3000ms;
+  TestServer server(options);
+  std::vector<ListeningSocket> copies;
+  server.on_loop([&] {
+    copies = server.server().duplicate_sockets();
+    server.server().leave_sockets();  // so that the connection is accepted here
+  });
+  const RawClient client = server.connect();
+  pollfd arrived{copies.at(0).file.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&arrived, 1, 10'000), 1);
+  const FileDescriptor accepted(::accept(copies.at(0).file.get(), nullptr, nullptr));
+  ASSERT_GE(accepted.get(), 0);
+  EXPECT_EQ(option(accepted.get(), IPPROTO_TCP, TCP_NODELAY), 1);
+  EXPECT_EQ(option(accepted.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 7000);
+  EXPECT_EQ(option(accepted.get(), SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(accepted.get(), IPPROTO_TCP, TCP_KEEPIDLE), 3);
+}
+
+// A client whose machine has vanished: its socket hears and acknowledges nothing any more.
+TEST(Listen, ASilentPeerIsGone) {
+  net::ServerOptions options = test_options();
+  options.tcp_user_timeout = 300ms;
+  options.write_timeout = 1h;
+  TestServer server(options);
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  client.fall_silent();
+  server.on_loop([&] { server.engine().push(0, Token{'x', 0.0F, {}}); });
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty() && server.server().open_connections() == 0; }));
+  server.on_loop([&] { EXPECT_EQ(server.engine().cancelled, 1U); });
+}
+
+TEST(Listen, FilesThatHaveRunOutAreWaitedFor) {
+#ifdef __SANITIZE_ADDRESS__  // UBSan opens a pipe to look at an object's type, and takes the failure for a bad object
+  GTEST_SKIP() << "UBSan itself needs files";
+#endif
+  std::ostringstream log;  // of the loop's thread
+  spdlog::default_logger()->sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(log, true));
+  TestServer server;
+  const int highest = FileDescriptor(::dup(0)).get();  // the lowest free number
+  RawClient early = server.connect();
+  early.send(get("/health"));
+  ASSERT_EQ(early.read_reply().status, 200);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const rlimit low{static_cast<rlim_t>(highest), before.rlim_max};  // every number below is taken
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  RawClient late(socket, server.port());
+  late.send(get("/health"));
+  EXPECT_TRUE(server.eventually([&] { return log.str().find("cannot accept a connection") != std::string::npos; }));
+  early.send(get("/health"));
+  EXPECT_EQ(early.read_reply().status, 200);  // who is connected goes on
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(late.read_reply().status, 200);
+  spdlog::default_logger()->sinks().pop_back();
+}
+
+class UnixSocket : public testing::Test {
+ protected:
+  net::ServerOptions options() const {
+    net::ServerOptions options = test_options();
+    options.listen.clear();
+    options.unix_socket = folder / "s";
+    return options;
+  }
+  Folder folder;
+};
+
+TEST_F(UnixSocket, AsksForItsToken) {
+  TestServer server(options());
+  std::string token;
+  std::getline(std::ifstream(folder / "s.token"), token);
+  EXPECT_EQ(token.size(), 64U);
+  struct stat file{};
+  ASSERT_EQ(::stat((folder / "s.token").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777U, 0600U);
+  ASSERT_EQ(::stat((folder / "s").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777U, 0600U);
+  RawClient client(folder / "s");
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 401);
+  client.send(get("/health", "X-Braid-Token: " + std::string(64, '0') + "\r\n"));
+  EXPECT_EQ(client.read_reply().status, 401);
+  client.send(get("/health", "X-Braid-Token: " + token + "\r\n"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  client.send(post("/v1/completions", R"({"prompt":"a"})", "X-Braid-Token: " + token + "\r\n"));
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST_F(UnixSocket, TakesATokenFromAFileOrNone) {
+  std::ofstream(folder / "mine") << "a token of my own\n";
+  net::ServerOptions mine = options();
+  mine.unix_token = folder / "mine";
+  {
+    TestServer server(mine);
+    RawClient client(folder / "s");
+    client.send(get("/health", "X-Braid-Token: a token of my own\r\n"));
+    EXPECT_EQ(client.read_reply().status, 200);
+  }
+  mine.unix_token = net::kNoToken;
+  TestServer server(mine);
+  RawClient client(folder / "s");
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST_F(UnixSocket, TokensThatAreNoSecretAreRefused) {
+  std::ofstream(folder / "short") << "abc\n";
+  EXPECT_THAT(net::http::load_capability(folder / "short").error().message, HasSubstr("16 characters"));
+  std::ofstream(folder / "empty") << "";
+  EXPECT_FALSE(net::http::load_capability(folder / "empty"));
+  EXPECT_FALSE(net::http::load_capability(folder / "none/token"));
+}
+
+TEST_F(UnixSocket, ReplacesWhatNobodyListensOnAndRemovesItAtTheEnd) {
+  const std::string path = folder / "s";
+  { const auto left_behind = net::listen_unix(path, 0600, 16); }
+  ASSERT_TRUE(std::filesystem::exists(path));
+  {
+    TestServer server(options());
+    EXPECT_THAT(net::listen_unix(path, 0600, 16).error().message, HasSubstr("another process listens there"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  std::ofstream(path) << "precious";
+  EXPECT_THAT(net::listen_unix(path, 0600, 16).error().message, HasSubstr("no socket"));
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(UnixSocket, TellsItsUserFromOthers) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const FileDescriptor one(ends[0]), other(ends[1]);
+  EXPECT_TRUE(net::is_trusted_peer(one.get()));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  ASSERT_EQ(::seteuid(65534), 0);
+  const bool as_other = net::is_trusted_peer(one.get());
+  const bool as_listed = net::is_trusted_peer(one.get(), {0});
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_FALSE(as_other);
+  EXPECT_TRUE(as_listed);
+}
+
+TEST(Activation, TakesTheSocketsOfItsStarter) {
+  ::unsetenv("LISTEN_PID");
+  EXPECT_TRUE(net::activated_sockets()->empty());
+  ::setenv("LISTEN_PID", "1", 1);  // meant for somebody else
+  ::setenv("LISTEN_FDS", "1", 1);
+  EXPECT_TRUE(net::activated_sockets()->empty());
+  EXPECT_EQ(std::getenv("LISTEN_FDS"), nullptr);
+}
+
+TEST(Activation, RefusesWhatDoesNotListen) {
+  const auto refused = net::adopt_socket(FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("no stream socket that listens"));
+}
+
+// Two servers of one process: the second takes the sockets of the first one.
+class Takeover : public testing::Test {
+ protected:
+  void SetUp() override {
+    first.on_loop([this] {
+      auto control = net::listen_unix(path, 0600, 16);
+      ASSERT_TRUE(control);
+      succession = std::make_shared<net::Succession>(
+          first.loop(), std::move(*control), [this] { return first.server().duplicate_sockets(); },
+          [this] {
+            first.server().leave_sockets();
+            first.server().close_idle();
+            taken = true;
+          });
+      succession->start();
+    });
+  }
+  void TearDown() override {
+    first.on_loop([this] { succession->stop(); });
+    work.reset();
+  }
+
+  Folder folder;
+  std::string path = folder / "control";
+  TestServer first;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{first.loop().get_executor()};  // also without sockets
+  std::shared_ptr<net::Succession> succession;
+  bool taken = false;  // of the first one's loop
+};
+
+TEST_F(Takeover, PassesTheSocketsAndRefusesNobody) {
+  RawClient connected = first.connect();  // before, with its first request still to come
+  ASSERT_TRUE(first.eventually([this] { return first.server().open_connections() == 1; }));
+  auto found = net::Predecessor::find(path);
+  ASSERT_TRUE(found && *found) << found.error().message;
+  std::vector<ListeningSocket> sockets = (*found)->take_sockets();
+  ASSERT_EQ(sockets.size(), 1U);
+  EXPECT_EQ(sockets[0].port, first.port());
+  EXPECT_EQ((*found)->take_control().unix_path, path);
+  EXPECT_EQ(first.ask(get("/health")).status, 200);
+  (*found)->dismiss();
+  ASSERT_TRUE(first.eventually([this] { return taken; }));
+  RawClient between = first.connect();  // nobody accepts now; the system keeps it
+  between.send(get("/health"));
+  TestServer second(test_options(), std::move(sockets));
+  EXPECT_EQ(second.port(), first.port());
+  EXPECT_EQ(between.read_reply().status, 200);
+  connected.send(post("/v1/completions", R"({"prompt":"a"})"));
+  const Reply last = connected.read_reply();
+  EXPECT_EQ(last.status, 200);
+  EXPECT_EQ(last.headers.at("connection"), "close");
+}
+
+TEST_F(Takeover, ASuccessorThatFailsChangesNothing) {
+  {
+    const auto found = net::Predecessor::find(path);
+    ASSERT_TRUE(found && *found);
+  }
+  const auto again = net::Predecessor::find(path);
+  EXPECT_TRUE(again && *again);
+  EXPECT_EQ(first.ask(get("/health")).status, 200);
+  first.on_loop([this] { EXPECT_FALSE(taken); });
+}
+
+TEST(Predecessor, IsNobodyWhereNobodyListens) {
+  const Folder folder;
+  const auto nobody = net::Predecessor::find(folder / "control");
+  EXPECT_TRUE(nobody && !*nobody);
+  const auto other = net::listen_unix(folder / "other", 0600, 16);
+  std::thread answer([&] {
+    const FileDescriptor accepted(::accept(other->file.get(), nullptr, nullptr));
+    ::send(accepted.get(), "HTTP/1.1 400\r\n", 14, MSG_NOSIGNAL);
+  });
+  const auto wrong = net::Predecessor::find(folder / "other");
+  answer.join();
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("did not pass on"));
+}
+
+}  // namespace
+}  // namespace braid::test
