@@ -137,8 +137,9 @@ Result<void> Serving::begin_serving(std::vector<net::ListeningSocket> given) {
 }
 
 void Serving::begin_loading() {
-  loader_ = std::thread([this, work = asio::make_work_guard(loop_)] {
-    Result<LoadedModel> loaded = [this]() -> Result<LoadedModel> {
+  Error exhausted{ErrorCode::kIo, "not enough memory to load the model", {}};  // there is none left to say so then
+  loader_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted)]() mutable {
+    Result<LoadedModel> loaded = [this, &exhausted]() -> Result<LoadedModel> {
       try {
         LoadProgress progress;
         const bool has_disk = !options_.disk.directory.empty();
@@ -151,7 +152,7 @@ void Serving::begin_loading() {
         model->disk_cache = std::move(*disk_cache);
         return model;
       } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::kIo, "not enough memory to load the model", {}};
+        return std::move(exhausted);
       } catch (const std::exception& bug) {
         return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", bug.what()), {}};
       }

@@ -57,7 +57,7 @@ test("an answer that takes too long", async (t) => {
 
 test("open files that run out", async (t) => {
   const server = await serve(t, ["--no-model"], { prefix: ["sh", "-c", 'ulimit -n 48; exec "$@"', "sh"] });
-  assert.match(server.errors, /open files: 48 at most/);
+  await server.line(/open files: 48 at most/);
   const sockets = Array.from({ length: 80 }, () => net.connect(server.port, "127.0.0.1"));
   await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.on("connect", resolve))));
   await eventually("the log says so", () => server.errors.includes("cannot accept a connection"));

@@ -3,10 +3,12 @@
 #include "app/serving.h"
 
 #include <boost/asio/io_context.hpp>
+#include <fmt/core.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -24,7 +26,8 @@ void raise_open_files() {
   getrlimit(RLIMIT_NOFILE, &files);
   std::error_code ignored;
   const auto used = std::distance(std::filesystem::directory_iterator("/proc/self/fd", ignored), std::filesystem::directory_iterator());
-  spdlog::info("open files: {} at most, {} in use; each connection takes one", files.rlim_cur, used);
+  fmt::print("open files: {} at most, {} in use; each connection takes one\n", files.rlim_cur, used);
+  std::fflush(stdout);
 }
 
 // What they stand for comes back as an error where it belongs: a write to a file over its limit, or to a log that nobody reads any more.

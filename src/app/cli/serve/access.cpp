@@ -21,8 +21,7 @@ std::string check_origin(const std::string& origin) {
 void add_access_options(CLI::App& app, ServeOptions& options) {
   constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
   app.add_option("--api-key-file", options.access.api_key_file,
-                 "File of API keys, a line each: NAME KEY [SETTING=VALUE]...; read again on SIGHUP. BRAID_API_KEY is one more. Without any, "
-                 "everybody is let in");
+                 "File of API keys, a line each: NAME KEY [SETTING=VALUE]...; read again on SIGHUP; none: everybody is let in");
   net::access::Limits& limits = options.access.limits;
   add_integer(app, "--requests-per-minute", limits.requests_per_minute, 0, kMost,
               "Of a key that says nothing else, or without keys of all clients together; 0: no limit");
