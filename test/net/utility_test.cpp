@@ -36,6 +36,18 @@ TEST(Tokenize, TheTemplateIsApplied) {
             R"({"prompt":"user:a;assistant:"})");
 }
 
+// As for a generation: a template that knows no tools is told of them in words.
+TEST(Tokenize, ToolsAreWrittenForATemplateWithoutThem) {
+  FakeCodec codec;
+  codec.chat_template = "plain";
+  TestServer server;
+  server.on_loop([&] { server.model().codec = &codec; });
+  const std::string body = R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f"}}]})";
+  const std::string prompt = server.ask(post("/apply-template", body)).body;
+  EXPECT_EQ(prompt.find(R"({"prompt":"system:You may call these functions:)"), 0U) << prompt;
+  EXPECT_NE(server.ask(post("/tokenize", body)).body.find(R"({"tokens":[115,121,115,116,101,109,)"), std::string::npos);
+}
+
 TEST(Tokenize, AnthropicsConversationsAreCounted) {
   TestServer server;
   const auto ask = [&server](std::string_view body) { return server.ask(post("/v1/messages/count_tokens", body)); };

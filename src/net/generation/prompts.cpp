@@ -45,9 +45,7 @@ std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, const std::optiona
 Result<Prompts> encode_chat(const TextCodec& codec, GenerationCall& call) {
   auto& chat = std::get<ChatPrompt>(call.prompt);
   const std::string_view source = codec.template_source(chat);
-  if (!knows_tools(source)) write_tools_as_text(chat);
-  Result<RenderedChat> rendered = codec.render(chat);
-  if (!rendered && write_arguments_as_text(chat)) rendered = codec.render(chat);
+  const Result<RenderedChat> rendered = render_chat(codec, chat);
   if (!rendered) return rendered.error();
   call.syntax = syntax_of(codec, call.tools, source, rendered->text);
   const EncodeOptions options{.add_special = false, .parse_special = true, .literal = rendered->literal};
@@ -129,6 +127,13 @@ Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std:
 }
 
 }  // namespace
+
+Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
+  if (!knows_tools(codec.template_source(chat))) write_tools_as_text(chat);
+  Result<RenderedChat> rendered = codec.render(chat);
+  if (!rendered && write_arguments_as_text(chat)) rendered = codec.render(chat);
+  return rendered;
+}
 
 Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);

@@ -15,6 +15,9 @@ namespace braid::net {
 // A chat's rendered template writes its own BOS, and tells call.syntax. Token ids are taken as they are. May run on any thread.
 Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec, GenerationCall& call);
 
+// A chat as the model's template writes it. Tools become text in `chat` where the template does not take them. Likewise.
+Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat);
+
 // The prompts as text, for `echo`. Likewise.
 std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items);
 

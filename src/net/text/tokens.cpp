@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <net/generation/prompts.h>
 #include <net/json/fields.h>
 #include <net/json/parse.h>
 #include <net/json/write.h>
@@ -22,16 +23,14 @@ Result<bool> flag(const Value& body, std::initializer_list<const char*> names, b
   return fallback;
 }
 
-Result<ChatPrompt> chat_of(std::string& body, const ServedModel& model) {
+Result<RenderedChat> rendered_chat(std::string& body, const ServedModel& model) {
   Result<GenerationCall> call = openai::parse_chat(body, model);
   if (!call) return call.error();
-  return std::move(std::get<ChatPrompt>(call->prompt));
+  return render_chat(*model.codec, std::get<ChatPrompt>(call->prompt));
 }
 
 Result<std::vector<TokenId>> encode_chat(std::string& body, const ServedModel& model) {
-  const Result<ChatPrompt> chat = chat_of(body, model);
-  if (!chat) return chat.error();
-  const Result<RenderedChat> rendered = model.codec->render(*chat);
+  const Result<RenderedChat> rendered = rendered_chat(body, model);
   if (!rendered) return rendered.error();
   return model.codec->encode(rendered->text, {.add_special = false, .parse_special = true, .literal = rendered->literal});
 }
@@ -121,9 +120,7 @@ Result<std::string> detokenize(std::string& body, const ServedModel& model) {
 }
 
 Result<std::string> apply_template(std::string& body, const ServedModel& model) {
-  const Result<ChatPrompt> chat = chat_of(body, model);
-  if (!chat) return chat.error();
-  const Result<RenderedChat> rendered = model.codec->render(*chat);
+  const Result<RenderedChat> rendered = rendered_chat(body, model);
   if (!rendered) return rendered.error();
   std::string out = R"({"prompt":)";
   json::append_lossy_string(out, rendered->text);
