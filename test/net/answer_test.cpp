@@ -204,6 +204,8 @@ TEST(Errors, AnExceptionWhileAnAnswerIsWrittenIsToldAndLeavesNoHalfEvent) {
   EXPECT_NE(stream.body.find(R"("text":"H")"), std::string::npos) << stream.body;
   EXPECT_EQ(stream.body.find(R"("text":"i")"), std::string::npos) << stream.body;
   EXPECT_TRUE(stream.body.ends_with("\"code\":\"internal_error\"}}\n\n")) << stream.body;
+  for (std::size_t at = stream.body.find("data: ", 1); at != std::string::npos; at = stream.body.find("data: ", at + 1))
+    EXPECT_EQ(stream.body.substr(at - 2, 2), "\n\n") << "half an event is before " << at << " of " << stream.body;
 }
 
 // The marker of calls is a control token, as in Mistral's vocabularies.
