@@ -13,6 +13,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <memory>
@@ -28,8 +29,9 @@ Result<const ServedModel*> served_model(const ServiceStatus& status);
 
 // Loop only. Held by the server and by every running session.
 struct Service {
-  Service(boost::asio::io_context& loop, ServerOptions server_options, const ServiceStatus& service_status)
-      : options(std::move(server_options)),
+  Service(boost::asio::io_context& event_loop, ServerOptions server_options, const ServiceStatus& service_status)
+      : loop(event_loop),
+        options(std::move(server_options)),
         status(service_status),
         log(options.log.logger != nullptr ? options.log.logger : spdlog::default_logger()),
         keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()),
@@ -40,6 +42,7 @@ struct Service {
   std::string new_id(std::string_view prefix);
   std::uint64_t new_seed() { return random(); }
 
+  boost::asio::io_context& loop;
   const ServerOptions options;
   const ServiceStatus& status;
   const std::shared_ptr<spdlog::logger> log;  // of lines about requests

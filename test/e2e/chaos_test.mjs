@@ -2,6 +2,7 @@
 // over; and it says so when there is not the memory to begin.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readFileSync } from "node:fs";
 import { run, serve, start_nginx, temporaryFolder } from "./support/processes.mjs";
 import { collect, eventually, frees_everything, metric, post, RawConnection } from "./support/client.mjs";
 
@@ -64,6 +65,25 @@ test("no more files can be opened", async (t) => {
   running.leave("FIN");
   await frees_everything(server.url);
   assert.deepEqual(await ask(server), alone);
+});
+
+test("memory runs out while long requests are read", async (t) => {
+  const server = await serve(t, ["--kv-memory", "64MiB"]);
+  const alone = await ask(server);
+  const long = JSON.stringify({ ...body, prompt: "some words ".repeat(2_700_000) });  // 30 MB
+  for (const spare of [40, 60, 80, 100, 130]) {
+    const pages = Number(readFileSync(`/proc/${server.child.pid}/statm`, "utf8").split(" ")[0]);
+    await limit(t, server, `as=${pages * 4096 + spare * 1_000_000}:unlimited`);
+    const clients = Array.from({ length: 6 }, () => new RawConnection(server.url));
+    for (const client of clients) client.post("/v1/completions", long);
+    const is_over = (client) => client.socket.closed || /HTTP\/1.1 [45]/.test(client.received);
+    await eventually("each is answered or turned away", () => clients.every(is_over));
+    for (const client of clients) client.leave("FIN");
+    await limit(t, server, "as=unlimited:unlimited");
+    await frees_everything(server.url);
+    assert.deepEqual(await ask(server), alone);
+  }
+  assert.match(server.errors, /bad_alloc/);
 });
 
 test("a start without enough memory says so", async (t) => {

@@ -91,6 +91,15 @@ ListeningSocket Listener::duplicate() {
   return {FileDescriptor(file), name_, port_, unix_path_, unlinks_};
 }
 
+// One connection that cannot be served for want of memory is closed; the next one may find some.
+void Listener::admit(http::Socket socket) {
+  try {
+    welcome(std::move(socket));
+  } catch (const std::exception&) {
+    log_failure(std::current_exception());
+  }
+}
+
 void Listener::welcome(http::Socket socket) {
   if (!unix_path_.empty() && !is_trusted_peer(socket.native_handle(), service_->options.unix_users)) {
     spdlog::warn("{}: a process of another user was turned away", name_);
@@ -111,7 +120,7 @@ asio::awaitable<void> Listener::accept_clients(std::shared_ptr<Listener> self) {
     co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, failure));
     if (!failure) {
       if (std::exchange(exhausted, false)) spdlog::info("{}: connections are accepted again", self->name_);
-      self->welcome(std::move(socket));
+      self->admit(std::move(socket));
     } else if (acceptor.is_open() && failure != asio::error::connection_aborted) {
       if (!std::exchange(exhausted, true))
         spdlog::warn("{}: cannot accept a connection: {}; {} are open, and new ones wait until some have ended", self->name_,

@@ -40,6 +40,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   using Acceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
 
   static boost::asio::awaitable<void> accept_clients(std::shared_ptr<Listener> self);
+  void admit(http::Socket socket);
   void welcome(http::Socket socket);
 
   boost::asio::io_context& loop_;
