@@ -1,18 +1,19 @@
 // A bounded storm on one server, directly and through nginx: answers of all lengths, clients that leave at any moment, slow readers,
-// malformed requests. At the end nothing is left of it: no block, no request, no memory; and every answer that
-// came to its end is the one that the same request gets alone.
+// malformed requests, API keys that come and go. At the end nothing is left of it: no block, no request, no memory; and every answer
+// that came to its end is the one that the same request gets alone.
 //   BRAID_BINARY=build/release/braid BRAID_NGINX=/usr/sbin/nginx test/e2e/node_modules/.bin/node perf/soak/soak.mjs
 //     --seconds 1200   how long
 //     --clients 24     at once
 //     --seed 1         of what they do
 //     --rss            also compare resident memory at the end with the plateau (a release build on an otherwise idle machine)
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
+import path from "node:path";
 import { parseArgs } from "node:util";
 import { frees_everything, metrics } from "../../test/e2e/support/client.mjs";
-import { nginx, serve } from "../../test/e2e/support/processes.mjs";
+import { nginx, serve, temporaryFolder } from "../../test/e2e/support/processes.mjs";
 
 const { values: options } = parseArgs({ options: {
   seconds: { type: "string", default: "1200" }, clients: { type: "string", default: "24" }, seed: { type: "string", default: "1" },
@@ -41,13 +42,27 @@ const wide_wish = { path: "/v1/chat/completions", body: {
   messages: [{ role: "user", content: "Tell me a story about a brave fox." }], max_tokens: 150, ignore_eos: true, temperature: 0, n: 2,
   logprobs: true, top_logprobs: 20, return_token_ids: true } };
 
+// One key stays; the other is replaced every second, and answers that it began go on.
+const lasting_key = "sk-soak";
+const withKey = (key = lasting_key) => ({ Authorization: `Bearer ${key}` });
+
+class Keys {
+  generation = 0;
+  constructor(t) { this.file = path.join(temporaryFolder(t), "keys"); this.renew(); }
+  get passing() { return `sk-passing-${this.generation}`; }
+  renew() {
+    ++this.generation;
+    writeFileSync(this.file, `lasting ${lasting_key}\npassing ${this.passing}\n`);
+  }
+}
+
 const tally = {};
 const count = (what) => { tally[what] = (tally[what] ?? 0) + 1; };
 
 // One request on a connection of its own. `on_response` may throttle; resolves to what came, or null when the connection broke.
-function send(url, { path: target, body }, { on_request = () => {}, on_response = () => {} } = {}) {
+function send(url, { path: target, body }, { key, on_request = () => {}, on_response = () => {} } = {}) {
   return new Promise((resolve) => {
-    const request = http.request(url + target, { method: "POST", agent: false, headers: { "Content-Type": "application/json" } });
+    const request = http.request(url + target, { method: "POST", agent: false, headers: { "Content-Type": "application/json", ...withKey(key) } });
     request.on("error", () => resolve(null));
     request.on("response", (response) => {
       let text = "";
@@ -73,8 +88,8 @@ function tokens_of(answer, streamed) {
 }
 
 class Storm {
-  constructor(server, urls) {
-    Object.assign(this, { server, urls, solo: new Map(), failures: [] });
+  constructor(server, urls, keys) {
+    Object.assign(this, { server, urls, keys, solo: new Map(), failures: [] });
   }
 
   async learn() {
@@ -88,9 +103,15 @@ class Storm {
   async ask(wish, { streamed = random() < 0.7, ...options } = {}) {
     const answer = await send(one_of(this.urls), { ...wish, body: { ...wish.body, stream: streamed } }, options);
     if (answer?.status === 429) return count("refused: queue full");
+    if (options.key && answer?.status === 401) return count("refused: key gone");
     assert.equal(answer?.status, 200, answer?.text ?? "the connection broke");
     assert.deepEqual(tokens_of(answer, streamed), this.solo.get(wish), `not its solo answer: ${JSON.stringify(wish.body)}`);
     count("answered");
+  }
+
+  ask_with_passing_key() {
+    count("passing key");
+    return this.ask(one_of(wishes), { key: this.keys.passing });
   }
 
   read_slowly() {
@@ -122,7 +143,7 @@ class Storm {
   async send_nonsense() {
     count("malformed");
     const body = JSON.stringify(one_of(wishes).body);
-    const whole = `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const whole = `POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${lasting_key}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     const bytes = Buffer.from(one_of([
       () => whole.slice(0, below(whole.length)),
       () => whole.replace("HTTP/1.1", "HTTP/9.9"),
@@ -149,8 +170,8 @@ class Storm {
   async client(until) {
     while (Date.now() < until) {
       const chance = random();
-      const act = chance < 0.6 ? () => this.ask(one_of(wishes)) : chance < 0.8 ? () => this.leave_early()
-        : chance < 0.9 ? () => this.send_nonsense() : () => this.read_slowly();
+      const act = chance < 0.5 ? () => this.ask(one_of(wishes)) : chance < 0.6 ? () => this.ask_with_passing_key()
+        : chance < 0.8 ? () => this.leave_early() : chance < 0.9 ? () => this.send_nonsense() : () => this.read_slowly();
       await act().catch((error) => this.failures.push(error));
       await sleep(-Math.log(1 - random()) * 100);  // arrivals are random, too
     }
@@ -162,17 +183,20 @@ const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
 async function main(cleanups) {
   const t = { after: (cleanup) => cleanups.push(cleanup) };
-  const server = await serve(t, ["--max-batch", "16", "--max-waiting", "24", "--kv-memory", "12MiB", "--log-level", "warning"]);
-  const storm = new Storm(server, [server.url, await nginx(t, server.port)]);
+  const keys = new Keys(t);
+  const server = await serve(t, ["--max-batch", "16", "--max-waiting", "24", "--kv-memory", "12MiB", "--log-level", "warning", "--api-key-file", keys.file]);
+  const storm = new Storm(server, [server.url, await nginx(t, server.port)], keys);
   await storm.learn();
   const seconds = Number(options.seconds);
   const until = Date.now() + seconds * 1000;
   const memory = [];
   const meter = setInterval(() => memory.push(resident(server.child.pid)), 500);
+  const change = setInterval(() => { keys.renew(); server.child.kill("SIGHUP"); count("key change"); }, 1000);
   await Promise.all(Array.from({ length: Number(options.clients) }, () => storm.client(until)));
   clearInterval(meter);
-  await frees_everything(server.url);
-  for (const [name, value] of await metrics(server.url))
+  clearInterval(change);
+  await frees_everything(server.url, { headers: withKey() });
+  for (const [name, value] of await metrics(server.url, { headers: withKey() }))
     if (/^(preemptions|client_disconnects|sequences_(submitted|finished|cancelled|failed))_total|^(backpressure|cancel_to_free_steps|requests_refused|timeouts)_total/.test(name) && value > 0) tally[name] = value;
   const share = (from, to) => median(memory.slice(Math.floor(memory.length * from), Math.ceil(memory.length * to)));
   const growth = share(0.9, 1) / share(0.4, 0.6) - 1;

@@ -45,8 +45,8 @@ export async function collect(response) {
 }
 
 // All figures of /metrics, by name with its labels: `requests_refused_total{reason="invalid"}`.
-export async function metrics(url) {
-  const text = await (await fetch(`${url}/metrics`)).text();
+export async function metrics(url, options = {}) {
+  const text = await (await fetch(`${url}/metrics`, options)).text();
   const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]));
 }
@@ -67,10 +67,10 @@ export async function eventually(what, condition, seconds = 30) {
 }
 
 // What ended requests held is given back.
-export async function frees_everything(url) {
+export async function frees_everything(url, options = {}) {
   let left;
   const is_free = async () => {
-    const now = await metrics(url);
+    const now = await metrics(url, options);
     left = ["sequences_waiting", "sequences_prefilling", "sequences_decoding", "sequences_stalled", "sequences_parked", "open_streams"]
       .map((name) => [name, now.get(name) ?? 0]).filter(([, count]) => count !== 0);
     if (now.get("kv_blocks_free") !== now.get("kv_blocks_total")) left.push(["kv_blocks", now.get("kv_blocks_total") - now.get("kv_blocks_free")]);
