@@ -35,6 +35,8 @@ struct Options {
   std::int32_t tokens = 64;
   int repeat = 3;
   bool cpu_time = false;
+  bool pin_threads = false;
+  bool huge_pages = true;
   KvType kv_type = KvType::kF16;
 };
 
@@ -131,10 +133,17 @@ braid::Result<std::string> measure(const Options& options) {
   if (!file) return file.error();
   const std::int32_t most_rows = std::max(1, *std::ranges::max_element(options.rows));
   LoadOptions load{.threads = options.threads,
+                   .cpus = {},
+                   .huge_pages = options.huge_pages ? HugePages::kTransparent : HugePages::kOff,
                    .kv_type = options.kv_type,
                    .max_batch = most_rows,
                    .end_tokens = {},
                    .progress = {}};
+  if (options.pin_threads) {
+    load.cpus = braid::kernels::allowed_cpus();
+    if (static_cast<std::size_t>(options.threads) > load.cpus.size()) return braid::invalid_argument("more threads than CPUs to pin them to");
+    load.cpus.resize(static_cast<std::size_t>(options.threads));
+  }
   auto model = LanguageModel::load(*file, **table, load);
   if (!model) return model.error();
   const Memory loaded = memory();
@@ -178,6 +187,8 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", options.prompt, "Prompt of the decode figures")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--tokens", options.tokens, "Tokens generated for each row")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_flag("--cpu-time", options.cpu_time, "Rates of processor time instead of wall time: for a busy machine, with one thread");
+  app.add_flag("--pin-threads", options.pin_threads, "Each thread on a CPU of its own");
+  app.add_flag("!--no-huge-pages", options.huge_pages, "Weights and KV in pages of 4 KiB");
   app.add_option("--repeat", options.repeat, "Runs, of which the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
   std::string kv_type = "f16";
   app.add_option("--kv-dtype", kv_type, "Keys and values: f32, f16, bf16 or int8")

@@ -47,6 +47,7 @@ Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options) 
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch) {
   model::LoadOptions load;
   load.threads = options.threads > 0 ? options.threads : kernels::usable_cpus();
+  load.huge_pages = options.huge_pages;
   load.context_length = options.context.value_or(0);
   load.block_tokens = options.block_size;
   load.kv_type = options.kv_type;
@@ -57,6 +58,16 @@ model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_ba
 }
 
 namespace {
+
+// One for each thread, or none where they are not to be pinned.
+Result<std::vector<int>> cpus_to_pin(const ModelOptions& options, int threads) {
+  if (!options.pin_threads) return std::vector<int>();
+  std::vector<int> cpus = kernels::allowed_cpus();
+  if (static_cast<std::size_t>(threads) > cpus.size())
+    return invalid_argument(fmt::format("--pin-threads needs a CPU for each of {} threads, but this process may use {}", threads, cpus.size()));
+  cpus.resize(static_cast<std::size_t>(threads));
+  return cpus;
+}
 
 Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOptions& options, std::int32_t max_batch) {
   KvDemand demand;
@@ -105,6 +116,9 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   loaded.constraints = std::make_unique<const grammar::Compiler>([codec = loaded.codec.get()] { return constraint_vocabulary(*codec); });
 
   model::LoadOptions load = load_options(options, max_batch);
+  Result<std::vector<int>> cpus = cpus_to_pin(options, load.threads);
+  if (!cpus) return cpus.error();
+  load.cpus = std::move(*cpus);
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);

@@ -169,6 +169,18 @@ CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optiona
          })->default_str("auto");
 }
 
+CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, model::HugePages& target, const std::string& help) {
+  static const std::map<std::string, model::HugePages> kKinds = {{"off", model::HugePages::kOff},
+                                                                 {"transparent", model::HugePages::kTransparent},
+                                                                 {"explicit", model::HugePages::kExplicit}};
+  return add_checked(app, name, "KIND", help, [&target](const std::string& text) {
+           const auto kind = kKinds.find(text);
+           if (kind == kKinds.end()) return fmt::format("'{}' is not a kind of huge pages: write off, transparent or explicit", text);
+           target = kind->second;
+           return std::string();
+         })->default_str("transparent");
+}
+
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help) {
   return add_checked(app, name, "TIER", help, [&target](const std::string& text) {
     target = kernels::parse_isa(text);

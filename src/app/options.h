@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kernels/kernel_table.h>
+#include <model/mapping.h>
 #include <net/server_options.h>
 
 #include <chrono>
@@ -15,6 +16,8 @@ namespace braid::app {
 struct ModelOptions {
   std::string model;                          // a GGUF file; empty: the embedded one
   std::int32_t threads = 0;                   // of the compute strand; 0: all usable CPUs
+  bool pin_threads = false;                   // each of them to a CPU of its own
+  model::HugePages huge_pages = model::HugePages::kTransparent;
   std::optional<std::int32_t> context;        // tokens; the model's own otherwise
   std::optional<std::uint64_t> kv_memory;     // bytes; half of what is available after load otherwise
   std::int32_t max_kv_size = 0;               // positions that a token sees, the first few among them; 0: all

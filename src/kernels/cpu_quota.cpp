@@ -7,18 +7,12 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace braid::kernels {
 namespace {
 
 namespace fs = std::filesystem;
-
-int affinity_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
@@ -65,10 +59,22 @@ bool names_cpu(const std::string& controllers) { return ("," + controllers + ","
 
 }  // namespace
 
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
 int usable_cpus(const char* root) {
   const fs::path base(root);
   const fs::path mounts = base / "sys/fs/cgroup";
-  int cpus = affinity_cpus();
+  int cpus = static_cast<int>(allowed_cpus().size());
   std::ifstream groups(base / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // hierarchy:controllers:path
     const std::size_t first = line.find(':');

@@ -1,9 +1,12 @@
 #include <kernels/thread_team.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace braid::kernels {
@@ -33,6 +36,15 @@ std::uint32_t await_change(const std::atomic<std::uint32_t>& word, std::uint32_t
   return word.load(std::memory_order_seq_cst);
 }
 
+void pin_this_thread(int cpu) {
+  cpu_set_t* set = CPU_ALLOC(cpu + 1);
+  const std::size_t bytes = CPU_ALLOC_SIZE(cpu + 1);
+  CPU_ZERO_S(bytes, set);
+  CPU_SET_S(static_cast<std::size_t>(cpu), bytes, set);
+  sched_setaffinity(0, bytes, set);
+  CPU_FREE(set);
+}
+
 }  // namespace
 
 // A loop is open while `epoch` is odd. A worker that sees it open enters (`active`), looks again, and only then touches the job;
@@ -54,6 +66,8 @@ struct ThreadTeam::Shared {
   void* context = nullptr;
 
   std::chrono::microseconds spin{kSpin};
+  std::vector<int> cpus;
+  bool strand_is_pinned = false;
   std::vector<std::jthread> workers;
 
   void claim_chunks(int member) {
@@ -70,6 +84,7 @@ struct ThreadTeam::Shared {
   }
 
   void work(int member) {
+    if (!cpus.empty()) pin_this_thread(cpus[static_cast<std::size_t>(member)]);
     std::uint32_t seen = 0;
     for (;;) {
       seen = await_change(epoch, seen, spin);
@@ -82,7 +97,9 @@ struct ThreadTeam::Shared {
   }
 };
 
-ThreadTeam::ThreadTeam(int threads) : shared_(std::make_unique<Shared>()) {
+ThreadTeam::ThreadTeam(int threads, std::vector<int> cpus) : shared_(std::make_unique<Shared>()) {
+  assert(cpus.empty() || cpus.size() == static_cast<std::size_t>(threads));
+  shared_->cpus = std::move(cpus);
   shared_->stretches = std::vector<Shared::Stretch>(static_cast<std::size_t>(threads));
   // With more threads than processors a spinning member keeps a working one off its core.
   if (threads > usable_cpus()) shared_->spin = std::chrono::microseconds{0};
@@ -98,6 +115,11 @@ ThreadTeam::~ThreadTeam() {
 }
 
 int ThreadTeam::size() const { return static_cast<int>(shared_->workers.size()) + 1; }
+
+void ThreadTeam::pin_strand() {
+  if (shared_->cpus.empty() || std::exchange(shared_->strand_is_pinned, true)) return;
+  pin_this_thread(shared_->cpus.front());
+}
 
 void ThreadTeam::run(std::int64_t count, std::int64_t chunk, Call call, void* context) {
   Shared& shared = *shared_;

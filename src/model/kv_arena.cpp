@@ -8,8 +8,8 @@ namespace braid::model {
 KvArena::KvArena(const KvLayout& layout, std::int32_t blocks, Mapping mapping)
     : layout_(layout), blocks_(blocks), mapping_(std::move(mapping)) {}
 
-Result<KvArena> KvArena::create(const KvLayout& layout, std::int32_t blocks) {
-  auto mapping = Mapping::reserve(static_cast<std::size_t>(blocks) * layout.block_bytes(), "KV cache");
+Result<KvArena> KvArena::create(const KvLayout& layout, std::int32_t blocks, HugePages pages) {
+  auto mapping = Mapping::reserve(static_cast<std::size_t>(blocks) * layout.block_bytes(), "KV cache", pages);
   if (!mapping) return mapping.error();
   return KvArena(layout, blocks, std::move(*mapping));
 }

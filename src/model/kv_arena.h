@@ -15,7 +15,7 @@ namespace braid::model {
 class KvArena {
  public:
   // `blocks` is at least 1.
-  static Result<KvArena> create(const KvLayout& layout, std::int32_t blocks);
+  static Result<KvArena> create(const KvLayout& layout, std::int32_t blocks, HugePages pages = HugePages::kTransparent);
 
   const KvLayout& layout() const { return layout_; }
   std::int32_t blocks() const { return blocks_; }

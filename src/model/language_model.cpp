@@ -68,12 +68,13 @@ Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::Kern
 
 Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file, const kernels::KernelTable& table,
                                                            LoadOptions options) {
-  auto team = std::make_unique<kernels::ThreadTeam>(options.threads);
+  auto team = std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus);
   auto dimensions = read_dimensions(file, options, team->size());
   if (!dimensions) return dimensions.error();
-  auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.float_type);
+  auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.float_type,
+                              options.huge_pages);
   if (!weights) return weights.error();
-  auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace);
+  auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();
   return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context,
                                                           dimensions->kv, std::move(team), std::move(*weights), std::move(*space)));
@@ -103,7 +104,7 @@ LanguageModel::LanguageModel(const HyperParameters& model, const kernels::Kernel
 }
 
 Result<void> LanguageModel::allocate_kv(std::int32_t blocks) {
-  auto arena = KvArena::create(kv_layout_, blocks);
+  auto arena = KvArena::create(kv_layout_, blocks, options_.huge_pages);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
   kv_->prefault(*team_, options_.progress);
@@ -114,6 +115,7 @@ void LanguageModel::execute(const StepPlan& plan, StepResult& result) {
   const auto begin = std::chrono::steady_clock::now();
   result.clear();
   result.id = plan.id;
+  team_->pin_strand();
   try {
     check(plan);
     run(plan, result);

@@ -28,6 +28,8 @@ namespace braid::model {
 
 struct LoadOptions {
   int threads = 1;                                    // of the kernel team, the strand's own included
+  std::vector<int> cpus = {};                         // one for each of them, to which they are pinned; empty: not pinned
+  HugePages huge_pages = HugePages::kTransparent;     // of weights, workspace and pool
   std::int32_t context_length = 0;                    // 0: the model's
   std::int32_t block_tokens = 16;
   kernels::KvType kv_type = kernels::KvType::kF16;

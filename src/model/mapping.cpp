@@ -6,19 +6,29 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <linux/mman.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
 
 namespace braid::model {
 
-Result<Mapping> Mapping::reserve(std::size_t bytes, std::string_view purpose) {
+Result<Mapping> Mapping::reserve(std::size_t bytes, std::string_view purpose, HugePages pages) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  constexpr int kHugePageFlags = MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
   Mapping mapping;
   if (bytes == 0) return mapping;
-  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const bool only_huge = pages == HugePages::kExplicit;
+  if (only_huge) bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  // Explicit pages are reserved here: running out of them at the first touch would be a SIGBUS.
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | (only_huge ? kHugePageFlags : MAP_NORESERVE), -1, 0);
+  if (address == MAP_FAILED && only_huge)
+    return Error{ErrorCode::kIo, fmt::format("cannot reserve {} huge pages of 2 MiB for the {}: {}; raise vm.nr_hugepages, or use "
+                                             "--huge-pages transparent", bytes / kHugePage, purpose, std::strerror(errno)), {}};
   if (address == MAP_FAILED)
     return Error{ErrorCode::kIo, fmt::format("cannot reserve {} bytes for the {}: {}", bytes, purpose, std::strerror(errno)), {}};
-  ::madvise(address, bytes, MADV_HUGEPAGE);
+  if (!only_huge) ::madvise(address, bytes, pages == HugePages::kOff ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   mapping.data_ = static_cast<std::byte*>(address);
   mapping.size_ = bytes;
   return mapping;

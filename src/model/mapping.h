@@ -8,18 +8,21 @@
 
 namespace braid::model {
 
+// Pages of 2 MiB: never; where the system finds them (transparent ones); or only such, from the pool of vm.nr_hugepages.
+enum class HugePages { kOff, kTransparent, kExplicit };
+
 class Mapping {
  public:
   Mapping() = default;
-  // `purpose` names the memory in the error sentence. Asks for huge pages; takes what the system gives.
-  static Result<Mapping> reserve(std::size_t bytes, std::string_view purpose);
+  // `purpose` names the memory in the error sentence.
+  static Result<Mapping> reserve(std::size_t bytes, std::string_view purpose, HugePages pages = HugePages::kTransparent);
 
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
   std::byte* data() const { return data_; }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return size_; }  // whole pages where they are explicit
 
   // Makes the pages of [begin, end) present and writable now. Any thread.
   void prefault(std::size_t begin, std::size_t end) const;

@@ -101,8 +101,8 @@ void TensorReader::refuse_others(std::string_view architecture) {
       fail(ErrorCode::kUnsupported, tensor.name, fmt::format("is not part of the {} architecture as this build computes it", architecture));
 }
 
-Result<Mapping> TensorReader::pack(kernels::ThreadTeam& team, const Progress& progress) const {
-  auto mapping = Mapping::reserve(packed_bytes_, "weights");
+Result<Mapping> TensorReader::pack(kernels::ThreadTeam& team, const Progress& progress, HugePages pages) const {
+  auto mapping = Mapping::reserve(packed_bytes_, "weights", pages);
   if (!mapping) return mapping.error();
   for (const Noted& noted : matrices_) {
     kernels::PackedMatrix& out = *noted.out;

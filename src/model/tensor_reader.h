@@ -42,7 +42,7 @@ class TensorReader {
   std::size_t packed_bytes() const { return packed_bytes_; }
 
   // Packs what matrix() noted into one mapping and completes the matrices.
-  Result<Mapping> pack(kernels::ThreadTeam& team, const Progress& progress) const;
+  Result<Mapping> pack(kernels::ThreadTeam& team, const Progress& progress, HugePages pages) const;
 
  private:
   struct Noted {

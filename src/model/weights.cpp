@@ -84,11 +84,11 @@ std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, co
 
 Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
-                             std::optional<kernels::WeightType> float_type) {
+                             std::optional<kernels::WeightType> float_type, HugePages pages) {
   TensorReader reader(file, table, float_type);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
-  auto storage = reader.pack(team, progress);
+  auto storage = reader.pack(team, progress, pages);
   if (!storage) return storage.error();
   weights.storage = std::move(*storage);
   if (weights.output.data == nullptr) weights.output = weights.embedding;

@@ -43,7 +43,7 @@ struct Weights {
 // if there is one.
 Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
-                             std::optional<kernels::WeightType> float_type = {});
+                             std::optional<kernels::WeightType> float_type = {}, HugePages pages = HugePages::kTransparent);
 
 // The same checks without packing: shapes and types are complete, the matrices have no data.
 Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,

@@ -26,7 +26,7 @@ struct ContextPart {
 
 struct Workspace {
   static Result<Workspace> create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
-                                  const WorkspaceShape& shape);
+                                  const WorkspaceShape& shape, HugePages pages = HugePages::kTransparent);
   // What create() would take; the weights need no data.
   static std::size_t bytes(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
                            const WorkspaceShape& shape);

@@ -68,6 +68,16 @@ TEST(CommandLine, ArithmeticOfFloatWeightsIsAsStoredUnlessNamed) {
   EXPECT_EQ(std::get<RunOptions>(parse({"run", "--dtype", "int8"})).model.float_type, kernels::WeightType::kQ8_0);
 }
 
+TEST(CommandLine, ThreadsArePinnedAndPagesHugeAsAsked) {
+  const auto usual = std::get<ServeOptions>(parse({"serve"})).model;
+  EXPECT_FALSE(usual.pin_threads);
+  EXPECT_EQ(usual.huge_pages, model::HugePages::kTransparent);
+  const auto asked = std::get<ServeOptions>(parse({"serve", "--pin-threads", "--huge-pages", "explicit"})).model;
+  EXPECT_TRUE(asked.pin_threads);
+  EXPECT_EQ(asked.huge_pages, model::HugePages::kExplicit);
+  EXPECT_EQ(std::get<RunOptions>(parse({"run", "--huge-pages", "off"})).model.huge_pages, model::HugePages::kOff);
+}
+
 TEST(CommandLine, AddressesAddUpOrReplaceTheDefault) {
   const auto hosts = [](std::initializer_list<const char*> arguments) {
     const auto options = std::get<ServeOptions>(parse(arguments));

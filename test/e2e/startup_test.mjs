@@ -1,6 +1,6 @@
 // What a user sees on the terminal when something is asked that cannot be, and the commands that need no server.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
@@ -32,7 +32,7 @@ test("unusable values are refused with 2 and a sentence", async (t) => {
   const cases = [[["--port", "70000"], /--port.*'70000' is not a whole number from 0 to 65535/],
     [["--kv-memory", "lots"], /--kv-memory.*'lots' is not a size/], [["--block-size", "12"], /--block-size/],
     [["--drain-timeout", "soon"], /--drain-timeout.*'soon' is not a duration/], [["--max-batch", "0"], /--max-batch/],
-    [["--isa", "mmx"], /--isa.*'mmx'/], [["--kv-dtype", "int4"], /--kv-dtype/], [["--nonsense"], /--nonsense/],
+    [["--isa", "mmx"], /--isa.*'mmx'/], [["--kv-dtype", "int4"], /--kv-dtype/], [["--huge-pages", "big"], /--huge-pages.*'big'/], [["--nonsense"], /--nonsense/],
     [["--config", "/does/not/exist.yaml"], /cannot read/], [["--no-model", "x.gguf"], /--no-model/],
     [["--max-batch", "64", "--max-batch-tokens", "32"], /max.batch.tokens/]];
   for (const [args, pattern] of cases) one_sentence(await braid(t, ["serve", ...args]), 2, pattern);
@@ -104,6 +104,30 @@ test("a model of one's own, named after its file", async (t) => {
   const answer = await (await post(`${server.url}/v1/completions`, { prompt: "Hello", max_tokens: 1000, ignore_eos: true })).json();
   assert.equal(answer.usage.total_tokens, 256);
   assert.equal(answer.choices[0].finish_reason, "length");
+});
+
+// CPUs of each thread of a process, such as "0" or "0-1".
+const cpusOfThreads = (pid) => readdirSync(`/proc/${pid}/task`)
+  .map((task) => /Cpus_allowed_list:\s*(\S+)/.exec(readFileSync(`/proc/${pid}/task/${task}/status`, "utf8"))[1]);
+
+test("--pin-threads keeps each compute thread, and no other, on a CPU of its own", async (t) => {
+  const all = /Cpus_allowed_list:\s*(\S+)/.exec(readFileSync("/proc/self/status", "utf8"))[1];
+  if (!/[-,]/.test(all)) return t.skip("one CPU only");
+  const server = await serve(t, [draft, "--ctx", "256", "--threads", "2", "--pin-threads"]);
+  await post(`${server.url}/v1/completions`, { prompt: "Hello", max_tokens: 2 });
+  const pinned = cpusOfThreads(server.child.pid).filter((cpus) => cpus !== all);
+  assert.equal(pinned.length, 2);
+  assert.equal(new Set(pinned).size, 2);
+  assert.ok(pinned.every((cpus) => /^\d+$/.test(cpus)), pinned.join(" "));
+  one_sentence(await braid(t, ["serve", draft, "--port", "0", "--threads", "1024", "--pin-threads", "--log-level", "error"]), 2, /--pin-threads needs a CPU for each of 1024/);
+});
+
+test("--huge-pages off asks for none", { skip: !existsSync("/sys/kernel/mm/transparent_hugepage") }, async (t) => {
+  for (const kind of ["transparent", "off"]) {
+    const server = await serve(t, [draft, "--ctx", "256", "--threads", "1", "--huge-pages", kind]);
+    const flags = readFileSync(`/proc/${server.child.pid}/smaps`, "utf8").match(/VmFlags:.*/g).map((line) => line.split(" "));
+    assert.equal(flags.some((set) => set.includes("hg")), kind === "transparent", kind);
+  }
 });
 
 test("every tier of this machine serves the same greedy answer", async (t) => {

@@ -72,6 +72,34 @@ TEST(ThreadTeam, SleepingMembersWakeForALaterLoop) {
   }
 }
 
+TEST(ThreadTeam, PinsEachMemberToItsProcessorAndNobodyElse) {
+  const std::vector<int> allowed = allowed_cpus();
+  ASSERT_FALSE(allowed.empty());
+  const std::vector<int> cpus = {allowed.front(), allowed.back()};
+  std::vector<std::vector<int>> seen(2);
+  std::thread strand;  // the test's own thread stays as it is
+  {
+    ThreadTeam team(2, cpus);
+    strand = std::thread([&] {
+      team.pin_strand();
+      std::atomic<bool> helped{false};
+      team.for_chunks(2, 1, [&](std::int64_t, std::int64_t, int member) {
+        seen[static_cast<std::size_t>(member)] = allowed_cpus();
+        if (member == 1) {
+          helped = true;
+          helped.notify_all();
+        } else {
+          helped.wait(false);
+        }
+      });
+    });
+    strand.join();
+  }
+  EXPECT_EQ(seen[0], std::vector<int>{cpus[0]});
+  EXPECT_EQ(seen[1], std::vector<int>{cpus[1]});
+  EXPECT_EQ(allowed_cpus(), allowed);
+}
+
 TEST(ThreadTeam, EndsWhileIdleOrAsleep) {
   for (int i = 0; i < 50; ++i) {
     ThreadTeam team(3);
