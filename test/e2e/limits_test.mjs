@@ -66,6 +66,8 @@ test("open files that run out", async (t) => {
   assert.match(answer, /^HTTP\/1\.1 200 /, "who is connected is served");
   for (const socket of sockets) socket.destroy();
   assert.equal((await ask(server.url, "/health")).status, 200);
-  await eventually("the log says that it is over", () => server.errors.includes("accepted again"));
-  assert.equal(server.errors.match(/cannot accept a connection/g).length, server.errors.match(/accepted again/g).length);
+  // It can run out once more while the ones that waited are accepted and found closed, so only the end counts.
+  const lines = (text) => server.errors.split(text).length - 1;
+  await eventually("the log says that it is over", () =>
+    lines("accepted again") > 0 && lines("cannot accept a connection") === lines("accepted again"));
 });
