@@ -29,7 +29,7 @@ openai::AnswerIdentity identity_of(const std::string& id, const ServedModel& mod
 
 // A parser of a dialect without memory.
 template <Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model)>
-Result<GenerationCall> parse_alone(std::string& body, const ServedModel& model, responses::ResponseStore&) {
+Result<GenerationCall> parse_alone(std::string& body, const ServedModel& model, const responses::Shelf&) {
   return parse(body, model);
 }
 
@@ -118,7 +118,7 @@ http::Response refuse(Endpoint endpoint, const Error& error) {
   return http::error_response(error);
 }
 
-http::Response answer_now(Service& service, const Route& route, std::string& body) {
+http::Response answer_now(Service& service, const Route& route, std::string& body, std::string_view client) {
   switch (route.endpoint) {
     case Endpoint::kHealth:
       return admin::health();
@@ -137,15 +137,15 @@ http::Response answer_now(Service& service, const Route& route, std::string& bod
     case Endpoint::kModel:
       return openai::show_model(service.status, route.argument);
     case Endpoint::kResponse:
-      return responses::show(service.stored_responses, route.argument);
+      return responses::show({service.stored_responses, client}, route.argument);
     case Endpoint::kDeleteResponse:
-      return responses::erase(service.stored_responses, route.argument);
+      return responses::erase({service.stored_responses, client}, route.argument);
     case Endpoint::kAbort:
-      return admin::abort(service, body);
+      return admin::abort(service, body, client);
     case Endpoint::kProps:
       return admin::props(service.status);
     case Endpoint::kSlots:
-      return admin::slots(service.status);
+      return admin::slots(service, client);
     case Endpoint::kOpenApi:
       return docs::openapi();
     case Endpoint::kDocs:

@@ -8,6 +8,7 @@
 #include <net/text/text_job.h>
 
 #include <string>
+#include <string_view>
 
 namespace braid::net {
 
@@ -23,6 +24,7 @@ bool is_open(Endpoint endpoint, const ServerOptions& options);
 // An error instead of the endpoint's answer, in its dialect.
 http::Response refuse(Endpoint endpoint, const Error& error);
 
-http::Response answer_now(Service& service, const Route& route, std::string& body);
+// `client` is the name of the account whose request it is; empty: anonymous, or one without a key at an endpoint that needs none.
+http::Response answer_now(Service& service, const Route& route, std::string& body, std::string_view client);
 
 }  // namespace braid::net

@@ -27,6 +27,12 @@ namespace braid::net {
 // The model, or why there is none that could answer.
 Result<const ServedModel*> served_model(const ServiceStatus& status);
 
+// An answer that is being generated.
+struct RunningAnswer {
+  const access::Account* client;  // whose it is; lives as long as the answer runs
+  std::size_t sequences;          // choices of all its prompts
+};
+
 // Loop only. Held by the server and by every running session.
 struct Service {
   Service(boost::asio::io_context& event_loop, ServerOptions server_options, const ServiceStatus& service_status)
@@ -54,7 +60,7 @@ struct Service {
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
   responses::ResponseStore stored_responses;
-  std::unordered_map<std::string, std::size_t> answers;  // the ids of those that run, with the number of their sequences
+  std::unordered_map<std::string, RunningAnswer> answers;  // by id
   std::uint32_t codec_jobs = 0;              // given to the codec worker and not ended
   boost::asio::thread_pool codec_worker{1};  // parses, renders and tokenises long requests
 };

@@ -65,6 +65,38 @@ test("keys from a file, read again on SIGHUP, through the SDKs", async (t) => {
   assert.doesNotMatch(server.errors, /sk-/);
 });
 
+test("a key neither sees, nor reads, nor ends the work of another", async (t) => {
+  const server = await serve(t, ["--isa", "scalar", "--max-batch", "1", "--api-key-file", keyFile(t, "alice sk-alice\nbob sk-bob\n")]);
+  const sdk = (apiKey) => new OpenAI({ baseURL: `${server.url}/v1`, apiKey, maxRetries: 0 });
+  const alice = sdk("sk-alice");
+  const bob = sdk("sk-bob");
+  const is_unknown = (error) => error instanceof OpenAI.NotFoundError;
+  const ask = { model: "default", input: "My name is Mira.", temperature: 0, max_output_tokens: 4 };
+  const kept = await alice.responses.create(ask);
+  const next = { ...ask, previous_response_id: kept.id };
+  await assert.rejects(bob.responses.retrieve(kept.id), is_unknown);
+  await assert.rejects(bob.responses.inputItems.list(kept.id), is_unknown);
+  await assert.rejects(bob.responses.delete(kept.id), is_unknown);
+  await assert.rejects(bob.responses.create(next), is_unknown);
+  await alice.responses.create(next);
+  assert.equal((await alice.responses.retrieve(kept.id)).output_text, kept.output_text);
+
+  // Alice's answer runs, Bob's waits behind it; each sees and ends its own.
+  const long = { ...body, max_tokens: 900, stream: true };
+  const streams = { alice: await post(`${server.url}/v1/completions`, long, withKey("sk-alice")), bob: await post(`${server.url}/v1/completions`, long, withKey("sk-bob")) };
+  const slots = async (key) => (await fetch(`${server.url}/slots`, withKey(key))).json();
+  const abort = async (id, key) => (await post(`${server.url}/v1/abort`, { id }, withKey(key))).status;
+  const [[of_alice], [of_bob]] = [await slots("sk-alice"), await slots("sk-bob")];
+  assert.equal((await slots("sk-alice")).length, 1);
+  assert.equal((await slots("sk-bob")).length, 1);
+  assert.notEqual(of_alice.request, of_bob.request);
+  assert.equal(await abort(of_alice.request, "sk-bob"), 404);
+  assert.equal(await abort(of_bob.request, "sk-alice"), 404);
+  assert.equal(await abort(of_alice.request, "sk-alice"), 200);
+  assert.equal(await abort(of_bob.request, "sk-bob"), 200);
+  for (const stream of Object.values(streams)) assert.match((await collect(stream)).error.message, /aborted/);
+});
+
 test("a key file that is wrong ends the start with its line and nothing of it", async (t) => {
   const result = await braid(t, ["serve", "--no-model", "--port", "0", "--api-key-file", keyFile(t, "a sk-secret\nsk-secret-2\n")]);
   assert.equal(result.code, 2);

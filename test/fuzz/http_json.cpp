@@ -47,7 +47,7 @@ Result<net::GenerationCall> parse(std::string& body, const ServedModel& model, B
     case BodyKind::kChat:
       return net::openai::parse_chat(body, model);
     case BodyKind::kResponse:
-      return net::responses::parse_response(body, model, none);
+      return net::responses::parse_response(body, model, {none, ""});
     case BodyKind::kScored:
       return net::openai::parse_scored(body, model);
     default:

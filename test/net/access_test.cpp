@@ -1,4 +1,5 @@
 // API keys: who is let in, what a key brings, and that it shows nowhere.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <net/access/key_ring.h>
 #include <net/router.h>
@@ -107,6 +108,58 @@ TEST(ApiKeys, WhatANameHasUsedStaysUsedWhenItsKeyIsReplaced) {
   server.on_loop([&] { server.server().replace_api_keys({key("a", "sk-new", rules)}); });
   EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 200);
   EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 429);
+}
+
+// What was done with the key `mine` is there for it, and for `other` it is as if it had never been.
+class OwnWork : public testing::Test {
+ protected:
+  Reply ask(std::string_view secret, std::string_view method, const std::string& path, std::string_view body = "") {
+    return server.ask(fmt::format("{} {} HTTP/1.1\r\nHost: a\r\n{}Content-Length: {}\r\n\r\n{}", method, path, bearer(secret), body.size(), body));
+  }
+  Reply respond(std::string_view secret, const std::string& members) {
+    return ask(secret, "POST", "/v1/responses", R"({"input":"a")" + members + "}");
+  }
+
+  TestServer server{with_keys({key("a", "mine"), key("b", "other")})};
+};
+
+TEST_F(OwnWork, StoredResponsesAreReadDeletedAndContinuedByTheirClientAlone) {
+  const std::string body = respond("mine", "").body;
+  const std::size_t begin = body.find("\"id\":\"") + 6;
+  const std::string id = body.substr(begin, body.find('"', begin) - begin);
+  const std::string path = "/v1/responses/" + id;
+  const std::string previous = R"(,"previous_response_id":")" + id + '"';
+  EXPECT_EQ(ask("other", "GET", path).status, 404);
+  EXPECT_EQ(ask("other", "GET", path + "/input_items").status, 404);
+  EXPECT_EQ(ask("other", "DELETE", path).status, 404);
+  EXPECT_EQ(respond("other", previous).status, 404);
+  EXPECT_EQ(ask("mine", "GET", path).body, body);
+  EXPECT_EQ(ask("mine", "GET", path + "/input_items").status, 200);
+  EXPECT_EQ(respond("mine", previous).status, 200);
+  server.on_loop([&] { server.server().replace_api_keys({key("a", "mine-2"), key("b", "other")}); });
+  EXPECT_EQ(ask("mine-2", "DELETE", path).status, 200);
+  EXPECT_EQ(ask("mine-2", "GET", path).status, 404);
+}
+
+TEST_F(OwnWork, SlotsShowAndAbortsEndTheClientsOwnSequences) {
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient running = server.connect();
+  running.send(post("/v1/completions", R"({"prompt":[1,2],"n":2})", bearer("mine")));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 2; }));
+  std::string id;
+  server.on_loop([&] { id = server.engine().submitted[0].id; });
+  id = id.substr(0, id.find('/'));
+  EXPECT_EQ(ask("other", "GET", "/slots").body, "[]");
+  const std::string own = ask("mine", "GET", "/slots").body;
+  EXPECT_NE(own.find(id + "/0"), std::string::npos) << own;
+  EXPECT_NE(own.find(R"({"id":1,)"), std::string::npos) << own;
+  const std::string wish = R"({"id":")" + id + "\"}";
+  const Reply refused = ask("other", "POST", "/v1/abort", wish);
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_NE(refused.body.find("no answer with the id"), std::string::npos) << refused.body;
+  server.on_loop([&] { EXPECT_EQ(server.engine().live.size(), 2U); });
+  EXPECT_EQ(ask("mine", "POST", "/v1/abort", wish).status, 200);
+  EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
 }
 
 TEST(ApiKeys, AreInNoLogNoMetricAndNoAnswer) {

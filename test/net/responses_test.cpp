@@ -123,17 +123,17 @@ TEST(Responses, CallsAndReasoningJoinTheirMessage) {
 
 TEST(ResponseStore, ForgetsTheOneUsedLongestAgo) {
   net::responses::ResponseStore store(2, 1000);
-  store.keep("a", {});
-  store.keep("b", {});
-  EXPECT_NE(store.find("a"), nullptr);
-  store.keep("c", {});
-  EXPECT_EQ(store.find("b"), nullptr);
-  EXPECT_NE(store.find("a"), nullptr);
-  store.keep("d", {{}, {}, std::string(2000, 'x')});
-  EXPECT_EQ(store.find("d"), nullptr);
-  store.keep("e", {{}, {}, std::string(999, 'x')});
-  EXPECT_NE(store.find("e"), nullptr);
-  EXPECT_EQ(store.find("a"), nullptr);
+  store.keep("", "a", {});
+  store.keep("", "b", {});
+  EXPECT_NE(store.find("", "a"), nullptr);
+  store.keep("", "c", {});
+  EXPECT_EQ(store.find("", "b"), nullptr);
+  EXPECT_NE(store.find("", "a"), nullptr);
+  store.keep("", "d", {{}, {}, std::string(2000, 'x')});
+  EXPECT_EQ(store.find("", "d"), nullptr);
+  store.keep("", "e", {{}, {}, std::string(999, 'x')});
+  EXPECT_NE(store.find("", "e"), nullptr);
+  EXPECT_EQ(store.find("", "a"), nullptr);
 }
 
 }  // namespace

@@ -21,11 +21,17 @@ Result<std::string> read_id(std::string& body) {
   return json::read_string(*id, "id");
 }
 
-bool cancel_all(Service& service, Engine& engine, const std::string& id) {
+// Null when it does not run, or is another client's.
+const RunningAnswer* find_answer(const Service& service, const std::string& id, std::string_view client) {
   const auto found = service.answers.find(id);
-  if (found == service.answers.end()) return false;
+  return found != service.answers.end() && found->second.client->name() == client ? &found->second : nullptr;
+}
+
+bool cancel_all(const Service& service, Engine& engine, const std::string& id, std::string_view client) {
+  const RunningAnswer* answer = find_answer(service, id, client);
+  if (answer == nullptr) return false;
   bool any = false;
-  const std::size_t choices = found->second;  // cancelling may end the answer
+  const std::size_t choices = answer->sequences;  // cancelling may end the answer
   for (std::size_t i = 0; i < choices; ++i) any = engine.cancel(choice_id(id, i, choices)) || any;
   return any;
 }
@@ -55,11 +61,11 @@ void append_defaults(std::string& out, std::int32_t context) {
 
 }  // namespace
 
-http::Response abort(Service& service, std::string& body) {
+http::Response abort(Service& service, std::string& body, std::string_view client) {
   const Result<std::string> id = read_id(body);
   if (!id) return http::error_response(id.error());
   const ServedModel* model = service.status.model;
-  if (model == nullptr || !cancel_all(service, *model->engine, *id))
+  if (model == nullptr || !cancel_all(service, *model->engine, *id, client))
     return http::error_response({ErrorCode::kNotFound, fmt::format("no answer with the id '{}' is running", *id), "id"});
   http::Response response;
   response.body = R"({"id":)";
@@ -68,14 +74,15 @@ http::Response abort(Service& service, std::string& body) {
   return response;
 }
 
-http::Response slots(const ServiceStatus& status) {
+http::Response slots(const Service& service, std::string_view client) {
   http::Response response;
   response.body = "[";
-  if (status.model != nullptr) {
-    const auto sequences = status.model->engine->sequences(kMaxSlots);
-    for (std::size_t i = 0; i < sequences.size(); ++i) {
-      if (i > 0) response.body += ',';
-      append_slot(response.body, i, sequences[i], status.model->context_length);
+  if (const ServedModel* model = service.status.model) {
+    std::size_t index = 0;
+    for (const SequenceSnapshot& sequence : model->engine->sequences(kMaxSlots)) {
+      if (find_answer(service, answer_id(sequence.id), client) == nullptr) continue;
+      if (index > 0) response.body += ',';
+      append_slot(response.body, index++, sequence, model->context_length);
     }
   }
   response.body += ']';

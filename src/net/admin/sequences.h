@@ -6,14 +6,15 @@
 #include <net/service.h>
 
 #include <string>
+#include <string_view>
 
 namespace braid::net::admin {
 
-// {"id": of an answer's first chunk} ends all its choices; the answer ends with an error. 404 when no such answer runs.
-http::Response abort(Service& service, std::string& body);
+// {"id": of an answer's first chunk} ends all its choices; the answer ends with an error. 404 when no such answer of this client runs.
+http::Response abort(Service& service, std::string& body, std::string_view client);
 
-// The sequences that run or wait, each an object; running ones first.
-http::Response slots(const ServiceStatus& status);
+// The client's sequences that run or wait, each an object; running ones first.
+http::Response slots(const Service& service, std::string_view client);
 
 // What clients of llama-server ask for: the model, its template and the defaults of a generation.
 http::Response props(const ServiceStatus& status);

@@ -42,13 +42,13 @@ using Prompts = std::vector<std::vector<TokenId>>;
 struct Preparation {
   const Dialect& dialect;
   const ServedModel& model;
-  responses::ResponseStore& stored;
+  const responses::Shelf shelf;  // of the client
   std::string& body;
   std::optional<GenerationCall> call = {};  // once parsed
   Prompts prompts = {};
 
   Result<void> parse() {
-    Result<GenerationCall> parsed = dialect.parse(body, model, stored);
+    Result<GenerationCall> parsed = dialect.parse(body, model, shelf);
     if (!parsed) return parsed.error();
     call = std::move(*parsed);
     return {};
@@ -127,7 +127,7 @@ class Generation {
     if (!model) co_return model.error();
     model_ = *model;
     record_.model = model_->id;
-    Preparation preparation{dialect_, *model_, service_.stored_responses, request_.body};
+    Preparation preparation{dialect_, *model_, {service_.stored_responses, visit_.account().name()}, request_.body};
     const Result<void> prepared = co_await prepare(preparation);
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
@@ -179,7 +179,7 @@ class Generation {
     Result<std::vector<Ticket>> tickets = submit_all(std::move(*requests));
     if (!tickets) return tickets.error();
     answer_id_ = id;
-    service_.answers[id] = tickets->size();
+    service_.answers[id] = {&visit_.account(), tickets->size()};
     call_.prompt = std::vector<PromptItem>();
     running_ = tickets->size();
     last_token_.resize(running_);

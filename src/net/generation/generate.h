@@ -19,13 +19,13 @@ namespace braid::net {
 class RequestRecord;
 
 namespace responses {
-class ResponseStore;
+class Shelf;
 }
 
 // What a dialect brings. parse() may run on any thread.
 struct Dialect {
   std::string_view id_prefix;
-  Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model, responses::ResponseStore& stored);
+  Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model, const responses::Shelf& shelf);
   std::unique_ptr<AnswerFormat> (*make_format)(const std::string& id, const ServedModel& model, const GenerationCall& call);
   http::Response (*refuse)(const Error& error);  // instead of an answer
 };

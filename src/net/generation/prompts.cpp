@@ -177,4 +177,6 @@ std::string choice_id(const std::string& answer_id, std::size_t choice, std::siz
   return choices > 1 ? fmt::format("{}/{}", answer_id, choice) : answer_id;
 }
 
+std::string answer_id(const std::string& choice_id) { return choice_id.substr(0, choice_id.find('/')); }
+
 }  // namespace braid::net

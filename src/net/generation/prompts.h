@@ -28,5 +28,6 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
 
 // Request::id of one of the `choices` sequences of an answer.
 std::string choice_id(const std::string& answer_id, std::size_t choice, std::size_t choices);
+std::string answer_id(const std::string& choice_id);  // the way back
 
 }  // namespace braid::net

@@ -131,7 +131,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   }
   if (dialect_of(route.endpoint) != nullptr || text_job_of(route.endpoint) != nullptr)
     co_return co_await work(service, connection, request, route.endpoint, *account, record);
-  const Response response = answer_now(*service, route, request.body);
+  const Response response = answer_now(*service, route, request.body, record.key);
   record.end(response.status);
   co_return co_await write_response(*service, *connection, request, response, keep_alive);
 }

@@ -21,7 +21,7 @@ http::Response input_items(const StoredResponse& response) {
 
 }  // namespace
 
-http::Response show(ResponseStore& stored, std::string_view path) {
+http::Response show(const Shelf& stored, std::string_view path) {
   constexpr std::string_view kInputItems = "/input_items";
   const bool input = path.ends_with(kInputItems);
   const std::string_view id = input ? path.substr(0, path.size() - kInputItems.size()) : path;
@@ -33,7 +33,7 @@ http::Response show(ResponseStore& stored, std::string_view path) {
   return answer;
 }
 
-http::Response erase(ResponseStore& stored, std::string_view path) {
+http::Response erase(const Shelf& stored, std::string_view path) {
   if (!stored.erase(path)) return unknown(path);
   http::Response answer;
   answer.body = R"({"id":)";

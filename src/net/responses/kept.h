@@ -8,8 +8,8 @@
 
 namespace braid::net::responses {
 
-// `path` is what follows /responses/. 404 when the response is unknown or no longer kept.
-http::Response show(ResponseStore& stored, std::string_view path);
-http::Response erase(ResponseStore& stored, std::string_view path);
+// `path` is what follows /responses/. 404 when the response is unknown, no longer kept, or another client's.
+http::Response show(const Shelf& stored, std::string_view path);
+http::Response erase(const Shelf& stored, std::string_view path);
 
 }  // namespace braid::net::responses

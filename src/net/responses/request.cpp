@@ -20,9 +20,9 @@ using json::at_key;
 
 // What is read of the body before the chat's reader sees the rest.
 struct Draft {
-  explicit Draft(ResponseStore& store_of_service) : stored(store_of_service) {}
+  explicit Draft(const Shelf& shelf_of_client) : shelf(shelf_of_client) {}
 
-  ResponseStore& stored;
+  const Shelf& shelf;
   std::shared_ptr<ResponseDetails> details = std::make_shared<ResponseDetails>();
   std::string instructions;
   bool store = true;
@@ -47,7 +47,7 @@ Result<void> read_instructions(Draft& draft, Value& value, const std::string& pa
 Result<void> read_previous(Draft& draft, Value& value, const std::string& path) {
   const Result<std::string> id = json::read_string(value, path);
   if (!id) return id.error();
-  const auto previous = draft.stored.find(*id);
+  const auto previous = draft.shelf.find(*id);
   if (previous == nullptr)
     return Error{ErrorCode::kNotFound, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
   ValueList& conversation = draft.details->conversation;  // the input, if it was read before, comes behind
@@ -271,18 +271,18 @@ Error in_own_terms(Error error) {
 
 }  // namespace
 
-Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, ResponseStore& stored) {
+Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, const Shelf& shelf) {
   Result<Value> document = json::parse(body);
   if (!document) return document.error();
   auto* members = document->get_if<ValueDict>();
   if (members == nullptr)
     return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
-  Draft draft(stored);
+  Draft draft(shelf);
   draft.details->echo = echo_of(*document);
   const Result<void> read = read_members(draft, *members);
   if (!read) return read.error();
   if (draft.details->input.empty()) return invalid_argument("'input' is missing", "input");
-  if (draft.store) draft.details->store = &stored;
+  if (draft.store) draft.details->shelf = shelf;
   ValueList messages = draft.details->conversation;
   if (!draft.instructions.empty())
     messages.insert(messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(draft.instructions)}});

@@ -6,6 +6,7 @@
 #include <net/generation/call.h>
 #include <net/responses/store.h>
 
+#include <optional>
 #include <string>
 
 namespace braid::net::responses {
@@ -15,11 +16,11 @@ struct ResponseDetails final : DialectDetails {
   std::string echo;        // the members of the response object that the request decides, as JSON, with a comma before each
   ValueList input;         // items of this request
   ValueList conversation;  // chat messages so far, without instructions
-  ResponseStore* store = nullptr;  // null: not to be kept
+  std::optional<Shelf> shelf;  // nullopt: not to be kept
 };
 
 // The body becomes a chat request: the conversation of previous_response_id, then `input`, under `instructions`. kNotFound when the
-// previous response is no longer kept.
-Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, ResponseStore& stored);
+// previous response is no longer kept, or another client's.
+Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, const Shelf& shelf);
 
 }  // namespace braid::net::responses

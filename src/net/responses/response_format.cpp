@@ -116,10 +116,10 @@ class ResponseFormat final : public AnswerFormat {
   }
 
   void keep(std::string response) {
-    if (details_->store == nullptr) return;
+    if (!details_->shelf) return;
     StoredResponse stored{details_->conversation, details_->input, std::move(response)};
     stored.messages.push_back(items_.as_message());
-    details_->store->keep(id_, std::move(stored));
+    details_->shelf->keep(id_, std::move(stored));
   }
 
   const std::string id_;

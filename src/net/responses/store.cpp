@@ -25,31 +25,36 @@ std::size_t bytes_of(const Value& value) {
 
 }  // namespace
 
-void ResponseStore::keep(const std::string& id, StoredResponse response) {
-  const std::size_t bytes = id.size() + response.body.size() + bytes_of(response.messages) + bytes_of(response.input);
+void ResponseStore::keep(std::string_view owner, std::string_view id, StoredResponse response) {
+  const std::size_t bytes = owner.size() + id.size() + response.body.size() + bytes_of(response.messages) + bytes_of(response.input);
   if (bytes > max_bytes_ || max_responses_ == 0) return;
   auto shared = std::make_shared<const StoredResponse>(std::move(response));
   const std::lock_guard lock(mutex_);
   while (!entries_.empty() && (bytes_ + bytes > max_bytes_ || entries_.size() >= max_responses_)) remove(std::prev(entries_.end()));
-  entries_.push_front({id, bytes, std::move(shared)});
+  entries_.push_front({std::string(owner), std::string(id), bytes, std::move(shared)});
   by_id_.emplace(entries_.front().id, entries_.begin());
   bytes_ += bytes;
 }
 
-std::shared_ptr<const StoredResponse> ResponseStore::find(std::string_view id) {
+std::shared_ptr<const StoredResponse> ResponseStore::find(std::string_view owner, std::string_view id) {
   const std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(id);
-  if (found == by_id_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return found->second->response;
+  const auto found = lookup(owner, id);
+  if (found == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found);
+  return found->response;
 }
 
-bool ResponseStore::erase(std::string_view id) {
+bool ResponseStore::erase(std::string_view owner, std::string_view id) {
   const std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(id);
-  if (found == by_id_.end()) return false;
-  remove(found->second);
+  const auto found = lookup(owner, id);
+  if (found == entries_.end()) return false;
+  remove(found);
   return true;
+}
+
+ResponseStore::Entries::iterator ResponseStore::lookup(std::string_view owner, std::string_view id) {
+  const auto found = by_id_.find(id);
+  return found != by_id_.end() && found->second->owner == owner ? found->second : entries_.end();
 }
 
 void ResponseStore::remove(Entries::iterator entry) {

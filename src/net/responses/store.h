@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace braid::net::responses {
 
@@ -19,7 +20,8 @@ struct StoredResponse {
   std::string body;    // the response object, JSON
 };
 
-// Bounded by number and by bytes; the one used longest ago goes first. Any thread: one short lock per request, none per token.
+// Bounded by number and by bytes; the one used longest ago goes first. Each response has an owner (access::Account::name) and is
+// unknown to everybody else. Any thread: one short lock per request, none per token.
 class ResponseStore {
  public:
   static constexpr std::size_t kMaxResponses = 4096;
@@ -29,22 +31,24 @@ class ResponseStore {
       : max_responses_(max_responses), max_bytes_(max_bytes) {}
 
   // What is larger than all the room is not kept.
-  void keep(const std::string& id, StoredResponse response);
+  void keep(std::string_view owner, std::string_view id, StoredResponse response);
 
   // Null when unknown or no longer kept.
-  std::shared_ptr<const StoredResponse> find(std::string_view id);
+  std::shared_ptr<const StoredResponse> find(std::string_view owner, std::string_view id);
 
   // False when unknown.
-  bool erase(std::string_view id);
+  bool erase(std::string_view owner, std::string_view id);
 
  private:
   struct Entry {
+    std::string owner;
     std::string id;
     std::size_t bytes;
     std::shared_ptr<const StoredResponse> response;
   };
   using Entries = std::list<Entry>;
 
+  Entries::iterator lookup(std::string_view owner, std::string_view id);  // entries_.end(): none
   void remove(Entries::iterator entry);
 
   const std::size_t max_responses_;
@@ -53,6 +57,20 @@ class ResponseStore {
   Entries entries_;  // the one used last in front
   std::unordered_map<std::string_view, Entries::iterator> by_id_;  // keys are views of the entries' ids
   std::size_t bytes_ = 0;
+};
+
+// One owner's part of a store that outlives it. Any thread.
+class Shelf {
+ public:
+  Shelf(ResponseStore& store, std::string_view owner) : store_(&store), owner_(owner) {}
+
+  void keep(std::string_view id, StoredResponse response) const { store_->keep(owner_, id, std::move(response)); }
+  std::shared_ptr<const StoredResponse> find(std::string_view id) const { return store_->find(owner_, id); }
+  bool erase(std::string_view id) const { return store_->erase(owner_, id); }
+
+ private:
+  ResponseStore* store_;
+  std::string owner_;
 };
 
 }  // namespace braid::net::responses
