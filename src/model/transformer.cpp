@@ -24,6 +24,7 @@ constexpr std::int64_t kRowChunk = 4;
 
 // Claims that attention wants for each member, so that a slow one does not hold the others up.
 constexpr std::int64_t kSharesEach = 4;
+constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
 
 }  // namespace
 
@@ -147,20 +148,39 @@ void Transformer::attend(std::int64_t rows, std::int32_t layer, const KvLayer& p
                                       .score_cap = model_.score_cap};
   if (team_.size() > 1 && rows * model_.kv_heads < kSharesEach * team_.size() && split_context(shared, rows, space))
     return attend_in_parts(shared, rows, space);
-  // Rows of one sequence read the same keys and values, so they stay together as long as every member has work.
-  const bool one_sequence = space.attention_rows[0].blocks == space.attention_rows[rows - 1].blocks;
-  const std::int64_t shares = one_sequence ? rows * model_.kv_heads / (2 * team_.size()) : rows / (kSharesEach * team_.size());
-  const std::int64_t tile = std::clamp<std::int64_t>(shares, 1, 64);
-  const std::int64_t tiles = (rows + tile - 1) / tile;
+  const std::int64_t tiles = cut_tiles(rows, space);
   team_.for_chunks(tiles * model_.kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
     kernels::AttentionArgs args = shared;
     args.scratch = space.scratch + static_cast<std::size_t>(member) * space.scratch_stride;
     for (std::int64_t item = begin; item < end; ++item) {
-      const std::int64_t first = item / model_.kv_heads * tile;
+      const std::int64_t tile = tiles - 1 - item / model_.kv_heads;  // slices of prompts come last, and take longest
       const auto head = static_cast<std::int32_t>(item % model_.kv_heads);
-      table_.attention(args, first, std::min(rows, first + tile), head, head + 1);
+      table_.attention(args, space.tile_begin[tile], space.tile_begin[tile + 1], head, head + 1);
     }
   });
+}
+
+// Rows of one sequence read the same keys and values: they stay together as long as every member has work, and beside the rows of others
+// too. Short ones share a tile.
+std::int64_t Transformer::cut_tiles(std::int64_t rows, Workspace& space) const {
+  const std::int64_t joined = std::clamp<std::int64_t>(rows / (kSharesEach * team_.size()), 1, kMostTileRows);
+  const std::int64_t pieces = (2 * team_.size() + model_.kv_heads - 1) / model_.kv_heads;
+  std::int64_t tiles = 0;
+  std::int64_t tile_rows = joined;  // of the last tile, which takes no more when it has so many
+  for (std::int64_t begin = 0, end = 0; begin < rows; begin = end) {
+    while (end < rows && space.attention_rows[end].blocks == space.attention_rows[begin].blocks) ++end;
+    const std::int64_t count = end - begin;
+    if (tile_rows + count <= joined) {
+      tile_rows += count;
+      continue;
+    }
+    const std::int64_t least = (count + kMostTileRows - 1) / kMostTileRows;
+    const std::int64_t parts = std::clamp(count / joined, least, std::max(least, pieces));
+    for (std::int64_t part = 0; part < parts; ++part) space.tile_begin[tiles++] = static_cast<std::int32_t>(begin + count * part / parts);
+    tile_rows = (count + parts - 1) / parts;
+  }
+  space.tile_begin[tiles] = static_cast<std::int32_t>(rows);
+  return tiles;
 }
 
 bool Transformer::split_context(const kernels::AttentionArgs& args, std::int64_t rows, Workspace& space) const {

@@ -48,6 +48,8 @@ class Transformer {
   void rotate_and_store(const BatchToken& token, std::int64_t row, const LayerWeights& layer, const kernels::KvLayer& kv,
                         Workspace& space) const;
   void attend(std::int64_t rows, std::int32_t layer, const kernels::KvLayer& kv, Workspace& space) const;
+  // Fills space.tile_begin; returns the number of tiles.
+  std::int64_t cut_tiles(std::int64_t rows, Workspace& space) const;
   // Lists the parts of the rows; false when there are too many, or only one each.
   bool split_context(const kernels::AttentionArgs& args, std::int64_t rows, Workspace& space) const;
   void attend_in_parts(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;

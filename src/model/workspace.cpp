@@ -61,6 +61,7 @@ std::size_t carve(Workspace& space, const HyperParameters& model, const Weights&
   carver.take(space.prepared, std::max<std::int64_t>(rows, space.shape.logit_rows),
               static_cast<std::int64_t>(widest_prepared_row(weights, table)));
   carver.take(space.attention_rows, rows, 1);
+  carver.take(space.tile_begin, rows + 1, 1);
   carver.take(space.part_list, space.shape.parts, 1);
   carver.take(space.part_begin, space.shape.parts + 1, 1);
   carver.take(space.parts, std::int64_t{space.shape.parts} * model.heads, kernels::part_floats(model.head_dim));

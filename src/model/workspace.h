@@ -44,6 +44,7 @@ struct Workspace {
   float* logits = nullptr;         // [logit_rows, vocab]
   std::byte* prepared = nullptr;   // [rows], the widest kind of prepared row
   kernels::AttentionRow* attention_rows = nullptr;  // [rows]
+  std::int32_t* tile_begin = nullptr;               // [rows + 1], rows of attention that are claimed together
   ContextPart* part_list = nullptr;                 // [parts]
   std::int32_t* part_begin = nullptr;               // [parts + 1], of a row in part_list
   float* parts = nullptr;                           // [parts, heads, part_floats]
