@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace braid::kernels {
@@ -283,41 +284,43 @@ TEST_P(Attention, EqualsScalarAndItsPartsBitForBit) {
 TEST_P(Attention, ARowDependsOnItsOwnPastOnly) {
   Random random(4);
   const std::int32_t heads = 6;
-  const std::int32_t head_dim = 32;
   const std::int32_t tokens = 300;
-  const std::int64_t width = heads * head_dim;
-  Pool pool(random, KvType::kF16, 16, head_dim, 3, tokens);
-  Pool other(random, KvType::kF16, 16, head_dim, 3, tokens);
-  const std::vector<float> queries = test::random_floats(random, tokens * width);
-  std::vector<float> alone;
-  for (std::int32_t t = 0; t < tokens; ++t) {  // stored up to t only: what lies beyond is NaN
-    pool.store(*GetParam(), t, t + 1);
-    const std::vector<float> query(queries.begin() + t * width, queries.begin() + (t + 1) * width);
-    const std::vector<float> out = attend(*GetParam(), pool.layer, {{pool.blocks.data(), t}}, query, heads);
-    alone.insert(alone.end(), out.begin(), out.end());
+  for (const auto& [type, head_dim] : {std::pair{KvType::kF16, 32}, {KvType::kBF16, 32}, {KvType::kInt8, 80}, {KvType::kF32, 32}}) {
+    const std::int64_t width = heads * head_dim;
+    Pool pool(random, type, 16, head_dim, 3, tokens);
+    const std::vector<float> queries = test::random_floats(random, tokens * width);
+    std::vector<float> alone;
+    for (std::int32_t t = 0; t < tokens; ++t) {  // stored up to t only: what lies beyond is NaN
+      pool.store(*GetParam(), t, t + 1);
+      const std::vector<float> query(queries.begin() + t * width, queries.begin() + (t + 1) * width);
+      const std::vector<float> out = attend(*GetParam(), pool.layer, {{pool.blocks.data(), t}}, query, heads);
+      alone.insert(alone.end(), out.begin(), out.end());
+    }
+    std::vector<AttentionRow> rows;
+    for (std::int32_t t = 0; t < tokens; ++t) rows.push_back({pool.blocks.data(), t});
+    EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads), alone)) << static_cast<int>(type);
+    std::vector<std::int32_t> same_blocks = pool.blocks;  // a second sequence with the same past
+    for (std::size_t r = 1; r < rows.size(); r += 2) rows[r].blocks = same_blocks.data();
+    EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads), alone)) << static_cast<int>(type);
   }
-  std::vector<AttentionRow> rows;
-  for (std::int32_t t = 0; t < tokens; ++t) rows.push_back({pool.blocks.data(), t});
-  EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads), alone));
-  other.layer = pool.layer;
-  std::vector<std::int32_t> same_blocks = pool.blocks;  // a second sequence with the same past
-  for (std::size_t r = 1; r < rows.size(); r += 2) rows[r].blocks = same_blocks.data();
-  EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads), alone));
 }
 
 TEST_P(Attention, AnInfinityInALaterTokenDoesNotReachEarlierRows) {
   Random random(5);
-  Pool pool(random, KvType::kF16, 16, 16, 1, 40);
-  pool.store(*GetParam(), 0, 40);
-  std::vector<AttentionRow> rows;
-  for (std::int32_t t = 30; t < 40; ++t) rows.push_back({pool.blocks.data(), t});
-  const std::vector<float> queries = test::random_floats(random, 10 * 16);
-  const std::vector<float> before = attend(*GetParam(), pool.layer, rows, queries, 1);
-  std::fill_n(pool.values.begin() + 39 * 16, 16, 1e30F);
-  pool.store(*GetParam(), 39, 40);
-  const std::vector<float> after = attend(*GetParam(), pool.layer, rows, queries, 1);
-  EXPECT_TRUE(std::equal(before.begin(), before.begin() + 9 * 16, after.begin()));
-  EXPECT_GT(after[9 * 16], 1e30F);
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
+    Pool pool(random, type, 16, 16, 1, 40);
+    pool.store(*GetParam(), 0, 40);
+    std::vector<AttentionRow> rows;
+    for (std::int32_t t = 30; t < 40; ++t) rows.push_back({pool.blocks.data(), t});
+    const std::vector<float> queries = test::random_floats(random, 10 * 16);
+    const std::vector<float> before = attend(*GetParam(), pool.layer, rows, queries, 1);
+    std::fill_n(pool.values.begin() + 39 * 16, 16, std::numeric_limits<float>::infinity());
+    pool.store(*GetParam(), 39, 40);
+    const std::vector<float> after = attend(*GetParam(), pool.layer, rows, queries, 1);
+    EXPECT_TRUE(std::equal(before.begin(), before.begin() + 9 * 16, after.begin())) << static_cast<int>(type);
+    if (type == KvType::kInt8) continue;  // codes of 0 and a scale of infinity: the row itself may be anything
+    EXPECT_GT(after[9 * 16], 1e30F);
+  }
 }
 
 }  // namespace

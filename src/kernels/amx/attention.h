@@ -1,5 +1,5 @@
 // Attention by bf16 tiles, for any implementation of the tile instructions. The chunks, views, softmax and joining are those of
-// scalar/attention.cpp; queries, keys, weights and values are rounded to bf16 (int8 codes are exact), and sums stay floats. Up to
+// scalar/attention.cpp; queries, keys, weights and values are rounded to bf16, and sums stay floats. Up to
 // kBatchQueries queries (the heads that share a KV head, and the next rows of the same sequence) share a chunk's expanded keys and values,
 // and a tile of these meets kPairTiles tiles of queries. A query's result does not depend on the others: a tile's rows are independent,
 // and a position that a query does not see meets it with a weight of zero. One row goes through the same products as many.
@@ -69,42 +69,18 @@ static inline void multiply_columns(Tiles& tiles, Operand x, const std::byte* w,
 template <int kTiles, class Tiles>
 static void score(Tiles& tiles, const Batch& batch, const Band& band) {
   const std::int64_t steps = key_steps(batch.kv->head_dim);
-  const bool scaled = batch.kv->type == KvType::kInt8;
-  const std::int64_t group_steps = scaled ? kKvGroup / kKeySteps : steps;
-  const std::byte* queries = batch.queries + band.first / kTileRows * steps * kTileBytes;
-  for (std::int64_t step = 0; step < steps; step += group_steps) {
-    const std::int64_t count = steps - step < group_steps ? steps - step : group_steps;
-    float* scores = step == 0 ? batch.scores : batch.group_scores;
-    multiply_columns<kTiles, true>(tiles, {queries + step * kTileBytes, steps * kTileBytes},
-                                   batch.keys + step * avx512::kVectors * kTileBytes, avx512::kVectors * kTileBytes, count,
-                                   band.range.first, band.range.last, {scores, kScoreStride});
-    if (!scaled) continue;
-    const float* scales = batch.key_scales + step / group_steps * kChunkTokens;
-    for (int i = 0; i < band.count; ++i) {
-      for (std::int32_t v = band.range.first; v < band.range.last; ++v) {
-        float* out = batch.scores + i * kScoreStride + v * 16;
-        const __m512 codes = _mm512_loadu_ps(scores + i * kScoreStride + v * 16);
-        const __m512 scale = _mm512_loadu_ps(scales + v * 16);
-        _mm512_storeu_ps(out, step == 0 ? _mm512_mul_ps(codes, scale) : _mm512_fmadd_ps(codes, scale, _mm512_loadu_ps(out)));
-      }
-    }
-  }
+  multiply_columns<kTiles, true>(tiles, {batch.queries + band.first / kTileRows * steps * kTileBytes, steps * kTileBytes}, batch.keys,
+                                 avx512::kVectors * kTileBytes, steps, band.range.first, band.range.last, {batch.scores, kScoreStride});
 }
 
 // Weighted values of the band, into the parts.
 template <int kTiles, class Tiles>
 static void add_values(Tiles& tiles, const Batch& batch, const Band& band) {
   const std::int64_t vectors = value_vectors(batch.kv->head_dim);
-  const std::int64_t group_vectors = batch.kv->type == KvType::kInt8 ? kKvGroup / 16 : vectors;
   const std::int32_t first = band.first_step();
-  const std::int32_t last = band.last_step();
-  for (std::int64_t begin = 0; begin < vectors; begin += group_vectors) {
-    const std::int64_t end = vectors - begin < group_vectors ? vectors : begin + group_vectors;
-    if (begin > 0) scale_weights(batch, band, batch.value_scales + begin / group_vectors * kChunkTokens);
-    multiply_columns<kTiles, false>(tiles, {batch.weight_tiles + first * kTileBytes, kWeightTiles * kTileBytes},
-                                    batch.values + first * vectors * kTileBytes, vectors * kTileBytes, last - first, begin, end,
-                                    {batch.parts + kPartHeader, batch.part()});
-  }
+  multiply_columns<kTiles, false>(tiles, {batch.weight_tiles + first * kTileBytes, kWeightTiles * kTileBytes},
+                                  batch.values + first * vectors * kTileBytes, vectors * kTileBytes, band.last_step() - first, 0, vectors,
+                                  {batch.parts + kPartHeader, batch.part()});
 }
 
 // Splits the batch into bands; computes the parts of each that sees something of the chunk, and hands the band to `use`.
@@ -143,8 +119,6 @@ static inline bool start_chunk(const Batch& batch, std::int32_t chunk) {
   if (begin >= end) return false;
   const std::int32_t* blocks = batch.args->rows[batch.row].blocks;
   expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1)}, batch.keys, batch.values);
-  if (batch.kv->type == KvType::kInt8)
-    avx512::load_scales(*batch.kv, blocks, batch.head, chunk, end, batch.key_scales, batch.value_scales);
   return true;
 }
 

@@ -33,10 +33,7 @@ struct Batch {
   std::byte* keys = nullptr;           // [key_steps, vectors, tile]
   std::byte* values = nullptr;         // [kWeightTiles, value_vectors, tile]
   std::byte* weight_tiles = nullptr;   // [kPairTiles, kWeightTiles, tile]
-  float* key_scales = nullptr;         // [groups, kChunkTokens]
-  float* value_scales = nullptr;       // [groups, kChunkTokens]
   float* scores = nullptr;             // [kBandQueries, kScoreStride]
-  float* group_scores = nullptr;       // [kBandQueries, kScoreStride]
   float* parts = nullptr;              // [kBandQueries, part_floats], of the chunk at hand
   Tops* part_tops = nullptr;
   float* sums = nullptr;               // [kBatchQueries, part_floats], of the chunks so far
@@ -75,10 +72,7 @@ static inline std::size_t lay_out(Batch& batch, std::int32_t head_dim, std::byte
   take(batch.keys, key_steps(head_dim) * avx512::kVectors * kTileBytes);
   take(batch.values, kWeightTiles * value_vectors(head_dim) * kTileBytes);
   take(batch.weight_tiles, kPairTiles * kWeightTiles * kTileBytes);
-  take(batch.key_scales, kv_groups(head_dim) * kChunkTokens * kFloat);
-  take(batch.value_scales, kv_groups(head_dim) * kChunkTokens * kFloat);
   take(batch.scores, kBandQueries * kScoreStride * kFloat);
-  take(batch.group_scores, kBandQueries * kScoreStride * kFloat);
   take(batch.parts, kBandQueries * part_floats(head_dim) * kFloat);
   take(batch.part_tops, static_cast<std::int64_t>(sizeof(Tops)));
   take(batch.sums, kBatchQueries * part_floats(head_dim) * kFloat);

@@ -57,22 +57,9 @@ static inline float top_of(const SeenLanes& seen, const Band& band, const float*
   return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
 }
 
-// Weights of a step of positions into a line of a tile, times `scales` [kChunkTokens] if there are any.
-static inline void store_weights(std::byte* line, std::int32_t step, __m512 even, __m512 odd, const float* scales) {
-  const auto scaled = [](__m512 weight, const float* by) {  // scales of what is not seen may be anything
-    return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(weight, _mm512_setzero_ps(), _CMP_NEQ_UQ), weight, _mm512_loadu_ps(by));
-  };
-  if (scales != nullptr) {
-    even = scaled(even, scales + step * kKeySteps);
-    odd = scaled(odd, scales + step * kKeySteps + 16);
-  }
-  _mm512_store_si512(line + step * kTileBytes, round_to_bf16(even, odd));
-}
-
-// Stores the weights, zeros where nothing is seen, and returns their sum; with `keep` the scores become the weights.
+// Stores the weights, zeros where nothing is seen, and returns their sum.
 template <bool kWhole>
-static inline float weigh(const SeenLanes& seen, const Band& band, float top, float* scores, std::byte* line, const float* scales,
-                          bool keep) {
+static inline float weigh(const SeenLanes& seen, const Band& band, float top, const float* scores, std::byte* line) {
   const __m512 shift = _mm512_set1_ps(-top * kLog2E);
   const auto weights = [&](std::int32_t v) {
     const __m512 all = exp_shifted(_mm512_loadu_ps(scores + v * 16), shift);
@@ -85,10 +72,7 @@ static inline float weigh(const SeenLanes& seen, const Band& band, float top, fl
     const __m512 odd = weights(step * 2 + 1);
     even_sum = _mm512_add_ps(even_sum, even);
     odd_sum = _mm512_add_ps(odd_sum, odd);
-    store_weights(line, step, even, odd, scales);
-    if (!keep) continue;
-    _mm512_storeu_ps(scores + step * kKeySteps, even);
-    _mm512_storeu_ps(scores + step * kKeySteps + 16, odd);
+    _mm512_store_si512(line + step * kTileBytes, round_to_bf16(even, odd));
   }
   return avx512::lane_tree(_mm512_add_ps(even_sum, odd_sum));
 }
@@ -115,24 +99,11 @@ static void soften_band(const Batch& batch, const Band& band, std::int32_t chunk
     if (batch.args->score_cap != 0.0F) cap_scores(batch.args->score_cap, band, scores);
     tops.top[i] = whole[r] ? top_of<true>(seen[r], band, scores) : top_of<false>(seen[r], band, scores);
   }
-  const bool scaled = batch.kv->type == KvType::kInt8;
-  const float* scales = scaled ? batch.value_scales : nullptr;
-  const bool keep = scaled && kv_groups(batch.kv->head_dim) > 1;
   for (int i = 0; i < band.count; ++i) {
     const int r = batch.row_of[band.first + i] - first_row;
-    float* scores = batch.scores + i * kScoreStride;
-    tops.total[i] = whole[r] ? weigh<true>(seen[r], band, tops.top[i], scores, line_of(batch, i), scales, keep)
-                             : weigh<false>(seen[r], band, tops.top[i], scores, line_of(batch, i), scales, keep);
-  }
-}
-
-// Kept weights once more, for a further group of the values.
-static inline void scale_weights(const Batch& batch, const Band& band, const float* scales) {
-  for (int i = 0; i < band.count; ++i) {
-    for (std::int32_t step = band.first_step(); step < band.last_step(); ++step) {
-      const float* weights = batch.scores + i * kScoreStride + step * kKeySteps;
-      store_weights(line_of(batch, i), step, _mm512_loadu_ps(weights), _mm512_loadu_ps(weights + 16), scales);
-    }
+    const float* scores = batch.scores + i * kScoreStride;
+    tops.total[i] = whole[r] ? weigh<true>(seen[r], band, tops.top[i], scores, line_of(batch, i))
+                             : weigh<false>(seen[r], band, tops.top[i], scores, line_of(batch, i));
   }
 }
 
