@@ -66,7 +66,7 @@ constexpr TextJob kCountTokens = {anthropic::count_tokens, anthropic::error_resp
 
 http::Response metrics(Service& service, bool as_json) {
   if (!service.options.metrics) return http::error_response({ErrorCode::kNotFound, "this server runs with --metrics off", ""});
-  const FamilyList families = gather_metrics(service.counters, service.connections->size(), service.status, service.system.take());
+  const FamilyList families = gather_metrics(service.counters, *service.connections, service.status, service.system.take());
   http::Response response;
   if (as_json) {
     response.body = fmt::format(R"({{"object":"metrics","created":{},"metrics":{}}})", std::time(nullptr), families.json());

@@ -52,6 +52,10 @@ struct ServerOptions {
   std::size_t max_header_bytes = std::size_t{64} << 10;  // more is answered with 431
   std::size_t max_body_bytes = std::size_t{32} << 20;    // more is answered with 413
 
+  // Of an answer, what may wait for one client that does not read: so much composed here, and as much in the system's send buffer
+  // (SO_SNDBUF, of TCP), which counts its own overhead besides. Then its sequences stall.
+  std::size_t client_buffer_bytes = std::size_t{64} << 10;
+
   // From the first byte of a request to the end of its headers; also from the connection to the first request's first byte.
   std::chrono::milliseconds header_timeout{30'000};
   std::chrono::milliseconds body_timeout{60'000};    // without any progress of the body

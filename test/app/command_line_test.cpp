@@ -104,11 +104,14 @@ TEST(CommandLine, UnixSocketsHaveModeAndUsers) {
 }
 
 TEST(CommandLine, LimitsAreChecked) {
-  const auto options = std::get<ServeOptions>(parse({"serve", "--max-body-bytes", "1MiB", "--queue-timeout", "2s", "--tcp-keepalive", "0s"}));
+  const auto options = std::get<ServeOptions>(
+      parse({"serve", "--max-body-bytes", "1MiB", "--client-buffer", "16KiB", "--queue-timeout", "2s", "--tcp-keepalive", "0s"}));
   EXPECT_EQ(options.http.max_body_bytes, 1U << 20U);
+  EXPECT_EQ(options.http.client_buffer_bytes, 16U << 10U);
   EXPECT_EQ(options.http.queue_timeout, std::chrono::seconds(2));
   EXPECT_EQ(options.http.tcp_keepalive.count(), 0);
   EXPECT_THAT(mistake({"serve", "--max-header-bytes", "1"}), HasSubstr("--max-header-bytes: '1' is not from"));
+  EXPECT_THAT(mistake({"serve", "--client-buffer", "1"}), HasSubstr("--client-buffer: '1' is not from"));
   EXPECT_THAT(mistake({"serve", "--body-timeout", "0s"}), HasSubstr("--body-timeout"));
 }
 

@@ -88,6 +88,40 @@ TEST(Backpressure, AStalledReaderIsDroppedAfterTheDeadline) {
   EXPECT_NE(server.ask(get("/metrics")).body.find("timeouts_total{kind=\"write\"} 1\n"), std::string::npos);
 }
 
+// What a client has not received is in the two buffers of client_buffer_bytes, or has not been taken from the engine.
+TEST(Backpressure, WhatWaitsForAClientIsBoundedInBytes) {
+  constexpr std::size_t kReceiveBuffer = 8192;
+  constexpr std::size_t kTokens = 100'000;
+  net::ServerOptions options = test_options();
+  options.client_buffer_bytes = 8192;
+  TestServer server(options);
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect(kReceiveBuffer);
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})", "Connection: close\r\n"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] {
+    for (std::size_t i = 0; i < kTokens; ++i) server.engine().push(0, Token{'x', 0.0F, {}});
+    server.engine().push(0, Finish{});
+  });
+  const auto backlog = [&] { return figure(server.ask(get("/metrics")).body, "client_backlog_bytes"); };
+  double waiting = 0.0;
+  for (int i = 0; i < 10'000 && waiting == 0.0; ++i) waiting = backlog();
+  constexpr std::size_t kMostOfAnEvent = 512;
+  EXPECT_GT(waiting, 0.0);
+  EXPECT_LE(waiting, static_cast<double>(options.client_buffer_bytes + kMostOfAnEvent));
+  std::size_t taken = 0;
+  server.on_loop([&] { taken = kTokens + 1 - server.engine().backlog(0); });
+  constexpr std::size_t kLeastOfAnEvent = 64;
+  const std::size_t of_the_system = 2 * (options.client_buffer_bytes + kReceiveBuffer);  // Linux doubles both
+  EXPECT_LE(taken * kLeastOfAnEvent, options.client_buffer_bytes + kMostOfAnEvent + of_the_system);
+  const std::string answer = client.read_to_close();
+  std::size_t count = 0;
+  for (std::size_t at = answer.find("\"x\""); at != std::string::npos; at = answer.find("\"x\"", at + 1)) ++count;
+  EXPECT_EQ(count, kTokens);
+  EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
+  EXPECT_EQ(backlog(), 0.0);
+}
+
 TEST(Backpressure, ASlowReaderGetsEverything) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); }; });

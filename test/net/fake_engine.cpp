@@ -22,6 +22,8 @@ class FakeSource final : public TokenSource {
     signal_.cancel();
   }
 
+  std::size_t backlog() const { return events_.size(); }
+
   asio::awaitable<std::optional<TokenEvent>> next() override {
     while (true) {
       if (std::exchange(woken_, false)) co_return std::nullopt;
@@ -111,6 +113,8 @@ std::vector<SequenceSnapshot> FakeEngine::sequences(std::size_t limit) const {
   }
   return found;
 }
+
+std::size_t FakeEngine::backlog(std::size_t index) const { return live.at(index)->backlog(); }
 
 void FakeEngine::push(std::size_t index, TokenEvent event) {
   const auto found = live.find(index);

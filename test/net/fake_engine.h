@@ -28,6 +28,7 @@ class FakeEngine final : public Engine {
   std::function<std::vector<TokenEvent>(const Request&)> script;
   std::optional<Error> refusal;  // instead of a ticket
 
+  std::size_t backlog(std::size_t index) const;  // events that the index-th request has not taken; it lives
   void push(std::size_t index, TokenEvent event);  // to the index-th request ever submitted, if it lives
 
   std::vector<Request> submitted;

@@ -54,7 +54,8 @@ TEST(Metrics, EachIsDocumentedWithItsTypeAndEachDocumentedOneIsServed) {
   figures.group_memory_bytes = figures.group_memory_limit_bytes = figures.group_cpu_limit = 1.0;
   figures.group_cpu_seconds = figures.group_throttled_seconds = 1.0;
   net::FamilyList families;
-  net::add_http(families, net::Counters(), 0);
+  boost::asio::io_context loop;
+  net::add_http(families, net::Counters(), net::http::ConnectionSet(loop, std::chrono::seconds(1)));
   net::add_engine(families, stats);
   net::add_system(families, figures);
   EXPECT_EQ(served(families.text()), documented());
@@ -99,12 +100,14 @@ TEST(Metrics, RefusalsAreCountedByReason) {
   server.ask(get("/nowhere"));
   server.ask(post("/v1/completions", R"({"prompt":3})"));
   server.ask(post("/tokenize", "{}"));
+  server.ask(post("/v1/abort", R"({"id":"none"})"));
+  server.ask(get("/v1/models/none"));
   server.ask(post("/v1/completions", std::string(200'000, 'a')));
   server.on_loop([&] { server.engine().refusal = Error{ErrorCode::kOverloaded, "full", ""}; });
   server.ask(post("/v1/completions", R"({"prompt":"a"})"));
   const std::string text = server.ask(get("/metrics")).body;
   EXPECT_NE(text.find("requests_refused_total{reason=\"malformed\"} 1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("requests_refused_total{reason=\"invalid\"} 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"invalid\"} 5\n"), std::string::npos) << text;
   EXPECT_NE(text.find("requests_refused_total{reason=\"too_large\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
 }

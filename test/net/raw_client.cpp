@@ -164,6 +164,12 @@ std::string get(std::string_view target, std::string_view headers) {
   return fmt::format("GET {} HTTP/1.1\r\nHost: test\r\n{}\r\n", target, headers);
 }
 
+double figure(std::string_view metrics, std::string_view name) {
+  const std::string begin = "\n" + std::string(name) + " ";
+  const std::size_t at = metrics.find(begin);
+  return at == std::string_view::npos ? -1.0 : std::stod(std::string(metrics.substr(at + begin.size(), 32)));
+}
+
 std::string normalized(std::string text) {
   static const std::regex kIds("(cmpl|chatcmpl|req|msg|resp)-[0-9a-f]{24}");
   static const std::regex kCalls("call_[0-9A-Za-z]{24}");

@@ -51,6 +51,9 @@ class RawClient {
 std::string post(std::string_view target, std::string_view body, std::string_view headers = "", std::string_view version = "1.1");
 std::string get(std::string_view target, std::string_view headers = "");
 
+// The value of a metric without labels in the text of /metrics; -1 when it is not there.
+double figure(std::string_view metrics, std::string_view name);
+
 // Ids, times and the Date header vary: replaced by fixed words.
 std::string normalized(std::string text);
 

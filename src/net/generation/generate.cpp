@@ -31,7 +31,6 @@ namespace asio = boost::asio;
 using http::Clock;
 using http::Connection;
 
-constexpr std::size_t kMaxCoalescedBytes = 65536;  // one write takes no more than about this
 constexpr int kClientClosedRequest = 499;          // nginx's name for it; never sent
 
 constexpr char kAccountSalt = '\x01';              // begins the salt of a request whose account has one
@@ -395,7 +394,7 @@ class Generation {
 
   // What has arrived while the last write was under way goes into one write with it.
   std::optional<ChoiceEvent> next_for_write(http::BodyWriter& body) {
-    if (ended() || body.buffer().size() >= kMaxCoalescedBytes) return std::nullopt;
+    if (ended() || body.buffer().size() >= service_.options.client_buffer_bytes) return std::nullopt;
     return streams_->try_next();
   }
 

@@ -100,12 +100,14 @@ std::string_view Connection::write_now(std::string_view bytes) {
 asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::milliseconds timeout) {
   for (bytes = write_now(bytes); !bytes.empty() && !gone_; bytes = write_now(bytes)) {
     deadline_ = Clock::now() + timeout;
+    backlog_bytes_ = bytes.size();
     error_code failure;
     co_await socket_.async_wait(wanted(Socket::wait_write), asio::redirect_error(asio::use_awaitable, failure));
     if (failure) gone_ = true;
     if (!failure) timed_out_ = false;
   }
   deadline_ = Clock::time_point::max();
+  backlog_bytes_ = 0;
   co_return !gone_;
 }
 

@@ -32,6 +32,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
 
   const std::string& peer() const { return peer_; }  // address and port, for logs
   std::uint64_t bytes_written() const { return bytes_written_; }
+  std::size_t backlog_bytes() const { return backlog_bytes_; }  // what write() has and the socket does not take
 
   std::string_view input() const;
   void consume(std::size_t bytes) { input_.consume(bytes); }
@@ -81,6 +82,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   std::unique_ptr<TlsStream> tls_;
   std::shared_ptr<const Capability> capability_;
   std::string peer_;
+  std::size_t backlog_bytes_ = 0;
   std::uint64_t bytes_written_ = 0;
   boost::beast::flat_buffer input_;
   std::function<void()> interrupt_;

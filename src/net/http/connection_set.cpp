@@ -24,6 +24,12 @@ void ConnectionSet::remove(Connection& connection) {
   emptied_.cancel();
 }
 
+std::size_t ConnectionSet::backlog_bytes() const {
+  std::size_t bytes = 0;
+  for (const Connection& connection : connections_) bytes += connection.backlog_bytes();
+  return bytes;
+}
+
 // What an action calls may end sessions only later, on the loop: no connection leaves the list meanwhile.
 template <class Action>
 void ConnectionSet::for_each(Action action) {

@@ -18,6 +18,7 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   void add(Connection& connection);
   void remove(Connection& connection);
   std::size_t size() const { return size_; }
+  std::size_t backlog_bytes() const;  // of all connections
 
   void close_idle();
   void close_all();

@@ -43,6 +43,7 @@ void set_for_connections(int listener, const ServerOptions& options) {
   const auto set = [listener](int level, int name, int value) { ::setsockopt(listener, level, name, &value, sizeof value); };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(options.tcp_user_timeout.count()));
+  set(SOL_SOCKET, SO_SNDBUF, static_cast<int>(options.client_buffer_bytes));  // else the system lets it grow to megabytes
   set(SOL_SOCKET, SO_KEEPALIVE, options.tcp_keepalive.count() > 0 ? 1 : 0);
   if (options.tcp_keepalive.count() == 0) return;
   set(IPPROTO_TCP, TCP_KEEPIDLE, seconds(options.tcp_keepalive));

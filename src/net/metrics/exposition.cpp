@@ -38,7 +38,7 @@ void add_histogram(FamilyList& families, std::string_view name, std::string_view
 
 }  // namespace
 
-void add_http(FamilyList& families, const Counters& counters, std::size_t open_connections) {
+void add_http(FamilyList& families, const Counters& counters, const http::ConnectionSet& connections) {
   families.add(requests_family(counters));
   families.labelled(MetricType::Counter, "requests_refused_total", "Requests answered with an error before their work began.", "reason",
                     by_name(kRefusalNames, counters.refusals));
@@ -49,7 +49,8 @@ void add_http(FamilyList& families, const Counters& counters, std::size_t open_c
   add_histogram(families, "inter_token_latency_ms", "Between two tokens of a choice.", counters.inter_token_ms);
   families.gauge("active_requests", "Requests being answered.", counters.active_requests);
   families.gauge("open_streams", "Admitted event streams that have not ended.", counters.open_streams);
-  families.gauge("open_connections", "Connections of clients.", open_connections);
+  families.gauge("open_connections", "Connections of clients.", connections.size());
+  families.gauge("client_backlog_bytes", "Bytes of answers that wait here for clients who do not read.", connections.backlog_bytes());
   families.counter("connections_total", "Connections accepted.", counters.connections);
   families.counter("client_disconnects_total", "Clients gone while their request ran.", counters.disconnects);
 }
@@ -86,10 +87,10 @@ void add_system(FamilyList& families, const SystemFigures& figures) {
                      *figures.group_throttled_seconds);
 }
 
-FamilyList gather_metrics(const Counters& counters, std::size_t open_connections, const ServiceStatus& status,
+FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& connections, const ServiceStatus& status,
                           const SystemFigures& figures) {
   FamilyList families;
-  add_http(families, counters, open_connections);
+  add_http(families, counters, connections);
   if (status.model != nullptr) add_engine(families, status.model->engine->stats());
   add_system(families, figures);
   return families;

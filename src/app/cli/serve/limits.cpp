@@ -6,6 +6,8 @@ namespace braid::app {
 void add_limit_options(CLI::App& app, net::ServerOptions& options) {
   add_bytes(app, "--max-header-bytes", options.max_header_bytes, 1 << 10, 1 << 24, "Longest header of a request; more is answered with 431");
   add_bytes(app, "--max-body-bytes", options.max_body_bytes, 1 << 10, 1 << 30, "Longest body of a request; more is answered with 413");
+  add_bytes(app, "--client-buffer", options.client_buffer_bytes, 4 << 10, 64 << 20,
+            "What may wait for a client that does not read, here and again in the system's send buffer; then its sequences stall");
   add_timeout(app, "--header-timeout", options.header_timeout, "For a request's header to arrive, and for a connection's first request to begin");
   add_timeout(app, "--body-timeout", options.body_timeout, "Without any progress of a request's body");
   add_timeout(app, "--idle-timeout", options.idle_timeout, "Between two requests of one connection");
