@@ -1,6 +1,7 @@
 // The API's description against the router and the tables of parameters.
 #include <gtest/gtest.h>
 #include <net/docs/documents.h>
+#include <net/endpoints.h>
 #include <net/json/parse.h>
 #include <net/openai/parameters.h>
 #include <net/router.h>
@@ -69,6 +70,23 @@ TEST(OpenApi, DescribesEveryRouteAndNoOtherWithExamples) {
     }
   }
   for (const net::RouteRow& route : net::routes()) EXPECT_TRUE(described.contains(route.endpoint)) << route.path;
+}
+
+TEST(OpenApi, NamesTheStatusesThatAreNotOfOneField) {
+  const Value api = document();
+  for (const auto& [path, operations] : *at(api, {"paths"}).get_if<ValueDict>()) {
+    for (const auto& [method, operation] : *operations.get_if<ValueDict>()) {
+      const net::Endpoint endpoint = endpoint_of(path, method).value();
+      const Value& responses = at(operation, {"responses"});
+      const bool generates = net::dialect_of(endpoint) != nullptr;
+      const bool works = generates || net::text_job_of(endpoint) != nullptr;
+      const bool wants_key = operation.find("security") == nullptr;
+      EXPECT_EQ(wants_key, !net::is_open(endpoint, net::ServerOptions())) << path;
+      EXPECT_EQ(responses.find("401") != nullptr, wants_key) << path;
+      for (const char* status : {"429", "503"}) EXPECT_EQ(responses.find(status) != nullptr, works) << path;
+      EXPECT_EQ(responses.find("504") != nullptr, generates) << path;
+    }
+  }
 }
 
 double number(const Value& value) {

@@ -79,6 +79,7 @@ void append_envelope(std::string& out, const Error& error) {
 Response error_response(const Error& error) {
   Response response;
   response.status = status_of(error.code);
+  response.refusal = error.code;
   append_envelope(response.body, error);
   if (response.status == 401) response.headers.emplace_back("WWW-Authenticate", R"(Bearer realm="braid")");
   const auto seconds = std::max<std::chrono::seconds>(error.retry_after, std::chrono::seconds(1)).count();

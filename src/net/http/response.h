@@ -4,6 +4,7 @@
 #include <braid/result.h>
 #include <net/http/request.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@ struct Response {
   std::string content_type = "application/json";  // empty: no body at all, as in a 204
   std::string body;
   Headers headers;  // besides those that append_head writes
+  std::optional<ErrorCode> refusal = {};  // what it tells of, when that is an error; for counting
 };
 
 // How the body's end is shown to the client.

@@ -68,8 +68,10 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
   }
 }
 
+// Of what did not come to a generation, which counts its own refusals.
 asio::awaitable<bool> write_response(Service& service, Connection& connection, const Request& request, const Response& response,
                                      bool keep_alive) {
+  if (response.refusal) service.counters.count(refusal_of(*response.refusal));
   std::string bytes;
   append_head(bytes, response, Framing::kLength, request, keep_alive);
   if (request.method != Method::kHead) bytes += response.body;
@@ -84,7 +86,6 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Con
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
-    service->counters.count(refusal_of(visit.error().code));
     const Response response = refuse(endpoint, visit.error());
     record.end(response.status);
     co_return co_await write_response(*service, *connection, request, response, keep_alive);
@@ -116,7 +117,6 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   if (auto* response = std::get_if<Response>(&resolution)) {
     record.end(response->status);
     service->cors.append_preflight(*response, request);
-    if (response->status >= 400) service->counters.count(Refusal::kInvalid);
     co_return co_await write_response(*service, *connection, request, *response, keep_alive);
   }
   const Route& route = std::get<Route>(resolution);
@@ -124,7 +124,6 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
   if (account) record.key = (*account)->name();
   if (!account && !is_open(route.endpoint, service->options)) {
-    service->counters.count(refusal_of(account.error().code));
     const Response response = refuse(route.endpoint, account.error());
     record.end(response.status);
     co_return co_await write_response(*service, *connection, request, response, keep_alive);

@@ -33,10 +33,7 @@ asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, Te
   } catch (const std::exception& bug) {
     spdlog::error("a text job: {}", bug.what());
   }
-  if (!answer) {
-    service->counters.count(refusal_of(answer.error().code));
-    co_return job.refuse(answer.error());
-  }
+  if (!answer) co_return job.refuse(answer.error());
   http::Response response;
   response.body = std::move(*answer);
   co_return response;
