@@ -28,6 +28,24 @@ TEST(Cancellation, WhileQueued) {
   EXPECT_EQ(rig.scheduler->stats().prompt_tokens, 8U) << "the queued one was never computed";
 }
 
+// It has no slot to give back; who came next would get that of the one that runs.
+TEST(Cancellation, WhileQueuedForWantOfBlocksWithSlotsToSpare) {
+  SchedulerOptions options = Rig::small_options();
+  options.blocks = 24;
+  Rig rig(options);
+  Client& running = rig.start(40, 30);
+  Client& queued = rig.submit(80, 4);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(running) == SequencePhase::kDecode; }));
+  ASSERT_EQ(rig.phase(queued), SequencePhase::kWaiting);
+  queued.ticket.reset();
+  Client& next = rig.start(5, 8);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(next) == SequencePhase::kDecode; }));
+  EXPECT_EQ(rig.phase(running), SequencePhase::kDecode) << "both are in the batch at once";
+  rig.run_to_end();
+  rig.expect_right(running);
+  rig.expect_right(next);
+}
+
 TEST(Cancellation, BeforeTheSchedulerHasSeenIt) {
   Rig rig;
   rig.submit(4, 4).ticket.reset();
