@@ -1,11 +1,11 @@
 // Restarts that no client notices: sockets from the service manager, and from the server before.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 import { ask } from "./support/connections.mjs";
-import { braid, braidBinary, freePort, Process, serve, temporaryFolder } from "./support/processes.mjs";
+import { braid, braidBinary, freePort, Process, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { eventually } from "./support/client.mjs";
 
 const body = { prompt: "Once upon a time", max_tokens: 12, temperature: 0, ignore_eos: true };
@@ -89,6 +89,20 @@ test("a successor that cannot start changes nothing", async (t) => {
   const needs = await braid(t, ["serve", "--takeover", control]);
   assert.equal(needs.code, 2);
   assert.match(needs.stderr, /--takeover needs --kv-memory/);
+});
+
+test("the units that are shipped are valid", async (t) => {
+  const is_there = await run(t, "systemd-analyze", ["--version"]).then(({ code }) => code === 0, () => false);
+  if (!is_there) return t.skip("there is no systemd-analyze");
+  const folder = temporaryFolder(t);
+  const units = ["braid.service", "braid.socket"].map((name) => path.join(folder, name));
+  for (const unit of units) {
+    const text = readFileSync(path.join(sourceFolder, "deploy/systemd", path.basename(unit)), "utf8");
+    writeFileSync(unit, text.replace("/usr/local/bin/braid", braidBinary));
+  }
+  const { code, stdout, stderr } = await run(t, "systemd-analyze", ["verify", "--man=no", ...units]);
+  const faults = `${stdout}${stderr}`.split("\n").filter((line) => line.includes(folder));  // others are about this machine
+  assert.deepEqual([code, faults], [0, []]);
 });
 
 test("sockets from systemd", async (t) => {
