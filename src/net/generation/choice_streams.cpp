@@ -28,6 +28,13 @@ void log_failure(std::exception_ptr failure) {
   }
 }
 
+ChoiceEvent failure_of(std::uint32_t choice) {
+  Finish finish;
+  finish.reason = FinishReason::kError;
+  finish.error = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+  return {choice, std::move(finish)};
+}
+
 }  // namespace
 
 // A timer that never expires serves as a condition: cancelling it wakes who waits.
@@ -56,11 +63,19 @@ struct ChoiceStreams::Merge {
     taken.cancel();
   }
 
+  // The pump's ticket ends with it.
+  void leave(std::uint32_t choice) {
+    cached_tokens[choice] = sources[choice]->cached_tokens();
+    queue_ms[choice] = sources[choice]->queue_ms();
+    sources[choice] = nullptr;
+  }
+
   std::vector<TokenSource*> sources;  // null when its pump has ended
   std::vector<bool> dropped;
   std::vector<std::int32_t> cached_tokens;  // of those whose pump has ended
   std::vector<double> queue_ms;             // likewise
   std::deque<ChoiceEvent> queue;
+  std::optional<std::uint32_t> failed;  // a choice that could not be read to its end
   bool woken = false;
   asio::steady_timer arrived;
   asio::steady_timer taken;
@@ -72,33 +87,43 @@ ChoiceStreams::ChoiceStreams(asio::any_io_executor executor, std::vector<Ticket>
     return;
   }
   merge_ = std::make_shared<Merge>(executor, tickets.size());
-  for (std::uint32_t i = 0; i < tickets.size(); ++i) {
-    merge_->sources[i] = tickets[i].get();
-    asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failure);
+  try {
+    for (std::uint32_t i = 0; i < tickets.size(); ++i) asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failure);
+  } catch (...) {
+    drop_all();
+    throw;
   }
 }
 
 ChoiceStreams::~ChoiceStreams() {
-  if (merge_ == nullptr) return;
+  if (merge_ != nullptr) drop_all();
+}
+
+void ChoiceStreams::drop_all() {
   for (std::uint32_t i = 0; i < merge_->sources.size(); ++i) merge_->drop(i);
 }
 
 asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uint32_t choice, Ticket ticket) {
-  bool ended = false;
-  while (!ended && !merge->dropped[choice]) {
-    std::optional<TokenEvent> event = co_await ticket->next();
-    if (!event) continue;  // woken to look at `dropped`
-    ended = std::holds_alternative<Finish>(*event);
-    merge->queue.push_back({choice, std::move(*event)});
-    merge->arrived.cancel();
-    while (merge->queue.size() >= kMaxQueuedEvents && !merge->dropped[choice]) {
-      error_code cancelled;
-      co_await merge->taken.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  merge->sources[choice] = ticket.get();
+  try {
+    bool ended = false;
+    while (!ended && !merge->dropped[choice]) {
+      std::optional<TokenEvent> event = co_await ticket->next();
+      if (!event) continue;  // woken to look at `dropped`
+      ended = std::holds_alternative<Finish>(*event);
+      merge->queue.push_back({choice, std::move(*event)});
+      merge->arrived.cancel();
+      while (merge->queue.size() >= kMaxQueuedEvents && !merge->dropped[choice]) {
+        error_code cancelled;
+        co_await merge->taken.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+      }
     }
+  } catch (const std::exception&) {
+    merge->failed = choice;
+    merge->arrived.cancel();
+    log_failure(std::current_exception());
   }
-  merge->cached_tokens[choice] = ticket->cached_tokens();
-  merge->queue_ms[choice] = ticket->queue_ms();
-  merge->sources[choice] = nullptr;
+  merge->leave(choice);
 }
 
 asio::awaitable<std::optional<ChoiceEvent>> ChoiceStreams::next() {
@@ -109,6 +134,7 @@ asio::awaitable<std::optional<ChoiceEvent>> ChoiceStreams::next() {
   }
   while (true) {
     if (std::exchange(merge_->woken, false)) co_return std::nullopt;
+    if (merge_->failed) co_return failure_of(*merge_->failed);
     if (std::optional<ChoiceEvent> event = merge_->take()) co_return event;
     error_code cancelled;
     co_await merge_->arrived.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));

@@ -44,6 +44,7 @@ class ChoiceStreams {
  private:
   struct Merge;
 
+  void drop_all();
   static boost::asio::awaitable<void> pump(std::shared_ptr<Merge> merge, std::uint32_t choice, Ticket ticket);
 
   Ticket single_;

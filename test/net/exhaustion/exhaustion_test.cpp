@@ -1,0 +1,96 @@
+// A program of its own: it replaces operator new, and aligned_alloc as src/operator_new.cpp does, to let allocations of the loop's thread
+// fail.
+#include <app/reserve.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <string>
+
+#include "net/test_server.h"
+
+namespace {
+
+thread_local std::int64_t allocations_left = std::numeric_limits<std::int64_t>::max();  // of this thread; then one fails
+
+bool may_allocate() { return allocations_left-- != 0; }
+
+void* or_throw(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void* plain(std::size_t size) { return or_throw(may_allocate() ? std::malloc(size) : nullptr); }
+
+void* aligned(std::size_t size, std::align_val_t alignment) {
+  return or_throw(may_allocate() ? memalign(static_cast<std::size_t>(alignment), size) : nullptr);
+}
+
+constinit braid::app::Reserve reserve([](std::size_t alignment, std::size_t size) {
+  return may_allocate() ? memalign(alignment, size) : nullptr;
+});
+const bool is_filled = (reserve.fill(), true);
+
+}  // namespace
+
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept { return reserve.allocate(alignment, size); }
+
+void* operator new(std::size_t size) { return plain(size); }
+void* operator new[](std::size_t size) { return plain(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace braid::test {
+namespace {
+
+constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+
+class Exhaustion : public testing::TestWithParam<const char*> {
+ protected:
+  // Lets one allocation of the loop fail, after `spared` others, while a client asks and reads what it gets. False when there were not so
+  // many.
+  bool fails_after(std::int64_t spared) {
+    bool failed = false;
+    server.on_loop([&] { allocations_left = spared; });
+    {
+      RawClient client = server.connect();
+      client.send(request);
+      client.read_to_close();
+    }
+    server.on_loop([&] { failed = std::exchange(allocations_left, kAll) < 0; });
+    return failed;
+  }
+
+  TestServer server;
+  const std::string request = post("/v1/completions", GetParam(), "Connection: close\r\n");
+};
+
+TEST_P(Exhaustion, CostsTheConnectionAndNothingElse) {
+  server.ask(request);
+  std::int64_t spared = 0;
+  for (bool failed = true; failed && spared < 10'000 && !HasFailure(); ++spared) {
+    failed = fails_after(spared);
+    EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0 && server.engine().live.empty(); })) << spared;
+    EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a"})")).status, 200) << spared;
+  }
+  EXPECT_GT(spared, 20);
+  EXPECT_LT(spared, 10'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Requests, Exhaustion,
+                         testing::Values(R"({"prompt":"a","stream":true})", R"({"prompt":"a"})", R"({"prompt":"a","n":3,"stream":true})"));
+
+}  // namespace
+}  // namespace braid::test
