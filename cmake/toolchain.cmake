@@ -19,7 +19,11 @@ if(BRAID_SANITIZE)
   add_compile_options(-UNDEBUG)
 endif()
 if(BRAID_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_options(-fsanitize=fuzzer-no-link -O1)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
+    # clang 14 cannot compile coroutines with this one ("Cannot represent a difference across sections").
+    add_compile_options(-fno-sanitize=function)
+  endif()
 endif()
 
 add_library(braid_warnings INTERFACE)
