@@ -42,7 +42,7 @@ PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest dige
       tokens_(nodes_.size() * block_tokens_),
       slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
   pool.on_evict([this](BlockId block) {
-    if (on_evict_ && node(block).filled == static_cast<std::int32_t>(block_tokens_)) on_evict_(block);
+    if (on_evict_) announce_with_all_below(block);
     remove_with_all_below(block);
   });
 }
@@ -201,6 +201,18 @@ void PrefixIndex::remove(BlockId block) {
   salts_.erase(block);
   removed.filled = 0;
   pool_.forget(block);
+}
+
+void PrefixIndex::announce_with_all_below(BlockId block) const {
+  for (BlockId at = block; at != kNone;) {
+    if (node(at).filled == static_cast<std::int32_t>(block_tokens_)) on_evict_(at);
+    if (node(at).first_child != kNone) {
+      at = node(at).first_child;
+      continue;
+    }
+    while (at != block && node(at).older == kNone) at = node(at).parent;
+    at = at != block ? node(at).older : kNone;
+  }
 }
 
 void PrefixIndex::remove_with_all_below(BlockId block) {

@@ -54,7 +54,8 @@ class PrefixIndex {
   // before the pool's next allocation.
   void match(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<BlockId>& path);
 
-  // Called for a block that the pool evicts, while the index still knows it and its parents.
+  // Called for each full block that is forgotten because the pool evicts it or one above it, while the index still knows it and its
+  // parents. What lies below comes later.
   void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
 
   // Appends the keys of all full blocks of `tokens`, whether they are known or not.
@@ -108,6 +109,7 @@ class PrefixIndex {
   BlockId& first_child(BlockId parent, std::string_view salt);
   void add(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, const PrefixKey& key);
   void remove(BlockId block);
+  void announce_with_all_below(BlockId block) const;
   void remove_with_all_below(BlockId block);
   void vacate(BlockId block);
 

@@ -57,10 +57,7 @@ std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
   const std::int32_t count = std::min(room, sequence.known() - sequence.planned);
   const std::int32_t blocks = (sequence.planned + count + block_tokens_ - 1) / block_tokens_;
   if (sequence.blocks.size() >= blocks) return count;
-  const auto invisible = visibility_.invisible(sequence.planned, block_tokens_);
-  sequence.blocks.drop(invisible.first, invisible.last);
-  while (sequence.blocks.size() < blocks && sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
-  }
+  move_window(sequence, visibility_, block_tokens_, blocks);
   return std::min(count, sequence.blocks.size() * block_tokens_ - sequence.planned);
 }
 

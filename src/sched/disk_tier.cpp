@@ -20,7 +20,7 @@ DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const Sc
 
 void DiskTier::save(cache::BlockId block) {
   const cache::PrefixKey& key = index_.key(block);
-  if (store_.contains(key)) return;
+  if (store_.contains(key) || store_.free_buffers() == 0) return;
   const std::string_view salt = index_.path_to(block, path_);
   if (auto draft = store_.begin_write(key, salt, path_)) saves_.push_back({block, std::move(*draft), nullptr, {}});
 }
@@ -103,7 +103,8 @@ void DiskTier::on_arrived(Restoration& restoration, std::int32_t index, std::opt
 std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan) {
   Restoration& r = *restoration;
   std::int32_t loaded = 0;
-  for (; !r.has_ended() && !r.blocks.empty() && r.blocks.front(); ++r.next, ++loaded) {
+  const auto room = static_cast<std::int32_t>(blocks.size());
+  for (; !r.has_ended() && r.next < room && !r.blocks.empty() && r.blocks.front(); ++r.next, ++loaded) {
     plan.loads.push_back({blocks[static_cast<std::size_t>(r.next)], r.blocks.front()->payload.data()});
     posted(plan.id).loads.push_back(std::move(r.blocks.front()->buffer));
     r.blocks.pop_front();

@@ -62,7 +62,7 @@ class DiskTier {
   std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, std::string_view salt, std::span<const std::int32_t> tokens,
                                        std::int32_t have);
 
-  // Loads what has arrived into the sequence's blocks, and asks for more. Returns how many blocks were loaded.
+  // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks were loaded.
   std::int32_t load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan);
 
   // Adds the saves; to be called last, before the plan is posted.

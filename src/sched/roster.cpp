@@ -28,6 +28,7 @@ constexpr std::int32_t kPassWindow = 16;
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens),
       ageing_(options.priority_ageing),
+      visibility_(options.visibility),
       has_window_(options.visibility.window > 0),
       window_blocks_(blocks_in_window(options)),
       pool_(options.blocks),
@@ -223,7 +224,8 @@ std::int32_t Roster::make_room() {
   if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
   // A full stream does not decode, so it wants no block: a slow reader costs nobody else theirs.
   const auto wants_block = [this](const Sequence& sequence) {
-    const bool goes_on = sequence.phase == SequencePhase::kPrefill || (sequence.may_decode() && stream_room(sequence) > 0);
+    const bool fills = sequence.phase == SequencePhase::kPrefill || sequence.phase == SequencePhase::kRestoring;
+    const bool goes_on = fills || (sequence.may_decode() && stream_room(sequence) > 0);
     return goes_on && sequence.needs_block(block_tokens_);
   };
   auto needed = static_cast<std::int32_t>(std::ranges::count_if(batch_, [&](const auto& entry) { return wants_block(entry.second); }));

@@ -147,6 +147,7 @@ class Roster {
   void return_released();
   void stop_sharing(Sequence& sequence);
   void publish_tail(Sequence& sequence);
+  std::int32_t blocks_to_restore(const Sequence& sequence) const;
   void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);
   std::int32_t freed_by(const Sequence& sequence) const;
@@ -162,6 +163,7 @@ class Roster {
 
   std::int32_t block_tokens_;
   std::chrono::milliseconds ageing_;
+  model::Visibility visibility_;
   bool has_window_;
   std::int32_t window_blocks_;        // see blocks_in_window()
   cache::BlockPool pool_;             // outlives the sequences below

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -18,10 +19,8 @@ void Roster::prefetch(Sequence& sequence) {
 
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
-  // One that has been stalled has it all.
-  const bool has_all_blocks = sequence.blocks.size() >= blocks_for(sequence.known());
   const bool may_restore =
-      disk_tier_ && has_all_blocks && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
+      disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
   if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_))) {
     sequence.restoration.reset();
   } else {
@@ -36,6 +35,7 @@ void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
   if (!disk_tier_) return;
   for (auto& [rank, sequence] : batch_) {
     if (sequence.phase != SequencePhase::kRestoring) continue;
+    if (has_window_) move_window(sequence, visibility_, block_tokens_, blocks_to_restore(sequence));
     const std::int32_t loaded = disk_tier_->load(sequence.restoration, sequence.blocks.first(sequence.blocks.size()), plan);
     sequence.planned += loaded * block_tokens_;
     sequence.reused += loaded * block_tokens_;
@@ -50,6 +50,12 @@ void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
     sequence.restoration.reset();
     compute_rest(sequence);
   }
+}
+
+// What is seen at once, and the places of what is not seen any more.
+std::int32_t Roster::blocks_to_restore(const Sequence& sequence) const {
+  const auto invisible = visibility_.invisible(sequence.planned, block_tokens_);
+  return std::min(sequence.restoration->end, window_blocks_ + std::max(0, invisible.last - invisible.first));
 }
 
 // The block that was computed is compared with those that a hit would have given instead.

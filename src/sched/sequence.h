@@ -3,6 +3,7 @@
 
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
+#include "model/hyper_parameters.h"
 #include "model/step.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
@@ -149,5 +150,13 @@ struct Sequence {
   SequenceMap* home = nullptr;       // the map it is in
   SequenceMap::iterator self;        // and its node there: nodes are moved between maps, a sequence never moves in memory
 };
+
+// Gives back the blocks that no token from `planned` on sees, then takes new ones, as far as there are any, until there are `blocks`.
+inline void move_window(Sequence& sequence, const model::Visibility& visibility, std::int32_t block_tokens, std::int32_t blocks) {
+  const auto invisible = visibility.invisible(sequence.planned, block_tokens);
+  sequence.blocks.drop(invisible.first, invisible.last);
+  while (sequence.blocks.size() < blocks && sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
+  }
+}
 
 }  // namespace braid::sched

@@ -97,6 +97,27 @@ TEST_F(PrefixIndexTest, TellsKeyAndPathOfABlockThatIsEvicted) {
   EXPECT_EQ(evicted[1], std::pair(keys[1], Tokens{1, 2, 3, 4}));
 }
 
+// As a window lets go of them: the beginning first, while the rest is in use. What lies below goes with it, after having been told.
+TEST_F(PrefixIndexTest, TellsAllThatGoesWithAnEvictedBeginning) {
+  const auto held = compute({1, 2, 3, 4, 5, 6});
+  const auto branch = compute({1, 2, 9, 9});
+  held->drop(0, 1);
+  branch->drop(0, 1);
+  std::vector<Tokens> told;
+  index_.on_evict([&](BlockId block) {
+    Tokens path;
+    index_.path_to(block, path);
+    told.push_back(path);
+  });
+  BlockTable taker(pool_);
+  ASSERT_TRUE(taker.grow_to(pool_.free()));
+  ASSERT_EQ(told.size(), 4U);
+  EXPECT_EQ(told[0], (Tokens{1, 2}));
+  EXPECT_LT(std::ranges::find(told, Tokens{1, 2, 3, 4}), std::ranges::find(told, Tokens{1, 2, 3, 4, 5, 6}));
+  EXPECT_NE(std::ranges::find(told, Tokens{1, 2, 9, 9}), told.end());
+  EXPECT_TRUE(match({1, 2, 3, 4, 5, 6}).empty());
+}
+
 TEST(PrefixKeys, DependOnIdentitySaltAndBlockSize) {
   BlockPool pools[] = {BlockPool(4), BlockPool(4), BlockPool(4), BlockPool(4)};
   PrefixIndex plain(pools[0], 2), other(pools[1], 2, xxh3_key, "a"), larger(pools[2], 4), third(pools[3], 2, xxh3_key, "b");

@@ -44,6 +44,49 @@ TEST(DiskTier, WriteThroughSurvivesARestart) {
   server.rig->run_to_end();
 }
 
+// Whose blocks neither the pool nor the window holds at once: they are loaded as a prefill would compute them, and let go of.
+TEST(DiskTier, PromptsLongerThanTheirWindowAndThePoolComeBack) {
+  for (const bool write_through : {true, false}) {
+    const Folder folder;
+    const auto prompt = Rig::prompt_of(301, 1);
+    SchedulerOptions options = tier_options(100, write_through);
+    options.max_batch = 2;
+    options.max_batch_tokens = 8;
+    options.visibility = {16, 4};
+    {
+      Server server(folder.path(), options);
+      server.cached(prompt, 30);
+      // Others evict what the window left first, and with it all that lies below, then the first block, which it kept.
+      for (int other = 2; !write_through && other < 5; ++other) server.cached(Rig::prompt_of(390, other));
+      server.rig->run_to_end();
+    }
+    options.blocks = 9;
+    Server server(folder.path(), options);
+    const Client& restored = server.rig->complete(prompt, 30);
+    EXPECT_EQ(restored.finish->usage.cached_tokens, 300) << write_through;
+    server.rig->expect_right(restored);
+    server.rig->run_to_end();
+  }
+}
+
+TEST(DiskTier, SeveralLongPromptsComeBackThroughOneSmallPool) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(400, true);
+  options.max_batch = 4;
+  options.max_batch_tokens = 8;
+  options.visibility = {16, 4};
+  for (int life = 0; life < 2; ++life) {
+    options.blocks = life == 0 ? 400 : 9;
+    Server server(folder.path(), options);
+    for (int i = 0; i < 5; ++i) server.rig->start(200 + 13 * i, 20);
+    server.rig->run_to_end();
+    for (const auto& client : server.rig->clients) server.rig->expect_right(*client);
+    if (life == 1) {
+      EXPECT_GT(server.rig->scheduler->stats().cache_disk_hit_tokens, 500U);
+    }
+  }
+}
+
 TEST(DiskTier, SaltsShareNothing) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);
