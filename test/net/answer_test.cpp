@@ -200,12 +200,15 @@ TEST(Errors, AnExceptionWhileAnAnswerIsWrittenIsToldAndLeavesNoHalfEvent) {
   TestServer server;
   server.on_loop([&] { server.model().codec = &codec; });
   EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0})")).status, 500);
-  const Reply stream = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0,"stream":true})"));
-  EXPECT_NE(stream.body.find(R"("text":"H")"), std::string::npos) << stream.body;
-  EXPECT_EQ(stream.body.find(R"("text":"i")"), std::string::npos) << stream.body;
-  EXPECT_TRUE(stream.body.ends_with("\"code\":\"internal_error\"}}\n\n")) << stream.body;
-  for (std::size_t at = stream.body.find("data: ", 1); at != std::string::npos; at = stream.body.find("data: ", at + 1))
-    EXPECT_EQ(stream.body.substr(at - 2, 2), "\n\n") << "half an event is before " << at << " of " << stream.body;
+  const Reply completion = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0,"stream":true})"));
+  const Reply chat = server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"stream":true})"));
+  for (const std::string& body : {completion.body, chat.body}) {
+    EXPECT_NE(body.find(R"(":"H")"), std::string::npos) << body;
+    EXPECT_EQ(body.find(R"(":"i")"), std::string::npos) << body;
+    EXPECT_TRUE(body.ends_with("\"code\":\"internal_error\"}}\n\n")) << body;
+    for (std::size_t at = body.find("data: ", 1); at != std::string::npos; at = body.find("data: ", at + 1))
+      EXPECT_EQ(body.substr(at - 2, 2), "\n\n") << "half an event is before " << at << " of " << body;
+  }
 }
 
 // The marker of calls is a control token, as in Mistral's vocabularies.

@@ -90,7 +90,8 @@ TEST_P(Exhaustion, CostsTheConnectionAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Requests, Exhaustion,
-                         testing::Values(R"({"prompt":"a","stream":true})", R"({"prompt":"a"})", R"({"prompt":"a","n":3,"stream":true})"));
+                         testing::Values(R"({"prompt":"a","stream":true})", R"({"prompt":"a"})", R"({"prompt":"a","n":3,"stream":true})"),
+                         [](const testing::TestParamInfo<const char*>& request) { return std::to_string(request.index); });
 
 }  // namespace
 }  // namespace braid::test
