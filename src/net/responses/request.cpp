@@ -211,7 +211,7 @@ constexpr std::array kParameters = {
 Result<void> read_members(Draft& draft, ValueDict& body) {
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
-    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&](const Parameter& p) { return p.name == name; });
+    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&name = name](const Parameter& p) { return p.name == name; });
     const Result<void> read = known != kParameters.end() ? known->read(draft, value, name) : as_chat(draft, name, value);
     if (!read) return read;
   }
