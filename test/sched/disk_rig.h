@@ -3,14 +3,13 @@
 
 #include "sched/rig.h"
 #include "store/block_store.h"
+#include "support/folder.h"
 
 #include <boost/asio/post.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
@@ -21,24 +20,7 @@
 
 namespace braid::sched::test {
 
-// Removed with everything in it at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "braid-tier-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using braid::test::Folder;
 
 // An Io that loses some transfers' success, or keeps reads back.
 class MoodyIo final : public store::Io {

@@ -94,7 +94,7 @@ TEST(BlockStore, KeepsTheLimitAndDropsTheOldestFirst) {
   }
   const auto on_disk = [&] {
     std::uintmax_t bytes = 0;
-    for (const std::string& file : folder.segments()) bytes += std::filesystem::file_size(file);
+    for (const std::string& file : segments(folder)) bytes += std::filesystem::file_size(file);
     return bytes;
   };
   rig.store.reset();  // waits for the deletions
@@ -147,7 +147,7 @@ TEST(BlockStore, ForgetsWhatIsTooOld) {
     EXPECT_FALSE(rig.read(Block(2, 0)));
     rig.store->prune();
     EXPECT_EQ(rig.store->stats().records, 0U);
-    EXPECT_TRUE(rig.loop.run_until([&] { return folder.segments().empty(); }));
+    EXPECT_TRUE(rig.loop.run_until([&] { return segments(folder).empty(); }));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "store/block_store.h"
+#include "support/folder.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -21,31 +21,16 @@
 
 namespace braid::store::test {
 
-// Removed with everything in it at the end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "braid-store-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-  std::vector<std::string> segments() const {
-    std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      if (entry.path().extension() == ".kv") files.push_back(entry.path().string());
-    std::ranges::sort(files);
-    return files;
-  }
+using braid::test::Folder;
 
- private:
-  std::string path_;
-};
+// In the order of their names.
+inline std::vector<std::string> segments(const Folder& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".kv") files.push_back(entry.path().string());
+  std::ranges::sort(files);
+  return files;
+}
 
 // What other threads post, run by the test's thread.
 class Loop {
