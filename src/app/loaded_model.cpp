@@ -8,6 +8,7 @@
 
 #include <kernels/select.h>
 #include <model/kv_identity.h>
+#include <sched/admission.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -75,6 +76,7 @@ Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOp
   demand.asked = options.kv_memory;
   demand.block_bytes = language_model.kv_layout().block_bytes();
   demand.block_tokens = options.block_size;
+  demand.window_blocks = sched::blocks_in_window(language_model.visibility(), options.block_size);
   demand.max_batch = max_batch;
   demand.model_context = language_model.context_length();
   demand.asked_context = options.context;

@@ -87,7 +87,8 @@ Result<KvBudget> plan_kv(const KvDemand& demand) {
                                         format_size(*demand.asked), format_size(demand.available)));
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
   const std::uint64_t fitting = bytes / demand.block_bytes;
-  const std::uint64_t fitting_tokens = fitting * block_tokens;
+  const bool any_length = demand.window_blocks > 0 && static_cast<std::uint64_t>(demand.window_blocks) <= fitting;
+  const std::uint64_t fitting_tokens = any_length ? std::numeric_limits<std::uint64_t>::max() : fitting * block_tokens;
   const auto wanted = static_cast<std::uint64_t>(demand.asked_context.value_or(demand.model_context));
   if (fitting == 0 || (demand.asked_context && wanted > fitting_tokens))
     return invalid_argument(fmt::format(

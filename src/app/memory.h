@@ -17,6 +17,7 @@ struct KvDemand {
   std::optional<std::uint64_t> asked;         // --kv-memory; half of `available` otherwise
   std::uint64_t block_bytes = 0;              // all layers of one block
   std::int32_t block_tokens = 16;
+  std::int32_t window_blocks = 0;             // that a sequence needs at once however long it is; 0: all of its blocks
   std::int32_t max_batch = 256;
   std::int32_t model_context = 0;             // what the model was trained for
   std::optional<std::int32_t> asked_context;  // --ctx
@@ -24,7 +25,7 @@ struct KvDemand {
 
 struct KvBudget {
   std::int32_t blocks = 0;
-  std::int32_t context = 0;  // tokens of the longest sequence: never more than the pool can hold
+  std::int32_t context = 0;  // tokens of the longest sequence: never more than the pool can hold, unless it has a window
   std::uint64_t bytes = 0;
 };
 

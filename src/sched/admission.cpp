@@ -15,10 +15,10 @@ constexpr double kMostSeconds = 3600.0;
 
 }  // namespace
 
-std::int32_t blocks_in_window(const SchedulerOptions& options) {
-  const auto [window, sink] = options.visibility;
+std::int32_t blocks_in_window(const model::Visibility& visibility, std::int32_t block_tokens) {
+  const auto [window, sink] = visibility;
   if (window == 0) return 0;
-  const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
+  const auto blocks_for = [&](std::int32_t positions) { return (positions + block_tokens - 1) / block_tokens; };
   return blocks_for(sink) + blocks_for(window) + 2;  // the window begins and ends within a block
 }
 
@@ -49,7 +49,7 @@ Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions&
                  "prompt"};
   }
   const std::int64_t pool = std::int64_t{options.blocks} * options.block_tokens;
-  const bool is_bounded = options.visibility.window > 0 && blocks_in_window(options) <= options.blocks;
+  const bool is_bounded = options.visibility.window > 0 && blocks_in_window(options.visibility, options.block_tokens) <= options.blocks;
   if (is_bounded) return static_cast<std::int32_t>(std::min<std::int64_t>(request.stop.max_tokens, context - prompt));
   if (prompt > pool) {
     return invalid_argument(fmt::format("the prompt has {} tokens, but the KV memory of this server holds {}; shorten the prompt or raise "

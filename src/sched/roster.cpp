@@ -30,7 +30,7 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
       ageing_(options.priority_ageing),
       visibility_(options.visibility),
       has_window_(options.visibility.window > 0),
-      window_blocks_(blocks_in_window(options)),
+      window_blocks_(blocks_in_window(options.visibility, options.block_tokens)),
       pool_(options.blocks),
       write_through_(options.write_through),
       disk_always_(options.disk_always),

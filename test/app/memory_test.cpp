@@ -96,6 +96,18 @@ TEST(PlanKv, RefusesAnExplicitContextThatDoesNotFit) {
   EXPECT_NE(plan_kv(d).error().message.find("holds 160 tokens"), std::string::npos) << plan_kv(d).error().message;
 }
 
+TEST(PlanKv, AWindowThatFitsBoundsNoContext) {
+  KvDemand d = demand();
+  d.asked = 10'000;
+  d.window_blocks = 10;
+  EXPECT_EQ(plan_kv(d).value().context, 1'000);
+  EXPECT_EQ(plan_kv(d).value().blocks, 10);
+  d.asked_context = 161;
+  EXPECT_EQ(plan_kv(d).value().context, 161);
+  d.window_blocks = 11;
+  EXPECT_TRUE(plan_kv(d).has_error());
+}
+
 TEST(PlanKv, RefusesMoreThanThereIs) {
   KvDemand d = demand();
   d.asked = 1'000'001;

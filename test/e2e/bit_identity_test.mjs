@@ -70,3 +70,20 @@ for (const type of ["f16", "f32", "bf16", "int8"]) {
     await compare(t, ["--kv-dtype", type, "--max-kv-size", "64"]);
   });
 }
+
+// A window of 64 positions takes seven blocks, and the pool has no more.
+test("a window answers prompts longer than the pool, and finds them on disk", async (t) => {
+  const args = ["--max-kv-size", "64", "--max-batch", "8", "--max-batch-tokens", "32"];
+  const long = wish("fox", { prompt: story.repeat(3) });
+  const [expected] = await cold_answers(t, [long], args);
+  const disk = ["--kv-disk", temporaryFolder(t), "--kv-disk-read", "always", "--kv-disk-write", "through"];
+  const roomy = await serve(t, ["--no-warmup", "--kv-memory", "64M", ...disk, ...args]);
+  assert.deepEqual((await ask(roomy, long)).choices, expected);
+  roomy.child.kill("SIGTERM");
+  await roomy.exited;
+  const small = await serve(t, ["--no-warmup", "--kv-memory", await memory_for(t, 112, args), ...disk, ...args]);
+  assert.equal(await metric(small.url, "kv_blocks_total"), 7);
+  const restored = await ask(small, long);
+  assert.deepEqual(restored.choices, expected);
+  assert.ok(restored.cached > 112, `${restored.cached} tokens restored`);
+});

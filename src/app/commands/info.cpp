@@ -4,6 +4,7 @@
 
 #include <kernels/kv_type.h>
 #include <model/gguf_tensor_type.h>
+#include <sched/admission.h>
 
 #include <fmt/format.h>
 
@@ -67,8 +68,9 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
   const model::LoadOptions load = load_options(options.model, options.max_batch);
   const auto estimate = model::estimate_memory(file, **table, load);
   if (!estimate) return estimate.error();
-  const auto dimensions = model::read_hyper_parameters(file);
+  auto dimensions = model::read_hyper_parameters(file);
   if (!dimensions) return dimensions.error();
+  dimensions->kv_limit = load.kv_limit;
   const std::uint64_t available = available_memory();
 
   KvDemand demand;
@@ -76,6 +78,7 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
   demand.asked = options.model.kv_memory;
   demand.block_bytes = estimate->kv_block;
   demand.block_tokens = options.model.block_size;
+  demand.window_blocks = sched::blocks_in_window(dimensions->visibility(), options.model.block_size);
   demand.max_batch = options.max_batch;
   demand.model_context = dimensions->context_length;
   demand.asked_context = options.model.context;
