@@ -25,6 +25,7 @@ constexpr std::int64_t kRowChunk = 4;
 // Claims that attention wants for each member, so that a slow one does not hold the others up.
 constexpr std::int64_t kSharesEach = 4;
 constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
+constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansion of keys and values, with head groups of 3 and 8
 
 }  // namespace
 
@@ -160,11 +161,26 @@ void Transformer::attend(std::int64_t rows, std::int32_t layer, const KvLayer& p
   });
 }
 
-// Rows of one sequence read the same keys and values: they stay together as long as every member has work, and beside the rows of others
-// too. Short ones share a tile.
+// How many tiles for `count` rows of one sequence: whoever takes a tile prepares all keys and values that it sees, which takes about as
+// long as kPreparedRows rows do, so that more tiles pay only as far as members would have nothing to do.
+std::int64_t Transformer::pieces_of(std::int64_t count) const {
+  const std::int64_t least = (count + kMostTileRows - 1) / kMostTileRows;
+  std::int64_t best = least;
+  std::int64_t best_time = 0;
+  for (std::int64_t pieces = least; pieces <= std::max<std::int64_t>(least, team_.size()); ++pieces) {
+    const std::int64_t turns = (pieces * model_.kv_heads + team_.size() - 1) / team_.size();
+    const std::int64_t time = turns * (kPreparedRows + (count + pieces - 1) / pieces);
+    if (best_time == 0 || time < best_time) {
+      best = pieces;
+      best_time = time;
+    }
+  }
+  return std::min(best, count);
+}
+
+// Rows of one sequence stay together, and beside the rows of others too. Short ones share a tile.
 std::int64_t Transformer::cut_tiles(std::int64_t rows, Workspace& space) const {
   const std::int64_t joined = std::clamp<std::int64_t>(rows / (kSharesEach * team_.size()), 1, kMostTileRows);
-  const std::int64_t pieces = (2 * team_.size() + model_.kv_heads - 1) / model_.kv_heads;
   std::int64_t tiles = 0;
   std::int64_t tile_rows = joined;  // of the last tile, which takes no more when it has so many
   for (std::int64_t begin = 0, end = 0; begin < rows; begin = end) {
@@ -174,10 +190,9 @@ std::int64_t Transformer::cut_tiles(std::int64_t rows, Workspace& space) const {
       tile_rows += count;
       continue;
     }
-    const std::int64_t least = (count + kMostTileRows - 1) / kMostTileRows;
-    const std::int64_t parts = std::clamp(count / joined, least, std::max(least, pieces));
-    for (std::int64_t part = 0; part < parts; ++part) space.tile_begin[tiles++] = static_cast<std::int32_t>(begin + count * part / parts);
-    tile_rows = (count + parts - 1) / parts;
+    const std::int64_t pieces = pieces_of(count);
+    for (std::int64_t i = 0; i < pieces; ++i) space.tile_begin[tiles++] = static_cast<std::int32_t>(begin + count * i / pieces);
+    tile_rows = (count + pieces - 1) / pieces;
   }
   space.tile_begin[tiles] = static_cast<std::int32_t>(rows);
   return tiles;

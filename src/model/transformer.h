@@ -48,6 +48,7 @@ class Transformer {
   void rotate_and_store(const BatchToken& token, std::int64_t row, const LayerWeights& layer, const kernels::KvLayer& kv,
                         Workspace& space) const;
   void attend(std::int64_t rows, std::int32_t layer, const kernels::KvLayer& kv, Workspace& space) const;
+  std::int64_t pieces_of(std::int64_t count) const;
   // Fills space.tile_begin; returns the number of tiles.
   std::int64_t cut_tiles(std::int64_t rows, Workspace& space) const;
   // Lists the parts of the rows; false when there are too many, or only one each.
