@@ -21,18 +21,19 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vecto
     model::StepRow row;
     row.from_sampler = true;
     row.sample = true;
+    step.shape.add_decode(sequence.planned);
     add_row(sequence, step, row);
-    ++step.shape.decode_rows;
   }
   return complete;
 }
 
 void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const {
-  const std::int32_t decode_rows = step.shape.decode_rows;
-  std::int32_t room = std::min(max_batch_tokens_ - decode_rows, pace.slice_tokens(decode_rows));
   for (auto& [rank, sequence] : batch) {
+    if (sequence.phase != SequencePhase::kPrefill) continue;
+    const std::int32_t left = max_batch_tokens_ - step.shape.decode_rows - step.shape.prefill_tokens;
+    const std::int32_t room = std::min(left, pace.slice_tokens(step.shape, sequence.planned));
     if (room == 0) return;
-    if (sequence.phase == SequencePhase::kPrefill) room -= add_prefill(sequence, step, room);
+    add_prefill(sequence, step, room);
   }
 }
 
@@ -46,9 +47,9 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
   const auto tokens = sequence.tokens.begin() + sequence.planned;
   step.plan->tokens.insert(step.plan->tokens.end(), tokens, tokens + row.count);
   if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
+  step.shape.add_prefill(sequence.planned, row.count);
   add_row(sequence, step, row);
   if (is_last) sequence.phase = SequencePhase::kDecode;
-  step.shape.prefill_tokens += row.count;
   return row.count;
 }
 

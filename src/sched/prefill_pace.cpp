@@ -1,76 +1,67 @@
 #include "sched/prefill_pace.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <limits>
 
 namespace braid::sched {
 
-namespace {
+// What prefill may add to a step with such decode rows.
+double PrefillPace::room_seconds(const StepShape& shape) const {
+  if (shape.decode_rows == 0) return slice_seconds_ * kAloneFactor;
+  if (target_seconds_ == 0.0) return slice_seconds_;
+  return std::max(target_seconds_ - cost_.decode_seconds(shape), target_seconds_ * kLeastShare);
+}
 
-std::size_t bucket(std::int32_t rows) { return static_cast<std::size_t>(std::bit_width(static_cast<std::uint32_t>(rows))); }
-
-}  // namespace
-
-std::int32_t PrefillPace::slice_tokens(std::int32_t decode_rows) const {
-  if (tokens_per_second_ == 0.0) return kFirstSlice;
-  const double beside_rows = target_ ? target_->slice_seconds(decode_rows) : slice_seconds_;
-  const double seconds = decode_rows > 0 ? beside_rows : slice_seconds_ * kAloneFactor;
-  const double tokens = std::min(tokens_per_second_ * seconds, static_cast<double>(std::numeric_limits<std::int32_t>::max() / 2));
-  return std::max(1, static_cast<std::int32_t>(tokens));
+std::int32_t PrefillPace::slice_tokens(const StepShape& shape, std::int32_t position) const {
+  if (wants_decode_alone_ && shape.decode_rows > 0) return 0;
+  const bool is_first = shape.prefill_tokens == 0;
+  const std::int32_t most = kGrowth * largest_slice_ - shape.prefill_tokens;
+  const double room = room_seconds(shape);
+  const auto fits = [&](std::int32_t tokens) {
+    StepShape with = shape;
+    with.add_prefill(position, tokens);
+    const double seconds = cost_.prefill_seconds(with);
+    if (seconds + std::min(kCaution * cost_.doubt_seconds(with), kMostCaution * room) <= room) return true;
+    const double reading = cost_.reading_seconds(with);
+    return is_first && seconds - reading <= kLeastOwn * reading;
+  };
+  if (!cost_.is_known() || most <= 0) return std::max(0, most);
+  std::int32_t low = is_first ? 1 : 0;
+  std::int32_t high = std::max(low, most);
+  while (low < high) {
+    const std::int32_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 void PrefillPace::observe(const StepShape& shape, double seconds) {
   if (seconds <= 0.0) return;
-  if (shape.prefill_tokens == 0) {
-    double& known = decode_seconds_[bucket(shape.decode_rows)];
-    known += (seconds - known) * (known == 0.0 ? 1.0 : kWeight);
-    if (target_) target_->observe(shape.decode_rows, seconds);
-    return;
-  }
-  bound_decode_seconds(shape, seconds);
-  const double tokens = shape.prefill_tokens;
-  const double share = tokens / (tokens + shape.decode_rows);
-  const double decoding = target_ ? target_->decode_seconds(shape.decode_rows) : decode_seconds(shape.decode_rows);
-  if (target_ && shape.decode_rows > 0 && decoding == 0.0) return;  // the rows' part of it is not known
-  const double prefill_seconds = std::max(seconds - decoding, seconds * share * kLeastShare);
-  const double sample = tokens / prefill_seconds;
-  if (tokens_per_second_ == 0.0) {
-    tokens_per_second_ = std::min(sample, kGrowth * kFirstSlice / slice_seconds_);
-    return;
-  }
-  // A short slice says little: most of its time is the cost of any step. It counts by its part of what could have been taken.
-  const double weight = kWeight * std::min(1.0, tokens / slice_tokens(shape.decode_rows));
-  tokens_per_second_ += (std::min(sample, kGrowth * tokens_per_second_) - tokens_per_second_) * weight;
+  cost_.observe(shape, seconds);
+  mixed_steps_ = shape.prefill_tokens == 0 || shape.decode_rows == 0 ? 0 : mixed_steps_ + 1;
+  wants_decode_alone_ = mixed_steps_ == kMostMixed;
+  if (wants_decode_alone_) mixed_steps_ = 0;
+  largest_slice_ = std::max(largest_slice_, shape.prefill_tokens);
+  if (shape.decode_rows > 0) read_per_row_ = shape.decode_read / shape.decode_rows;
+  const double prefill = cost_.prefill_seconds(shape);
+  if (shape.prefill_tokens > 0 && prefill > 0.0) tokens_per_second_ = shape.prefill_tokens / prefill;
 }
 
-// While prompts keep coming no step only decodes, and what was measured grows stale: contexts get longer, other processes come and go. An
-// estimate that is too low would blame prefill for the rest of the step and shrink the slice to one token, for good. A decode row takes at
-// least as long as a prefill token, and the rows at most as long as the step.
-void PrefillPace::bound_decode_seconds(const StepShape& shape, double seconds) {
-  if (shape.decode_rows == 0) return;
-  const double share = static_cast<double>(shape.decode_rows) / (shape.decode_rows + shape.prefill_tokens);
-  const double least = seconds * share;
-  const double known = decode_seconds(shape.decode_rows);
-  if (known < least || known > seconds) {
-    const double nearest = known < least ? least : seconds;
-    decode_seconds_[bucket(shape.decode_rows)] = known + (nearest - known) * kWeight * share * share;  // much prefill says little
+std::size_t PrefillPace::most_rows(std::size_t most) const {
+  if (target_seconds_ == 0.0) return most;
+  if (!cost_.is_known()) return std::min(kFirstRows, most);
+  const auto fits = [&](std::size_t rows) {
+    const auto count = static_cast<std::int32_t>(rows);
+    return cost_.decode_seconds({.decode_rows = count, .decode_read = count * read_per_row_}) <= target_seconds_;
+  };
+  std::size_t low = 1;
+  std::size_t high = most;
+  while (low < high) {
+    const std::size_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
   }
-}
-
-// From the nearest measured bucket. In doubt too little, which makes the prefill look slower than it is: more rows cost at least what
-// fewer do, and fewer at least their part.
-double PrefillPace::decode_seconds(std::int32_t rows) const {
-  if (rows == 0) return 0.0;
-  const std::size_t wanted = bucket(rows);
-  double least_part = 0.5;
-  for (std::size_t distance = 0; distance < decode_seconds_.size(); ++distance, least_part *= 0.5) {
-    if (distance <= wanted && decode_seconds_[wanted - distance] > 0.0) return decode_seconds_[wanted - distance];
-    const std::size_t above = wanted + distance;
-    if (above < decode_seconds_.size() && decode_seconds_[above] > 0.0) return decode_seconds_[above] * least_part;
-  }
-  return 0.0;
+  return std::min(low, most);
 }
 
 }  // namespace braid::sched

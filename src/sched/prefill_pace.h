@@ -1,58 +1,57 @@
-// How many prompt tokens a step can take so that its decode rows do not wait too long for it.
+// How many prompt tokens a step can take so that its decode rows do not wait too long for it, and how many sequences may run.
 #pragma once
 
-#include "sched/latency_target.h"
+#include "sched/step_cost.h"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 namespace braid::sched {
 
-// What a step was made of.
-struct StepShape {
-  std::int32_t decode_rows = 0;
-  std::int32_t prefill_tokens = 0;
-};
-
-// Learns tokens per second of prefill and seconds of pure decode steps from the steps that come back. No clock of its own.
-// A mixed step's prefill time is its time less that of a pure decode step with about as many rows; a prefill's time beside nothing
-// includes the cost of a step as such, so estimates err on the short side.
+// Decides from the cost of steps that came back. No clock of its own.
 class PrefillPace {
  public:
-  // `slice_seconds`: what prefill may add to a step that decodes. Beside nothing a slice may take kAloneFactor times that: nobody
-  // waits for it but new arrivals and cancellations.
-  // With a target, that decides instead beside decode rows.
-  explicit PrefillPace(double slice_seconds, std::optional<LatencyTarget> target = std::nullopt)
-      : slice_seconds_(slice_seconds), target_(target) {}
+  // `slice_seconds`: what prefill may add to a step that decodes. Beside nothing it may take kAloneFactor times that: nobody waits for it
+  // but new arrivals and cancellations.
+  // `target_seconds`, if not 0: how long a step may take that decodes. Then it decides instead, and bounds the rows as well: at admission,
+  // since who decodes goes on. A bound that falls is reached as answers end.
+  explicit PrefillPace(double slice_seconds, double target_seconds = 0.0)
+      : slice_seconds_(slice_seconds), target_seconds_(target_seconds) {}
 
-  // At least 1, so that a prefill always moves on.
-  std::int32_t slice_tokens(std::int32_t decode_rows) const;
+  // Tokens that a prefill at `position` may add to a step that is already made up of `shape`. At least 1 if that has no prefill yet, so that
+  // it always moves on; but after kMostMixed steps with prefill one goes without. As long as all of them have some, nothing tells its cost
+  // from that of the decode rows.
+  std::int32_t slice_tokens(const StepShape& shape, std::int32_t position) const;
 
   void observe(const StepShape& shape, double seconds);
 
-  // Sequences that may run at once, if a target bounds them.
-  std::size_t most_rows(std::size_t otherwise) const { return target_ ? std::min(target_->most_rows(), otherwise) : otherwise; }
+  // Sequences that may run at once, `most` at most.
+  std::size_t most_rows(std::size_t most) const;
 
-  // 0 while nothing was measured.
+  // Of the last prefill; 0 while nothing was measured.
   double tokens_per_second() const { return tokens_per_second_; }
 
  private:
   static constexpr std::int32_t kFirstSlice = 64;  // before anything was measured
+  static constexpr std::size_t kFirstRows = 8;     // likewise, with a target
+  static constexpr std::int32_t kGrowth = 2;       // a slice is at most so many times the largest that was measured
+  static constexpr double kLeastOwn = 0.5;         // of the time that reading a context takes, tokens get: else a deep prompt would hardly move
+  static constexpr std::int32_t kMostMixed = 16;
   static constexpr double kAloneFactor = 2.0;
-  static constexpr double kWeight = 0.5;           // of a new sample
-  static constexpr double kGrowth = 2.0;           // the most a single sample may raise the rate
-  static constexpr double kLeastShare = 0.25;      // prefill tokens count at least this part of their share of a step's rows
+  static constexpr double kLeastShare = 0.1;       // of the target is left for prefill
+  static constexpr double kCaution = 2.0;          // deviations that are kept free
+  static constexpr double kMostCaution = 0.5;      // but no more than this part of the time
 
-  double decode_seconds(std::int32_t rows) const;
-  void bound_decode_seconds(const StepShape& shape, double seconds);
+  double room_seconds(const StepShape& shape) const;
 
   double slice_seconds_;
-  std::optional<LatencyTarget> target_;
-  double tokens_per_second_ = 0.0;          // 0: not measured yet
-  std::array<double, 33> decode_seconds_{};  // by bit width of the row count; 0: not measured yet
+  double target_seconds_;
+  StepCost cost_;
+  std::int32_t largest_slice_ = kFirstSlice / kGrowth;
+  std::int32_t mixed_steps_ = 0;  // that have come back in a row
+  bool wants_decode_alone_ = false;
+  double tokens_per_second_ = 0.0;
+  double read_per_row_ = 0.0;  // in the last step that decoded
 };
 
 }  // namespace braid::sched

@@ -72,8 +72,7 @@ Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, cons
     : options_(options),
       on_busy_(std::move(on_busy)),
       planner_(options),
-      pace_(options.prefill_slice_ms * 1e-3,
-            options.target_itl_ms > 0 ? std::optional(LatencyTarget(options.target_itl_ms * 1e-3)) : std::nullopt),
+      pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
       roster_(options, store, [this] { wake_.notify(); }),
       stall_timer_(loop),
       drain_deadline_(loop),
@@ -290,7 +289,7 @@ bool Scheduler::plan_next() {
 // So that it is seen whether a step of its row alone throws.
 bool Scheduler::post_alone(Sequence& sequence, PlannedStep& step) {
   sequence.tried_alone = false;
-  planner_.add_prefill(sequence, step, pace_.slice_tokens(0));
+  planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.planned));
   if (DiskTier* disk = roster_.disk_tier()) disk->complete(*step.plan);
   return post(*step.plan);
 }

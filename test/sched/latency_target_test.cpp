@@ -1,6 +1,4 @@
 // The controller of rows and slices, on the fake model's clock: nothing here depends on how long the test takes.
-#include "sched/latency_target.h"
-
 #include "sched/rig.h"
 
 #include <algorithm>
@@ -8,27 +6,6 @@
 
 namespace braid::sched::test {
 namespace {
-
-TEST(LatencyTarget, LearnsStepAndRow) {
-  LatencyTarget target(20e-3);
-  for (int i = 0; i < 50; ++i) target.observe(4 + i % 5, 4e-3 + (4 + i % 5) * 0.5e-3);
-  EXPECT_EQ(target.most_rows(), 32U) << "(20 - 4) / 0.5";
-  EXPECT_NEAR(target.slice_seconds(10), 11e-3, 1e-6);
-  EXPECT_NEAR(target.slice_seconds(100), 2e-3, 1e-6) << "a little is always left";
-}
-
-TEST(LatencyTarget, FollowsAChange) {
-  LatencyTarget target(20e-3);
-  for (int i = 0; i < 50; ++i) target.observe(4 + i % 5, 4e-3 + (4 + i % 5) * 0.5e-3);
-  for (int i = 0; i < 200; ++i) target.observe(4 + i % 5, 4e-3 + (4 + i % 5) * 1.5e-3);
-  EXPECT_EQ(target.most_rows(), 10U);
-}
-
-TEST(LatencyTarget, DoesNotHopeForCheapRowsUnseen) {
-  LatencyTarget target(20e-3);
-  for (int i = 0; i < 50; ++i) target.observe(8, 8e-3);
-  EXPECT_EQ(target.most_rows(), 20U);
-}
 
 struct Outcome {
   double p95 = 0.0;         // seconds between two tokens

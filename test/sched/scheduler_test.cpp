@@ -177,7 +177,7 @@ TEST(Scheduler, SliceIsBoundedByMeasuredTime) {
     if (steps[i].prefill_tokens > 0) slices.push_back(steps[i].prefill_tokens);
   }
   ASSERT_GT(slices.size(), 20U);
-  EXPECT_GE(slices[20], 225) << "the bound is used";
+  EXPECT_GE(slices[20], 200) << "the bound is used, but for some caution";
   rig.scheduler->abort_remaining({ErrorCode::kDraining, "enough", {}});
   rig.run_to_end();
 }
