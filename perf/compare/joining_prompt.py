@@ -1,4 +1,5 @@
 """What decoding streams feel when a long prompt joins them: the gaps between their tokens, seen by one client of both servers."""
+import http.client
 import json
 import random as source
 import selectors
@@ -8,11 +9,12 @@ import time
 
 
 class Stream:
-    """One completion over a socket of its own. Notes when pieces with text arrive."""
+    """One completion over a socket of its own. Notes when pieces with text arrive. Every token of its answer is `word`: random weights
+    would also give tokens that end within a character, for which no server sends a piece, and two steps would look like one gap."""
 
-    def __init__(self, server, prompt, tokens):
+    def __init__(self, server, prompt, tokens, word):
         body = json.dumps({"model": "default", "prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
-                           "stream": True}).encode()
+                           "logit_bias": {str(word): 100}, "stream": True}).encode()
         self.socket = socket.create_connection(("127.0.0.1", server.port))
         self.socket.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nConnection: close\r\n"
                             b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
@@ -36,12 +38,19 @@ class Stream:
         return [(b - a) * 1e3 for a, b in zip(self.times, self.times[1:]) if begin <= b <= end]
 
 
+def word_token(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("POST", "/tokenize", json.dumps({"content": "word"}), {"Content-Type": "application/json"})
+    return json.load(connection.getresponse())["tokens"][-1]
+
+
 def measure(server, streams, tokens, joining_tokens):
     """Worst gap in milliseconds while the prompt is computed, and the median gap before it came: a step without it."""
     selector = selectors.DefaultSelector()
     random = source.Random(7)
     prompt = lambda count: [random.randrange(1000, 20000) for _ in range(count)]  # token ids, as both servers take them
-    decoding = [Stream(server, prompt(40), tokens) for _ in range(streams)]
+    word = word_token(server)
+    decoding = [Stream(server, prompt(40), tokens, word) for _ in range(streams)]
     for stream in decoding:
         selector.register(stream.socket, selectors.EVENT_READ, stream)
     joined = None
@@ -58,7 +67,7 @@ def measure(server, streams, tokens, joining_tokens):
         if joined is None and all(len(stream.times) > 8 for stream in decoding):
             settled = max(stream.times[2] for stream in decoding)
             began = time.perf_counter()
-            joined = Stream(server, prompt(joining_tokens), 1)
+            joined = Stream(server, prompt(joining_tokens), 1, word)
             selector.register(joined.socket, selectors.EVENT_READ, joined)
     if not joined.times:
         raise SystemExit(f"{server.name} did not answer the long prompt: {joined.tail!r}")
