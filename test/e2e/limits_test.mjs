@@ -32,15 +32,15 @@ test("a header that does not arrive", async (t) => {
 });
 
 test("a request that waits in the queue for too long", async (t) => {
-  const server = await serve(t, ["--isa", "scalar", "--max-batch", "1", "--queue-timeout", "300ms"]);
-  const running = ask(server.url, "/v1/completions", { body: { ...long, max_tokens: 300, stream: true } });
+  const server = await serve(t, ["--isa", "avx2", "--threads", "1", "--max-batch", "1", "--queue-timeout", "300ms"]);
+  const running = ask(server.url, "/v1/completions", { body: { ...long, max_tokens: 900, stream: true } });
   await eventually("the first one runs", async () => (await metric(server.url, "sequences_decoding")) === 1);
   const others = await Promise.all(Array.from({ length: 4 }, (_, i) =>
     ask(server.url, "/v1/completions", { body: { ...long, stream: i % 2 === 1 } })));
   const told = others.filter(({ body }) => body.includes("waited in the queue"));
   for (const { status, headers, body } of told)
     if (status === 429) assert.ok(headers["retry-after"]); else assert.match(body, /"error"/);
-  assert.ok(told.length > 0, "some have to wait while 300 tokens are made");
+  assert.ok(told.length > 0, "some have to wait while 900 tokens are made");
   assert.ok((await running).body.endsWith("data: [DONE]\n\n"), "what has started is not concerned");
   await frees_everything(server.url);
 });

@@ -5,8 +5,8 @@ import { serve } from "./support/processes.mjs";
 import { collect, frees_everything, metric, post } from "./support/client.mjs";
 
 test("more requests than the queue holds", async (t) => {
-  const server = await serve(t, ["--isa", "scalar", "--max-batch", "1", "--max-waiting", "2"]);
-  const body = { prompt: "Once upon a time", max_tokens: 100, temperature: 0, ignore_eos: true, return_token_ids: true, stream: true };
+  const server = await serve(t, ["--isa", "avx2", "--threads", "1", "--max-batch", "1", "--max-waiting", "2"]);
+  const body = { prompt: "Once upon a time", max_tokens: 300, temperature: 0, ignore_eos: true, return_token_ids: true, stream: true };
   const responses = await Promise.all(Array.from({ length: 8 }, () => post(`${server.url}/v1/completions`, body)));
   const refused = responses.filter((response) => response.status === 429);
   const accepted = responses.filter((response) => response.status === 200);
@@ -21,7 +21,7 @@ test("more requests than the queue holds", async (t) => {
   for (const answer of answers) {
     assert.ok(answer.done);
     assert.deepEqual(answer.tokens, answers[0].tokens);
-    assert.equal(answer.tokens.length, 100);
+    assert.equal(answer.tokens.length, 300);
   }
   assert.equal(await metric(server.url, "sequences_refused_total"), refused.length);
   await frees_everything(server.url);

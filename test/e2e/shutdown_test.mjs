@@ -5,7 +5,7 @@ import { serve } from "./support/processes.mjs";
 import { collect, events, eventually, post } from "./support/client.mjs";
 
 const long = { prompt: "Once upon a time", max_tokens: 900, ignore_eos: true, stream: true };
-const slow = ["--isa", "scalar"];  // so that streams outlast whatever delays a test
+const slow = ["--isa", "avx2", "--threads", "1"];  // so that streams outlast whatever delays a test
 const completions = (server) => `${server.url}/v1/completions`;
 
 // Streams that have all sent their first token.

@@ -6,8 +6,8 @@ import { nginx, serve } from "./support/processes.mjs";
 import { collect, frees_everything, metric, post } from "./support/client.mjs";
 
 // On the slow kernels far longer than the time from a token to the client: while it runs, what arrived cannot have waited for the end.
-const slow = ["--isa", "scalar"];
-const long = { prompt: "Once upon a time", max_tokens: 150, ignore_eos: true, temperature: 0, stream: true };
+const slow = ["--isa", "avx2", "--threads", "1"];
+const long = { prompt: "Once upon a time", max_tokens: 600, ignore_eos: true, temperature: 0, stream: true };
 
 // Starts `curl -N` and resolves at the first token.
 async function curl(t, url, body) {

@@ -16,13 +16,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <thread>
 
+#include "folder.h"
 #include "test_server.h"
 
 namespace braid::test {
@@ -32,17 +32,6 @@ using namespace std::chrono_literals;
 using net::FileDescriptor;
 using net::ListeningSocket;
 using testing::HasSubstr;
-
-// A folder that goes with the test; short, since a Unix socket's path is.
-class Folder {
- public:
-  Folder() { path_ = ::mkdtemp(path_.data()); }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_ = "/tmp/braid-net-XXXXXX";
-};
 
 int option(int socket, int level, int name) {
   int value = -1;

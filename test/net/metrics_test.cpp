@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <net/json/parse.h>
 #include <net/metrics/exposition.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "folder.h"
 #include "test_server.h"
 
 namespace braid::test {
@@ -120,19 +120,17 @@ TEST(Histogram, ABoundBelongsToItsBucket) {
   EXPECT_EQ(histogram.sum(), 8.0);
 }
 
-// A made-up root folder, removed at the end.
+// A made-up root folder.
 class SystemFiguresTest : public testing::Test {
  protected:
-  SystemFiguresTest() : root_(fs::temp_directory_path() / ("braid-figures-" + std::to_string(getpid()))) { fs::create_directories(root_); }
-  ~SystemFiguresTest() override { fs::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
   net::SystemFigures read() const { return net::read_system_figures(root_.c_str()); }
 
-  fs::path root_;
+  Folder folder_;
+  fs::path root_ = folder_.path();
 };
 
 TEST_F(SystemFiguresTest, ReadsPressure) {

@@ -4,9 +4,9 @@
 #include <net/http/tls.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
+#include "folder.h"
 #include "test_server.h"
 
 namespace braid::test {
@@ -16,11 +16,7 @@ using testing::HasSubstr;
 
 class Tls : public testing::Test {
  protected:
-  Tls() {
-    path_ = ::mkdtemp(path_.data());
-    make("server", "one");
-  }
-  ~Tls() override { std::filesystem::remove_all(path_); }
+  Tls() { make("server", "one"); }
 
   // A certificate for localhost that signs itself; `name` tells it from others.
   void make(const std::string& file, const std::string& name) const {
@@ -29,7 +25,7 @@ class Tls : public testing::Test {
                                 path(file + ".crt") + " 2>/dev/null";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
-  std::string path(const std::string& file) const { return path_ + "/" + file; }
+  std::string path(const std::string& file) const { return folder_ / file; }
   net::ServerOptions options() const {
     net::ServerOptions options = test_options();
     options.tls_certificate = path("server.crt");
@@ -51,7 +47,7 @@ class Tls : public testing::Test {
   }
 
  private:
-  std::string path_ = "/tmp/braid-tls-XXXXXX";
+  Folder folder_;
 };
 
 TEST_F(Tls, AnswersAndStreams) {
