@@ -22,7 +22,7 @@
 #include <sstream>
 #include <thread>
 
-#include "folder.h"
+#include "support/folder.h"
 #include "test_server.h"
 
 namespace braid::test {

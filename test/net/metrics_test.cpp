@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "folder.h"
+#include "support/folder.h"
 #include "test_server.h"
 
 namespace braid::test {

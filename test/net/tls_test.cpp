@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "folder.h"
+#include "support/folder.h"
 #include "test_server.h"
 
 namespace braid::test {
