@@ -1,14 +1,12 @@
 #include <fmt/format.h>
-#include <net/codec_jobs.h>
 #include <net/count.h>
 #include <net/generation/best_of.h>
 #include <net/generation/choice_streams.h>
 #include <net/generation/choice_text.h>
 #include <net/generation/deadlines.h>
-#include <net/generation/forced_calls.h>
 #include <net/generation/generate.h>
+#include <net/generation/preparation.h>
 #include <net/generation/prompts.h>
-#include <net/generation/thinking_budget.h>
 #include <net/http/body_writer.h>
 #include <net/http/error_response.h>
 #include <net/log/request_record.h>
@@ -19,7 +17,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -34,49 +31,6 @@ using http::Connection;
 constexpr int kClientClosedRequest = 499;          // nginx's name for it; never sent
 
 constexpr char kAccountSalt = '\x01';              // begins the salt of a request whose account has one
-
-using Prompts = std::vector<std::vector<TokenId>>;
-
-// From the body to token ids. Touches nothing but its arguments and what is immutable of the model: may run on any thread.
-struct Preparation {
-  const Dialect& dialect;
-  const ServedModel& model;
-  const responses::Shelf shelf;  // of the client
-  std::string& body;
-  std::optional<GenerationCall> call = {};  // once parsed
-  Prompts prompts = {};
-
-  Result<void> parse() {
-    Result<GenerationCall> parsed = dialect.parse(body, model, shelf);
-    if (!parsed) return parsed.error();
-    call = std::move(*parsed);
-    return {};
-  }
-
-  Result<void> encode() {
-    Result<Prompts> encoded = encode_prompts(*model.codec, *call);
-    if (!encoded) return encoded.error();
-    prompts = std::move(*encoded);
-    if (call->echo) call->echoes = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(call->prompt));
-    const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();
-    if (compiled) call->constraint = with_thinking_budget(*model.codec, *call);
-    return compiled;
-  }
-
-  // Schemas of functions that are not strict are honoured where they can be.
-  Result<void> compile() {
-    const bool forced = call->tools && call->tools->required;
-    const auto compile_spec = [this](const ConstraintSpec& spec) { return model.constraints->compile(spec); };
-    if (!forced && call->syntax) call->constraint_spec = after_reasoning(*call->syntax, std::move(*call->constraint_spec));
-    auto constraint = compile_spec(forced ? forced_calls(*call->tools, *call->syntax, true) : *call->constraint_spec);
-    const auto is_strict = [](const ToolFunction& function) { return function.strict; };
-    if (forced && !constraint && std::none_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict))
-      constraint = compile_spec(forced_calls(*call->tools, *call->syntax, false));
-    if (!constraint) return constraint.error();
-    call->constraint = std::move(*constraint);
-    return {};
-  }
-};
 
 double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
@@ -126,34 +80,16 @@ class Generation {
     if (!model) co_return model.error();
     model_ = *model;
     record_.model = model_->id;
-    Preparation preparation{dialect_, *model_, {service_.stored_responses, visit_.account().name()}, request_.body};
-    const Result<void> prepared = co_await prepare(preparation);
+    const responses::Shelf shelf(service_.stored_responses, visit_.account().name());
+    Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, shelf, request_.body, abandoned_);
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
-    call_ = std::move(*preparation.call);
+    call_ = std::move(prepared->call);
     const Result<void> allowed = apply_rules();
     if (!allowed) co_return allowed.error();
     const auto executor = co_await asio::this_coro::executor;
-    co_return submit(std::move(preparation.prompts), executor);
-  }
-
-  // Here when it is quick: long bodies and constraints to be compiled go to the codec worker.
-  asio::awaitable<Result<void>> prepare(Preparation& preparation) {
-    Result<void> result;
-    // A short body may name a long conversation.
-    const bool recalls = request_.body.find("previous_response_id") != std::string::npos;
-    if (!recalls && request_.body.size() <= service_.options.max_inline_body_bytes) {
-      result = preparation.parse();
-      if (!result) co_return result;
-      if (!preparation.call->wants_constraint()) co_return preparation.encode();
-    }
-    std::function<void()> work = [&preparation, &result] {
-      if (!preparation.call) result = preparation.parse();
-      if (result) result = preparation.encode();
-    };
-    const Result<void> ran = co_await run_codec_job(service_, abandoned_, std::move(work));
-    co_return ran ? result : ran;
+    co_return submit(std::move(prepared->prompts), executor);
   }
 
   // What the client's account says of its requests.
@@ -170,7 +106,7 @@ class Generation {
     return {};
   }
 
-  Result<void> submit(Prompts prompts, const asio::any_io_executor& executor) {
+  Result<void> submit(std::vector<std::vector<TokenId>> prompts, const asio::any_io_executor& executor) {
     const std::string id = service_.new_id(dialect_.id_prefix);
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
     Result<std::vector<Request>> requests = make_requests(*model_, call_, id, seed, std::move(prompts));

@@ -1,0 +1,89 @@
+#include <net/codec_jobs.h>
+#include <net/generation/forced_calls.h>
+#include <net/generation/preparation.h>
+#include <net/generation/prompts.h>
+#include <net/generation/thinking_budget.h>
+
+#include <algorithm>
+#include <boost/asio/use_awaitable.hpp>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace braid::net {
+namespace {
+
+using Prompts = std::vector<std::vector<TokenId>>;
+
+// Touches nothing but its members and what is immutable of the model: may run on any thread.
+struct Preparation {
+  const Dialect& dialect;
+  const ServedModel& model;
+  const responses::Shelf& shelf;
+  std::string& body;
+  std::optional<GenerationCall> call = {};  // once parsed
+  Prompts prompts = {};
+
+  Result<void> parse() {
+    Result<GenerationCall> parsed = dialect.parse(body, model, shelf);
+    if (!parsed) return parsed.error();
+    call = std::move(*parsed);
+    return {};
+  }
+
+  Result<void> encode() {
+    Result<Prompts> encoded = encode_prompts(*model.codec, *call);
+    if (!encoded) return encoded.error();
+    prompts = std::move(*encoded);
+    if (call->echo) call->echoes = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(call->prompt));
+    const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();
+    if (compiled) call->constraint = with_thinking_budget(*model.codec, *call);
+    return compiled;
+  }
+
+  // Schemas of functions that are not strict are honoured where they can be.
+  Result<void> compile() {
+    const bool forced = call->tools && call->tools->required;
+    const auto compile_spec = [this](const ConstraintSpec& spec) { return model.constraints->compile(spec); };
+    if (!forced && call->syntax) call->constraint_spec = after_reasoning(*call->syntax, std::move(*call->constraint_spec));
+    auto constraint = compile_spec(forced ? forced_calls(*call->tools, *call->syntax, true) : *call->constraint_spec);
+    const auto is_strict = [](const ToolFunction& function) { return function.strict; };
+    if (forced && !constraint && std::none_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict))
+      constraint = compile_spec(forced_calls(*call->tools, *call->syntax, false));
+    if (!constraint) return constraint.error();
+    call->constraint = std::move(*constraint);
+    return {};
+  }
+
+  Prepared take() { return {std::move(*call), std::move(prompts)}; }
+};
+
+}  // namespace
+
+boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
+                                                 const responses::Shelf& shelf, std::string& body, const std::atomic<bool>& abandoned) {
+  Preparation preparation{dialect, model, shelf, body};
+  Result<void> result;
+  // A short body may name a long conversation.
+  const bool recalls = body.find("previous_response_id") != std::string::npos;
+  if (!recalls && body.size() <= service.options.max_inline_body_bytes) {
+    result = preparation.parse();
+    if (!result) co_return result.error();
+    if (!preparation.call->wants_constraint()) {
+      result = preparation.encode();
+      if (!result) co_return result.error();
+      co_return preparation.take();
+    }
+  }
+  std::function<void()> work = [&preparation, &result] {
+    if (!preparation.call) result = preparation.parse();
+    if (result) result = preparation.encode();
+  };
+  const Result<void> ran = co_await run_codec_job(service, abandoned, std::move(work));
+  if (!ran) co_return ran.error();
+  if (!result) co_return result.error();
+  co_return preparation.take();
+}
+
+}  // namespace braid::net
