@@ -66,7 +66,7 @@ test("keys from a file, read again on SIGHUP, through the SDKs", async (t) => {
 });
 
 test("a key neither sees, nor reads, nor ends the work of another", async (t) => {
-  const server = await serve(t, ["--isa", "scalar", "--max-batch", "1", "--api-key-file", keyFile(t, "alice sk-alice\nbob sk-bob\n")]);
+  const server = await serve(t, ["--isa", "avx2", "--threads", "1", "--max-batch", "1", "--api-key-file", keyFile(t, "alice sk-alice\nbob sk-bob\n")]);
   const sdk = (apiKey) => new OpenAI({ baseURL: `${server.url}/v1`, apiKey, maxRetries: 0 });
   const alice = sdk("sk-alice");
   const bob = sdk("sk-bob");
