@@ -74,7 +74,12 @@ Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, cons
       planner_(options),
       pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
       roster_(options, store, [this] { wake_.notify(); }),
-      stall_timer_(loop),
+      stall_watch_(
+          loop, options, roster_, [this](Sequence& sequence, const std::string& reason) { drop_slow_reader(sequence, reason); },
+          [this] {
+            deliver();
+            wake_.notify();
+          }),
       drain_deadline_(loop),
       disk_timer_(loop),
       strand_(loop, executor, [this] { wake_.notify_now(); }) {
@@ -178,7 +183,7 @@ asio::awaitable<void> Scheduler::run() {
     co_await wake_.wait();
   }
   drain_deadline_.cancel();
-  stall_timer_.cancel();
+  stall_watch_.stop();
   has_ended_ = true;
   disk_timer_.cancel();
 }
@@ -211,41 +216,13 @@ void Scheduler::turn() {
   while (strand_.can_post() && post_next()) {
   }
   deliver();
-  if (!awaits_stalled_ && !roster_.stalled().empty()) await_stalled(std::chrono::steady_clock::now() + options_.stall_park);
+  stall_watch_.look();
 }
 
-void Scheduler::await_stalled(std::chrono::steady_clock::time_point deadline) {
-  awaits_stalled_ = true;
-  stall_timer_.expires_at(deadline);
-  stall_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    awaits_stalled_ = false;
-    tend_stalled();
-  });
-}
-
-// Slow readers: first they lose their blocks, then their sequence.
-void Scheduler::tend_stalled() {
-  const auto now = std::chrono::steady_clock::now();
-  auto next = std::chrono::steady_clock::time_point::max();
-  for (auto at = roster_.stalled().begin(); at != roster_.stalled().end();) {
-    Sequence& sequence = (at++)->second;  // finish() may destroy it
-    const auto park_at = sequence.stalled_since + options_.stall_park;
-    const auto drop_at = sequence.stalled_since + options_.stall_drop;
-    if (now >= drop_at) {
-      ++counters_.slow_readers_dropped;
-      const std::string reason =
-          fmt::format("the client has read nothing for {:.1f} s while its stream was full", std::chrono::duration<double>(now - sequence.stalled_since).count());
-      spdlog::warn("request '{}' ended: {}", sequence.id, reason);
-      finish(sequence, FinishReason::kCancelled, Error{ErrorCode::kCancelled, reason, {}});
-      continue;
-    }
-    if (sequence.phase == SequencePhase::kStalled && now >= park_at) roster_.park(sequence);
-    next = std::min(next, sequence.phase == SequencePhase::kStalled ? park_at : drop_at);
-  }
-  if (!roster_.stalled().empty()) await_stalled(next);
-  deliver();
-  wake_.notify();  // what came free may be what another one waits for
+void Scheduler::drop_slow_reader(Sequence& sequence, const std::string& reason) {
+  ++counters_.slow_readers_dropped;
+  spdlog::warn("request '{}' ended: {}", sequence.id, reason);
+  finish(sequence, FinishReason::kCancelled, Error{ErrorCode::kCancelled, reason, {}});
 }
 
 bool Scheduler::post_next() {

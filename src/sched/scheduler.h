@@ -9,6 +9,7 @@
 #include "sched/quarantine.h"
 #include "sched/roster.h"
 #include "sched/signal.h"
+#include "sched/stall_watch.h"
 #include "sched/ticket.h"
 
 #include <braid/engine.h>
@@ -22,6 +23,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -82,8 +84,7 @@ class Scheduler final : public Engine, private TicketListener {
   void deliver();
   void count_answer(const Sequence& sequence);
   Error overloaded(std::int32_t priority);
-  void tend_stalled();
-  void await_stalled(std::chrono::steady_clock::time_point deadline);
+  void drop_slow_reader(Sequence& sequence, const std::string& reason);
 
   void on_abandoned(Sequence& sequence, bool is_complete) override;
   void on_drained(Sequence& sequence) override;
@@ -104,8 +105,7 @@ class Scheduler final : public Engine, private TicketListener {
   std::uint64_t answered_ = 0;         // sequences that ran to their end, and the tokens they gave
   std::uint64_t answer_tokens_ = 0;
   std::optional<std::chrono::seconds> time_to_drain_;  // of this turn
-  boost::asio::steady_timer stall_timer_;
-  bool awaits_stalled_ = false;
+  StallWatch stall_watch_;
   bool draining_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;
