@@ -8,11 +8,11 @@ void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::in
   const KernelTable& kernels = tier();
   ThreadTeam team(threads());
   const Bytes weights(kernels.packed_bytes(type, outputs, inputs) + 8192);
-  const Bytes prepared(kernels.prepared_row_bytes(type, inputs) * static_cast<std::size_t>(rows));
+  const Bytes prepared(kernels.prepared_bytes(type, inputs, rows));
   const Bytes x(static_cast<std::size_t>(rows * inputs) * sizeof(float));
   const Bytes out(static_cast<std::size_t>(rows * outputs) * sizeof(float));
   const PackedMatrix matrix{type, outputs, inputs, weights.data()};
-  kernels.prepare_rows(type, x.floats(), inputs, rows, inputs, prepared.data());
+  kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
   const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false};
   for (auto _ : state) {
     team.for_chunks(matrix.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { kernels.matmul(args, begin, end); });
@@ -49,8 +49,8 @@ void Prepare_rows(benchmark::State& state) {
   const std::int64_t inputs = 2048;
   const std::int64_t rows = state.range(0);
   const Bytes x(static_cast<std::size_t>(rows * inputs) * sizeof(float));
-  const Bytes prepared(kernels.prepared_row_bytes(WeightType::kQ8_0, inputs) * static_cast<std::size_t>(rows));
-  for (auto _ : state) kernels.prepare_rows(WeightType::kQ8_0, x.floats(), inputs, rows, inputs, prepared.data());
+  const Bytes prepared(kernels.prepared_bytes(WeightType::kQ8_0, inputs, rows));
+  for (auto _ : state) kernels.prepare_rows(WeightType::kQ8_0, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
   count_rate(state, "GB/s", static_cast<double>(x.size()));
 }
 BENCHMARK(Prepare_rows)->Arg(1)->Arg(32);

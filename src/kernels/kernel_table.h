@@ -31,10 +31,17 @@ struct PackedMatrix {
   std::int64_t panels() const { return (outputs + kPanel - 1) / kPanel; }
 };
 
+// Rows [begin, end) of the `count` that one product takes.
+struct RowRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t count = 0;
+};
+
 // y[row, o] = sum_i x[row, i] * w[o, i], for the outputs of panels [panel_begin, panel_end).
 struct MatmulArgs {
   const PackedMatrix* weights = nullptr;
-  const std::byte* prepared = nullptr;  // rows made by prepare_rows for weights->type, `rows` of them
+  const std::byte* prepared = nullptr;  // `rows` rows made by prepare_rows for weights->type
   std::int64_t rows = 0;
   float* out = nullptr;                 // [rows, out_stride]
   std::int64_t out_stride = 0;
@@ -98,9 +105,10 @@ struct KernelTable {
   void (*unpack_row)(const PackedMatrix& weights, std::int64_t output, float* out) noexcept = nullptr;
 
   // --- matrix products -----------------------------------------------------------------------------------------------------
-  // Bytes of one prepared activation row: int8 with a scale per block of 32 for quantised weights, float otherwise.
-  std::size_t (*prepared_row_bytes)(WeightType type, std::int64_t inputs) noexcept = nullptr;
-  void (*prepare_rows)(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
+  // Bytes of the prepared activation rows of one product: int8 with a scale per group for quantised weights, float otherwise.
+  std::size_t (*prepared_bytes)(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept = nullptr;
+  // Prepares the rows of a range, of which `x` holds the first one, in their places of `prepared`. Threads may share the rows out.
+  void (*prepare_rows)(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                        std::byte* prepared) noexcept = nullptr;
   void (*matmul)(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept = nullptr;
 

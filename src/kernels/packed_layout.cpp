@@ -217,8 +217,8 @@ std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inp
   return static_cast<std::size_t>((outputs + kPanel - 1) / kPanel * panel_layout(type, inputs).bytes);
 }
 
-std::size_t prepared_row_bytes(WeightType type, std::int64_t inputs) noexcept {
-  return static_cast<std::size_t>(prepared_layout(type, inputs).bytes);
+std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
+  return static_cast<std::size_t>(prepared_layout(type, inputs).bytes * rows);
 }
 
 void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed,

@@ -85,6 +85,6 @@ std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inp
 void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed,
           std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 void unpack_row(const PackedMatrix& weights, std::int64_t output, float* out) noexcept;
-std::size_t prepared_row_bytes(WeightType type, std::int64_t inputs) noexcept;
+std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept;
 
 }  // namespace braid::kernels

@@ -262,12 +262,10 @@ void Transformer::multiply(std::span<const Product> products, std::int64_t rows,
     const PackedMatrix& first = *products.front().weights;
     const auto same = std::ranges::find_if(products, [&](const Product& product) { return product.weights->type != first.type; });
     const auto count = static_cast<std::size_t>(same - products.begin());
-    const std::size_t row_bytes = table_.prepared_row_bytes(first.type, first.inputs);
     team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
       auto* scratch = reinterpret_cast<float*>(space.scratch + static_cast<std::size_t>(member) * space.scratch_stride);
       for (std::int64_t row = begin; row < end; ++row)
-        table_.prepare_rows(first.type, input(row, scratch), first.inputs, 1, first.inputs,
-                            space.prepared + static_cast<std::size_t>(row) * row_bytes);
+        table_.prepare_rows(first.type, input(row, scratch), first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
     });
     multiply_prepared(products.first(count), rows, space);
     products = products.subspan(count);

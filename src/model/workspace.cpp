@@ -29,16 +29,16 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-std::size_t widest_prepared_row(const Weights& weights, const kernels::KernelTable& table) {
-  std::size_t widest = 0;
+std::size_t most_prepared(const Weights& weights, const kernels::KernelTable& table, std::int64_t rows) {
+  std::size_t most = 0;
   const auto add = [&](const kernels::PackedMatrix& matrix) {
-    widest = std::max(widest, table.prepared_row_bytes(matrix.type, matrix.inputs));
+    most = std::max(most, table.prepared_bytes(matrix.type, matrix.inputs, rows));
   };
   add(weights.output);
   for (const LayerWeights& layer : weights.layers)
     for (const auto* matrix : {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down})
       add(*matrix);
-  return widest;
+  return most;
 }
 
 // Lays the parts out from `base`; with a null base it only measures.
@@ -58,8 +58,7 @@ std::size_t carve(Workspace& space, const HyperParameters& model, const Weights&
   carver.take(space.cos, rows, model.rope.rotated / 2);
   carver.take(space.sin, rows, model.rope.rotated / 2);
   carver.take(space.logits, space.shape.logit_rows, model.vocab);
-  carver.take(space.prepared, std::max<std::int64_t>(rows, space.shape.logit_rows),
-              static_cast<std::int64_t>(widest_prepared_row(weights, table)));
+  carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(weights, table, std::max<std::int64_t>(rows, space.shape.logit_rows))));
   carver.take(space.attention_rows, rows, 1);
   carver.take(space.tile_begin, rows + 1, 1);
   carver.take(space.part_list, space.shape.parts, 1);

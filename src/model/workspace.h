@@ -42,7 +42,7 @@ struct Workspace {
   float* cos = nullptr;            // [rows, rotated / 2]
   float* sin = nullptr;            // [rows, rotated / 2]
   float* logits = nullptr;         // [logit_rows, vocab]
-  std::byte* prepared = nullptr;   // [rows], the widest kind of prepared row
+  std::byte* prepared = nullptr;   // rows of the largest kind
   kernels::AttentionRow* attention_rows = nullptr;  // [rows]
   std::int32_t* tile_begin = nullptr;               // [rows + 1], rows of attention that are claimed together
   ContextPart* part_list = nullptr;                 // [parts]

@@ -2,12 +2,15 @@
 #include "emulated_tiles.h"
 
 #include <gtest/gtest.h>
+#include <kernels/amx/prepared_tiles.h>
+#include <kernels/amx/tier.h>
 #include <kernels/packed_layout.h>
 #include <kernels/tiers.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace braid::kernels {
 namespace {
@@ -35,6 +38,20 @@ struct Product {
   std::int64_t rows;
 };
 
+// Rows for the scalar tier, and tiles of them whose missing rows hold anything.
+struct Prepared {
+  explicit Prepared(const Product& product)
+      : rows(prepared_bytes(product.weights.type, product.weights.inputs, product.rows)),
+        tiles(prepared_bytes(product.weights.type, product.weights.inputs, amx::row_tiles(product.rows) * amx::kTileRows)) {
+    const auto& [type, outputs, inputs, data] = product.weights;
+    test::scalar_tier().prepare_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, rows.data());
+    std::memset(tiles.data(), 0x7D, tiles.size());
+    amx::prepare_tile_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, tiles.data());
+  }
+  AlignedBytes rows;
+  AlignedBytes tiles;
+};
+
 TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
   Random random(11);
   for (int round = 0; round < 78; ++round) {
@@ -43,12 +60,12 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
     const std::int64_t inputs = block * test::uniform(random, 1, static_cast<int>(768 / block));
     const std::int64_t outputs = test::uniform(random, 1, 70);
     const Product product(random, type, outputs, inputs, test::uniform(random, 1, 70));
-    AlignedBytes prepared(prepared_row_bytes(type, inputs) * static_cast<std::size_t>(product.rows));
-    test::scalar_tier().prepare_rows(type, product.x.data(), inputs, product.rows, inputs, prepared.data());
+    const Prepared prepared(product);
     const std::vector<float> before = test::random_floats(random, product.rows * outputs);
     std::vector<float> expected(before), found(before);
-    MatmulArgs args{&product.weights, prepared.data(), product.rows, expected.data(), outputs, round % 2 == 1};
+    MatmulArgs args{&product.weights, prepared.rows.data(), product.rows, expected.data(), outputs, round % 2 == 1};
     test::scalar_tier().matmul(args, 0, product.weights.panels());
+    args.prepared = prepared.tiles.data();
     args.out = found.data();
     test::emulated_matmul_quantized(args, 0, product.weights.panels());
     ASSERT_TRUE(test::same_bits(found, expected))
@@ -59,11 +76,11 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
 TEST_F(EmulatedAmx, MoreRowsThanABandKeepTheirOrder) {
   Random random(12);
   const Product product(random, WeightType::kQ8_0, 48, 64, 530);
-  AlignedBytes prepared(prepared_row_bytes(WeightType::kQ8_0, 64) * 530);
-  test::scalar_tier().prepare_rows(WeightType::kQ8_0, product.x.data(), 64, 530, 64, prepared.data());
+  const Prepared prepared(product);
   std::vector<float> expected(530 * 48), found(530 * 48);
-  MatmulArgs args{&product.weights, prepared.data(), 530, expected.data(), 48, false};
+  MatmulArgs args{&product.weights, prepared.rows.data(), 530, expected.data(), 48, false};
   test::scalar_tier().matmul(args, 0, 3);
+  args.prepared = prepared.tiles.data();
   args.out = found.data();
   test::emulated_matmul_quantized(args, 1, 3);
   test::emulated_matmul_quantized(args, 0, 1);

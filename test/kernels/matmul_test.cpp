@@ -38,8 +38,8 @@ bool rounds_to_bf16(const KernelTable& tier, WeightType type) {
 
 std::vector<float> multiply(const KernelTable& tier, const PackedMatrix& weights, const std::vector<float>& x, std::int64_t rows,
                             std::vector<float> out, bool accumulate) {
-  AlignedBytes prepared(tier.prepared_row_bytes(weights.type, weights.inputs) * static_cast<std::size_t>(rows));
-  tier.prepare_rows(weights.type, x.data(), weights.inputs, rows, weights.inputs, prepared.data());
+  AlignedBytes prepared(tier.prepared_bytes(weights.type, weights.inputs, rows));
+  tier.prepare_rows(weights.type, x.data(), weights.inputs, {0, rows, rows}, weights.inputs, prepared.data());
   MatmulArgs args{&weights, prepared.data(), rows, out.data(), weights.outputs, accumulate};
   tier.matmul(args, 0, weights.panels());
   return out;
@@ -127,8 +127,8 @@ TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
       ASSERT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + r * 150));
     }
     std::vector<float> pieces(none);
-    AlignedBytes prepared(GetParam()->prepared_row_bytes(type, inputs) * static_cast<std::size_t>(rows));
-    GetParam()->prepare_rows(type, x.data(), inputs, rows, inputs, prepared.data());
+    AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
+    GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
     const MatmulArgs args{&w.packed, prepared.data(), rows, pieces.data(), 150, false};
     for (std::int64_t p = w.packed.panels(); p-- > 0;) GetParam()->matmul(args, p, p + 1);
     EXPECT_TRUE(test::same_bits(pieces, together));
@@ -211,10 +211,10 @@ TEST_P(Matmul, PreparedRowsEqualScalar) {
     if (rounds_to_bf16(*GetParam(), type)) continue;
     const std::int64_t inputs = whole_blocks(type, 321);
     const std::vector<float> x = test::random_floats(random, 5 * (inputs + 3), 30.0F);
-    AlignedBytes found(GetParam()->prepared_row_bytes(type, inputs) * 5);
+    AlignedBytes found(GetParam()->prepared_bytes(type, inputs, 5));
     AlignedBytes expected(found.size());
-    GetParam()->prepare_rows(type, x.data(), inputs + 3, 5, inputs, found.data());
-    test::scalar_tier().prepare_rows(type, x.data(), inputs + 3, 5, inputs, expected.data());
+    GetParam()->prepare_rows(type, x.data(), inputs + 3, {0, 5, 5}, inputs, found.data());
+    test::scalar_tier().prepare_rows(type, x.data(), inputs + 3, {0, 5, 5}, inputs, expected.data());
     EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size()), 0) << weight_format(type)->name;
   }
 }

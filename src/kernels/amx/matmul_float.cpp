@@ -8,9 +8,10 @@ std::size_t bf16_row_bytes(std::int64_t inputs) noexcept {
   return static_cast<std::size_t>((lines | 1) * kTileRowBytes);
 }
 
-void prepare_bf16_rows(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs, std::byte* prepared) noexcept {
+void prepare_bf16_rows(const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs, std::byte* prepared) noexcept {
   const auto row_bytes = static_cast<std::int64_t>(bf16_row_bytes(inputs));
-  for (std::int64_t r = 0; r < rows; ++r, x += x_stride, prepared += row_bytes) {
+  prepared += rows.begin * row_bytes;
+  for (std::int64_t r = rows.begin; r < rows.end; ++r, x += x_stride, prepared += row_bytes) {
     for (std::int64_t i = 0; i < row_bytes / 2; i += 16) {
       const __m512 values = _mm512_maskz_loadu_ps(avx512::first_lanes(inputs - i), x + i);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(prepared + i * 2), to_bf16(values));

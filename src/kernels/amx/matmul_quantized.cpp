@@ -1,14 +1,24 @@
 #include <kernels/amx/matmul_quantized.h>
 #include <kernels/amx/tier.h>
+#include <kernels/avx512/prepare_row.h>
 #include <kernels/avx512/tier.h>
 
 namespace braid::kernels::amx {
-namespace {
 
-// Fewer rows than this are faster one by one: weights are then not worth expanding.
-constexpr std::int64_t kFewestRows = 9;
-
-}  // namespace
+void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
+                       std::byte* prepared) noexcept {
+  const PreparedTiles tiles(prepared_layout(type, inputs));
+  for (std::int64_t row = rows.begin; row < rows.end; ++row, x += x_stride) {
+    const std::int64_t r = row % kTileRows;
+    std::byte* tile = prepared + row / kTileRows * tiles.bytes;
+    avx512::prepare_row(*block_form(type), x, inputs,
+                        {.codes = tile + r * kTileRowBytes,
+                         .line = kTileBytes,
+                         .scales = tile + tiles.scales + r * 4,
+                         .scale_stride = kTileRows * 4,
+                         .sums = tile + tiles.sums + r * tiles.row_sums});
+  }
+}
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   if (args.rows < kFewestRows) return avx512::matmul_quantized(args, panel_begin, panel_end);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <kernels/amx/expand_weights.h>
+#include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/row_tiles.h>
 
 namespace braid::kernels::amx {
@@ -23,11 +24,10 @@ constexpr std::int64_t kFewTiles = 4;                // up to here a panel goes 
 // A group of one panel times one or two row tiles.
 struct TilePair {
   struct Rows {
-    const std::byte* x = nullptr;  // prepared, of the tile's first row
+    const std::byte* x = nullptr;  // prepared
     float* sums = nullptr;         // [kTileRows][kPanel]
     float* out = nullptr;          // of the tile's first row
-    int begin = 0;                 // rows of the tile that count
-    int end = 0;
+    int count = 0;                 // rows that the tile has
   };
   const ExpandedGroup* weights = nullptr;
   const GroupScales* scales = nullptr;
@@ -39,8 +39,12 @@ struct TilePair {
   __mmask16 outputs = 0;
   Rows rows[2];
 
-  bool plain() const { return tiles == 2 && !last && rows[1].end == kTileRows; }
+  // Two whole tiles of rows: nothing to decide row by row.
+  bool whole() const { return tiles == 2 && rows[1].count == kTileRows && outputs == 0xFFFF; }
 };
+
+// Where the floats of a pair go: of whole pairs to the sums, or in the panel's last group to the output; of others as each row wants.
+enum class Settling { kSums, kOutput, kAny };
 
 // Integer sums of a pair: [row tile][low, high][row][output].
 struct IntegerSums {
@@ -53,26 +57,34 @@ template <CodeForm kForm, bool kMinimum, class Tiles>
 class QuantizedMatmul {
  public:
   QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape)
-      : tiles_(tiles), args_(args), shape_(shape) {}
+      : tiles_(tiles), args_(args), shape_(shape), prepared_(shape.row) {}
 
   void run(std::int64_t panel_begin, std::int64_t panel_end) {
-    const std::int64_t fitting = kMostBandBytes / shape_.row.bytes / (2 * kTileRows) * (2 * kTileRows);
-    const std::int64_t most = fitting < 2 * kTileRows ? 2 * kTileRows : fitting > kBandRows ? kBandRows : fitting;
-    for (std::int64_t row = 0; row < args_.rows; row += most) {
-      const RowTiles rows{args_.rows - row < most ? args_.rows - row : most};
-      tiles_.configure(tile_config(rows.height()));
-      multiply_band(row, rows, panel_begin, panel_end);
+    const std::int64_t fitting = kMostBandBytes / prepared_.bytes / 2 * 2;
+    const std::int64_t most = fitting < 2 ? 2 : fitting > kBandTiles ? kBandTiles : fitting;
+    const std::int64_t count = row_tiles(args_.rows);
+    tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
+    for (std::int64_t tile = 0; tile < count; tile += most) {
+      multiply_band({tile, tile + most < count ? tile + most : count}, panel_begin, panel_end);
     }
     tiles_.release();
   }
 
  private:
-  void multiply_band(std::int64_t row, const RowTiles& rows, std::int64_t panel_begin, std::int64_t panel_end) {
-    const std::int64_t abreast = rows.count() <= kFewTiles ? 1 : kPanels;
+  // Tiles of rows.
+  struct Band {
+    std::int64_t begin;
+    std::int64_t end;
+
+    std::int64_t count() const { return end - begin; }
+  };
+
+  void multiply_band(const Band& band, std::int64_t panel_begin, std::int64_t panel_end) {
+    const std::int64_t abreast = band.count() <= kFewTiles ? 1 : kPanels;
     for (std::int64_t p = panel_begin; p < panel_end; p += abreast) {
       const std::int64_t panels = panel_end - p < abreast ? panel_end - p : abreast;
-      start_prefetch(p + panels, abreast, panels * ((rows.count() + 1) / 2));
-      for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) multiply_group(p, panels, begin, row, rows);
+      start_prefetch(p + panels, abreast, panels * ((band.count() + 1) / 2));
+      for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) multiply_group(p, panels, begin, band);
     }
     multiply(TilePair{});
     multiply(TilePair{});
@@ -87,7 +99,7 @@ class QuantizedMatmul {
   }
 
   // Panels side by side, so that activations come from the first-level cache for the second one.
-  void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, std::int64_t row, const RowTiles& rows) {
+  void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band) {
     set_ = (set_ + 1) % kSets;
     for (std::int64_t i = 0; i < panels; ++i) {
       expand_group<kForm>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i], scales_[set_][i]);
@@ -97,63 +109,66 @@ class QuantizedMatmul {
     pair.steps = static_cast<int>((shape_.group_end(begin) - begin + 1) / 2);
     pair.first = begin == 0;
     pair.last = shape_.group_end(begin) == shape_.blocks;
-    for (std::int64_t tile = 0; tile < rows.count(); tile += 2) {
-      pair.tiles = rows.count() - tile < 2 ? 1 : 2;
+    for (std::int64_t tile = band.begin; tile < band.end; tile += 2) {
+      pair.tiles = band.end - tile < 2 ? 1 : 2;
       for (std::int64_t i = 0; i < panels; ++i) {
         pair.weights = &weights_[i];
         pair.scales = &scales_[set_][i];
         pair.outputs = avx512::first_lanes(args_.weights->outputs - (p + i) * kPanel);
-        for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(rows, row, tile + t, p + i, i) : TilePair::Rows{};
+        for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(tile + t, tile + t - band.begin, p + i, i) : TilePair::Rows{};
         multiply(pair);
       }
     }
   }
 
-  // Of a row tile of the band that begins at row `band`; `i` is the panel's place among those that share a pass.
-  TilePair::Rows rows_of(const RowTiles& rows, std::int64_t band, std::int64_t tile, std::int64_t panel, std::int64_t i) {
-    const std::int64_t first = rows.first_row(tile);
-    return {.x = args_.prepared + (band + first) * shape_.row.bytes,
-            .sums = band_.sums[i][tile][0],
-            .out = args_.out + (band + first) * args_.out_stride + panel * kPanel,
-            .begin = static_cast<int>(tile * kTileRows - first),
-            .end = static_cast<int>(rows.height())};
+  // `place` is the tile's in its band, `i` the panel's among those that share a pass.
+  TilePair::Rows rows_of(std::int64_t tile, std::int64_t place, std::int64_t panel, std::int64_t i) {
+    const std::int64_t first = tile * kTileRows;
+    return {.x = args_.prepared + tile * prepared_.bytes,
+            .sums = band_.sums[i][place][0],
+            .out = args_.out + first * args_.out_stride + panel * kPanel,
+            .count = static_cast<int>(args_.rows - first < kTileRows ? args_.rows - first : kTileRows)};
   }
 
   // Multiplies `pair`, stores the sums of the pair before, and adds those of the one before that to its floats.
   void multiply(const TilePair& pair) {
     const TilePair& settled = pairs_[(count_ + 1) % 3];
-    settled.plain() ? multiply_beside<true>(pair, settled) : multiply_beside<false>(pair, settled);
+    if (!settled.whole()) {
+      multiply_beside<Settling::kAny>(pair, settled);
+    } else if (settled.last) {
+      multiply_beside<Settling::kOutput>(pair, settled);
+    } else {
+      multiply_beside<Settling::kSums>(pair, settled);
+    }
     pairs_[count_ % 3] = pair;
     ++count_;
   }
 
-  template <bool kPlain>
+  template <Settling kSettling>
   void multiply_beside(const TilePair& pair, const TilePair& settled) {
     const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
     IntegerSums& to = integers_[(count_ + 1) % 2];
-    RowAdder<kPlain> rows(*this, settled, integers_[count_ % 2]);
+    RowAdder<kSettling> rows(*this, settled, integers_[count_ % 2]);
     const bool two = pair.tiles == 2;
-    const std::int64_t row_bytes = shape_.row.bytes;
-    const std::byte* x = pair.rows[0].x + pair.begin * kBlockValues;
-    const std::byte* second_x = two ? pair.rows[1].x + pair.begin * kBlockValues : nullptr;
+    const std::int64_t first = pair.begin / 2 * kTileBytes;
     const std::byte* low = pair.weights != nullptr ? pair.weights->low : nullptr;
     for (int step = 0; step < kGroupSteps; ++step) {
       const bool some = step < pair.steps;
       const bool leave = step == 0;
-      const std::int64_t at = step * kTileRowBytes;
+      const std::int64_t at = step * kTileBytes;
       if (step == kGroupSteps / 2) rows.begin_tile(1);
       if (some) {
-        tiles_.template load<4>(x + at, row_bytes);
-        tiles_.template load<6>(low + step * kTileBytes, kTileRowBytes);
+        tiles_.template load<4>(pair.rows[0].x + first + at, kTileRowBytes);
+        tiles_.template load<6>(low + at, kTileRowBytes);
       }
       if (leave) leave_tile<0>(to.sums[0][0]);
       if (some) tiles_.template multiply_unsigned<0, 4, 6>();
       fill_gap(rows);
-      if (some) tiles_.template load<7>(low + sizeof(ExpandedGroup::low) + step * kTileBytes, kTileRowBytes);
+      if (some) tiles_.template load<7>(low + sizeof(ExpandedGroup::low) + at, kTileRowBytes);
       if (leave) leave_tile<1>(to.sums[0][1]);
       if (some) tiles_.template multiply_signed<1, 4, 7>();
       fill_gap(rows);
-      if (some && two) tiles_.template load<5>(second_x + at, row_bytes);
+      if (some && two) tiles_.template load<5>(pair.rows[1].x + first + at, kTileRowBytes);
       if (leave && two_before) leave_tile<2>(to.sums[1][0]);
       if (some && two) tiles_.template multiply_unsigned<2, 5, 6>();
       fill_gap(rows);
@@ -170,12 +185,12 @@ class QuantizedMatmul {
     tiles_.template zero<kTile>();
   }
 
-  // Adds the integer sums of a settled pair to its floats, row after row. A plain pair has 32 rows and is not the last of its panel.
-  template <bool kPlain>
+  // Adds the integer sums of a settled pair to its floats, row after row.
+  template <Settling kSettling>
   class RowAdder {
    public:
     RowAdder(const QuantizedMatmul& product, const TilePair& pair, const IntegerSums& from)
-        : product_(product), pair_(pair), from_(from), row_bytes_(product.shape_.row.bytes), kept_(pair.first ? 0 : 0xFFFF) {
+        : product_(product), pair_(pair), from_(from), kept_(pair.first ? 0 : 0xFFFF) {
       if (pair.tiles == 0) return;
       scale_ = pair.scales->scale;
       begin_tile(0);
@@ -184,30 +199,30 @@ class QuantizedMatmul {
     void begin_tile(int tile) {
       const TilePair::Rows& rows = pair_.rows[tile];
       integers_ = from_.sums[tile][0][0];
-      row_ = rows.x + product_.shape_.row.scales + pair_.begin / kGroupBlocks * 4;
+      x_scale_ = rows.x + product_.prepared_.scales + pair_.begin / kGroupBlocks * kTileRows * 4;
+      x_sums_ = rows.x + product_.prepared_.sums;
       sum_ = rows.sums;
-      if constexpr (kPlain) return;
-      next_ = 0;
-      begin_ = rows.begin;
-      end_ = rows.end;
       out_ = rows.out;
+      if constexpr (kSettling != Settling::kAny) return;
+      left_ = rows.count;
     }
 
     [[gnu::always_inline]] inline void add_row() {
-      if (kPlain || (next_ >= begin_ && next_ < end_)) {
+      if (kSettling != Settling::kAny || left_ > 0) {
         const __m512i low = _mm512_load_si512(integers_);
         const __m512i high = _mm512_load_si512(integers_ + kTileRows * kPanel);
         const __m512 total = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-        const __m512 x_scale = avx512::broadcast_float(row_);
+        const __m512 x_scale = avx512::broadcast_float(x_scale_);
         __m512 y = _mm512_fmadd_ps(total, _mm512_mul_ps(scale_, x_scale), _mm512_maskz_load_ps(kept_, sum_));
         if constexpr (kMinimum) y = add_minimums(x_scale, y);
-        kPlain || !pair_.last ? _mm512_store_ps(sum_, y) : product_.write_row(pair_, y, out_);
+        const bool to_sums = kSettling == Settling::kAny ? !pair_.last : kSettling == Settling::kSums;
+        to_sums ? _mm512_store_ps(sum_, y) : product_.template write_row<kSettling == Settling::kAny>(pair_.outputs, y, out_);
       }
       integers_ += kPanel;
-      row_ += row_bytes_;
+      x_scale_ += 4;
+      x_sums_ += product_.prepared_.row_sums;
       sum_ += kPanel;
-      if constexpr (kPlain) return;
-      ++next_;
+      --left_;
       out_ += product_.args_.out_stride;
     }
 
@@ -215,11 +230,10 @@ class QuantizedMatmul {
     [[gnu::always_inline]] inline __m512 add_minimums(__m512 x_scale, __m512 y) const {
       const QuantizedShape& shape = product_.shape_;
       const std::int64_t begin = pair_.begin;
-      const std::byte* sums = row_ - shape.row.scales - begin / kGroupBlocks * 4 + shape.row.sums;
       const __m512i* minimums = pair_.scales->minimums;
       if (shape.form.scales != ScaleForm::kSub) {
         for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
-          y = _mm512_fmadd_ps(_mm512_castsi512_ps(minimums[b - begin]), avx512::broadcast_float(sums + b * 4), y);
+          y = _mm512_fmadd_ps(_mm512_castsi512_ps(minimums[b - begin]), avx512::broadcast_float(x_sums_ + b * 4), y);
         }
         return y;
       }
@@ -227,7 +241,7 @@ class QuantizedMatmul {
       __m512i total = _mm512_setzero_si512();
 #pragma GCC unroll 8
       for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair) {
-        total = _mm512_dpwssd_epi32(total, minimums[pair], avx512::broadcast_int(sums + begin * kParts * 2 + pair * 4));
+        total = _mm512_dpwssd_epi32(total, minimums[pair], avx512::broadcast_int(x_sums_ + begin * kParts * 2 + pair * 4));
       }
       return _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), _mm512_mul_ps(pair_.scales->minimum, x_scale), y);
     }
@@ -235,28 +249,28 @@ class QuantizedMatmul {
     const QuantizedMatmul& product_;
     const TilePair& pair_;
     const IntegerSums& from_;
-    const std::int64_t row_bytes_;
     const __mmask16 kept_;  // of the floats so far
     __m512 scale_ = _mm512_setzero_ps();
     const std::int32_t* integers_ = nullptr;
-    const std::byte* row_ = nullptr;  // the row's scale of the group
+    const std::byte* x_scale_ = nullptr;  // the row's, of the group
+    const std::byte* x_sums_ = nullptr;   // the row's
     float* sum_ = nullptr;
-    int next_ = 0;
-    int begin_ = 0;
-    int end_ = 0;
+    int left_ = 0;  // rows of the tile
     float* out_ = nullptr;
   };
 
   // The work beside one product.
-  template <bool kPlain>
-  [[gnu::always_inline]] static inline void fill_gap(RowAdder<kPlain>& rows) {
+  template <Settling kSettling>
+  [[gnu::always_inline]] static inline void fill_gap(RowAdder<kSettling>& rows) {
     rows.add_row();
     rows.add_row();
   }
 
-  void write_row(const TilePair& pair, __m512 y, float* out) const {
-    if (args_.accumulate) y = _mm512_add_ps(_mm512_maskz_loadu_ps(pair.outputs, out), y);
-    _mm512_mask_storeu_ps(out, pair.outputs, y);
+  template <bool kMasked>
+  [[gnu::always_inline]] inline void write_row(__mmask16 outputs, __m512 y, float* out) const {
+    const __mmask16 mask = kMasked ? outputs : 0xFFFF;
+    if (args_.accumulate) y = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), y);
+    kMasked ? _mm512_mask_storeu_ps(out, mask, y) : _mm512_storeu_ps(out, y);
   }
 
   // The next panels, and where the rows of a panel's last group will be written.
@@ -264,7 +278,7 @@ class QuantizedMatmul {
     for (std::int64_t i = 0; i < next_lines_; ++i, next_ += 64) _mm_prefetch(reinterpret_cast<const char*>(next_), _MM_HINT_T1);
     if (!pair.last) return;
     for (int tile = 0; tile < pair.tiles; ++tile) {
-      for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].end; ++i) {
+      for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].count; ++i) {
         __builtin_prefetch(pair.rows[tile].out + i * args_.out_stride, 1);
       }
     }
@@ -273,6 +287,7 @@ class QuantizedMatmul {
   Tiles& tiles_;
   const MatmulArgs& args_;
   const QuantizedShape& shape_;
+  const PreparedTiles prepared_;
   const std::byte* next_ = nullptr;  // of the next panels, to be prefetched
   std::int64_t next_lines_ = 0;      // of 64 bytes at each step
   std::int64_t count_ = 0;           // pairs so far

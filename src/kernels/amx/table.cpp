@@ -1,3 +1,4 @@
+#include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/tier.h>
 #include <kernels/avx512/entries.h>
 
@@ -6,14 +7,19 @@ namespace {
 
 bool is_half(WeightType type) { return type == WeightType::kF16 || type == WeightType::kBF16; }
 
-std::size_t prepared_row_bytes(WeightType type, std::int64_t inputs) noexcept {
-  return is_half(type) ? bf16_row_bytes(inputs) : kernels::prepared_row_bytes(type, inputs);
+bool in_tiles(WeightType type, std::int64_t rows) { return is_quantized(type) && rows >= kFewestRows; }
+
+std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
+  if (is_half(type)) return bf16_row_bytes(inputs) * static_cast<std::size_t>(rows);
+  return kernels::prepared_bytes(type, inputs, in_tiles(type, rows) ? row_tiles(rows) * kTileRows : rows);
 }
 
-void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
+void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   if (is_half(type)) {
     prepare_bf16_rows(x, x_stride, rows, inputs, prepared);
+  } else if (in_tiles(type, rows.count)) {
+    prepare_tile_rows(type, x, x_stride, rows, inputs, prepared);
   } else {
     avx512::prepare_rows(type, x, x_stride, rows, inputs, prepared);
   }
@@ -33,7 +39,7 @@ constexpr KernelTable make_table() {
   KernelTable table = avx512::kEntries;
   table.isa = Isa::kAmx;
   table.name = "amx";
-  table.prepared_row_bytes = prepared_row_bytes;
+  table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
   table.attention_scratch_bytes = attention_scratch_bytes;

@@ -10,7 +10,10 @@ namespace braid::kernels::amx {
 
 // Bytes of a row of bf16 activations: padded with zeros to whole tiles, rows an odd number of cache lines apart.
 std::size_t bf16_row_bytes(std::int64_t inputs) noexcept;
-void prepare_bf16_rows(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs, std::byte* prepared) noexcept;
+void prepare_bf16_rows(const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs, std::byte* prepared) noexcept;
+// Of quantised types, in the order of prepared_tiles.h.
+void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
+                       std::byte* prepared) noexcept;
 void matmul_bf16(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim) noexcept;

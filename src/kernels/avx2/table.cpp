@@ -20,7 +20,7 @@ constinit const KernelTable kTable{
     .packed_bytes = packed_bytes,
     .pack = pack,
     .unpack_row = unpack_row,
-    .prepared_row_bytes = prepared_row_bytes,
+    .prepared_bytes = prepared_bytes,
     .prepare_rows = prepare_rows,
     .matmul = matmul,
     .rms_norm = rms_norm,

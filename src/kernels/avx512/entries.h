@@ -10,7 +10,7 @@ constexpr KernelTable kEntries{
     .packed_bytes = packed_bytes,
     .pack = pack,
     .unpack_row = unpack_row,
-    .prepared_row_bytes = prepared_row_bytes,
+    .prepared_bytes = prepared_bytes,
     .prepare_rows = prepare_rows,
     .rms_norm = rms_norm,
     .rope = rope,

@@ -1,76 +1,17 @@
-// Quantises activation rows: 32 values at a time, two vectors.
-#include <kernels/avx512/simd.h>
+#include <kernels/avx512/prepare_row.h>
 #include <kernels/avx512/tier.h>
-#include <kernels/packed_layout.h>
 
 namespace braid::kernels::avx512 {
-namespace {
 
-// Wraps where what a NaN was converted to overflows; _mm512_reduce_add_epi32 would end in a sum of two int.
-inline std::int32_t sum_lanes(__m512i lanes) {
-  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
-  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
-  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
-}
-
-// 127 / amax of a group, or 0; writes its scale.
-inline float inverse_scale(const float* x, std::int64_t values, float* scale) {
-  __m512 amax = _mm512_setzero_ps();
-  for (std::int64_t i = 0; i < values; i += 16) amax = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), amax);
-  const float most = _mm512_reduce_max_ps(amax);
-  const bool zero = most < kSmallestAmax;
-  *scale = zero ? 0.0F : most / 127.0F;
-  return zero ? 0.0F : 127.0F / most;
-}
-
-// Writes the codes of 16 values and returns them as integers.
-inline __m512i prepare_half(const float* x, __m512 inverse, std::byte* codes) {
-  const __m512i values = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(values));
-  return values;
-}
-
-// What follows from the sum of one part's codes. Unsigned where it may wrap.
-inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::int64_t part, std::int32_t sum, float scale,
-                    std::byte* prepared) {
-  reinterpret_cast<std::uint32_t*>(prepared + layout.starts)[part] = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum);
-  if (!form.minimum) return;
-  if (form.scales == ScaleForm::kSub) {
-    reinterpret_cast<std::int16_t*>(prepared + layout.sums)[part] = static_cast<std::int16_t>(sum);
-  } else {
-    reinterpret_cast<float*>(prepared + layout.sums)[part] = scale * static_cast<float>(sum);
-  }
-}
-
-inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
-  auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-  const std::int64_t blocks = inputs / kBlockValues;
-  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, ++scales) {
-    const std::int64_t end = begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks;
-    const __m512 inverse = _mm512_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, scales));
-    for (std::int64_t b = begin; b < end; ++b) {
-      const __m512i low = prepare_half(x + b * kBlockValues, inverse, prepared + b * kBlockValues);
-      const __m512i high = prepare_half(x + b * kBlockValues + 16, inverse, prepared + b * kBlockValues + 16);
-      if (form.codes.parts == 1) {
-        put_sum(form, layout, b, sum_lanes(_mm512_add_epi32(low, high)), *scales, prepared);
-      } else {
-        put_sum(form, layout, b * 2, sum_lanes(low), *scales, prepared);
-        put_sum(form, layout, b * 2 + 1, sum_lanes(high), *scales, prepared);
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
+void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   const PreparedLayout layout = prepared_layout(type, inputs);
   const BlockForm* form = block_form(type);
-  for (std::int64_t r = 0; r < rows; ++r, x += x_stride, prepared += layout.bytes) {
+  prepared += rows.begin * layout.bytes;
+  for (std::int64_t r = rows.begin; r < rows.end; ++r, x += x_stride, prepared += layout.bytes) {
     if (form != nullptr) {
-      prepare_row(*form, layout, x, inputs, prepared);
+      prepare_row(*form, x, inputs,
+                  {.codes = prepared, .scales = prepared + layout.scales, .starts = prepared + layout.starts, .sums = prepared + layout.sums});
     } else {
       __builtin_memcpy(prepared, x, static_cast<std::size_t>(inputs) * sizeof(float));
     }

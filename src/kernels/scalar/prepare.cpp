@@ -55,11 +55,12 @@ void prepare_row(const BlockForm& form, const PreparedLayout& layout, const floa
 
 }  // namespace
 
-void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t inputs,
+void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   const PreparedLayout layout = prepared_layout(type, inputs);
   const BlockForm* form = block_form(type);
-  for (std::int64_t r = 0; r < rows; ++r, x += x_stride, prepared += layout.bytes) {
+  prepared += rows.begin * layout.bytes;
+  for (std::int64_t r = rows.begin; r < rows.end; ++r, x += x_stride, prepared += layout.bytes) {
     if (form != nullptr) {
       prepare_row(*form, layout, x, inputs, prepared);
     } else {

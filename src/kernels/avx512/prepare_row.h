@@ -1,0 +1,80 @@
+// Quantises one activation row: 32 values at a time, two vectors. For sources of wide ISAs only.
+#pragma once
+
+#include <kernels/avx512/simd.h>
+#include <kernels/packed_layout.h>
+
+namespace braid::kernels::avx512 {
+
+// Wraps where what a NaN was converted to overflows; _mm512_reduce_add_epi32 would end in a sum of two int.
+static inline std::int32_t sum_lanes(__m512i lanes) {
+  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+// 127 / amax of a group, or 0; writes its scale.
+static inline float inverse_scale(const float* x, std::int64_t values, float* scale) {
+  __m512 amax = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < values; i += 16) amax = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), amax);
+  const float most = _mm512_reduce_max_ps(amax);
+  const bool zero = most < kSmallestAmax;
+  *scale = zero ? 0.0F : most / 127.0F;
+  return zero ? 0.0F : 127.0F / most;
+}
+
+// Writes the codes of 16 values and returns them as integers.
+static inline __m512i prepare_half(const float* x, __m512 inverse, std::byte* codes) {
+  const __m512i values = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), inverse));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(values));
+  return values;
+}
+
+// Where the parts of one prepared row go.
+struct PreparedRow {
+  std::byte* codes = nullptr;  // the row's first 64
+  std::int64_t line = 64;      // bytes from 64 codes to the next 64
+  std::byte* scales = nullptr;
+  std::int64_t scale_stride = sizeof(float);  // bytes from a group's scale to the next one's
+  std::byte* starts = nullptr;                // null: not wanted
+  std::byte* sums = nullptr;
+
+  std::byte* block(std::int64_t b) const { return codes + b / 2 * line + b % 2 * kBlockValues; }
+};
+
+// What follows from the sum of one part's codes. Unsigned where it may wrap.
+static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_t sum, float scale, const PreparedRow& to) {
+  if (to.starts != nullptr) {
+    reinterpret_cast<std::uint32_t*>(to.starts)[part] = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum);
+  }
+  if (!form.minimum) return;
+  if (form.scales == ScaleForm::kSub) {
+    reinterpret_cast<std::int16_t*>(to.sums)[part] = static_cast<std::int16_t>(sum);
+  } else {
+    reinterpret_cast<float*>(to.sums)[part] = scale * static_cast<float>(sum);
+  }
+}
+
+static inline void prepare_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
+  std::byte* scale_at = to.scales;
+  const std::int64_t blocks = inputs / kBlockValues;
+  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, scale_at += to.scale_stride) {
+    const std::int64_t end = begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks;
+    float scale = 0;
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, &scale));
+    __builtin_memcpy(scale_at, &scale, sizeof scale);
+    for (std::int64_t b = begin; b < end; ++b) {
+      const __m512i low = prepare_half(x + b * kBlockValues, inverse, to.block(b));
+      const __m512i high = prepare_half(x + b * kBlockValues + 16, inverse, to.block(b) + 16);
+      if (form.codes.parts == 1) {
+        put_sum(form, b, sum_lanes(_mm512_add_epi32(low, high)), scale, to);
+      } else {
+        put_sum(form, b * 2, sum_lanes(low), scale, to);
+        put_sum(form, b * 2 + 1, sum_lanes(high), scale, to);
+      }
+    }
+  }
+}
+
+}  // namespace braid::kernels::avx512
