@@ -95,9 +95,8 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow
     plan.forks.push_back({sequence.fork_source[0], sequence.blocks[(row.position - 1) / block_tokens_]});
     sequence.fork_source.clear();  // who gets it next writes to it in this step or later, after the copy
   }
-  // Only rows of steps that are posted still read them; who gets them next writes in this step or later.
   const auto invisible = visibility_.invisible(row.position, block_tokens_);
-  sequence.blocks.drop(invisible.first, invisible.last);
+  drop_invisible(sequence, visibility_, block_tokens_);  // who gets them next writes in this step or later
   sequence.planned += row.count;
   sequence.pending += row.sample ? 1 : 0;
   ++sequence.in_flight;
@@ -105,6 +104,8 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow
   row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());
   row.block_count = static_cast<std::uint32_t>(blocks.size());
   plan.blocks.insert(plan.blocks.end(), blocks.begin(), blocks.end());
+  const auto in_plan = plan.blocks.begin() + row.block_begin;
+  if (invisible.first < invisible.last) std::fill(in_plan + invisible.first, in_plan + invisible.last, cache::BlockTable::kAbsent);
   plan.rows.push_back(row);
   step.members.push_back(&sequence);
 }

@@ -43,6 +43,18 @@ TEST(Window, PromptsLongerThanItAreComputedAlikeColdAndWarm) {
   }
 }
 
+// What a slice computes goes to the cache before the window passes it: slices may be longer than the window, and steps overlap.
+TEST(Window, SlicesLongerThanItAreCachedWhole) {
+  for (const std::int32_t slice : {16, 64, 100}) {
+    SchedulerOptions options = windowed(24, 4);
+    options.max_batch_tokens = slice;
+    Rig rig(options);
+    const auto prompt = Rig::prompt_of(200, 1);
+    rig.complete(prompt, 5);
+    EXPECT_EQ(rig.complete(prompt, 5).finish->usage.cached_tokens, 199) << slice;
+  }
+}
+
 TEST(Window, PreemptedAnswersEqualSoloAnswers) {
   for (const bool prefix_cache : {true, false}) {
     SchedulerOptions options = windowed(30, 2);
