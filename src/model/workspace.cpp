@@ -58,7 +58,8 @@ std::size_t carve(Workspace& space, const HyperParameters& model, const Weights&
   carver.take(space.cos, rows, model.rope.rotated / 2);
   carver.take(space.sin, rows, model.rope.rotated / 2);
   carver.take(space.logits, space.shape.logit_rows, model.vocab);
-  carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(weights, table, std::max<std::int64_t>(rows, space.shape.logit_rows))));
+  const std::int64_t most_rows = std::max<std::int64_t>(rows, space.shape.logit_rows);
+  carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(weights, table, most_rows)));
   carver.take(space.attention_rows, rows, 1);
   carver.take(space.tile_begin, rows + 1, 1);
   carver.take(space.part_list, space.shape.parts, 1);

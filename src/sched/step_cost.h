@@ -26,9 +26,9 @@ struct StepShape {
   }
 };
 
-// Learns seconds = step + row * decode_rows + token * prefill_tokens + what reading and meeting contexts adds, from the steps that come back: a Kalman filter
-// whose coefficients drift, mostly together, as when other programs take the machine's time (Harvey, "Forecasting, Structural Time Series
-// Models and the Kalman Filter", 1989, section 3). No clock of its own.
+// Learns seconds = step + row * decode_rows + token * prefill_tokens + what reading and meeting contexts adds, from the steps that come
+// back: a Kalman filter whose coefficients drift, mostly together, as when other programs take the machine's time (Harvey, "Forecasting,
+// Structural Time Series Models and the Kalman Filter", 1989, section 3). No clock of its own.
 class StepCost {
  public:
   // Whether a step with prefill has been seen. Until then the rest knows nothing.
