@@ -55,7 +55,10 @@ test("an answer that takes too long", async (t) => {
   await frees_everything(server.url);
 });
 
-test("open files that run out", async (t) => {
+// UBSan's check of an object's type opens a pipe: it calls every object wrong when no file can be opened.
+const skip = /undefined/.test(process.env.BRAID_SANITIZE ?? "") && "not under UBSan";
+
+test("open files that run out", { skip }, async (t) => {
   const server = await serve(t, ["--no-model"], { prefix: ["sh", "-c", 'ulimit -n 48; exec "$@"', "sh"] });
   await server.line(/open files: 48 at most/);
   const sockets = Array.from({ length: 80 }, () => net.connect(server.port, "127.0.0.1"));
