@@ -43,6 +43,8 @@ void* operator new(std::size_t size) { return plain(size); }
 void* operator new[](std::size_t size) { return plain(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return may_allocate() ? std::malloc(size) : nullptr; }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return may_allocate() ? std::malloc(size) : nullptr; }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
