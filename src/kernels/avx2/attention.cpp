@@ -1,38 +1,16 @@
 // Attention as scalar/attention.cpp defines it, for up to kQueryTile query vectors in one pass over keys and values: the heads that
 // share a KV head, and the next rows of the same sequence. A vector is 8 positions for scores (keys are stored transposed) and 8
 // dimensions for the weighted values, so neither needs a sum across lanes.
-#include <kernels/attention_view.h>
 #include <kernels/avx2/kv_load.h>
 #include <kernels/avx2/tier.h>
+#include <kernels/query_tile.h>
 
 namespace braid::kernels::avx2 {
 namespace {
 
 constexpr std::int32_t kVectors = kChunkTokens / 8;
 
-std::int64_t padded(std::int32_t head_dim) { return (head_dim + 15) / 16 * 16; }
-
-// What the queries of a tile share.
-struct Tile {
-  const AttentionArgs* args = nullptr;
-  const KvLayer* kv = nullptr;
-  const std::int32_t* blocks = nullptr;
-  std::int32_t head = 0;  // KV head
-  int count = 0;
-  std::int32_t position[kQueryTile] = {};  // never decreasing
-  float* sum[kQueryTile] = {};             // the chunks so far, as a part
-  float* spare[kQueryTile] = {};           // [part_floats], for chunks after a query's first
-  float* queries = nullptr;                // [head_dim, kQueryTile], scaled
-  float* weights = nullptr;                // [kQueryTile, kChunkTokens]
-  float* scaled = nullptr;                 // [kQueryTile, kChunkTokens], weights times value scales
-  float* key_scales = nullptr;             // [groups, kChunkTokens]
-  float* value_scales = nullptr;           // [groups, kChunkTokens]
-  // Of the chunk at hand:
-  std::int32_t chunk = 0;
-  ChunkView view[kQueryTile] = {};
-  float* part[kQueryTile] = {};            // where its part goes
-  const std::byte* keys[kVectors] = {};
-};
+using Tile = QueryTile<const std::byte*, kVectors>;
 
 // A block that no query sees may be absent; any other then stands for it, and nothing read from it is used.
 const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
@@ -42,7 +20,8 @@ const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
          static_cast<std::size_t>(tile.head) * kv.head_stride;
 }
 
-// Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else all.
+// Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else
+// all.
 template <KvType kType, int kQueries, int kKeys>
 void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
   const std::int64_t step = tile.kv->block_tokens * kKvBytes<kType>;
@@ -90,7 +69,8 @@ inline __m256 load_values(const std::byte* from, std::int64_t count) {
   return load_kv<kType>(values);
 }
 
-// Adds weight * value of positions [begin, end) to kDims vectors of the parts from dimension d on; `weights` are of the tile's form.
+// Adds weight * value of positions [begin, end) to kDims vectors of the parts from dimension d on; `weights` are of the tile's
+// form.
 template <KvType kType, int kQueries, int kDims, bool kPartial>
 void add_values(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d) {
   const KvLayer& kv = *tile.kv;
@@ -126,36 +106,14 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
   }
 }
 
-// A range of positions for each query of a group, and of dimensions.
-template <int kQueries>
-struct Ranges {
-  std::int32_t begin[kQueries];
-  std::int32_t end[kQueries];
-};
-
 template <KvType kType, int kQueries>
-void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d, std::int32_t d_end) {
+void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d,
+              std::int32_t d_end) {
   constexpr int kDims = kQueries == 4 ? 2 : 4;
   if (begin >= end) return;
   for (; d + kDims * 8 <= d_end; d += kDims * 8) add_values<kType, kQueries, kDims, false>(tile, q, weights, begin, end, d);
   for (; d + 8 <= d_end; d += 8) add_values<kType, kQueries, 1, false>(tile, q, weights, begin, end, d);
   if (d < d_end) add_values<kType, kQueries, 1, true>(tile, q, weights, begin, end, d);
-}
-
-// What all queries see goes together. No query may meet a value that it does not see, not even with weight zero.
-template <KvType kType, int kQueries>
-void add_ranges(const Tile& tile, int q, const float* weights, const Ranges<kQueries>& ranges, std::int32_t d, std::int32_t d_end) {
-  std::int32_t begin = ranges.begin[0];
-  std::int32_t end = ranges.end[0];
-  for (int i = 1; i < kQueries; ++i) {
-    begin = ranges.begin[i] > begin ? ranges.begin[i] : begin;
-    end = ranges.end[i] < end ? ranges.end[i] : end;
-  }
-  if (begin >= end) begin = end = tile.chunk + kChunkTokens;  // nothing together: each query's range lies before
-  for (int i = 0; i < kQueries; ++i)
-    add_dims<kType, 1>(tile, q + i, weights, ranges.begin[i], ranges.end[i] < begin ? ranges.end[i] : begin, d, d_end);
-  add_dims<kType, kQueries>(tile, q, weights, begin, end, d, d_end);
-  for (int i = 0; i < kQueries; ++i) add_dims<kType, 1>(tile, q + i, weights, end, ranges.end[i], d, d_end);
 }
 
 // Scores become weights; the part gets its top and total. Lanes that the query does not see are left out.
@@ -213,23 +171,9 @@ void compute_parts(Tile& tile, int q) {
   constexpr int kKeys = kQueries == 4 ? 2 : 4;
   const std::int32_t head_dim = tile.kv->head_dim;
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
-  Ranges<kQueries> sinks, window;
-  std::int32_t begin = tile.chunk + kChunkTokens;
-  std::int32_t end = tile.chunk;
-#pragma GCC unroll 8
-  for (int i = 0; i < kQueries; ++i) {
-    const ChunkView& view = tile.view[q + i];
-    sinks.begin[i] = tile.chunk;
-    sinks.end[i] = view.sink_end;
-    window.begin[i] = view.begin;
-    window.end[i] = view.end;
-    const std::int32_t seen_begin = view.sink_end > tile.chunk ? tile.chunk : view.begin;
-    const std::int32_t seen_end = view.begin < view.end ? view.end : view.sink_end;
-    begin = seen_begin < begin ? seen_begin : begin;
-    end = seen_end > end ? seen_end : end;
-  }
-  const std::int32_t first = (begin - tile.chunk) / 8;
-  const std::int32_t last = (end - tile.chunk + 7) / 8;
+  const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
+  const std::int32_t first = (view.begin - tile.chunk) / 8;
+  const std::int32_t last = (view.end - tile.chunk + 7) / 8;
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     std::int32_t vector = first;
@@ -253,8 +197,11 @@ void compute_parts(Tile& tile, int q) {
         }
       }
     }
-    add_ranges<kType, kQueries>(tile, q, weights, sinks, d, d_end);
-    add_ranges<kType, kQueries>(tile, q, weights, window, d, d_end);
+    const auto add = [&](auto together, int at, std::int32_t begin, std::int32_t end) {
+      add_dims<kType, decltype(together)::kCount>(tile, at, weights, begin, end, d, d_end);
+    };
+    split_ranges(view.sinks, q, tile.chunk, add);
+    split_ranges(view.window, q, tile.chunk, add);
   }
 }
 
@@ -265,7 +212,9 @@ void load_scales(const Tile& tile, std::int32_t end) {
   for (std::int32_t t = tile.chunk; t < end; t += 8) {
     const std::byte* scales = head_bytes(tile, t) + kv.scale_offset + t % kv.block_tokens * 2;
     for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
-      const auto load = [](const std::byte* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); };
+      const auto load = [](const std::byte* from) {
+        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+      };
       _mm256_storeu_ps(tile.key_scales + g * kChunkTokens + t - tile.chunk, load(scales));
       _mm256_storeu_ps(tile.value_scales + g * kChunkTokens + t - tile.chunk, load(scales + groups * kv.block_tokens * 2));
     }
@@ -281,21 +230,8 @@ void compute_all(Tile& tile, int first, int last) {
     const std::int32_t position = tile.chunk + v * 8;
     tile.keys[v] = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;
   }
-  if constexpr (kType == KvType::kInt8)
-    load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
-  for (int q = first; q < last;) {
-    const int left = last - q;
-    if (left >= 4) {
-      compute_parts<kType, 4>(tile, q);
-      q += 4;
-    } else if (left >= 2) {
-      compute_parts<kType, 2>(tile, q);
-      q += 2;
-    } else {
-      compute_parts<kType, 1>(tile, q);
-      q += 1;
-    }
-  }
+  if constexpr (kType == KvType::kInt8) load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
+  split_queries<4>(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
 }
 
 void compute_chunk(Tile& tile, int first, int last) {
@@ -311,121 +247,35 @@ void compute_chunk(Tile& tile, int first, int last) {
   }
 }
 
-void attend(Tile& tile) {
-  const AttentionArgs& args = *tile.args;
-  const std::int32_t last_position = tile.position[tile.count - 1];
-  bool begun[kQueryTile] = {};
-  for (tile.chunk = first_chunk(args, tile.position[0]); tile.chunk <= last_position;
-       tile.chunk = next_chunk(args, tile.position[0], tile.chunk)) {
-    for (int q = 0; q < tile.count; ++q) tile.view[q] = view_of_chunk(args, tile.position[q], tile.chunk);
-    int first = 0;
-    int last = tile.count;
-    while (first < last && !sees(tile.view[first], tile.chunk)) ++first;
-    while (first < last && !sees(tile.view[last - 1], tile.chunk)) --last;
-    if (first == last) continue;
-    for (int q = first; q < last; ++q) tile.part[q] = begun[q] ? tile.spare[q] : tile.sum[q];
-    compute_chunk(tile, first, last);
-    for (int q = first; q < last; ++q) {
-      if (begun[q]) join(tile.part[q], tile.kv->head_dim, tile.sum[q]);
-      begun[q] = true;
-    }
-  }
-}
-
-// The tile's arrays in the caller's scratch.
-Tile make_tile(const AttentionArgs& args) {
-  Tile tile;
-  tile.args = &args;
-  tile.kv = args.kv;
-  const std::int64_t part = part_floats(args.kv->head_dim);
-  tile.weights = reinterpret_cast<float*>(args.scratch);
-  tile.scaled = tile.weights + kQueryTile * kChunkTokens;
-  tile.key_scales = tile.scaled + kQueryTile * kChunkTokens;
-  tile.value_scales = tile.key_scales + kv_groups(args.kv->head_dim) * kChunkTokens;
-  tile.queries = tile.value_scales + kv_groups(args.kv->head_dim) * kChunkTokens;
-  float* parts = tile.queries + kQueryTile * padded(args.kv->head_dim);
-  for (int q = 0; q < kQueryTile; ++q) {
-    tile.sum[q] = parts + q * part;
-    tile.spare[q] = parts + (kQueryTile + q) * part;
-  }
-  return tile;
-}
-
-// Loads queries [first, first + tile.count) of the rows from `row` on, in the order row, head of the KV head's group.
-void load_queries(const AttentionArgs& args, std::int64_t row, std::int64_t first, Tile& tile) {
-  const KvLayer& kv = *args.kv;
-  const std::int32_t group = args.heads / kv.kv_heads;
-  tile.blocks = args.rows[row].blocks;
-  for (int q = 0; q < tile.count; ++q) {
-    const std::int64_t r = row + (first + q) / group;
-    const float* query = args.queries + r * args.query_stride + (tile.head * group + (first + q) % group) * kv.head_dim;
-    for (std::int32_t d = 0; d < kv.head_dim; ++d) tile.queries[d * kQueryTile + q] = query[d] * args.scale;
-    tile.position[q] = args.rows[r].position;
-  }
-}
-
 void finish(const float* sum, std::int32_t head_dim, float* out) {
   const __m256 inverse = _mm256_set1_ps(1.0F / sum[1]);
   for (std::int32_t d = 0; d < head_dim; d += 8)
     _mm256_maskstore_ps(out + d, first_lanes(head_dim - d), _mm256_mul_ps(_mm256_loadu_ps(sum + kPartHeader + d), inverse));
 }
 
+struct Steps {
+  using Tile = avx2::Tile;
+  static constexpr auto compute = compute_chunk;
+  static constexpr auto join = avx2::join;
+  static constexpr auto finish = avx2::finish;
+};
+
 }  // namespace
 
-std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim) noexcept {
-  return static_cast<std::size_t>(kQueryTile * (2 * kChunkTokens + padded(head_dim) + 2 * part_floats(head_dim)) +
-                                  2 * kv_groups(head_dim) * kChunkTokens) * sizeof(float);
-}
+std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim) noexcept { return tile_scratch_bytes(head_dim); }
 
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept {
-  const std::int32_t head_dim = args.kv->head_dim;
-  const std::int32_t group = args.heads / args.kv->kv_heads;
-  Tile tile = make_tile(args);
-  for (tile.head = kv_head_begin; tile.head < kv_head_end; ++tile.head) {
-    for (std::int64_t row = row_begin; row < row_end;) {
-      std::int64_t end = row + 1;  // rows of one sequence
-      while (end < row_end && args.rows[end].blocks == args.rows[row].blocks) ++end;
-      const std::int64_t queries = (end - row) * group;
-      for (std::int64_t first = 0; first < queries; first += kQueryTile) {
-        tile.count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
-        load_queries(args, row, first, tile);
-        attend(tile);
-        for (int q = 0; q < tile.count; ++q)
-          finish(tile.sum[q], head_dim,
-                 args.out + (row + (first + q) / group) * args.out_stride + (tile.head * group + (first + q) % group) * head_dim);
-      }
-      row = end;
-    }
-  }
+  attend_rows<Steps>(args, row_begin, row_end, kv_head_begin, kv_head_end);
 }
 
 void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept {
-  const std::int32_t group = args.heads / args.kv->kv_heads;
-  Tile tile = make_tile(args);
-  tile.head = kv_head;
-  tile.chunk = chunk;
-  for (std::int32_t first = 0; first < group; first += kQueryTile) {
-    tile.count = group - first < kQueryTile ? group - first : kQueryTile;
-    load_queries(args, row, first, tile);
-    for (int q = 0; q < tile.count; ++q) {
-      tile.view[q] = view_of_chunk(args, tile.position[q], chunk);
-      tile.part[q] = parts + (first + q) * part_floats(args.kv->head_dim);
-    }
-    compute_chunk(tile, 0, tile.count);
-  }
+  attend_part<Steps>(args, row, kv_head, chunk, parts);
 }
 
 void attention_join(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, const float* parts, std::int64_t count,
                     std::int64_t stride) noexcept {
-  const std::int32_t head_dim = args.kv->head_dim;
-  const std::int32_t group = args.heads / args.kv->kv_heads;
-  auto* sum = reinterpret_cast<float*>(args.scratch);
-  for (std::int32_t i = 0; i < group; ++i, parts += part_floats(head_dim)) {
-    __builtin_memcpy(sum, parts, static_cast<std::size_t>(part_floats(head_dim)) * sizeof(float));
-    for (std::int64_t p = 1; p < count; ++p) join(parts + p * stride, head_dim, sum);
-    finish(sum, head_dim, args.out + row * args.out_stride + (kv_head * group + i) * head_dim);
-  }
+  join_parts<Steps>(args, row, kv_head, parts, count, stride);
 }
 
 }  // namespace braid::kernels::avx2

@@ -1,8 +1,8 @@
 // One token's keys and values into the pool, as scalar/kv_store.cpp defines them.
-#include <kernels/attention_view.h>
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
 #include <kernels/half.h>
+#include <kernels/store_heads.h>
 
 namespace braid::kernels::avx2 {
 namespace {
@@ -59,8 +59,7 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
     const std::int32_t end = head_dim - begin < kKvGroup ? head_dim : begin + kKvGroup;
     const __m256 sign = _mm256_set1_ps(-0.0F);
     __m256 amax = _mm256_setzero_ps();
-    for (std::int32_t d = begin; d < end; d += 8)
-      amax = _mm256_max_ps(_mm256_andnot_ps(sign, load_floats(x + d, end - d)), amax);
+    for (std::int32_t d = begin; d < end; d += 8) amax = _mm256_max_ps(_mm256_andnot_ps(sign, load_floats(x + d, end - d)), amax);
     const std::uint16_t scale = float_to_f16(largest_lane(amax) / 127.0F);
     const __m256 inverse = _mm256_set1_ps(scale == 0 ? 0.0F : 1.0F / f16_to_float(scale));
     __builtin_memcpy(scales + begin / kKvGroup * scale_stride * 2, &scale, 2);
@@ -72,24 +71,15 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
   }
 }
 
+struct Store {
+  static constexpr auto floats = store_floats;
+  static constexpr auto codes = store_codes;
+};
+
 }  // namespace
 
 void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
-  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
-  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
-    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
-    std::byte* value_rows = head + kv.value_offset;
-    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
-    if (kv.type == KvType::kInt8) {
-      std::byte* scales = head + kv.scale_offset + slot * 2;
-      store_codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
-      store_codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
-    } else {
-      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
-      store_floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
-      store_floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
-    }
-  }
+  store_heads<Store>(kv, block, slot, keys, values);
 }
 
 }  // namespace braid::kernels::avx2

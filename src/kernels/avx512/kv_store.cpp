@@ -1,8 +1,8 @@
 // One token's keys and values into the pool, as scalar/kv_store.cpp defines them.
-#include <kernels/attention_view.h>
 #include <kernels/avx512/simd.h>
 #include <kernels/avx512/tier.h>
 #include <kernels/half.h>
+#include <kernels/store_heads.h>
 
 namespace braid::kernels::avx512 {
 namespace {
@@ -70,24 +70,15 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
   }
 }
 
+struct Store {
+  static constexpr auto floats = store_floats;
+  static constexpr auto codes = store_codes;
+};
+
 }  // namespace
 
 void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
-  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
-  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
-    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
-    std::byte* value_rows = head + kv.value_offset;
-    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
-    if (kv.type == KvType::kInt8) {
-      std::byte* scales = head + kv.scale_offset + slot * 2;
-      store_codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
-      store_codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
-    } else {
-      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
-      store_floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
-      store_floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
-    }
-  }
+  store_heads<Store>(kv, block, slot, keys, values);
 }
 
 }  // namespace braid::kernels::avx512

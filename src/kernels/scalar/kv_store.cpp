@@ -1,8 +1,8 @@
 // What one token's keys and values become in the pool. kInt8, for each group of kKvGroup values of a head:
 //   scale = f16(amax / 127), code = round(x * (1 / scale)) cut to [-127, 127]; all codes are 0 where the scale rounds to 0
-#include <kernels/attention_view.h>
 #include <kernels/half.h>
 #include <kernels/scalar/tier.h>
+#include <kernels/store_heads.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,7 +28,8 @@ void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte*
 
 // Rounds half to even; any float gives some code.
 std::int8_t round_to_code(float value) {
-  const auto rounded = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kRoundMagic) - std::uint32_t{kRoundMagicBits});
+  const auto rounded =
+      static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kRoundMagic) - std::uint32_t{kRoundMagicBits});
   return static_cast<std::int8_t>(std::clamp(rounded, -127, 127));
 }
 
@@ -46,24 +47,15 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
   }
 }
 
+struct Store {
+  static constexpr auto floats = store_floats;
+  static constexpr auto codes = store_codes;
+};
+
 }  // namespace
 
 void kv_store(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept {
-  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
-  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
-    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
-    std::byte* value_rows = head + kv.value_offset;
-    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
-    if (kv.type == KvType::kInt8) {
-      std::byte* scales = head + kv.scale_offset + slot * 2;
-      store_codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
-      store_codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
-    } else {
-      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
-      store_floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
-      store_floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
-    }
-  }
+  store_heads<Store>(kv, block, slot, keys, values);
 }
 
 }  // namespace braid::kernels::scalar

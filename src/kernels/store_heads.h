@@ -1,0 +1,31 @@
+// Where the heads of a token go in a block of the pool (KvLayer), for all tiers. A tier brings, as Store:
+//   floats(type, x, head_dim, base, stride)                       element d to base + d * stride elements
+//   codes(x, head_dim, base, stride, scales, scale_stride)        the same as int8, the scale of group g to scales[g *
+//   scale_stride]
+// Internal linkage, because wide tiers include it.
+#pragma once
+
+#include <kernels/attention_view.h>
+
+namespace braid::kernels {
+
+template <class Store>
+static void store_heads(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) {
+  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
+  for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
+    std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
+    std::byte* value_rows = head + kv.value_offset;
+    const std::int64_t row = std::int64_t{slot} * kv.head_dim;
+    if (kv.type == KvType::kInt8) {
+      std::byte* scales = head + kv.scale_offset + slot * 2;
+      Store::codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
+      Store::codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
+    } else {
+      const std::int64_t size = kv.type == KvType::kF32 ? 4 : 2;
+      Store::floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
+      Store::floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
+    }
+  }
+}
+
+}  // namespace braid::kernels
