@@ -21,7 +21,7 @@ void Roofline_read(benchmark::State& state) {
   }
   count_rate(state, "GB/s", static_cast<double>(bytes));
 }
-BENCHMARK(Roofline_read)->Arg(1)->Arg(8)->Arg(64)->Arg(256)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(Roofline_read)->Arg(1)->Arg(8)->Arg(64)->Arg(128)->Arg(256)->Arg(640)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void Roofline_vnni(benchmark::State& state) {
   if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512 VNNI");

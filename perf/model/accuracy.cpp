@@ -1,10 +1,11 @@
 // accuracy FILE: what quantised arithmetic and quantised keys and values cost. Runs the same windows of text through the model and
 // through a reference, and prints for each KV type the mean negative log-likelihood of the next token and its change against the
 // reference, the mean KL divergence per token and how often both prefer the same token. One JSON object on stdout. The reference is
-// the file's weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones.
-#include "dense_weights.h"
+// the weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones. --weights encodes the
+// file's weights as another type first, for both.
 #include "divergence.h"
 #include "forward_run.h"
+#include "recoded_weights.h"
 
 #include <kernels/kv_type.h>
 #include <kernels/select.h>
@@ -38,6 +39,7 @@ struct Options {
   std::int32_t length = 1024;           // tokens of a window
   std::int32_t last = 0;                // positions that count, at the end of a window; 0: all
   std::vector<std::string> kv_types = {"f16"};
+  std::string weights;                  // a type; empty: as in the file
   bool own_weights = false;
   double most_nll_change = 0.0;         // bars; 0: none
   double most_kl = 0.0;
@@ -119,8 +121,8 @@ std::string report_of(const Options& options, const char* isa, const std::vector
                          lines.empty() ? "" : ",", candidate.name, candidate.sum.nll / static_cast<double>(candidate.sum.positions),
                          candidate.change(), candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
   const Divergence& first = candidates.front().sum;
-  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, \"models\": [{}]}}",
-                     options.file, isa, options.own_weights ? "own weights, f16 kv" : "float32", first.positions,
+  return fmt::format("{{\"file\": \"{}\", \"weights\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, \"models\": [{}]}}",
+                     options.file, options.weights.empty() ? "as stored" : options.weights, isa, options.own_weights ? "own weights, f16 kv" : "float32", first.positions,
                      first.reference_nll / static_cast<double>(first.positions), lines);
 }
 
@@ -144,7 +146,10 @@ Result<bool> measure(const Options& options) {
   kernels::ThreadTeam team(options.threads);
   auto weights = model::load_weights(*file, *model, model->context_length, **table, team, {});
   if (!weights) return weights.error();
-  auto dense = options.own_weights ? Result<model::Weights>(model::Weights{}) : perf::dense_weights(*weights, **table, team);
+  if (!options.weights.empty()) weights = perf::recoded_weights(*weights, perf::weight_types().at(options.weights), **table, team);
+  if (!weights) return weights.error();
+  auto dense = options.own_weights ? Result<model::Weights>(model::Weights{})
+                                   : perf::recoded_weights(*weights, kernels::WeightType::kF32, **table, team);
   if (!dense) return dense.error();
   auto reference = ForwardRun::create(*model, options.own_weights ? *weights : *dense, **table, team,
                                       options.own_weights ? KvType::kF16 : KvType::kF32, options.length);
@@ -179,6 +184,8 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"f32", "f16", "bf16", "int8"}))
       ->capture_default_str();
+  app.add_option("--weights", options.weights, "Type that the weights are encoded as first; as in the file if not given")
+      ->check(CLI::IsMember(perf::weight_types()));
   app.add_flag("--own-weights", options.own_weights, "Against the model itself with f16 keys and values");
   app.add_option("--max-nll-change", options.most_nll_change, "Fail above this relative change, such as 0.005; 0: any");
   app.add_option("--max-kl", options.most_kl, "Fail above this mean KL per token; 0: any");

@@ -1,6 +1,7 @@
 // make_random_model SHAPE TYPE FILE [--tokenizer GGUF]: a GGUF file with random weights in the shape of a real model, with the tokenizer
 // of another file or none.
 #include "random_weights.h"
+#include "recoded_weights.h"
 
 #include <CLI/CLI.hpp>
 #include <kernels/encode.h>
@@ -35,21 +36,11 @@ const std::map<std::string, Shape> kShapes = {
     {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 128256, 131072, 5e5F, 1e-5F, true, false, true}},
 };
 
-// q4_k_m is a mix of types, see tensors_of.
-const std::map<std::string, WeightType> kTypes = {
-    {"f32", WeightType::kF32},   {"f16", WeightType::kF16},   {"bf16", WeightType::kBF16}, {"q8_0", WeightType::kQ8_0},
-    {"q4_0", WeightType::kQ4_0}, {"q4_1", WeightType::kQ4_1}, {"q5_0", WeightType::kQ5_0}, {"q5_1", WeightType::kQ5_1},
-    {"q4_k", WeightType::kQ4_K}, {"q5_k", WeightType::kQ5_K}, {"q6_k", WeightType::kQ6_K}, {"iq4_nl", WeightType::kIQ4_NL},
-    {"q2_k", WeightType::kQ2_K}, {"q3_k", WeightType::kQ3_K}, {"iq4_xs", WeightType::kIQ4_XS}, {"mxfp4", WeightType::kMXFP4},
-    {"q4_k_m", WeightType::kQ4_K}};
-
-// Rows that are no multiple of 256 take a type with blocks of 32, the one llama.cpp's quantize falls back to.
-WeightType fitting(WeightType type, std::uint64_t inputs) {
-  if (inputs % 256 == 0) return type;
-  if (type == WeightType::kQ4_K) return WeightType::kQ5_0;
-  if (type == WeightType::kQ5_K) return WeightType::kQ5_1;
-  if (type == WeightType::kQ2_K || type == WeightType::kQ3_K || type == WeightType::kIQ4_XS) return WeightType::kIQ4_NL;
-  return type == WeightType::kQ6_K ? WeightType::kQ8_0 : type;
+// Q4_K_M is a mix of types, see tensors_of.
+std::map<std::string, WeightType> types() {
+  std::map<std::string, WeightType> all = braid::perf::weight_types();
+  all.emplace("q4_k_m", WeightType::kQ4_K);
+  return all;
 }
 
 struct Tensor {
@@ -67,10 +58,10 @@ bool takes_more_bits(std::uint32_t layer, std::uint32_t layers) {
 
 std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name) {
   std::vector<Tensor> tensors;
-  const WeightType type = kTypes.at(type_name);
+  const WeightType type = types().at(type_name);
   const WeightType better = type_name == "q4_k_m" ? WeightType::kQ6_K : type;
   const auto matrix_of = [&](WeightType wanted, const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
-    tensors.push_back({name, {inputs, outputs}, fitting(wanted, inputs), 1.0F / std::sqrt(static_cast<float>(inputs))});
+    tensors.push_back({name, {inputs, outputs}, braid::perf::fitting_type(wanted, static_cast<std::int64_t>(inputs)), 1.0F / std::sqrt(static_cast<float>(inputs))});
   };
   const auto matrix = [&](const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
     matrix_of(type, name, inputs, outputs);
@@ -235,7 +226,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Writes a GGUF file with random weights in the shape of a real model"};
   std::string shape, type, path;
   app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
-  app.add_option("type", type)->required()->check(CLI::IsMember(kTypes));
+  app.add_option("type", type)->required()->check(CLI::IsMember(types()));
   app.add_option("file", path)->required();
   std::uint32_t context = 0;
   app.add_option("--context", context, "Context length in tokens; the real model's if not given");

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct Options {
   int repeat = 3;
   bool cpu_time = false;
   bool pin_threads = false;
-  bool huge_pages = true;
+  HugePages huge_pages = HugePages::kTransparent;
   KvType kv_type = KvType::kF16;
 };
 
@@ -59,6 +60,14 @@ Memory memory() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return {static_cast<double>(resident * ::sysconf(_SC_PAGESIZE)) / (1 << 20), static_cast<double>(usage.ru_maxrss) / 1024};
+}
+
+// Bytes of weights that a step reads: all tensors, the embedding table only where it is the output matrix, too.
+std::uint64_t step_bytes(const GgufFile& file) {
+  std::uint64_t bytes = 0;
+  for (const GgufTensor& tensor : file.tensors())
+    if (tensor.name != "token_embd.weight" || file.tensor("output.weight") == nullptr) bytes += tensor.bytes.size();
+  return bytes;
 }
 
 class Bench {
@@ -134,7 +143,7 @@ braid::Result<std::string> measure(const Options& options) {
   const std::int32_t most_rows = std::max(1, *std::ranges::max_element(options.rows));
   LoadOptions load{.threads = options.threads,
                    .cpus = {},
-                   .huge_pages = options.huge_pages ? HugePages::kTransparent : HugePages::kOff,
+                   .huge_pages = options.huge_pages,
                    .kv_type = options.kv_type,
                    .max_batch = most_rows,
                    .end_tokens = {},
@@ -168,10 +177,10 @@ braid::Result<std::string> measure(const Options& options) {
     if (!seconds.empty())
       figures += fmt::format("{}\"decode_{}\": {:.1f}", figures.empty() ? "" : ", ", rows, rows * options.tokens / median(seconds));
   }
-  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"resident_mib\": {:.1f}, \"peak_mib\": {:.1f}, "
+  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"resident_mib\": {:.1f}, \"peak_mib\": {:.1f}, \"step_bytes\": {}, "
                      "\"tokens_per_second\": {{{}}}}}",
                      options.file, (*table)->name, options.threads, options.prompt, options.tokens, loaded.resident - empty.resident,
-                     loaded.peak - empty.resident, figures);
+                     loaded.peak - empty.resident, step_bytes(*file), figures);
 }
 
 }  // namespace
@@ -188,7 +197,9 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", options.tokens, "Tokens generated for each row")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_flag("--cpu-time", options.cpu_time, "Rates of processor time instead of wall time: for a busy machine, with one thread");
   app.add_flag("--pin-threads", options.pin_threads, "Each thread on a CPU of its own");
-  app.add_flag("!--no-huge-pages", options.huge_pages, "Weights and KV in pages of 4 KiB");
+  const std::map<std::string, HugePages> pages = {
+      {"off", HugePages::kOff}, {"transparent", HugePages::kTransparent}, {"explicit", HugePages::kExplicit}};
+  app.add_option("--huge-pages", options.huge_pages, "As braid serve takes it")->transform(CLI::CheckedTransformer(pages));
   app.add_option("--repeat", options.repeat, "Runs, of which the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
   std::string kv_type = "f16";
   app.add_option("--kv-dtype", kv_type, "Keys and values: f32, f16, bf16 or int8")
