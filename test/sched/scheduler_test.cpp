@@ -161,6 +161,7 @@ TEST(Scheduler, SliceIsBoundedByMeasuredTime) {
   options.block_tokens = 16;
   options.blocks = 10'000;
   options.max_batch_tokens = 8192;
+  options.prefill_slice_ms = 50;
   FakeModelOptions model;
   model.step_seconds = 10e-3;
   model.prefill_token_seconds = 0.2e-3;  // 250 tokens in 50 ms
