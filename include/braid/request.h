@@ -1,6 +1,8 @@
 // The validated wish of one client: everything the engine needs, nothing of HTTP or JSON.
 #pragma once
 
+#include <braid/media_span.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -62,6 +64,8 @@ struct Request {
   std::vector<TokenId> prompt;  // not empty, every id within the vocabulary
   SamplingParams sampling;
   StopRules stop;
+  std::vector<MediaSpan> media; // of the prompt; ascending, without overlap. Cached blocks are those of the same media
+  std::string adapter;          // revision of what changes the model's weights for this request; empty: nothing does
   std::string cache_salt;       // requests share cached prefixes only with those of the same salt; empty is one of them
   std::int32_t priority = 0;    // [-100, 100]; lower first
   std::int32_t prompt_logprobs = -1;  // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache

@@ -65,10 +65,10 @@ class FullCache {
   // As an admission does it: full blocks, then what the first other block begins with. Returns how many tokens were found.
   std::int32_t look_up(const Tokens& prompt) {
     path_.clear();
-    index_.match({}, std::span(prompt).first(prompt.size() - 1), path_);
-    const auto rest = std::span(prompt).subspan(path_.size() * kBlockTokens);
+    const SequenceView sequence{{}, prompt, {}};
+    index_.match(sequence.first(prompt.size() - 1), path_);
     const BlockId last = path_.empty() ? PrefixIndex::kNoParent : path_.back();
-    return static_cast<std::int32_t>(path_.size()) * kBlockTokens + index_.common_beginning(last, {}, rest).count;
+    return static_cast<std::int32_t>(path_.size()) * kBlockTokens + index_.common_beginning(last, sequence, path_.size() * kBlockTokens).count;
   }
 
  private:
@@ -80,11 +80,12 @@ class FullCache {
         BlockTable& table = *tables[i];
         table.grow_to(block + 1);
         const BlockId parent = block > 0 ? table[block - 1] : PrefixIndex::kNoParent;
-        const auto rest = std::span(paths[i]).subspan(static_cast<std::size_t>(block) * kBlockTokens);
+        const SequenceView sequence{{}, paths[i], {}};
+        const auto begin = static_cast<std::size_t>(block) * kBlockTokens;
         if (block < kFullBlocks) {
-          index_.insert(parent, {}, rest.first(kBlockTokens), table[block]);
+          index_.insert(parent, sequence, begin, table[block]);
         } else {
-          index_.insert_partial(parent, {}, rest, table[block]);
+          index_.insert_partial(parent, sequence, begin, table[block]);
         }
       }
     }
@@ -171,7 +172,7 @@ void evict_and_publish(benchmark::State& state) {
     table.grow_to(kAtOnce);
     for (std::int32_t i = 0; i < kAtOnce; ++i) {
       tokens[0] = next++;
-      index.insert(i > 0 ? table[i - 1] : PrefixIndex::kNoParent, {}, tokens, table[i]);
+      index.insert(i > 0 ? table[i - 1] : PrefixIndex::kNoParent, {{}, tokens, {}}, 0, table[i]);
     }
   };
   while (pool.evictions() == 0) compute();

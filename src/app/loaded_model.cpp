@@ -138,7 +138,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   if (!kv) return kv.error();
   loaded.kv = *kv;
   if (identify_kv) loaded.model_revision = fmt::format("{:016x}{:016x}", revision.high, revision.low);
-  if (identify_kv) loaded.kv_identity = model::kv_identity(revision, "", *loaded.language_model);
+  if (identify_kv) loaded.kv_identity = model::kv_identity(revision, *loaded.language_model);
   return loaded;
 }
 

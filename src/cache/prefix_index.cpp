@@ -26,6 +26,8 @@ std::byte* put(std::byte* at, const T& value) {
   return at + sizeof value;
 }
 
+std::byte* put_all(std::byte* at, const auto& values) { return std::ranges::copy(std::as_bytes(std::span(values)), at).out; }
+
 }  // namespace
 
 PrefixKey xxh3_key(std::span<const std::byte> message) {
@@ -47,24 +49,44 @@ PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest dige
   });
 }
 
-PrefixKey PrefixIndex::root_key(std::string_view salt) {
-  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + 2 * sizeof(std::uint64_t) + identity_.size() + salt.size());
+PrefixKey PrefixIndex::root_key(const Scope& scope) {
+  const std::string_view texts[] = {identity_, scope.adapter, scope.salt};
+  std::size_t bytes = 0;
+  for (const std::string_view text : texts) bytes += sizeof(std::uint64_t) + text.size();
+  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + bytes);
   std::byte* at = put(message_.data(), Kind::kRoot);
   at = put(at, static_cast<std::uint32_t>(block_tokens_));
-  at = put(at, static_cast<std::uint64_t>(identity_.size()));
-  at = std::ranges::copy(std::as_bytes(std::span(identity_)), at).out;
-  at = put(at, static_cast<std::uint64_t>(salt.size()));
-  std::ranges::copy(std::as_bytes(std::span(salt)), at);
+  for (const std::string_view text : texts) at = put_all(put(at, static_cast<std::uint64_t>(text.size())), text);
   return digest_(message_);
 }
 
-PrefixKey PrefixIndex::block_key(const PrefixKey& parent, std::span<const std::int32_t> tokens) {
-  message_.resize(sizeof(Kind) + sizeof(std::uint32_t) + sizeof(PrefixKey) + tokens.size_bytes());
+PrefixKey PrefixIndex::block_key(const PrefixKey& parent, const Part& part) {
+  message_.resize(sizeof(Kind) + 2 * sizeof(std::uint32_t) + sizeof(PrefixKey) + part.tokens.size_bytes() + part.media.size_bytes());
   std::byte* at = put(message_.data(), Kind::kBlock);
-  at = put(at, static_cast<std::uint32_t>(tokens.size()));
+  at = put(at, static_cast<std::uint32_t>(part.tokens.size()));
+  at = put(at, static_cast<std::uint32_t>(part.media.size()));
   at = put(at, parent);
-  std::ranges::copy(std::as_bytes(tokens), at);
+  at = put_all(at, part.tokens);
+  put_all(at, part.media);
   return digest_(message_);
+}
+
+std::span<const MediaSpan> PrefixIndex::media_within(const SequenceView& sequence, std::size_t begin) {
+  part_media_.clear();
+  const std::size_t end = std::min(begin + block_tokens_, sequence.tokens.size());
+  append_media(sequence.media, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), part_media_);
+  return part_media_;
+}
+
+PrefixIndex::Part PrefixIndex::part_of(BlockId block) const {
+  Part part{tokens_of(block).first(static_cast<std::size_t>(node(block).filled)), {}};
+  if (node(block).media_count > 0) part.media = media_.find(block)->second;
+  return part;
+}
+
+Scope PrefixIndex::scope_of(BlockId root) const {
+  const auto found = scopes_.find(root);
+  return found != scopes_.end() ? Scope(found->second) : Scope();
 }
 
 // Where the key is, or the vacant slot where it would be.
@@ -74,49 +96,59 @@ std::size_t PrefixIndex::find_slot(const PrefixKey& key) const {
   return slot;
 }
 
-bool PrefixIndex::holds(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const {
-  if (node(block).parent != parent || !std::ranges::equal(tokens_of(block), tokens)) return false;
-  if (parent != kNoParent) return true;
-  const auto found = salts_.find(block);
-  return salt == (found != salts_.end() ? std::string_view(found->second) : std::string_view());
+bool PrefixIndex::holds(BlockId block, BlockId parent, const Scope& scope, const Part& part) const {
+  if (node(block).parent != parent || !std::ranges::equal(tokens_of(block), part.tokens) || !has_media(block, part.media)) return false;
+  return parent != kNoParent || scope == scope_of(block);
 }
 
-void PrefixIndex::match(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<BlockId>& path) {
+bool PrefixIndex::has_media(BlockId block, std::span<const MediaSpan> media) const {
+  if (static_cast<std::size_t>(node(block).media_count) != media.size()) return false;
+  return media.empty() || std::ranges::equal(media, part_of(block).media);
+}
+
+void PrefixIndex::match(const SequenceView& sequence, std::vector<BlockId>& path) {
   std::array<PrefixKey, kWindow> keys;
-  PrefixKey key = root_key(salt);
+  PrefixKey key = root_key(sequence.scope);
   BlockId parent = kNoParent;
-  while (tokens.size() >= block_tokens_) {
-    const std::size_t count = std::min(kWindow, tokens.size() / block_tokens_);
-    for (std::size_t i = 0; i < count; ++i) keys[i] = key = block_key(key, tokens.subspan(i * block_tokens_, block_tokens_));
+  const std::size_t blocks = sequence.tokens.size() / block_tokens_;
+  for (std::size_t begin = 0; begin < blocks; begin += kWindow) {
+    const std::size_t count = std::min(kWindow, blocks - begin);
+    for (std::size_t i = 0; i < count; ++i) keys[i] = key = block_key(key, part(sequence, (begin + i) * block_tokens_));
     prefetch(std::span(keys).first(count));
     for (std::size_t i = 0; i < count; ++i) {
       const BlockId found = slots_[find_slot(keys[i])];
-      if (found == kVacant || !holds(found, parent, salt, tokens.subspan(i * block_tokens_, block_tokens_))) return;
+      if (found == kVacant || !holds(found, parent, sequence.scope, part(sequence, (begin + i) * block_tokens_))) return;
       path.push_back(found);
       parent = found;
     }
-    tokens = tokens.subspan(count * block_tokens_);
   }
 }
 
-void PrefixIndex::keys(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<PrefixKey>& keys) {
-  PrefixKey key = root_key(salt);
-  for (; tokens.size() >= block_tokens_; tokens = tokens.subspan(block_tokens_))
-    keys.push_back(key = block_key(key, tokens.first(block_tokens_)));
+void PrefixIndex::keys(const SequenceView& sequence, std::vector<PrefixKey>& keys) {
+  PrefixKey key = root_key(sequence.scope);
+  for (std::size_t end = block_tokens_; end <= sequence.tokens.size(); end += block_tokens_)
+    keys.push_back(key = block_key(key, part(sequence, end - block_tokens_)));
 }
 
-std::string_view PrefixIndex::path_to(BlockId block, std::vector<std::int32_t>& tokens) const {
-  std::size_t length = 0;
-  for (BlockId at = block; at != kNoParent; at = node(at).parent) ++length;
-  tokens.resize(length * block_tokens_);
-  BlockId root = block;
-  for (BlockId at = block; at != kNoParent; at = node(at).parent) {
-    --length;
-    std::ranges::copy(tokens_of(at), tokens.begin() + static_cast<std::ptrdiff_t>(length * block_tokens_));
-    root = at;
+SequenceView PrefixIndex::path_to(BlockId block, Path& reused) const {
+  auto& [blocks, tokens, media] = reused;
+  blocks.clear();
+  for (BlockId at = block; at != kNoParent; at = node(at).parent) blocks.push_back(at);
+  tokens.clear();
+  media.clear();
+  for (auto at = blocks.rbegin(); at != blocks.rend(); ++at) {
+    const auto begin = static_cast<std::int32_t>(tokens.size());
+    const Part part = part_of(*at);
+    tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
+    for (const MediaSpan& span : part.media) {
+      if (span.first < 0) {
+        media.back().count += span.first + span.count;  // the last one goes on
+      } else {
+        media.push_back({begin + span.first, span.count, span.digest});
+      }
+    }
   }
-  const auto found = salts_.find(root);
-  return found != salts_.end() ? std::string_view(found->second) : std::string_view();
+  return {scope_of(blocks.back()), tokens, media};
 }
 
 // A thousand tokens are some two hundred cache misses, one after another unless they are asked for together.
@@ -130,56 +162,61 @@ void PrefixIndex::prefetch(std::span<const PrefixKey> keys) const {
   }
 }
 
-PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const {
+PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, const Scope& scope, const Part& part) const {
   BlockId block = kNone;
   if (parent != kNoParent) {
     block = node(parent).first_child;
-  } else if (const auto found = first_blocks_.find(salt); found != first_blocks_.end()) {
+  } else if (const auto found = first_blocks_.find(scope); found != first_blocks_.end()) {
     block = found->second;
   }
   Beginning best;
   for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
-    const auto known = tokens_of(block).first(static_cast<std::size_t>(node(block).filled));
-    const auto count = static_cast<std::int32_t>(std::ranges::mismatch(known, tokens).in1 - known.begin());
+    const Part known = part_of(block);
+    const std::int32_t count = common_length({{}, known.tokens, known.media}, {{}, part.tokens, part.media});
     if (count > best.count) best = {block, count};
   }
   return best;
 }
 
-void PrefixIndex::insert_partial(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block) {
-  assert(!tokens.empty() && tokens.size() < block_tokens_ && "only a part of a block");
+void PrefixIndex::insert_partial(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {
+  const Part filled = part(sequence, begin);
+  assert(!filled.tokens.empty() && filled.tokens.size() < block_tokens_ && "only a part of a block");
   remove(block);
-  if (!is_known(parent) || common_beginning(parent, salt, tokens).count == static_cast<std::int32_t>(tokens.size())) return;
-  add(block, parent, salt, tokens, {});
+  const auto count = static_cast<std::int32_t>(filled.tokens.size());
+  if (!is_known(parent) || common_beginning(parent, sequence.scope, filled).count == count) return;
+  add(block, parent, sequence.scope, filled, {});
 }
 
-std::optional<BlockId> PrefixIndex::insert(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block) {
-  assert(tokens.size() == block_tokens_ && "only full blocks");
+std::optional<BlockId> PrefixIndex::insert(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {
+  const Part full = part(sequence, begin);
+  assert(full.tokens.size() == block_tokens_ && "only full blocks");
   remove(block);
   if (!is_known(parent)) return std::nullopt;
-  const PrefixKey key = key_after(parent, salt, tokens);
+  const PrefixKey key = key_after(parent, sequence.scope, full);
   const std::size_t slot = find_slot(key);
   if (const BlockId known = slots_[slot]; known != kVacant)
-    return holds(known, parent, salt, tokens) ? std::optional(known) : std::nullopt;
+    return holds(known, parent, sequence.scope, full) ? std::optional(known) : std::nullopt;
   slots_[slot] = block;
-  add(block, parent, salt, tokens, key);
+  add(block, parent, sequence.scope, full, key);
   return block;
 }
 
 // The place of the newest child's number.
-BlockId& PrefixIndex::first_child(BlockId parent, std::string_view salt) {
+BlockId& PrefixIndex::first_child(BlockId parent, const Scope& scope) {
   if (parent != kNoParent) return node(parent).first_child;
-  const auto found = first_blocks_.find(salt);
-  return found != first_blocks_.end() ? found->second : first_blocks_.emplace(salt, kNone).first->second;
+  const auto found = first_blocks_.find(scope);
+  if (found != first_blocks_.end()) return found->second;
+  return first_blocks_.emplace(OwnScope{std::string(scope.adapter), std::string(scope.salt)}, kNone).first->second;
 }
 
-void PrefixIndex::add(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, const PrefixKey& key) {
-  BlockId& first = first_child(parent, salt);
-  node(block) = {key, static_cast<std::int32_t>(tokens.size()), parent, kNone, kNone, first};
+void PrefixIndex::add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key) {
+  BlockId& first = first_child(parent, scope);
+  node(block) = {key, static_cast<std::int32_t>(part.tokens.size()), static_cast<std::int32_t>(part.media.size()), parent, kNone, kNone, first};
   if (first != kNone) node(first).newer = block;
   first = block;
-  std::ranges::copy(tokens, tokens_.begin() + block * static_cast<std::ptrdiff_t>(block_tokens_));
-  if (parent == kNoParent && !salt.empty()) salts_.emplace(block, salt);
+  std::ranges::copy(part.tokens, tokens_.begin() + block * static_cast<std::ptrdiff_t>(block_tokens_));
+  if (!part.media.empty()) media_[block].assign(part.media.begin(), part.media.end());
+  if (parent == kNoParent && scope != Scope()) scopes_[block] = {std::string(scope.adapter), std::string(scope.salt)};
   pool_.keep(block);
 }
 
@@ -193,12 +230,12 @@ void PrefixIndex::remove(BlockId block) {
   if (removed.newer != kNone) {
     node(removed.newer).older = removed.older;
   } else {
-    const auto salt = salts_.find(block);
-    const std::string_view its_salt = salt != salts_.end() ? std::string_view(salt->second) : std::string_view();
-    first_child(removed.parent, its_salt) = removed.older;
-    if (removed.parent == kNoParent && removed.older == kNone) first_blocks_.erase(first_blocks_.find(its_salt));
+    const Scope scope = removed.parent == kNoParent ? scope_of(block) : Scope();
+    first_child(removed.parent, scope) = removed.older;
+    if (removed.parent == kNoParent && removed.older == kNone) first_blocks_.erase(first_blocks_.find(scope));
   }
-  salts_.erase(block);
+  if (removed.parent == kNoParent) scopes_.erase(block);
+  if (removed.media_count > 0) media_.erase(block);
   removed.filled = 0;
   pool_.forget(block);
 }

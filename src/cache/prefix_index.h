@@ -2,7 +2,9 @@
 #pragma once
 
 #include "cache/block_pool.h"
+#include "cache/sequence_view.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,10 +31,10 @@ PrefixKey xxh3_key(std::span<const std::byte> message);
 
 // A tree of blocks, each with the block before it as parent; a conversation is a path. Loop only. Of one model: both die together.
 //
-// Keys are chained: a block's key is the digest of (kind, number of tokens, the parent's key, tokens), a root's of (kind, block size,
-// length of the identity, identity, length of the salt, salt). They mean the same in every process. Keys only find candidates. Every hit
-// compares the tokens and the parent link, and the salt at the root, so by induction the whole prefix is the same: a collision costs a
-// miss, never a wrong block.
+// Keys are chained: a block's key is the digest of (kind, number of tokens, number of media, the parent's key, tokens, media), a root's of
+// (kind, block size, length and text of identity, adapter and salt). They mean the same in every process. Keys only find candidates.
+// Every hit compares tokens, media and the parent link, and the scope at the root, so by induction the whole prefix is the same: a
+// collision costs a miss, never a wrong block.
 //
 // A block stays while it is in use or cached in the pool, which tells when it evicts one. With it goes everything below it, so every
 // parent link is to a block of the tree. Most times there is nothing below: whoever holds a block holds its parent as well, and releases
@@ -44,70 +46,109 @@ class PrefixIndex {
   using Digest = PrefixKey (*)(std::span<const std::byte>);
   static constexpr BlockId kNoParent = -1;
 
-  // The pool outlives the index and tells it of evictions from now on. `identity` is what contents depend on besides salt and tokens:
-  // model, adapter, KV type and layout.
+  // The pool outlives the index and tells it of evictions from now on. `identity` is what contents depend on besides the sequence: model, KV
+  // type and layout.
   PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest = xxh3_key, std::string_view identity = {});
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // Appends to `path` the blocks that hold the beginning of `tokens`, as many as there are. It takes no references: the caller does,
+  // Appends to `path` the blocks that hold the beginning of `sequence`, as many as there are. It takes no references: the caller does,
   // before the pool's next allocation.
-  void match(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<BlockId>& path);
+  void match(const SequenceView& sequence, std::vector<BlockId>& path);
 
   // Called for each full block that is forgotten because the pool evicts it or one above it, while the index still knows it and its
   // parents. What lies below comes later.
   void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
 
-  // Appends the keys of all full blocks of `tokens`, whether they are known or not.
-  void keys(std::string_view salt, std::span<const std::int32_t> tokens, std::vector<PrefixKey>& keys);
+  // Appends the keys of all full blocks of `sequence`, whether they are known or not.
+  void keys(const SequenceView& sequence, std::vector<PrefixKey>& keys);
 
-  // Of a block of the tree: its key; and its salt and all tokens from the root to its end, which replace what `tokens` holds.
+  // Of a block of the tree: its key; and all that is from the root to its end, which replaces what `reused` holds and lies there.
+  struct Path {
+    std::vector<BlockId> blocks;  // from its end
+    std::vector<std::int32_t> tokens;
+    std::vector<MediaSpan> media;
+  };
   const PrefixKey& key(BlockId block) const { return node(block).key; }
-  std::string_view path_to(BlockId block, std::vector<std::int32_t>& tokens) const;
-  // The key of these tokens after `parent`, a full block of the tree, or after nothing.
-  PrefixKey key_after(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) {
-    return block_key(parent == kNoParent ? root_key(salt) : node(parent).key, tokens);
+  SequenceView path_to(BlockId block, Path& reused) const;
+
+  // All that follow are about one block of `sequence`, which begins at position `begin`. `parent` is the full block of the tree before
+  // it, or kNoParent at the beginning.
+
+  // The key of its tokens, a block's worth or what there is.
+  PrefixKey key_after(BlockId parent, const SequenceView& sequence, std::size_t begin) {
+    return key_after(parent, sequence.scope, part(sequence, begin));
   }
 
-  // The block whose beginning has the most tokens in common with `tokens`, of those that come after `parent`. Only the newest few are
-  // looked at. As with match(), the caller takes a reference.
+  // The block whose beginning has the most tokens in common with it, of those that come after `parent`. Only the newest few are looked
+  // at. As with match(), the caller takes a reference.
   struct Beginning {
     BlockId block = kNoParent;
     std::int32_t count = 0;  // tokens in common; 0: there is none
   };
-  Beginning common_beginning(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const;
+  Beginning common_beginning(BlockId parent, const SequenceView& sequence, std::size_t begin) {
+    return common_beginning(parent, sequence.scope, part(sequence, begin));
+  }
 
-  // `block`, which the caller holds, contains these tokens, less than one block's worth, after those of `parent`. It may be written to
-  // behind them, and insert() may follow when it is full. Does nothing when the parent is unknown, or these tokens are known after it.
-  void insert_partial(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block);
+  // `block`, which the caller holds, contains all tokens from `begin` on, less than a block's worth. It may be written to behind them,
+  // and insert() may follow when it is full. Does nothing when the parent is unknown, or these tokens are known after it.
+  void insert_partial(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block);
 
-  // `block`, which the caller holds, contains these tokens (one block's worth) after those of `parent`, which he holds too. Returns the
-  // block that stands for them from now on: `block` itself or, when they are known, the one that match() would have found; that has the
-  // same contents, and the caller must continue with it. nullopt when the key is taken by other tokens, or the parent is unknown: the block
-  // stays private.
-  std::optional<BlockId> insert(BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, BlockId block);
+  // `block`, which the caller holds, contains a block's worth of tokens; he holds `parent` too. Returns the block that stands for them
+  // from now on: `block` itself or, when they are known, the one that match() would have found; that has the same contents, and the
+  // caller must continue with it. nullopt when the key is taken by something else, or the parent is unknown: the block stays private.
+  std::optional<BlockId> insert(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block);
 
  private:
   // A block of the tree, and its place among those with the same parent, newest first.
   struct Node {
-    PrefixKey key;            // of a full one
-    std::int32_t filled = 0;  // tokens; 0: not in the tree
+    PrefixKey key;                 // of a full one
+    std::int32_t filled = 0;       // tokens; 0: not in the tree
+    std::int32_t media_count = 0;  // of its entry in media_
     BlockId parent = kNone;
     BlockId first_child = kNone;
     BlockId newer = kNone;
     BlockId older = kNone;
   };
   static constexpr BlockId kNone = -1;
+  // What a block holds, or shall hold.
+  struct Part {
+    std::span<const std::int32_t> tokens;
+    std::span<const MediaSpan> media;  // positions count from its first token
+  };
+  struct OwnScope {
+    std::string adapter;
+    std::string salt;
+    operator Scope() const { return {adapter, salt}; }  // NOLINT: a view of it
+  };
+  struct ScopeLess {
+    using is_transparent = void;
+    bool operator()(const Scope& one, const Scope& other) const { return one < other; }
+  };
 
-  PrefixKey root_key(std::string_view salt);
-  PrefixKey block_key(const PrefixKey& parent, std::span<const std::int32_t> tokens);
+  // Valid until the next call.
+  Part part(const SequenceView& sequence, std::size_t begin) {
+    return {sequence.tokens.subspan(begin, std::min(block_tokens_, sequence.tokens.size() - begin)),
+            sequence.media.empty() ? sequence.media : media_within(sequence, begin)};
+  }
+  std::span<const MediaSpan> media_within(const SequenceView& sequence, std::size_t begin);
+  Part part_of(BlockId block) const;
+  Scope scope_of(BlockId root) const;
+
+  PrefixKey root_key(const Scope& scope);
+  PrefixKey block_key(const PrefixKey& parent, const Part& part);
+  PrefixKey key_after(BlockId parent, const Scope& scope, const Part& part) {
+    return block_key(parent == kNoParent ? root_key(scope) : node(parent).key, part);
+  }
   std::size_t home(const PrefixKey& key) const { return key.low & (slots_.size() - 1); }
   std::size_t find_slot(const PrefixKey& key) const;
-  bool holds(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens) const;
+  bool holds(BlockId block, BlockId parent, const Scope& scope, const Part& part) const;
+  bool has_media(BlockId block, std::span<const MediaSpan> media) const;
+  Beginning common_beginning(BlockId parent, const Scope& scope, const Part& part) const;
   void prefetch(std::span<const PrefixKey> keys) const;
   bool is_known(BlockId parent) const { return parent == kNoParent || node(parent).filled > 0; }
-  BlockId& first_child(BlockId parent, std::string_view salt);
-  void add(BlockId block, BlockId parent, std::string_view salt, std::span<const std::int32_t> tokens, const PrefixKey& key);
+  BlockId& first_child(BlockId parent, const Scope& scope);
+  void add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key);
   void remove(BlockId block);
   void announce_with_all_below(BlockId block) const;
   void remove_with_all_below(BlockId block);
@@ -127,8 +168,10 @@ class PrefixIndex {
   std::vector<Node> nodes_;                         // [total]
   std::vector<std::int32_t> tokens_;                // [total, block_tokens]
   std::vector<BlockId> slots_;                      // hash table with linear probing, at most half full; -1: vacant
-  std::unordered_map<BlockId, std::string> salts_;  // of blocks without a parent; absent: none
-  std::map<std::string, BlockId, std::less<>> first_blocks_;  // by salt: the newest of those without a parent
+  std::unordered_map<BlockId, std::vector<MediaSpan>> media_;  // of blocks that have any
+  std::unordered_map<BlockId, OwnScope> scopes_;    // of blocks without a parent; absent: an empty one
+  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;  // by scope: the newest of those without a parent
+  std::vector<MediaSpan> part_media_;               // what part() cuts out
   std::vector<std::byte> message_;                  // what is being digested
 };
 

@@ -126,10 +126,10 @@ cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team)
   return cache::xxh3_key(message.bytes());
 }
 
-std::string kv_identity(const cache::PrefixKey& revision, const std::string& adapter, LanguageModel& model) {
+std::string kv_identity(const cache::PrefixKey& revision, LanguageModel& model) {
   const KvLayout& layout = model.kv_layout();
-  return fmt::format("model={} adapter={}:{} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
-                     hexadecimal(revision), adapter.size(), adapter, kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads,
+  return fmt::format("model={} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
+                     hexadecimal(revision), kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads,
                      layout.head_dim, layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit,
                      hexadecimal(numerics_digest(model)));
 }

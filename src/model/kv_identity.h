@@ -16,9 +16,9 @@ namespace braid::model {
 // Sampling would be quicker and would not see a fine-tuning that changed a few layers.
 cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team);
 
-// Revision, adapter, and layout of the pool, and the digest of a block computed here and now. So a build whose kernels round
+// Revision and layout of the pool, and the digest of a block computed here and now. So a build whose kernels round
 // differently, another instruction set or another scaling of positions share no blocks, unless they give the same bits.
 // The model has its pool and nothing in it. Strand, or the loading thread.
-std::string kv_identity(const cache::PrefixKey& revision, const std::string& adapter, LanguageModel& model);
+std::string kv_identity(const cache::PrefixKey& revision, LanguageModel& model);
 
 }  // namespace braid::model

@@ -21,17 +21,16 @@ DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const Sc
 void DiskTier::save(cache::BlockId block) {
   const cache::PrefixKey& key = index_.key(block);
   if (store_.contains(key) || store_.free_buffers() == 0) return;
-  const std::string_view salt = index_.path_to(block, path_);
-  if (auto draft = store_.begin_write(key, salt, path_)) saves_.push_back({block, std::move(*draft), nullptr, {}});
+  if (auto draft = store_.begin_write(key, index_.path_to(block, path_))) saves_.push_back({block, std::move(*draft), nullptr, {}});
 }
 
 bool DiskTier::verify(cache::BlockId block, std::string what) {
   const cache::PrefixKey& key = index_.key(block);
   if (!store_.contains(key)) return false;
-  const std::string_view salt = index_.path_to(block, path_);
-  auto draft = store_.begin_write(key, salt, path_);
+  const cache::SequenceView path = index_.path_to(block, path_);
+  auto draft = store_.begin_write(key, path);
   if (!draft) return false;
-  saves_.push_back({block, std::move(*draft), std::make_shared<const store::Prefix>(store::Prefix{std::string(salt), path_}), std::move(what)});
+  saves_.push_back({block, std::move(*draft), std::make_shared<const store::Prefix>(path), std::move(what)});
   return true;
 }
 
@@ -44,32 +43,31 @@ void DiskTier::compare(Save save) {
   });
 }
 
-std::shared_ptr<Restoration> DiskTier::prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have) {
-  return store_.free_buffers() > reserved_buffers_ ? begin(salt, tokens, have, reserved_buffers_) : nullptr;
+std::shared_ptr<Restoration> DiskTier::prefetch(const cache::SequenceView& sequence, std::int32_t have) {
+  return store_.free_buffers() > reserved_buffers_ ? begin(sequence, have, reserved_buffers_) : nullptr;
 }
 
-std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, std::string_view salt,
-                                               std::span<const std::int32_t> tokens, std::int32_t have) {
+std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence,
+                                               std::int32_t have) {
   if (prefetched == nullptr || have < prefetched->next || have >= prefetched->asked) {
     prefetched.reset();  // gives its buffers back first
-    return begin(salt, tokens, have, 0);
+    return begin(sequence, have, 0);
   }
   for (; prefetched->next < have; ++prefetched->next) prefetched->blocks.pop_front();
   prefetched->begun = prefetched->progress = std::chrono::steady_clock::now();
   return prefetched;
 }
 
-std::shared_ptr<Restoration> DiskTier::begin(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have,
-                                             std::size_t spare) {
+std::shared_ptr<Restoration> DiskTier::begin(const cache::SequenceView& sequence, std::int32_t have, std::size_t spare) {
   auto restoration = std::make_shared<Restoration>();
-  index_.keys(salt, tokens, restoration->keys);
+  index_.keys(sequence, restoration->keys);
   const auto begin = restoration->keys.begin() + have;
   const auto missing = std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return store_.contains(key); });
   if (missing == begin) return nullptr;
   restoration->next = restoration->asked = have;
   restoration->end = static_cast<std::int32_t>(missing - restoration->keys.begin());
   const auto length = static_cast<std::size_t>(restoration->end) * block_tokens_;
-  restoration->prefix = std::make_shared<const store::Prefix>(store::Prefix{std::string(salt), {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length)}});
+  restoration->prefix = std::make_shared<const store::Prefix>(sequence.first(length));
   restoration->begun = restoration->progress = std::chrono::steady_clock::now();
   ask(restoration, spare);
   return restoration;

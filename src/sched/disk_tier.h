@@ -17,7 +17,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -55,12 +54,11 @@ class DiskTier {
   // when they differ. False when it does not, or there is no buffer. `what` says what is compared.
   bool verify(cache::BlockId block, std::string what);
 
-  // Begins to read what follows the first `have` blocks of these tokens, for a sequence that may wait for long: takes no more than its
-  // share of the buffers. Null when the disk has nothing of it.
-  std::shared_ptr<Restoration> prefetch(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have);
+  // Begins to read what follows the first `have` blocks of a sequence that may wait for long: takes no more than its share of the
+  // buffers. Null when the disk has nothing of it.
+  std::shared_ptr<Restoration> prefetch(const cache::SequenceView& sequence, std::int32_t have);
   // The same for one that has got its blocks, `have` of them with contents; goes on with what was prefetched (or null) if it fits.
-  std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, std::string_view salt, std::span<const std::int32_t> tokens,
-                                       std::int32_t have);
+  std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have);
 
   // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks were loaded.
   std::int32_t load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan);
@@ -88,7 +86,7 @@ class DiskTier {
   };
 
   // `spare` buffers are left for others.
-  std::shared_ptr<Restoration> begin(std::string_view salt, std::span<const std::int32_t> tokens, std::int32_t have, std::size_t spare);
+  std::shared_ptr<Restoration> begin(const cache::SequenceView& sequence, std::int32_t have, std::size_t spare);
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
   void compare(Save save);
   void on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block);
@@ -101,7 +99,7 @@ class DiskTier {
   std::function<void()> on_progress_;
   std::vector<Save> saves_;             // for the next plan
   std::array<Posted, 2> posted_;        // by plan id
-  std::vector<std::int32_t> path_;      // reused
+  cache::PrefixIndex::Path path_;       // reused
 };
 
 }  // namespace braid::sched

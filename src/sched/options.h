@@ -27,7 +27,7 @@ struct SchedulerOptions {
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended
   bool prefix_cache = true;              // whether full blocks are found again by what they hold
-  std::string kv_identity;               // what keys and values depend on besides salt and tokens: see PrefixIndex
+  std::string kv_identity;               // what keys and values depend on besides the sequence: see PrefixIndex
   bool kv_verify = false;                // the prefix cache is written and compared with, never read
   bool disk_always = false;              // whether what the disk has is read even when computing it has been faster
   bool write_through = false;            // whether the disk tier, if any, gets blocks when they are full, not when they are evicted

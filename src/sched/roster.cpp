@@ -157,8 +157,8 @@ void Roster::fork_beginning(Sequence& sequence) {
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
   if (!sequence.can_publish() || sequence.planned != begin || wanted <= 0) return;
-  const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(wanted));
-  const auto found = prefix_index_->common_beginning(sequence.last_published(), sequence.cache_salt, tokens);
+  const auto known = sequence.view().first(static_cast<std::size_t>(begin + wanted));
+  const auto found = prefix_index_->common_beginning(sequence.last_published(), known, static_cast<std::size_t>(begin));
   if (found.count == 0) return;
   sequence.fork_source.adopt({&found.block, 1});
   sequence.planned += found.count;
@@ -169,7 +169,7 @@ void Roster::fork_beginning(Sequence& sequence) {
 void Roster::reuse_prefix(Sequence& sequence) {
   if (kv_verify_) return;
   path_.clear();
-  prefix_index_->match(sequence.cache_salt, std::span(sequence.tokens).first(sequence.tokens.size() - 1), path_);
+  prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
   sequence.blocks.adopt(path_);
   set_parked(sequence, true);
   sequence.published = sequence.blocks.size();
@@ -190,8 +190,7 @@ void Roster::publish(Sequence& sequence, std::int32_t positions) {
     const cache::BlockId own = sequence.blocks[next];
     if (own == cache::BlockTable::kAbsent) return stop_sharing(sequence);
     const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
-    const auto tokens = std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(block_tokens_));
-    const auto known = prefix_index_->insert(sequence.last_published(), sequence.cache_salt, tokens, own);
+    const auto known = prefix_index_->insert(sequence.last_published(), sequence.view(), begin, own);
     if (!known) break;
     if (kv_verify_) verify(sequence, next, own, *known);
     if (*known == own && write_through_ && disk_tier_) disk_tier_->save(own);
@@ -214,8 +213,8 @@ void Roster::publish_tail(Sequence& sequence) {
   if (!prefix_index_ || sequence.is_void || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
   const cache::BlockId tail = sequence.blocks[sequence.published];
   if (tail == cache::BlockTable::kAbsent) return;  // posted rows have moved the window past it
-  const auto tokens = std::span(sequence.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
-  prefix_index_->insert_partial(sequence.last_published(), sequence.cache_salt, tokens, tail);
+  const auto computed = sequence.view().first(static_cast<std::size_t>(sequence.computed));
+  prefix_index_->insert_partial(sequence.last_published(), computed, static_cast<std::size_t>(begin), tail);
 }
 
 std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(batch_.size()), pool_.total() / kMarginPart); }

@@ -11,10 +11,10 @@ namespace braid::sched {
 
 void Roster::prefetch(Sequence& sequence) {
   if (!disk_tier_ || kv_verify_ || sequence.awaits_prompt_logprobs()) return;
-  const auto tokens = std::span(sequence.tokens).first(sequence.tokens.size() - 1);
+  const auto wanted = sequence.view().first(sequence.tokens.size() - 1);
   path_.clear();
-  prefix_index_->match(sequence.cache_salt, tokens, path_);
-  sequence.restoration = disk_tier_->prefetch(sequence.cache_salt, tokens, static_cast<std::int32_t>(path_.size()));
+  prefix_index_->match(wanted, path_);
+  sequence.restoration = disk_tier_->prefetch(wanted, static_cast<std::int32_t>(path_.size()));
 }
 
 // After what the disk has of it.
@@ -24,8 +24,7 @@ void Roster::begin_prefill(Sequence& sequence) {
   if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_))) {
     sequence.restoration.reset();
   } else {
-    sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.cache_salt,
-                                               std::span(sequence.tokens).first(sequence.tokens.size() - 1), sequence.published);
+    sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1), sequence.published);
   }
   if (sequence.restoration == nullptr) return compute_rest(sequence);
   sequence.phase = SequencePhase::kRestoring;

@@ -3,6 +3,7 @@
 
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
+#include "cache/sequence_view.h"
 #include "model/hyper_parameters.h"
 #include "model/step.h"
 #include "sched/rank.h"
@@ -70,12 +71,16 @@ struct Sequence {
         tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())),
         prompt_logprobs(request.prompt_logprobs),
+        media(std::move(request.media)),
+        adapter(std::move(request.adapter)),
         cache_salt(std::move(request.cache_salt)),
         blocks(pool),
         fork_source(pool) {
     stop.max_tokens = answer_room;
   }
 
+  // What it knows, for the prefix cache.
+  cache::SequenceView view() const { return {{adapter, cache_salt}, tokens, media}; }
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
   std::int32_t generated() const { return known() - prompt_tokens; }
   // Its consumer is too far behind.
@@ -106,6 +111,8 @@ struct Sequence {
   std::vector<TokenId> tokens;  // prompt and accepted answer
   const std::int32_t prompt_tokens;
   const std::int32_t prompt_logprobs;  // as in Request
+  const std::vector<MediaSpan> media;
+  const std::string adapter;
   const std::string cache_salt;
 
   SequencePhase phase = SequencePhase::kWaiting;

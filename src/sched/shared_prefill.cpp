@@ -9,16 +9,15 @@ namespace braid::sched {
 // Of its first block that is not published, or of what there is of it.
 cache::PrefixKey SharedPrefill::next_key(const Sequence& sequence) {
   const auto begin = static_cast<std::size_t>(sequence.published) * static_cast<std::size_t>(block_tokens_);
-  const std::size_t count = std::min(sequence.tokens.size() - begin, static_cast<std::size_t>(block_tokens_));
-  return index_.key_after(sequence.last_published(), sequence.cache_salt, std::span(sequence.tokens).subspan(begin, count));
+  return index_.key_after(sequence.last_published(), sequence.view(), begin);
 }
 
 bool SharedPrefill::follow(Sequence& sequence) {
   const auto found = leaders_.find(next_key(sequence));
   if (found == leaders_.end()) return false;
   const auto& [leader, positions] = found->second;
-  if (leader->rank > sequence.rank || leader->cache_salt != sequence.cache_salt) return false;
-  const auto common = static_cast<std::int32_t>(std::ranges::mismatch(sequence.tokens, leader->tokens).in1 - sequence.tokens.begin());
+  if (leader->rank > sequence.rank) return false;
+  const std::int32_t common = cache::common_length(sequence.view(), leader->view());
   const bool has_all_of_it = common == leader->known();
   const std::int32_t awaited = has_all_of_it ? common : std::min(common, sequence.known() - 1) / block_tokens_ * block_tokens_;
   if (awaited <= positions) return false;

@@ -14,9 +14,17 @@ namespace {
 constexpr std::uint64_t kSegmentsOfLimit = 32;  // so pruning takes about a thirtieth at once
 constexpr std::uint64_t kLargestSegment = std::uint64_t{1} << 30U;
 constexpr std::uint64_t kFewestRecords = 8;
+constexpr std::uint32_t kTokensOfAnImage = 16;  // or more: where they are smaller on average there is no room for the record
 
 std::size_t most_record_bytes(const StoreOptions& options) {
-  return record_bytes(options.identity.size(), kMostSaltBytes, static_cast<std::size_t>(options.most_tokens), options.payload_bytes);
+  RecordHeader lengths;
+  lengths.identity_bytes = static_cast<std::uint32_t>(options.identity.size());
+  lengths.adapter_bytes = kMostAdapterBytes;
+  lengths.salt_bytes = kMostSaltBytes;
+  lengths.token_count = static_cast<std::uint32_t>(options.most_tokens);
+  lengths.media_count = lengths.token_count / kTokensOfAnImage;
+  lengths.payload_bytes = options.payload_bytes;
+  return lengths.record_bytes();
 }
 
 }  // namespace
@@ -106,7 +114,7 @@ void BlockStore::add_scanned(std::uint32_t number, SharedFile file, const Scan& 
   for (const ScannedRecord& record : scan.records) index_.add_record(segment, record);
   index_.add_waste(segment, scan.unreadable_bytes);
   if (scan.unreadable_bytes > 0)
-    log_.warn(fmt::format("disk cache: the last {} bytes of segment {} are no records (a write that was cut off, or damage)",
+    log_.warn(fmt::format("disk cache: the last {} bytes of segment {} are no records (another version of braid, a write that was cut off, or damage)",
                           scan.unreadable_bytes, number));
   if (segment.keys.empty()) drop(segment);
 }
@@ -137,7 +145,7 @@ bool BlockStore::read(const cache::PrefixKey& key, std::shared_ptr<const Prefix>
   transfer.bytes = read->record;
   transfer.offset = location.offset;
   transfer.after = [this, id = next_read_, &read = *read](int error) {
-    const Origin origin{options_.identity, read.prefix->salt, std::span(read.prefix->tokens).first(read.tokens)};
+    const Origin origin{options_.identity, read.prefix->view().first(read.tokens)};
     std::span<std::byte> payload;
     if (error == 0)
       if (const auto found = read_record(read.record, read.key, origin, options_.payload_bytes))

@@ -29,10 +29,17 @@
 
 namespace braid::store {
 
-// The text that a read is held against. Shared by all reads of one sequence.
+// The sequence that a read is held against. Shared by all its reads.
 struct Prefix {
+  std::string adapter;
   std::string salt;
   std::vector<std::int32_t> tokens;
+  std::vector<MediaSpan> media;
+
+  Prefix() = default;
+  explicit Prefix(const cache::SequenceView& of)
+      : adapter(of.scope.adapter), salt(of.scope.salt), tokens(of.tokens.begin(), of.tokens.end()), media(of.media.begin(), of.media.end()) {}
+  cache::SequenceView view() const { return {{adapter, salt}, tokens, media}; }
 };
 
 // A block whose record has been read and found right.
@@ -71,7 +78,7 @@ class BlockStore {
     std::span<std::byte> payload;
   };
   // nullopt when there is nothing to write to or with; that is counted. `contains(key)` is false.
-  std::optional<Draft> begin_write(const cache::PrefixKey& key, std::string_view salt, std::span<const std::int32_t> tokens);
+  std::optional<Draft> begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence);
   void commit(Draft draft);
   // Called on the loop whenever a committed draft has been written or given up, so that its buffer is free.
   void on_written(std::function<void()> hook) { on_written_ = std::move(hook); }

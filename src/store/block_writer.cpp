@@ -22,12 +22,12 @@ bool is_removed(int file) {
 
 }  // namespace
 
-std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey& key, std::string_view salt,
-                                                         std::span<const std::int32_t> tokens) {
-  const Origin origin{options_.identity, salt, tokens};
+std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) {
+  const Origin origin{options_.identity, sequence};
+  const RecordHeader lengths = lengths_of(origin, options_.payload_bytes);
   Buffer buffer;
-  if (options_.clock() >= writes_from_ && can_record(origin, options_.payload_bytes)) buffer = buffers_.acquire();
-  if (!buffer || record_bytes(origin.identity.size(), salt.size(), tokens.size(), options_.payload_bytes) > buffer.bytes().size()) {
+  if (options_.clock() >= writes_from_ && can_record(lengths)) buffer = buffers_.acquire();
+  if (!buffer || lengths.record_bytes() > buffer.bytes().size()) {
     ++counters_.writes_dropped;
     return std::nullopt;
   }

@@ -24,16 +24,27 @@ PrefixKey colliding_key(std::span<const std::byte> message) {
   return {xxh3_key(message).low % kKeys, 0};
 }
 
-// The model: maps between (salt, all tokens up to its end) and the block that is known to hold them. Tokens are 0 or 1, so that at
-// most 14 blocks come after another and common_beginning() looks at all of them.
+// What a token and what stands behind it come to: the token alone or, within an image, its place there and the image as well.
+using Contents = std::vector<std::int64_t>;
+
+Contents contents_of(const SequenceView& sequence) {
+  Contents contents(sequence.tokens.begin(), sequence.tokens.end());
+  for (const MediaSpan& span : sequence.media)
+    for (std::int32_t i = 0; i < span.count && static_cast<std::size_t>(span.first + i) < contents.size(); ++i)
+      contents[static_cast<std::size_t>(span.first + i)] += static_cast<std::int64_t>(span.digest[1]) * 1000 + i * 10;
+  return contents;
+}
+
+// The model: maps between (scope, all contents up to its end) and the block that is known to hold them. Tokens are 0 or 1, so that of
+// text at most 14 blocks come after another and common_beginning() looks at all of them.
 class IndexStorm {
  public:
-  IndexStorm(std::uint32_t seed, PrefixIndex::Digest digest, bool exact)
-      : random_(seed), index_(pool_, kBlockTokens, digest), contents_(kTotal), last_release_(kTotal, 0), exact_(exact) {
+  IndexStorm(std::uint32_t seed, PrefixIndex::Digest digest, bool exact, bool has_media)
+      : random_(seed), index_(pool_, kBlockTokens, digest), contents_(kTotal), last_release_(kTotal, 0), exact_(exact), has_media_(has_media) {
     index_.on_evict([this](BlockId block) {
-      Tokens path;
-      const std::string salt(index_.path_to(block, path));
-      EXPECT_EQ(contents_[at(block)], Prefix(salt, path)) << "a lower tier would keep something else";
+      PrefixIndex::Path path;
+      const SequenceView found = index_.path_to(block, path);
+      EXPECT_EQ(contents_[at(block)], Prefix(name_of(found.scope), contents_of(found))) << "a lower tier would keep something else";
     });
   }
 
@@ -48,6 +59,7 @@ class IndexStorm {
   }
 
   std::uint64_t hits() const { return hits_; }
+  std::uint64_t media_hits() const { return media_hits_; }
   std::uint64_t forks() const { return forks_; }
   std::uint64_t evictions() const { return pool_.evictions(); }
   std::uint64_t lost_below() const { return lost_below_; }
@@ -57,16 +69,22 @@ class IndexStorm {
   static constexpr std::int32_t kBlockTokens = 3;
   static constexpr std::int32_t kLongest = 6;  // blocks
   static constexpr std::size_t kMostSequences = 8;
-  using Prefix = std::pair<std::string, Tokens>;
+  static constexpr std::size_t kLookedAt = 16;   // how many siblings common_beginning() looks at
+  using Prefix = std::pair<std::string, Contents>;
 
   struct Running {
     explicit Running(BlockPool& pool) : table(pool) {}
+    std::string adapter;
     std::string salt;
     Tokens tokens;  // of its whole length
+    std::vector<MediaSpan> media;
+    Contents contents;
     BlockTable table;
     std::int32_t computed = 0;   // tokens
     std::int32_t published = 0;  // blocks
 
+    SequenceView view() const { return {{adapter, salt}, tokens, media}; }
+    SequenceView beginning(std::int32_t length) const { return view().first(static_cast<std::size_t>(length)); }
     std::int32_t length() const { return static_cast<std::int32_t>(tokens.size()); }
     std::int32_t full() const { return computed / kBlockTokens; }
     bool can_publish() const { return published == 0 || table[published - 1] != BlockTable::kAbsent; }
@@ -77,8 +95,10 @@ class IndexStorm {
   int pick(int below) { return static_cast<int>(random_() % static_cast<std::uint32_t>(below)); }
   Running& any() { return *sequences_[static_cast<std::size_t>(pick(static_cast<int>(sequences_.size())))]; }
 
+  static std::string name_of(const Scope& scope) { return std::string(scope.adapter) + '|' + std::string(scope.salt); }
+
   static Prefix prefix(const Running& running, std::int32_t tokens) {
-    return {running.salt, Tokens(running.tokens.begin(), running.tokens.begin() + tokens)};
+    return {name_of(running.view().scope), Contents(running.contents.begin(), running.contents.begin() + tokens)};
   }
 
   static bool begins_with(const Prefix& longer, const Prefix& shorter) {
@@ -99,15 +119,19 @@ class IndexStorm {
   void start() {
     if (sequences_.size() == kMostSequences) return finish();
     auto running = std::make_unique<Running>(pool_);
-    running->salt = pick(3) == 0 ? "salt" : "";
+    running->salt = pick(3) == 0 ? "s" : "";
+    running->adapter = pick(4) == 0 ? "s" : "";
     running->tokens.resize(static_cast<std::size_t>(1 + pick(kLongest * kBlockTokens)));
     for (std::int32_t& token : running->tokens) token = pick(16) == 0 ? 1 : 0;
+    if (has_media_) add_media(*running);
+    running->contents = contents_of(running->view());
     std::vector<BlockId> path;
-    index_.match(running->salt, running->tokens, path);
+    index_.match(running->view(), path);
     running->table.adopt(path);
     running->published = running->table.size();
     running->computed = running->published * kBlockTokens;
     hits_ += path.size();
+    if (!running->media.empty() && running->media[0].first < running->computed) ++media_hits_;
     for (std::int32_t i = 0; i < running->published; ++i)
       ASSERT_EQ(contents_[at(running->table[i])], prefix(*running, (i + 1) * kBlockTokens)) << "a wrong block";
     const std::int32_t next = running->computed + kBlockTokens;
@@ -116,12 +140,19 @@ class IndexStorm {
     sequences_.push_back(std::move(running));
   }
 
+  // Images of all lengths, some side by side, some across several blocks.
+  void add_media(Running& running) {
+    for (std::int32_t at = pick(4); at < running.length(); at += pick(3) * pick(4)) {
+      const std::int32_t count = std::min(1 + pick(2) * (kBlockTokens + pick(3)), running.length() - at);
+      running.media.push_back({at, count, {7, static_cast<std::uint64_t>(1 + pick(2))}});
+      at += count;
+    }
+  }
+
   // Copies what another block has of the next one.
   void fork(Running& running) {
-    const auto rest = std::span<const std::int32_t>(running.tokens).subspan(static_cast<std::size_t>(running.computed));
-    const auto wanted = rest.first(std::min<std::size_t>(rest.size(), kBlockTokens));
-    const auto found = index_.common_beginning(running.parent(), running.salt, wanted);
-    ASSERT_TRUE(!exact_ || found.count == most_in_common(running));
+    const auto found = index_.common_beginning(running.parent(), running.view(), static_cast<std::size_t>(running.computed));
+    if (exact_) expect_most_in_common(running, found.count);
     if (found.count == 0) return;
     ASSERT_TRUE(begins_with(contents_[at(found.block)], prefix(running, running.computed + found.count))) << "a wrong beginning";
     BlockTable source(pool_);
@@ -134,16 +165,19 @@ class IndexStorm {
     last_release_[at(found.block)] = ++clock_;
   }
 
-  std::int32_t most_in_common(const Running& running) const {
+  void expect_most_in_common(const Running& running, std::int32_t found) const {
     const Prefix parent = prefix(running, running.computed);
     std::size_t most = 0;
+    std::size_t siblings = 0;
     for (const auto& [known, block] : known_) {
       const std::size_t length = known.second.size();
       if (length <= parent.second.size() || length > parent.second.size() + kBlockTokens || !begins_with(known, parent)) continue;
-      const auto first = std::ranges::mismatch(known.second, running.tokens).in1;
+      const auto first = std::ranges::mismatch(known.second, running.contents).in1;
       most = std::max(most, static_cast<std::size_t>(first - known.second.begin()) - parent.second.size());
+      ++siblings;
     }
-    return static_cast<std::int32_t>(most);
+    ASSERT_TRUE(has_media_ || siblings <= kLookedAt);
+    ASSERT_TRUE(siblings > kLookedAt || found == static_cast<std::int32_t>(most));
   }
 
   // The next few tokens of a sequence are written and, most times, published.
@@ -198,8 +232,7 @@ class IndexStorm {
       const std::int32_t begin = running.published * kBlockTokens;
       forget_partial(own);
       const bool must_know = parent_is_known(running);
-      const auto tokens = std::span(running.tokens).subspan(static_cast<std::size_t>(begin), kBlockTokens);
-      const auto known = index_.insert(running.parent(), running.salt, tokens, own);
+      const auto known = index_.insert(running.parent(), running.view(), static_cast<std::size_t>(begin), own);
       ASSERT_TRUE(!exact_ || known.has_value() == must_know) << "real keys do not collide";
       if (!known) return;
       const auto [place, is_new] = known_.emplace(prefix(running, begin + kBlockTokens), own);
@@ -221,8 +254,7 @@ class IndexStorm {
       return entry.first.second.size() <= static_cast<std::size_t>(begin + kBlockTokens) && begins_with(entry.first, all);
     });
     if (is_new && parent_is_known(running)) known_.emplace(all, own);
-    const auto tokens = std::span(running.tokens).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
-    index_.insert_partial(running.parent(), running.salt, tokens, own);
+    index_.insert_partial(running.parent(), running.beginning(running.computed), static_cast<std::size_t>(begin), own);
   }
 
   // Its window has passed some blocks.
@@ -267,13 +299,15 @@ class IndexStorm {
   std::vector<std::unique_ptr<Running>> sequences_;
   std::uint64_t clock_ = 0;
   std::uint64_t hits_ = 0;
+  std::uint64_t media_hits_ = 0;  // of these, sequences with some media in what was found
   std::uint64_t forks_ = 0;
   std::uint64_t lost_below_ = 0;  // known blocks that went because one before them was evicted
   bool exact_;
+  bool has_media_;
 };
 
 TEST(PrefixIndexStorm, MillionOperationsMatchASimpleModel) {
-  IndexStorm storm(11, xxh3_key, true);
+  IndexStorm storm(11, xxh3_key, true, false);
   storm.run(1'000'000);
   EXPECT_GT(storm.hits(), 100'000U);
   EXPECT_GT(storm.forks(), 10'000U);
@@ -281,12 +315,22 @@ TEST(PrefixIndexStorm, MillionOperationsMatchASimpleModel) {
   EXPECT_GT(storm.lost_below(), 1'000U);
 }
 
+TEST(PrefixIndexStorm, ImagesMatchTheModelToo) {
+  IndexStorm storm(14, xxh3_key, true, true);
+  storm.run(300'000);
+  EXPECT_GT(storm.media_hits(), 3'000U);
+  EXPECT_GT(storm.forks(), 3'000U);
+  EXPECT_GT(storm.lost_below(), 100U);
+}
+
 TEST(PrefixIndexStorm, CollisionsNeverGiveAWrongBlock) {
-  IndexStorm few(12, colliding_key<16>, false);
-  few.run(100'000);
-  EXPECT_GT(few.hits(), 100U);
-  IndexStorm one(13, colliding_key<1>, false);
-  one.run(100'000);
+  for (const bool has_media : {false, true}) {
+    IndexStorm few(12, colliding_key<16>, false, has_media);
+    few.run(100'000);
+    EXPECT_GT(few.hits(), 100U);
+    IndexStorm one(13, colliding_key<1>, false, has_media);
+    one.run(100'000);
+  }
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ using namespace braid;
 
 constexpr std::size_t kPayloadBytes = 96;
 const std::string kIdentity = "model";
+const std::string kAdapter = "tuned";
 const std::string kSalt = "salt";
 const std::vector<std::int32_t> kTokens{1, 2, 3, 4};
+const std::vector<MediaSpan> kMedia{{1, 2, {5, 6}}, {3, 2, {7, 8}}};
 
 // As the store does at its start, then as it reads.
 void scan_and_read(std::span<const std::byte> bytes) {
@@ -31,7 +33,7 @@ void scan_and_read(std::span<const std::byte> bytes) {
     if (record.offset != end || record.bytes > bytes.size() - end) std::abort();
     end += record.bytes;
     const auto found = bytes.subspan(record.offset, record.bytes);
-    const auto payload = store::read_record(found, record.key, {kIdentity, kSalt, kTokens}, kPayloadBytes);
+    const auto payload = store::read_record(found, record.key, {kIdentity, {{kAdapter, kSalt}, kTokens, kMedia}}, kPayloadBytes);
     if (payload && (payload->size() != kPayloadBytes || payload->data() < found.data() || payload->data() + payload->size() > found.data() + found.size()))
       std::abort();
   }

@@ -102,6 +102,27 @@ TEST(DiskTier, SaltsShareNothing) {
   server.rig->run_to_end();
 }
 
+TEST(DiskTier, ImagesAndAdaptersComeBackAsThemselvesOnly) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  const Tint tint{.adapter = 1, .image = 1, .first = 17, .count = 20};
+  const auto cached = [&](Server& server, const Tint& wanted) {
+    return server.rig->complete(server.rig->submit(Rig::tinted(wanted, prompt, 3))).finish->usage.cached_tokens;
+  };
+  {
+    Server server(folder.path(), tier_options(100, true));
+    EXPECT_EQ(cached(server, tint), 0);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100));
+  EXPECT_EQ(cached(server, {.image = 1, .first = 17, .count = 20}), 0);
+  EXPECT_EQ(cached(server, {.adapter = 1, .image = 2, .first = 17, .count = 20}), 16);
+  EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 16U);
+  EXPECT_EQ(cached(server, tint), 48);
+  EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 48U);
+  server.rig->run_to_end();
+}
+
 TEST(DiskTier, AnotherIdentitySharesNothing) {
   const Folder folder;
   SchedulerOptions options = tier_options(100, true);
@@ -131,7 +152,7 @@ TEST(DiskTier, RestoresLongPrefixesInTurns) {
   }
   Server server(folder.path(), options);
   std::vector<store::BlockStore::Draft> hoarded;
-  while (server.store->free_buffers() > 8) hoarded.push_back(*server.store->begin_write({1, 2}, "", {}));
+  while (server.store->free_buffers() > 8) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
   EXPECT_EQ(server.cached(prompt, 3), 496);
   server.rig->run_to_end();
 }

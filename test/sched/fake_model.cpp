@@ -70,7 +70,7 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
   }
   check_blocks(plan);
   copy_blocks(plan, result);
-  for (const model::SlotStart& start : plan.starts) slots_[start.slot] = {start.stop, start.generated, -1, false};
+  for (const model::SlotStart& start : plan.starts) slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false};
   StepRecord record;
   record.rows = plan.rows;
   for (const model::StepRow& row : plan.rows) {
@@ -184,7 +184,7 @@ void FakeModel::write(const model::StepPlan& plan, const model::StepRow& row, Sl
     const std::int32_t position = row.position + i;
     const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
     const auto at = static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens);
-    cache_[at] = row.from_sampler ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)];
+    cache_[at] = slot.tint.at(position, row.from_sampler ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)]);
   }
 }
 
@@ -215,14 +215,14 @@ bool FakeModel::ends(TokenId token, std::int32_t generated, const StopRules& sto
   return reason == FinishReason::kStop || generated == stop.max_tokens;
 }
 
-std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, const StopRules& stop) const {
+std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, const StopRules& stop, const Tint& tint) const {
   std::vector<TokenId> context = prompt;
   FinishReason reason = FinishReason::kStop;
   do {
     std::vector<TokenId> visible;
     const auto last = static_cast<std::int32_t>(context.size()) - 1;
     for (std::int32_t position = 0; position <= last; ++position)
-      if (sees(last, position)) visible.push_back(context[static_cast<std::size_t>(position)]);
+      if (sees(last, position)) visible.push_back(tint.at(position, context[static_cast<std::size_t>(position)]));
     context.push_back(next_token(visible));
   } while (!ends(context.back(), static_cast<std::int32_t>(context.size() - prompt.size()), stop, reason));
   context.erase(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(prompt.size()));

@@ -6,6 +6,7 @@
 #include "model/step.h"
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,23 @@ struct FakeModelOptions {
   double prefill_token_seconds = 0.0;
 };
 
+// What else than its tokens a sequence's blocks hold: an adapter's work in all of them, an image's in some. The fake learns of it by the
+// request's seed; the scheduler must keep it apart by Request::adapter and Request::media.
+struct Tint {
+  std::uint16_t adapter = 0;  // 0: none
+  std::uint16_t image = 0;    // 0: none
+  std::uint16_t first = 0;    // its place
+  std::uint16_t count = 0;
+
+  static Tint of(std::uint64_t seed) { return std::bit_cast<Tint>(seed); }
+  std::uint64_t seed() const { return std::bit_cast<std::uint64_t>(*this); }
+  // What the cache holds at a position.
+  TokenId at(std::int32_t position, TokenId token) const {
+    const bool is_image = position >= first && position < first + count;
+    return token + 10'000 * adapter + (is_image ? 100'000 * image + 1'000'000 * (position - first) : 0);
+  }
+};
+
 // What a test wants to know about a step afterwards.
 struct StepRecord {
   std::vector<model::StepRow> rows;
@@ -43,7 +61,7 @@ class FakeModel final : public model::StepExecutor {
   void execute(const model::StepPlan& plan, model::StepResult& result) override;
 
   // The answer of a sequence that has the machine for itself.
-  std::vector<TokenId> expected(const std::vector<TokenId>& prompt, const StopRules& stop) const;
+  std::vector<TokenId> expected(const std::vector<TokenId>& prompt, const StopRules& stop, const Tint& tint = {}) const;
 
   // From any thread. While held, steps wait; each allow() lets one through; release() lets all through again.
   void hold();
@@ -67,6 +85,7 @@ class FakeModel final : public model::StepExecutor {
  private:
   struct Slot {
     StopRules stop;
+    Tint tint;
     std::int32_t generated = 0;
     TokenId last = -1;
     bool finished = false;

@@ -89,6 +89,43 @@ TEST(PrefixCache, SaltsAndOffShareNothing) {
   off.run_to_end();
 }
 
+TEST(PrefixCache, AdaptersShareNothingAndOtherImagesWhatLiesBeforeThem) {
+  Rig rig;
+  const auto prompt = Rig::prompt_of(30, 1);
+  const auto cached = [&](const Tint& tint) { return cached_tokens(rig.complete(rig.submit(Rig::tinted(tint, prompt, 3)))); };
+  const Tint image{.image = 1, .first = 9, .count = 10};
+  EXPECT_EQ(cached(image), 0);
+  EXPECT_EQ(cached(image), 29);
+  EXPECT_EQ(cached({.image = 2, .first = 9, .count = 10}), 9) << "of the block where it begins the beginning is copied";
+  EXPECT_EQ(cached({.image = 1, .first = 9, .count = 11}), 19);
+  EXPECT_EQ(cached({.image = 1, .first = 10, .count = 10}), 9);
+  EXPECT_EQ(cached({}), 10) << "as much as the last one has of text";
+  EXPECT_EQ(cached({.adapter = 1, .image = 1, .first = 9, .count = 10}), 0);
+  EXPECT_EQ(cached({.adapter = 1, .image = 1, .first = 9, .count = 10}), 29);
+  EXPECT_EQ(cached(image), 29);
+  rig.run_to_end();
+}
+
+// They wait for one another only as far as they are the same.
+TEST(PrefixCache, ImagesAtOnceBehindTheSameTokens) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 20;
+  Rig rig(options);
+  rig.model.hold();
+  for (std::uint16_t i = 0; i < 12; ++i) {
+    const Tint tint{.adapter = static_cast<std::uint16_t>(i % 2), .image = static_cast<std::uint16_t>(1 + i % 3), .first = 40, .count = 30};
+    rig.submit(Rig::tinted(tint, Rig::prompt_of(100, 1), 5));
+  }
+  rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] {
+    for (const auto& client : rig.clients) client->take();
+    return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
+  }));
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  EXPECT_EQ(rig.scheduler->stats().prompt_tokens, 2U * (100 + 60 + 60) + 6);
+  rig.run_to_end();
+}
+
 TEST(PrefixCache, EqualPromptsAtOnceAreComputedOnce) {
   for (const std::int32_t length : {1, 3, 4, 12, 14, 100}) {
     SchedulerOptions options = Rig::small_options();

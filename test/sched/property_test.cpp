@@ -91,6 +91,7 @@ class Storm {
     Request request;
     request.prompt = Rig::prompt_of(1 + pick(40), pick(2) == 0 ? pick(3) : pick(1000));  // half of them begin like others
     if (pick(8) == 0) request.cache_salt = "salt";
+    apply(tint(static_cast<std::int32_t>(request.prompt.size())), request);
     request.priority = pick(5) - 2;
     request.stop.max_tokens = 1 + pick(40);
     request.stop.min_tokens = pick(3);
@@ -99,6 +100,7 @@ class Storm {
     client->id = request.id;
     client->prompt = request.prompt;
     client->stop = request.stop;
+    client->tint = Tint::of(request.sampling.seed);
     const auto positions = most_positions();
     const auto length = static_cast<std::int64_t>(request.prompt.size());
     auto ticket = rig().scheduler->submit(std::move(request));
@@ -111,6 +113,17 @@ class Storm {
     client->stop.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(client->stop.max_tokens, room));
     client->ticket = std::move(*ticket);
     clients_.push_back(std::move(client));
+  }
+
+  // A third has an image, some an adapter.
+  Tint tint(std::int32_t length) {
+    Tint tint;
+    if (pick(6) == 0) tint.adapter = static_cast<std::uint16_t>(1 + pick(2));
+    if (pick(3) > 0) return tint;
+    tint.image = static_cast<std::uint16_t>(1 + pick(2));
+    tint.first = static_cast<std::uint16_t>(pick(length));
+    tint.count = static_cast<std::uint16_t>(1 + pick(length - tint.first));
+    return tint;
   }
 
   // Of one sequence: what the pool holds, or all where what a window shows fits.
@@ -195,7 +208,7 @@ class Storm {
   }
 
   void check_prefix(const Client& client) {
-    const auto expected = rig().model.expected(client.prompt, client.stop);
+    const auto expected = rig().model.expected(client.prompt, client.stop, client.tint);
     ASSERT_LE(client.tokens.size(), expected.size());
     ASSERT_TRUE(std::equal(client.tokens.begin(), client.tokens.end(), expected.begin()));
   }

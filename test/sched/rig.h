@@ -30,6 +30,7 @@ struct Client {
   Ticket ticket;
   std::vector<TokenId> prompt;
   StopRules stop;
+  Tint tint;
   std::vector<TokenId> tokens;
   std::vector<PromptToken> prompt_tokens;
   std::optional<Finish> finish;
@@ -58,6 +59,13 @@ struct Client {
     }
   }
 };
+
+// As the sessions of a server with adapters and images would.
+inline void apply(const Tint& tint, Request& request) {
+  request.sampling.seed = tint.seed();
+  if (tint.adapter > 0) request.adapter = "adapter " + std::to_string(tint.adapter);
+  if (tint.image > 0) request.media = {{tint.first, tint.count, {0, tint.image}}};
+}
 
 inline boost::asio::awaitable<void> read_to_end(Client& client) {
   while (!client.finished()) {
@@ -110,6 +118,14 @@ struct Rig {
     return prompt;
   }
 
+  static Request tinted(const Tint& tint, std::vector<TokenId> prompt, std::int32_t max_tokens) {
+    Request request;
+    request.prompt = std::move(prompt);
+    request.stop.max_tokens = max_tokens;
+    apply(tint, request);
+    return request;
+  }
+
   // A request that nobody reads yet.
   Client& submit(std::int32_t prompt_length, std::int32_t max_tokens, StopRules stop = {}) {
     return submit(prompt_of(prompt_length, static_cast<std::int32_t>(clients.size())), max_tokens, std::move(stop));
@@ -130,6 +146,7 @@ struct Rig {
     request.id = client->id = "request-" + std::to_string(clients.size());
     client->prompt = request.prompt;
     client->stop = request.stop;
+    client->tint = Tint::of(request.sampling.seed);
     auto ticket = scheduler->submit(std::move(request));
     EXPECT_TRUE(ticket.has_value());
     if (ticket) client->ticket = std::move(*ticket);
@@ -150,7 +167,10 @@ struct Rig {
 
   // One from its submission to its end, while the scheduler goes on.
   Client& complete(std::vector<TokenId> prompt, std::int32_t max_tokens, std::string cache_salt = {}) {
-    Client& client = submit(std::move(prompt), max_tokens, {}, std::move(cache_salt));
+    return complete(submit(std::move(prompt), max_tokens, {}, std::move(cache_salt)));
+  }
+
+  Client& complete(Client& client) {
     EXPECT_TRUE(run_until([&] { return client.take(), client.finished(); }));
     expect_right(client);
     return client;
@@ -185,7 +205,7 @@ struct Rig {
 
   void expect_right(const Client& client) const {
     ASSERT_TRUE(client.finished());
-    EXPECT_EQ(client.tokens, model.expected(client.prompt, client.stop));
+    EXPECT_EQ(client.tokens, model.expected(client.prompt, client.stop, client.tint));
     EXPECT_EQ(client.finish->usage.completion_tokens, static_cast<std::int32_t>(client.tokens.size()));
     EXPECT_EQ(client.finish->usage.prompt_tokens, static_cast<std::int32_t>(client.prompt.size()));
   }

@@ -55,21 +55,25 @@ TEST_P(EachIo, EndsWithTransfersUnderWay) {
   }
 }
 
-TEST(BlockStore, KeepsSaltsIdentitiesAndTextsApart) {
+TEST(BlockStore, KeepsScopesIdentitiesAndTextsApart) {
   const Folder folder;
   {
     Rig rig(small_options(folder.path()));
     ASSERT_TRUE(rig.write(Block(1, 2)));
     // The same key, as after a collision.
-    Block other(1, 2);
-    other.prefix.tokens[0] += 1;
-    EXPECT_FALSE(rig.read(other));
-    EXPECT_FALSE(rig.read(Block(1, 2))) << "what was found wrong once is not offered again";
-    ASSERT_TRUE(rig.write(Block(1, 2)));
-    Block salted(1, 2);
-    salted.prefix.salt = "tenant";
-    EXPECT_FALSE(rig.read(salted));
-    ASSERT_TRUE(rig.write(Block(1, 2)));
+    const auto reads = [&](const auto& change) {
+      Block other(1, 2);
+      change(other.prefix);
+      const bool found = rig.read(other);
+      EXPECT_EQ(rig.read(Block(1, 2)), found) << "what was found wrong once is not offered again";
+      EXPECT_TRUE(rig.write(Block(1, 2)));
+      return found;
+    };
+    EXPECT_FALSE(reads([](Prefix& prefix) { prefix.tokens[0] += 1; }));
+    EXPECT_FALSE(reads([](Prefix& prefix) { prefix.salt = "tenant"; }));
+    EXPECT_FALSE(reads([](Prefix& prefix) { prefix.adapter = "tuned"; }));
+    EXPECT_FALSE(reads([](Prefix& prefix) { prefix.media = {{3, 2, {1, 1}}}; }));
+    EXPECT_TRUE(reads([](Prefix& prefix) { prefix.media = {{12, 2, {1, 1}}}; })) << "an image behind the block";
   }
   StoreOptions options = small_options(folder.path());
   options.identity = "b model";
@@ -170,11 +174,11 @@ TEST(BlockStore, ADraftThatIsDroppedLeavesNothing) {
   Rig rig(small_options(folder.path()));
   const std::size_t buffers = rig.store->free_buffers();
   const Block block(1, 0);
-  { const auto draft = rig.store->begin_write(block.key, "", block.prefix.tokens); }
+  { const auto draft = rig.store->begin_write(block.key, block.prefix.view()); }
   EXPECT_EQ(rig.store->free_buffers(), buffers);
   EXPECT_FALSE(rig.read(block));
   std::vector<BlockStore::Draft> drafts;
-  while (auto draft = rig.store->begin_write(block.key, "", block.prefix.tokens)) drafts.push_back(std::move(*draft));
+  while (auto draft = rig.store->begin_write(block.key, block.prefix.view())) drafts.push_back(std::move(*draft));
   EXPECT_EQ(drafts.size(), buffers);
   EXPECT_EQ(rig.store->stats().writes_dropped, 1U);
 }

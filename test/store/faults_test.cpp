@@ -58,6 +58,25 @@ TEST(DiskFaults, AFlippedBitCostsAtMostTheRestOfItsSegment) {
   }
 }
 
+TEST(DiskFaults, AFolderOfAnotherFormatIsEmptied) {
+  const Folder folder;
+  {
+    Rig rig(small_options(folder.path()));
+    for (std::int32_t i = 0; i < 4; ++i) ASSERT_TRUE(rig.write(Block(1, i)));
+  }
+  const std::string file = segments(folder).at(0);
+  flip_bit(file, 8 * 7);  // the digit of the magic
+  Rig rig(small_options(folder.path()));
+  EXPECT_EQ(rig.store->stats().records, 0U);
+  for (std::int32_t i = 0; i < 4; ++i) EXPECT_FALSE(rig.read(Block(1, i)));
+  EXPECT_TRUE(rig.write(Block(1, 0)));
+  EXPECT_TRUE(rig.read(Block(1, 0)));
+  while (rig.store->prune()) {
+  }
+  rig.store.reset();  // waits for the deletions
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST(DiskFaults, ABitThatFlipsWhileTheServerRunsIsAMiss) {
   const Folder folder;
   Rig rig(small_options(folder.path()));
@@ -80,7 +99,7 @@ TEST(DiskFaults, AFileCutAnywhereKeepsTheRecordsBeforeTheCut) {
   for (std::uintmax_t size = end - 1; size > 3000; size -= 89) {
     std::filesystem::resize_file(file, size);
     Rig rig(small_options(folder.path()));
-    while (record_bytes(7, 0, 0, 1000) * static_cast<std::uintmax_t>(whole) > size) --whole;
+    while (lengths_of({"a model", {}}, 1000).record_bytes() * static_cast<std::uintmax_t>(whole) > size) --whole;
     std::int32_t found = 0;
     while (found < 5 && rig.read(Block(1, found))) ++found;
     EXPECT_GE(found, whole - 1) << size;

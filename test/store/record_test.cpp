@@ -11,17 +11,19 @@ struct Written {
   std::vector<std::byte> bytes;
   cache::PrefixKey key{1, 2};
   std::string identity = "identity";
+  std::string adapter = "adapter";
   std::string salt = "salt";
   std::vector<std::int32_t> tokens{1, 2, 3, 4, 5, 6, 7};
+  std::vector<MediaSpan> media{{1, 2, {8, 9}}, {5, 9, {8, 10}}, {20, 1, {8, 11}}};
   std::vector<std::byte> payload = std::vector<std::byte>(100, std::byte{42});
 
   Written() {
-    bytes.resize(record_bytes(identity.size(), salt.size(), tokens.size(), payload.size()));
+    bytes.resize(lengths_of(origin(), payload.size()).record_bytes());
     const RecordHeader header = compose_record(bytes, key, origin(), payload.size(), 77);
     std::ranges::copy(payload, bytes.begin() + static_cast<std::ptrdiff_t>(header.payload_offset()));
     seal_record(bytes, header);
   }
-  Origin origin() const { return {identity, salt, tokens}; }
+  Origin origin() const { return {identity, {{adapter, salt}, tokens, media}}; }
   bool reads() const { return read_record(bytes, key, origin(), payload.size()).has_value(); }
 };
 
@@ -68,7 +70,15 @@ TEST(Record, RefusesAnotherOrigin) {
   EXPECT_TRUE(differs([](Written& w) { w.tokens[0] = 9; }));
   EXPECT_TRUE(differs([](Written& w) { w.tokens.pop_back(); }));
   EXPECT_TRUE(differs([](Written& w) { w.payload.resize(99); }));
-  EXPECT_TRUE(differs([](Written& w) { w.identity = "identitysalt", w.salt = ""; })) << "lengths are part of it";
+  EXPECT_TRUE(differs([](Written& w) { w.identity = "identityadapter", w.adapter = ""; })) << "lengths are part of it";
+  EXPECT_TRUE(differs([](Written& w) { w.adapter = "adaptes"; }));
+  EXPECT_TRUE(differs([](Written& w) { std::swap(w.adapter, w.salt); }));
+  EXPECT_TRUE(differs([](Written& w) { w.media[0].digest[1] = 0; }));
+  EXPECT_TRUE(differs([](Written& w) { w.media[1].first = 4; }));
+  EXPECT_TRUE(differs([](Written& w) { w.media[0].count = 1; }));
+  EXPECT_TRUE(differs([](Written& w) { w.media.erase(w.media.begin()); }));
+  EXPECT_FALSE(differs([](Written& w) { w.media[1].count = 2; })) << "what lies behind the tokens does not count";
+  EXPECT_FALSE(differs([](Written& w) { w.media.pop_back(); }));
 }
 
 // A header with a right digest but lengths that no one writes.
@@ -77,7 +87,7 @@ TEST(Record, RefusesLengthsBeyondTheLimits) {
   std::vector<std::byte> large(written.bytes);
   large.resize(1 << 12);
   const std::uint64_t payload_bytes = kMostPayloadBytes + 1;
-  std::memcpy(large.data() + 48, &payload_bytes, sizeof payload_bytes);
+  std::memcpy(large.data() + 56, &payload_bytes, sizeof payload_bytes);
   const cache::PrefixKey digest = cache::xxh3_key(std::span(large).first(kHeaderBytes - 16));
   std::memcpy(large.data() + kHeaderBytes - 16, &digest, sizeof digest);
   EXPECT_FALSE(parse_header(large));

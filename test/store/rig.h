@@ -124,7 +124,7 @@ struct Rig {
   }
 
   bool begin_write(const Block& block) {
-    auto draft = store->begin_write(block.key, block.prefix.salt, block.prefix.tokens);
+    auto draft = store->begin_write(block.key, block.prefix.view());
     if (!draft) return false;
     std::ranges::copy(block.payload, draft->payload.begin());
     store->commit(std::move(*draft));

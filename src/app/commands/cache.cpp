@@ -125,13 +125,14 @@ Result<std::int64_t> write_blocks(const model::SafeTensors& contents, const std:
   cache::BlockPool pool(1);
   cache::PrefixIndex index(pool, layout.block_tokens, cache::xxh3_key, loaded.kv_identity);
   std::vector<cache::PrefixKey> keys;
-  index.keys(options.cache_salt, tokens, keys);
+  const cache::SequenceView sequence{{"", options.cache_salt}, tokens, {}};
+  index.keys(sequence, keys);
   const auto work = boost::asio::make_work_guard(loop);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (store.contains(keys[i])) continue;
     while (store.free_buffers() == 0 && !store.idle()) loop.run_one();
     const auto length = (i + 1) * static_cast<std::size_t>(layout.block_tokens);
-    auto draft = store.begin_write(keys[i], options.cache_salt, std::span(tokens).first(length));
+    auto draft = store.begin_write(keys[i], sequence.first(length));
     if (!draft) break;
     std::ranges::fill(draft->payload, std::byte{0});
     if (const auto taken = model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), draft->payload);
