@@ -62,6 +62,10 @@ class PrefixIndex {
 
   // Appends the keys of all full blocks of `sequence`, whether they are known or not.
   void keys(const SequenceView& sequence, std::vector<PrefixKey>& keys);
+  // One of these keys after the other: of the block at `begin`, from that of the block before it, which does not count at 0.
+  PrefixKey next_key(const PrefixKey& before, const SequenceView& sequence, std::size_t begin) {
+    return block_key(begin == 0 ? root_key(sequence.scope) : before, part(sequence, begin));
+  }
 
   // Of a block of the tree: its key; and all that is from the root to its end, which replaces what `reused` holds and lies there.
   struct Path {

@@ -20,8 +20,12 @@ DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const Sc
 
 void DiskTier::save(cache::BlockId block) {
   const cache::PrefixKey& key = index_.key(block);
-  if (store_.contains(key) || store_.free_buffers() == 0) return;
-  if (auto draft = store_.begin_write(key, index_.path_to(block, path_))) saves_.push_back({block, std::move(*draft), nullptr, {}});
+  if (wants(key)) save(block, key, index_.path_to(block, path_));
+}
+
+void DiskTier::save(cache::BlockId block, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
+  if (!wants(key)) return;
+  if (auto draft = store_.begin_write(key, sequence)) saves_.push_back({block, std::move(*draft), nullptr, {}});
 }
 
 bool DiskTier::verify(cache::BlockId block, std::string what) {

@@ -49,6 +49,8 @@ class DiskTier {
 
   // The block's contents are worth keeping: the next plan saves them, unless the disk has them.
   void save(cache::BlockId block);
+  // The same for the last block of a sequence, which need not be in the index.
+  void save(cache::BlockId block, const cache::PrefixKey& key, const cache::SequenceView& sequence);
 
   // For kv_verify: compares this block, which has just been computed, with the disk's, if the disk has it, and aborts the process
   // when they differ. False when it does not, or there is no buffer. `what` says what is compared.
@@ -87,6 +89,7 @@ class DiskTier {
 
   // `spare` buffers are left for others.
   std::shared_ptr<Restoration> begin(const cache::SequenceView& sequence, std::int32_t have, std::size_t spare);
+  bool wants(const cache::PrefixKey& key) const { return !store_.contains(key) && store_.free_buffers() > 0; }
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
   void compare(Save save);
   void on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block);

@@ -184,6 +184,11 @@ void Roster::count_reuse(Sequence& sequence) {
 }
 
 void Roster::publish(Sequence& sequence, std::int32_t positions) {
+  publish_full(sequence, positions);
+  if (write_through_ && disk_tier_) save_full(sequence);
+}
+
+void Roster::publish_full(Sequence& sequence, std::int32_t positions) {
   sequence.computed = positions;
   if (!prefix_index_ || !sequence.can_publish()) return stop_sharing(sequence);
   for (std::int32_t next = sequence.published; (next + 1) * block_tokens_ <= positions; next = ++sequence.published) {
@@ -193,7 +198,6 @@ void Roster::publish(Sequence& sequence, std::int32_t positions) {
     const auto known = prefix_index_->insert(sequence.last_published(), sequence.view(), begin, own);
     if (!known) break;
     if (kv_verify_) verify(sequence, next, own, *known);
-    if (*known == own && write_through_ && disk_tier_) disk_tier_->save(own);
     if (*known != own) sequence.blocks.replace(next, *known);
   }
   if (!sequence.leads) return;
@@ -312,7 +316,7 @@ void Roster::drop_blocks(Sequence& sequence) {
   publish_tail(sequence);
   sequence.fork_source.clear();
   sequence.blocks.clear();
-  sequence.planned = sequence.computed = sequence.reused = sequence.published = 0;
+  sequence.planned = sequence.computed = sequence.reused = sequence.published = sequence.saved = 0;
 }
 
 void Roster::preempt(Sequence& sequence) {

@@ -146,7 +146,9 @@ class Roster {
   bool follow(Sequence& sequence);
   void return_released();
   void stop_sharing(Sequence& sequence);
+  void publish_full(Sequence& sequence, std::int32_t positions);
   void publish_tail(Sequence& sequence);
+  void save_full(Sequence& sequence);
   std::int32_t blocks_to_restore(const Sequence& sequence) const;
   void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);

@@ -30,6 +30,17 @@ void Roster::begin_prefill(Sequence& sequence) {
   sequence.phase = SequencePhase::kRestoring;
 }
 
+// All full blocks that have come back, whether they are published or not: where the pool has evicted the beginning of a sequence with a
+// window, the tree takes nothing more of it, but the disk does.
+void Roster::save_full(Sequence& sequence) {
+  for (std::int32_t end = (sequence.saved + 1) * block_tokens_; end <= sequence.computed; end += block_tokens_) {
+    const auto begin = static_cast<std::size_t>(end - block_tokens_);
+    sequence.saved_key = prefix_index_->next_key(sequence.saved_key, sequence.view(), begin);
+    const cache::BlockId block = sequence.blocks[sequence.saved++];
+    if (block != cache::BlockTable::kAbsent) disk_tier_->save(block, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
+  }
+}
+
 void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
   if (!disk_tier_) return;
   for (auto& [rank, sequence] : batch_) {

@@ -125,6 +125,8 @@ struct Sequence {
   std::int32_t reused = 0;      // of these, found in the prefix cache since it last had no blocks
   std::int32_t computed = 0;    // positions [0, computed) have come back from the strand, or were found
   std::int32_t published = 0;   // leading blocks that are in the prefix cache
+  std::int32_t saved = 0;       // leading blocks that the disk tier has been offered, where it takes all
+  cache::PrefixKey saved_key;   // of the last one
   std::int32_t pending = 0;     // samples that posted steps will bring
   float mirostat_mu = 0.0F;     // the sampling state after the last token that has come back
   std::int32_t reported = 0;    // leading prompt tokens that the consumer has, where prompt_logprobs asks for them

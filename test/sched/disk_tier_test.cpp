@@ -69,6 +69,28 @@ TEST(DiskTier, PromptsLongerThanTheirWindowAndThePoolComeBack) {
   }
 }
 
+// The pool evicts its beginning, and the tree with it, while it is still being computed.
+TEST(DiskTier, WriteThroughTakesAllOfASequenceLongerThanThePool) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(301, 1);
+  SchedulerOptions options = tier_options(9, true);
+  options.max_batch = 2;
+  options.max_batch_tokens = 8;
+  options.visibility = {16, 4};
+  for (const std::int32_t cached : {0, 300}) {
+    Server server(folder.path(), options);
+    EXPECT_EQ(server.cached(prompt, 60), cached);
+    server.rig->run_to_end();
+    EXPECT_EQ(server.store->stats().records, 90U) << "360 positions";
+  }
+  Server server(folder.path(), options);
+  const Client& first = server.rig->complete(prompt, 60);
+  auto longer = prompt;
+  longer.insert(longer.end(), first.tokens.begin(), first.tokens.end());
+  EXPECT_EQ(server.cached(longer), 360);
+  server.rig->run_to_end();
+}
+
 TEST(DiskTier, SeveralLongPromptsComeBackThroughOneSmallPool) {
   const Folder folder;
   SchedulerOptions options = tier_options(400, true);
