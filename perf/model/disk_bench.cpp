@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
   const auto model = model::LanguageModel::load(file, kernels::best_kernel_table(), load).value();
   model->allocate_kv(2 * (options.prefix + options.suffix) / load.block_tokens).value();
   kernels::ThreadTeam team(load.threads);
-  const std::string identity = model::kv_identity(model::model_revision(file, team), "", *model);
+  const std::string identity = model::kv_identity(model::model_revision(file, team), *model);
   std::vector<double> cold, restored;
   for (int round = 0; round < options.rounds; ++round) {
     cold.push_back(serve(*model, identity, options, round, 1).first_token_ms);
