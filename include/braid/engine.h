@@ -4,6 +4,7 @@
 #include <braid/engine_stats.h>
 #include <braid/request.h>
 #include <braid/result.h>
+#include <braid/signal.h>
 #include <braid/token_event.h>
 
 #include <boost/asio/awaitable.hpp>
@@ -23,17 +24,27 @@ class TokenSource {
  public:
   virtual ~TokenSource() = default;
 
-  // The next event, or nullopt when wake() was called meanwhile. After a Finish it must not be called again.
-  virtual boost::asio::awaitable<std::optional<TokenEvent>> next() = 0;
-
-  // What has arrived already; lets a session put several tokens into one write when the socket is behind.
+  // What has arrived, or nullopt. After a Finish it must not be called again.
   virtual std::optional<TokenEvent> try_next() = 0;
 
-  // Makes a pending or the next next() return nullopt: a session's keep-alive timer and disconnect watcher use it, so that
-  // one coroutine does all writing.
-  virtual void wake() = 0;
+  // Notified when something has arrived, and by wake(), cancel() and complete(). It has one waiter.
+  virtual Signal& arrived() = 0;
 
-  // What destroying it does, at once and also while a next() is pending, which then returns nullopt. No event follows.
+  // Ends a pending wait for events, so that one coroutine does all writing: a session's timer and disconnect watcher use it. Without
+  // a wait it does nothing; who waits looks first at whatever he may be woken for.
+  void wake() { arrived().notify(); }
+
+  // The next event, waiting for it if need be; nullopt when the wait has ended without one.
+  boost::asio::awaitable<std::optional<TokenEvent>> next() {
+    std::optional<TokenEvent> event = try_next();
+    if (!event) {
+      co_await arrived().wait();
+      event = try_next();
+    }
+    co_return event;
+  }
+
+  // What destroying it does, at once and also while an event is waited for. No event follows, not even one that has arrived.
   virtual void cancel() = 0;
 
   // As cancel(), because the consumer has its whole answer (a stop string): it counts as finished, not as cancelled.

@@ -3,6 +3,7 @@
 //   net_bench [streams=1000] [tokens=100] [step_ms=100]
 #include <net/server.h>
 #include <sched/token_stream.h>
+#include <sched/wake_list.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -55,12 +57,11 @@ class StepEngine final : public Engine {
    public:
     explicit Source(StepEngine& engine) : engine_(engine) { engine_.live_.insert(this); }
     ~Source() override { engine_.live_.erase(this); }
-    asio::awaitable<std::optional<TokenEvent>> next() override { return stream.next(); }
     std::optional<TokenEvent> try_next() override { return stream.try_next(); }
-    void wake() override { stream.wake(); }
+    Signal& arrived() override { return stream.arrived(); }
     void cancel() override {
       engine_.live_.erase(this);
-      stream.wake();
+      stream.close();
     }
     void complete() override { cancel(); }
     std::int32_t cached_tokens() const override { return 0; }
@@ -72,6 +73,8 @@ class StepEngine final : public Engine {
     StepEngine& engine_;
   };
 
+  explicit StepEngine(asio::io_context& loop) : wakes_(std::make_shared<sched::WakeList>(loop)) {}
+
   Result<Ticket> submit(Request) override { return Ticket(std::make_unique<Source>(*this)); }
   EngineStats stats() const override { return {}; }
   bool cancel(std::string_view) override { return false; }
@@ -82,11 +85,12 @@ class StepEngine final : public Engine {
     for (Source* source : live_) {
       if (source->stream.size() < source->stream.capacity()) source->stream.push(Token{1, 0.0F, {}});
       if (last) source->stream.finish(Finish{});
-      source->stream.deliver();
+      source->stream.deliver(*wakes_);
     }
   }
 
  private:
+  const std::shared_ptr<sched::WakeList> wakes_;
   std::set<Source*> live_;
 };
 
@@ -137,7 +141,7 @@ double microseconds(const timeval& time) { return static_cast<double>(time.tv_se
 
 struct Bench {
   asio::io_context loop{1};
-  StepEngine engine;
+  StepEngine engine{loop};
   WordCodec codec;
   ServedModel model{"bench", 0, 100'000, "none", 0, &engine, &codec};
   ServiceStatus status{ServiceState::kReady, "", &model};

@@ -134,7 +134,8 @@ BENCHMARK(plan_decodes)->Arg(1)->Arg(256)->Arg(4096)->Arg(10'000);
 
 asio::awaitable<void> read_all(TokenStream& stream) {
   for (;;) {
-    const std::optional<TokenEvent> event = co_await stream.next();
+    const std::optional<TokenEvent> event = stream.try_next();
+    if (!event) co_await stream.arrived().wait();
     if (event && std::holds_alternative<Finish>(*event)) co_return;
   }
 }
@@ -142,6 +143,7 @@ asio::awaitable<void> read_all(TokenStream& stream) {
 // A token into each stream and out again in its reader's coroutine.
 void deliver_token(benchmark::State& state) {
   asio::io_context loop;
+  const auto wakes = std::make_shared<WakeList>(loop);
   std::vector<std::unique_ptr<TokenStream>> streams;
   for (std::int64_t i = 0; i < state.range(0); ++i) {
     streams.push_back(std::make_unique<TokenStream>(64));
@@ -151,13 +153,13 @@ void deliver_token(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) {
     for (const auto& stream : streams) {
       stream->push({});
-      stream->deliver();
+      stream->deliver(*wakes);
     }
     loop.poll();
   }
   for (const auto& stream : streams) {
     stream->finish({});
-    stream->deliver();
+    stream->deliver(*wakes);
   }
   loop.run();
   state.SetItemsProcessed(state.iterations() * state.range(0));

@@ -57,6 +57,7 @@ struct Service {
   const std::shared_ptr<http::ConnectionSet> connections;
   Counters counters;
   SystemSample system;
+  std::string piece;     // of a streamed answer, while it is being written; one for all, so that it stays in the cache
   bool closing = false;  // no connection is kept alive any more
   std::mt19937_64 random{std::random_device{}()};
   responses::ResponseStore stored_responses;

@@ -60,6 +60,14 @@ Token token_of(const model::RowResult& row, const model::StepResult& step) {
   return token;
 }
 
+// What later rows need of their sequences has left the caches while the step was computed.
+void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
+  constexpr std::size_t kSequenceAhead = 8;
+  constexpr std::size_t kTicketAhead = 4;
+  if (row + kSequenceAhead < members.size()) prefetch_lines(members[row + kSequenceAhead], sizeof(Sequence));
+  if (row + kTicketAhead < members.size()) prefetch_lines(members[row + kTicketAhead]->ticket, sizeof(SequenceTicket));
+}
+
 std::vector<TokenLogprob> top_of(const model::ScoredToken& scored, const model::StepResult& step) {
   const auto top = step.top.begin() + scored.top_begin;
   return {top, top + scored.top_count};
@@ -74,6 +82,7 @@ Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, cons
       planner_(options),
       pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
       roster_(options, store, [this] { wake_.notify(); }),
+      wakes_(std::make_shared<WakeList>(loop)),
       stall_watch_(
           loop, options, roster_, [this](Sequence& sequence, const std::string& reason) { drop_slow_reader(sequence, reason); },
           [this] {
@@ -289,6 +298,7 @@ void Scheduler::apply(const Step& step) {
   const model::RowResult* result = step.result.rows.data();
   const model::RowResult* const end = result + step.result.rows.size();
   for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
+    fetch_ahead(planned.members, i);
     const model::StepRow& row = step.plan.rows[i];
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
@@ -431,7 +441,7 @@ void Scheduler::count_answer(const Sequence& sequence) {
 }
 
 void Scheduler::deliver() {
-  for (TokenStream* stream : touched_) stream->deliver();
+  for (TokenStream* stream : touched_) stream->deliver(*wakes_);
   touched_.clear();
 }
 

@@ -8,11 +8,12 @@
 #include "sched/prefill_pace.h"
 #include "sched/quarantine.h"
 #include "sched/roster.h"
-#include "sched/signal.h"
 #include "sched/stall_watch.h"
 #include "sched/ticket.h"
+#include "sched/wake_list.h"
 
 #include <braid/engine.h>
+#include <braid/signal.h>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -22,6 +23,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -100,6 +102,7 @@ class Scheduler final : public Engine, private TicketListener {
   std::vector<Sequence*> full_;
   std::vector<Sequence*> suspects_;    // reused, like those released
   std::vector<Sequence*> released_;
+  const std::shared_ptr<WakeList> wakes_;
   std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
   double decode_rate_ = 0.0;           // tokens per second of steps that only decode; 0: not measured
   std::uint64_t answered_ = 0;         // sequences that ran to their end, and the tokens they gave

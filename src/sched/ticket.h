@@ -30,19 +30,13 @@ class SequenceTicket final : public TokenSource {
     if (sequence_ != nullptr) listener_.on_abandoned(*sequence_, false);
   }
 
-  boost::asio::awaitable<std::optional<TokenEvent>> next() override {
-    auto event = co_await stream_.next();
-    report_drained();
-    co_return event;
-  }
-
   std::optional<TokenEvent> try_next() override {
     auto event = stream_.try_next();
     report_drained();
     return event;
   }
 
-  void wake() override { stream_.wake(); }
+  Signal& arrived() override { return stream_.arrived(); }
 
   void cancel() override { leave(false); }
   void complete() override { leave(true); }
@@ -70,7 +64,7 @@ class SequenceTicket final : public TokenSource {
       detach();
       listener_.on_abandoned(*sequence, is_complete);
     }
-    stream_.wake();
+    stream_.close();
   }
 
   // Half a stream of room, so that a slow consumer costs few changes of the batch.

@@ -38,12 +38,6 @@ void TokenStream::finish(Finish finish) {
   finish_ = std::make_unique<Finish>(std::move(finish));
 }
 
-boost::asio::awaitable<std::optional<TokenEvent>> TokenStream::next() {
-  if (count_ == 0 && !prompt_ && !finish_ && !woken_) co_await arrived_.wait();
-  if (std::exchange(woken_, false)) co_return std::nullopt;
-  co_return try_next();
-}
-
 std::optional<TokenEvent> TokenStream::try_next() {
   if (prompt_) {
     const auto prompt = std::exchange(prompt_, nullptr);
@@ -60,8 +54,10 @@ std::optional<TokenEvent> TokenStream::try_next() {
   return TokenEvent(std::move(*finish));
 }
 
-void TokenStream::wake() {
-  woken_ = true;
+void TokenStream::close() {
+  prompt_.reset();
+  count_ = 0;
+  finish_.reset();
   arrived_.notify();
 }
 

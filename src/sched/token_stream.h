@@ -1,11 +1,10 @@
 // The way of one sequence's events from the scheduler to its consumer.
 #pragma once
 
-#include "sched/signal.h"
+#include "sched/wake_list.h"
 
+#include <braid/signal.h>
 #include <braid/token_event.h>
-
-#include <boost/asio/awaitable.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,14 +25,15 @@ class TokenStream {
   // Come before all tokens, and do not count: a prompt bounds them. A backlog of them is one event.
   void push_prompt(std::vector<PromptToken> tokens);
   void finish(Finish finish);
-  void deliver() { arrived_.notify(); }
+  void deliver(WakeList& wakes) { wakes.add(arrived_); }
   std::int32_t size() const { return static_cast<std::int32_t>(count_); }
   std::int32_t capacity() const { return static_cast<std::int32_t>(capacity_); }
 
-  // Consumer. As in TokenSource; next() also returns nullopt when its coroutine was cancelled.
-  boost::asio::awaitable<std::optional<TokenEvent>> next();
+  // Consumer. As in TokenSource.
   std::optional<TokenEvent> try_next();
-  void wake();
+  Signal& arrived() { return arrived_; }
+  // Drops what has arrived and ends a wait; nothing is pushed any more.
+  void close();
 
  private:
   void grow();
@@ -43,7 +43,6 @@ class TokenStream {
   std::uint32_t head_ = 0;          // index of the oldest token
   std::uint32_t count_ = 0;
   std::uint32_t capacity_;
-  bool woken_ = false;
   std::unique_ptr<PromptTokens> prompt_;
   std::unique_ptr<Finish> finish_;  // there is one for a moment at the end, so it is kept out of line
   Signal arrived_;

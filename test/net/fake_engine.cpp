@@ -1,37 +1,20 @@
 #include "fake_engine.h"
 
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <deque>
 
 namespace braid::test {
 
-namespace asio = boost::asio;
-
 class FakeSource final : public TokenSource {
  public:
-  FakeSource(FakeEngine& engine, std::size_t index)
-      : engine_(engine), index_(index), signal_(engine.loop_, std::chrono::steady_clock::time_point::max()) {
-    engine_.live[index_] = this;
-  }
+  FakeSource(FakeEngine& engine, std::size_t index) : engine_(engine), index_(index) { engine_.live[index_] = this; }
   ~FakeSource() override { leave(); }
 
   void push(TokenEvent event) {
     events_.push_back(std::move(event));
-    signal_.cancel();
+    arrived_.notify();
   }
 
   std::size_t backlog() const { return events_.size(); }
-
-  asio::awaitable<std::optional<TokenEvent>> next() override {
-    while (true) {
-      if (std::exchange(woken_, false)) co_return std::nullopt;
-      if (std::optional<TokenEvent> event = try_next()) co_return event;
-      boost::system::error_code cancelled;
-      co_await signal_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-    }
-  }
 
   std::optional<TokenEvent> try_next() override {
     if (events_.empty()) return std::nullopt;
@@ -41,10 +24,7 @@ class FakeSource final : public TokenSource {
     return event;
   }
 
-  void wake() override {
-    woken_ = true;
-    signal_.cancel();
-  }
+  Signal& arrived() override { return arrived_; }
 
   void cancel() override {
     leave();
@@ -69,9 +49,8 @@ class FakeSource final : public TokenSource {
 
   FakeEngine& engine_;
   std::size_t index_;
-  asio::steady_timer signal_;
+  Signal arrived_;
   std::deque<TokenEvent> events_;
-  bool woken_ = false;
   bool finished_ = false;
 };
 

@@ -3,7 +3,6 @@
 
 #include <braid/engine.h>
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <map>
 #include <string>
@@ -17,8 +16,6 @@ class FakeSource;
 // Loop only, like every engine.
 class FakeEngine final : public Engine {
  public:
-  explicit FakeEngine(boost::asio::io_context& loop) : loop_(loop) {}
-
   Result<Ticket> submit(Request request) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;  // of a request that lives: it gets Finish{kCancelled}
@@ -38,13 +35,7 @@ class FakeEngine final : public Engine {
   std::int32_t cached_tokens = 0;  // what every ticket says
   double queue_ms = 0.0;           // likewise
   bool started = true;             // likewise
-
- private:
-  friend class FakeSource;
-
-  boost::asio::io_context& loop_;
 };
-
 // The events of `text`, one token a byte, then a Finish.
 std::vector<TokenEvent> events_of(std::string_view text, FinishReason reason = FinishReason::kStop, std::int32_t prompt_tokens = 0);
 

@@ -41,7 +41,7 @@ class TestServer {
 
  private:
   boost::asio::io_context loop_;
-  FakeEngine engine_{loop_};
+  FakeEngine engine_;
   FakeCodec codec_;
   ServedModel model_;
   ServiceStatus status_;

@@ -159,6 +159,7 @@ TEST(Cancellation, ByTheTicketActsInItsOwnCall) {
     while (const std::optional<TokenEvent> event = co_await reader.ticket->next()) EXPECT_FALSE(std::holds_alternative<Finish>(*event));
     done = true;
   }(client, woken), boost::asio::detached);
+  rig.loop.poll();  // it waits
   ASSERT_TRUE(rig.run_until([&] { return rig.phase(client) == SequencePhase::kDecode; }));
   client.ticket->cancel();
   EXPECT_EQ(rig.scheduler->find(client.id), std::nullopt);

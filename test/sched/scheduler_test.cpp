@@ -258,6 +258,7 @@ TEST(Scheduler, WakeInterruptsAWait) {
     }
   };
   boost::asio::co_spawn(rig.loop, reader(client, nothing), boost::asio::detached);
+  rig.loop.poll();  // it waits
   ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().decoding == 1; }));
   client.ticket->wake();
   ASSERT_TRUE(rig.run_until([&] { return nothing == 1; }));

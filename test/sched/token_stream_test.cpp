@@ -29,9 +29,13 @@ TokenId id_of(const std::optional<TokenEvent>& event) { return std::get<Token>(e
 
 bool is_finish(const std::optional<TokenEvent>& event) { return event && std::holds_alternative<Finish>(*event); }
 
-// Runs one next() and stores what it gives.
+// Waits for one event, or for the end of the wait.
 asio::awaitable<void> read_one(TokenStream& stream, std::optional<TokenEvent>& event, bool& done) {
-  event = co_await stream.next();
+  event = stream.try_next();
+  if (!event) {
+    co_await stream.arrived().wait();
+    event = stream.try_next();
+  }
   done = true;
 }
 
@@ -68,11 +72,12 @@ TEST(TokenStream, KeepsOrderWhileTheRingTurnsAndGrows) {
 
 TEST(TokenStream, NextWaitsForDelivery) {
   asio::io_context loop;
+  const auto wakes = std::make_shared<WakeList>(loop);
   TokenStream stream(4);
   Reader reader(loop, stream);
   EXPECT_FALSE(reader.done);
   stream.push(token(7));
-  stream.deliver();
+  stream.deliver(*wakes);
   EXPECT_FALSE(reader.done) << "the consumer runs from the loop, not inside deliver()";
   loop.restart();
   loop.poll();
@@ -82,35 +87,48 @@ TEST(TokenStream, NextWaitsForDelivery) {
 
 TEST(TokenStream, NextGivesWhatIsThereWithoutWaiting) {
   asio::io_context loop;
+  const auto wakes = std::make_shared<WakeList>(loop);
   TokenStream stream(4);
   stream.push(token(1));
   stream.push(token(2));
-  stream.deliver();
+  stream.deliver(*wakes);
   EXPECT_EQ(id_of(Reader(loop, stream).event), 1);
   EXPECT_EQ(id_of(Reader(loop, stream).event), 2);
   Reader third(loop, stream);
   EXPECT_FALSE(third.done) << "a delivery from before does not end a later wait";
   stream.finish({});
-  stream.deliver();
+  stream.deliver(*wakes);
   loop.restart();
   loop.poll();
   EXPECT_TRUE(is_finish(third.event));
 }
 
-TEST(TokenStream, WakeEndsThePendingOrTheNextWait) {
+TEST(TokenStream, ANotificationEndsThePendingWaitAndLosesNothing) {
   asio::io_context loop;
   TokenStream stream(4);
   Reader pending(loop, stream);
-  stream.wake();
+  stream.arrived().notify();
   loop.restart();
   loop.poll();
   EXPECT_TRUE(pending.done);
   EXPECT_EQ(pending.event, std::nullopt);
-
-  stream.wake();
   stream.push(token(1));
-  EXPECT_EQ(Reader(loop, stream).event, std::nullopt);
-  EXPECT_EQ(id_of(Reader(loop, stream).event), 1) << "nothing was lost";
+  EXPECT_EQ(id_of(Reader(loop, stream).event), 1);
+}
+
+TEST(TokenStream, ClosingDropsWhatIsDeliveredAndNotYetTaken) {
+  asio::io_context loop;
+  const auto wakes = std::make_shared<WakeList>(loop);
+  TokenStream stream(4);
+  Reader pending(loop, stream);
+  stream.push(token(1));
+  stream.finish({});
+  stream.deliver(*wakes);
+  stream.close();
+  loop.restart();
+  loop.poll();
+  EXPECT_TRUE(pending.done);
+  EXPECT_EQ(pending.event, std::nullopt);
 }
 
 TEST(TokenStream, CancelledWaitLosesNothing) {
@@ -138,7 +156,7 @@ TEST(TokenStream, DestroyedUnderAWaiterUnwindsIt) {
   const auto alive = std::make_shared<int>(0);
   auto stream = std::make_unique<TokenStream>(4);
   const auto waits = [](TokenStream& source, std::shared_ptr<int> held) -> asio::awaitable<void> {
-    co_await source.next();
+    co_await source.arrived().wait();
     ++*held;
   };
   asio::co_spawn(loop, waits(*stream, alive), asio::detached);

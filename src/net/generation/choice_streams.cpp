@@ -37,17 +37,17 @@ ChoiceEvent failure_of(std::uint32_t choice) {
 
 }  // namespace
 
-// A timer that never expires serves as a condition: cancelling it wakes who waits.
+// For those who wait until something is taken, a timer that never expires serves as a condition: cancelling it wakes them.
 struct ChoiceStreams::Merge {
   Merge(const asio::any_io_executor& executor, std::size_t choices)
       : sources(choices, nullptr),
         dropped(choices, false),
         cached_tokens(choices, 0),
         queue_ms(choices, 0.0),
-        arrived(executor, std::chrono::steady_clock::time_point::max()),
         taken(executor, std::chrono::steady_clock::time_point::max()) {}
 
   std::optional<ChoiceEvent> take() {
+    if (failed) return failure_of(*failed);
     while (!queue.empty()) {
       ChoiceEvent event = std::move(queue.front());
       queue.pop_front();
@@ -76,8 +76,7 @@ struct ChoiceStreams::Merge {
   std::vector<double> queue_ms;             // likewise
   std::deque<ChoiceEvent> queue;
   std::optional<std::uint32_t> failed;  // a choice that could not be read to its end
-  bool woken = false;
-  asio::steady_timer arrived;
+  Signal arrived;
   asio::steady_timer taken;
 };
 
@@ -112,7 +111,7 @@ asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uin
       if (!event) continue;  // woken to look at `dropped`
       ended = std::holds_alternative<Finish>(*event);
       merge->queue.push_back({choice, std::move(*event)});
-      merge->arrived.cancel();
+      merge->arrived.notify();
       while (merge->queue.size() >= kMaxQueuedEvents && !merge->dropped[choice]) {
         error_code cancelled;
         co_await merge->taken.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
@@ -120,25 +119,10 @@ asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uin
     }
   } catch (const std::exception&) {
     merge->failed = choice;
-    merge->arrived.cancel();
+    merge->arrived.notify();
     log_failure(std::current_exception());
   }
   merge->leave(choice);
-}
-
-asio::awaitable<std::optional<ChoiceEvent>> ChoiceStreams::next() {
-  if (merge_ == nullptr) {
-    std::optional<TokenEvent> event = co_await single_->next();
-    if (!event) co_return std::nullopt;
-    co_return ChoiceEvent{0, std::move(*event)};
-  }
-  while (true) {
-    if (std::exchange(merge_->woken, false)) co_return std::nullopt;
-    if (merge_->failed) co_return failure_of(*merge_->failed);
-    if (std::optional<ChoiceEvent> event = merge_->take()) co_return event;
-    error_code cancelled;
-    co_await merge_->arrived.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-  }
 }
 
 std::optional<ChoiceEvent> ChoiceStreams::try_next() {
@@ -149,10 +133,11 @@ std::optional<ChoiceEvent> ChoiceStreams::try_next() {
   return ChoiceEvent{0, std::move(*event)};
 }
 
+Signal& ChoiceStreams::arrived() { return merge_ != nullptr ? merge_->arrived : single_->arrived(); }
+
 void ChoiceStreams::wake() {
   if (merge_ != nullptr) {
-    merge_->woken = true;
-    merge_->arrived.cancel();
+    merge_->arrived.notify();
   } else if (single_ != nullptr) {
     single_->wake();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <braid/engine.h>
+#include <braid/signal.h>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -26,11 +27,11 @@ class ChoiceStreams {
   ChoiceStreams(const ChoiceStreams&) = delete;
   ChoiceStreams& operator=(const ChoiceStreams&) = delete;
 
-  // The next event of any choice, or nullopt when wake() was called meanwhile. Not to be called when no choice is left.
-  boost::asio::awaitable<std::optional<ChoiceEvent>> next();
+  // What has arrived of any choice, and the signal of its arrival, as TokenSource has them. Not to be waited for when no choice is left.
   std::optional<ChoiceEvent> try_next();
-  void wake();
-  // Cancels every choice at once; next() returns nullopt and is not to be called again.
+  Signal& arrived();
+  void wake();  // ends a pending wait
+  // Cancels every choice at once, and wakes.
   void cancel();
 
   // As TokenSource says of this choice.

@@ -1,3 +1,4 @@
+#include <braid/signal.h>
 #include <fmt/format.h>
 #include <net/count.h>
 #include <net/generation/best_of.h>
@@ -16,8 +17,12 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <cstddef>
 #include <exception>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,16 +40,17 @@ constexpr char kAccountSalt = '\x01';              // begins the salt of a reque
 double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 // The state of one generation; its members are the phases in the order in which they run.
-class Generation {
+class Generation final : WakeHint {
  public:
   Generation(Service& service, Connection& connection, http::Request request, const Dialect& dialect, access::Visit& visit,
              RequestRecord& record)
-      : service_(service), connection_(connection), request_(std::move(request)), dialect_(dialect), visit_(visit), record_(record) {
+      : service_(service), connection_(connection), visit_(visit), request_(std::move(request)), dialect_(dialect), record_(record) {
     const std::size_t one_request = service.options.max_header_bytes + service.options.max_body_bytes;
     connection_.begin_watch(one_request, [this] {
       const bool gone = connection_.gone();
       if (gone) abandoned_ = true;
-      if (streams_ != nullptr) gone ? streams_->cancel() : streams_->wake();
+      interrupted_ = true;
+      if (streams_) gone ? streams_->cancel() : streams_->wake();
     });
   }
   ~Generation() {
@@ -117,9 +123,8 @@ class Generation {
     service_.answers[id] = {&visit_.account(), tickets->size()};
     call_.prompt = std::vector<PromptItem>();
     running_ = tickets->size();
-    last_token_.resize(running_);
     format_ = dialect_.make_format(id, *model_, call_);
-    streams_ = std::make_unique<ChoiceStreams>(executor, std::move(*tickets));
+    streams_.emplace(executor, std::move(*tickets));
     check_deadlines();
     return {};
   }
@@ -139,7 +144,7 @@ class Generation {
         return ticket.error();
       }
       tickets.push_back(std::move(*ticket));
-      texts_.emplace_back(*model_->codec, call_, service_.new_seed());
+      choices_.push_back({ChoiceText(*model_->codec, call_, service_.new_seed()), {}});
     }
     return tickets;
   }
@@ -148,24 +153,33 @@ class Generation {
     const Count count(service_.counters.open_streams);
     const http::Framing framing = request_.version == 10 ? http::Framing::kClose : http::Framing::kChunked;
     const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.closing;
-    http::BodyWriter body(framing);
+    http::BodyWriter body(framing, service_.piece);
+    frame_ = &body;
     if (!co_await send_stream_head(framing, keep_alive)) co_return lost();
     connection_.begin_pings(service_.options.ping_interval);
+    body.clear();
     guarded([&] { format_->append_begin(body.buffer(), usage_); });
     while (true) {
       const bool last = ended();
       if (last) append_end(body.buffer());
       if (!body.empty()) {
-        const std::string_view rest = connection_.write_now(body.frame(last));  // no coroutine for the usual case
-        if (!rest.empty() && !co_await connection_.write(rest, service_.options.write_timeout)) co_return lost();
-        body.clear();
+        // No coroutine and no copy in the usual case.
+        if (const std::string_view rest = connection_.write_now(body.frame(last)); !rest.empty()) {
+          const std::string behind(rest);
+          if (!co_await connection_.write(behind, service_.options.write_timeout)) co_return lost();
+        }
       }
       if (last) break;
-      std::optional<ChoiceEvent> event = co_await streams_->next();
-      if (!event) check_deadlines();
-      for (; event; event = next_for_write(body)) append_event(body.buffer(), std::move(*event));
-      if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
+      std::optional<ChoiceEvent> event = streams_->try_next();
+      if (!event && !interrupted_) {
+        co_await streams_->arrived().wait(this);
+        event = streams_->try_next();
+      }
       if (connection_.gone()) co_return lost();
+      if (std::exchange(interrupted_, false)) check_deadlines();
+      body.clear();  // others have used the buffer
+      for (; event && !failure_; event = next_for_write(body)) append_event(body.buffer(), std::move(*event));
+      if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
     }
     record_.end(200);
     if (failure_) fail(*failure_);
@@ -182,12 +196,16 @@ class Generation {
   }
 
   asio::awaitable<bool> collect() {
-    std::vector<ChoiceAnswer> answers(texts_.size());
+    std::vector<ChoiceAnswer> answers(choices_.size());
     while (!ended()) {
-      std::optional<ChoiceEvent> event = co_await streams_->next();
+      std::optional<ChoiceEvent> event = streams_->try_next();
+      if (!event && !interrupted_) {
+        co_await streams_->arrived().wait();
+        event = streams_->try_next();
+      }
       if (connection_.gone()) co_return lost();
-      if (!event) check_deadlines();
-      for (; event; event = ended() ? std::nullopt : streams_->try_next()) {
+      if (std::exchange(interrupted_, false)) check_deadlines();
+      for (; event && !ended(); event = ended() ? std::nullopt : streams_->try_next()) {
         guarded([&] { collect_event(answers, std::move(*event)); });
       }
     }
@@ -239,7 +257,7 @@ class Generation {
 
   // Takes one event into its choice's text. The end when it ends the choice.
   std::optional<ChoiceEnd> take(ChoiceEvent&& event) {
-    ChoiceText& text = texts_[event.choice];
+    ChoiceText& text = choices_[event.choice].text;
     if (auto* prompt = std::get_if<PromptTokens>(&event.event)) {
       text.add_prompt(std::move(*prompt));
       return std::nullopt;
@@ -286,7 +304,7 @@ class Generation {
     const bool first = usage_.completion_tokens == 0;
     if (!first && !call_.timings && !service_.options.metrics) return;
     const Clock::time_point now = Clock::now();
-    const Clock::time_point before = std::exchange(last_token_[choice], now);
+    const Clock::time_point before = std::exchange(choices_[choice].last_token, now);
     if (before != Clock::time_point()) service_.counters.inter_token_ms.observe(milliseconds(now - before));
     const double elapsed = milliseconds(now - start_);
     if (first) {
@@ -299,7 +317,7 @@ class Generation {
 
   void collect_event(std::vector<ChoiceAnswer>& answers, ChoiceEvent&& event) {
     const std::uint32_t choice = event.choice;
-    ChoiceText& text = texts_[choice];
+    ChoiceText& text = choices_[choice].text;
     if (std::optional<ChoiceEnd> end = take(std::move(event)))
       answers[choice] = {std::move(text.pending()), std::move(*end), std::move(text.prompt()), text.mean_logprob()};
   }
@@ -313,7 +331,7 @@ class Generation {
 
   void write_event(std::string& out, ChoiceEvent&& event) {
     const std::uint32_t choice = event.choice;
-    ChoiceText& text = texts_[choice];
+    ChoiceText& text = choices_[choice].text;
     const bool is_prompt = std::holds_alternative<PromptTokens>(event.event);
     if (!is_prompt && !text.begun()) format_->append_prompt(out, choice, text.prompt(), usage_);
     const std::optional<ChoiceEnd> end = take(std::move(event));
@@ -374,24 +392,40 @@ class Generation {
     return false;
   }
 
+  void prefetch() const noexcept override {
+    prefetch_lines(static_cast<const std::byte*>(frame_) - 256, 512);
+    prefetch_lines(choices_.data(), sizeof(Choice));
+    prefetch_lines(format_.get(), 192);
+    prefetch_lines(&connection_, 192);
+    prefetch_lines(&call_.sampling.top_logprobs, 128);
+    prefetch_lines(&call_.timings, 128);
+  }
+
+  struct Choice {
+    ChoiceText text;
+    Clock::time_point last_token;  // the epoch before the first
+  };
+
+  // What a token needs comes first (WakeHint::kBytes).
   Service& service_;
   Connection& connection_;
-  http::Request request_;
-  const Dialect& dialect_;
   access::Visit& visit_;
-  RequestRecord& record_;
-  const ServedModel* model_ = nullptr;
-  GenerationCall call_;
-  std::string answer_id_;  // empty until submitted
+  const void* frame_ = nullptr;  // a place in that of stream()
+  std::vector<Choice> choices_;
   std::unique_ptr<AnswerFormat> format_;
-  std::vector<ChoiceText> texts_;  // [choices]
-  std::vector<Clock::time_point> last_token_;  // [choices]; the epoch before the first
-  std::unique_ptr<ChoiceStreams> streams_;
+  std::optional<ChoiceStreams> streams_;
   std::size_t running_ = 0;  // choices that have not ended
   Usage usage_;
-  std::optional<Error> failure_;        // of any choice: ends the answer
-  std::atomic<bool> abandoned_{false};  // set on the loop when the client has gone, read by the codec worker
   Clock::time_point start_ = Clock::now();
+  bool interrupted_ = false;      // by the connection, since the last look at deadlines
+  std::optional<Error> failure_;  // of any choice: ends the answer
+  GenerationCall call_;
+  http::Request request_;
+  const Dialect& dialect_;
+  RequestRecord& record_;
+  const ServedModel* model_ = nullptr;
+  std::string answer_id_;               // empty until submitted
+  std::atomic<bool> abandoned_{false};  // set on the loop when the client has gone, read by the codec worker
   Deadlines deadlines_{service_.options, start_};
   std::optional<RequestEnd> missed_;  // a deadline
 };

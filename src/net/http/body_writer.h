@@ -8,10 +8,11 @@
 
 namespace braid::net::http {
 
-// One reusable buffer with room before the piece for a chunk's size, so that one write takes it all.
+// Composes each piece in a buffer that any number of writers use in turn, with room before it for a chunk's size, so that one write takes
+// it all. Between clear() and the last use of frame()'s result nobody else may use the buffer, which outlives the writer.
 class BodyWriter {
  public:
-  explicit BodyWriter(Framing framing) : framing_(framing) { clear(); }
+  BodyWriter(Framing framing, std::string& buffer) : framing_(framing), buffer_(buffer) { clear(); }
 
   std::string& buffer() { return buffer_; }  // append the piece here
   bool empty() const { return buffer_.size() == kRoom; }
@@ -24,7 +25,7 @@ class BodyWriter {
   static constexpr std::size_t kRoom = 10;  // eight hexadecimal digits and CRLF
 
   Framing framing_;
-  std::string buffer_;
+  std::string& buffer_;
 };
 
 }  // namespace braid::net::http

@@ -78,12 +78,19 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   void read_ahead();
   void lose();
 
+  // What writing needs comes first.
   Socket socket_;
   std::unique_ptr<TlsStream> tls_;
+  std::uint64_t bytes_written_ = 0;
+  std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over
+  bool ping_due_ = false;
+  bool gone_ = false;
+  bool closed_ = false;
+  bool timed_out_ = false;
+  bool idle_ = false;
+  std::size_t backlog_bytes_ = 0;
   std::shared_ptr<const Capability> capability_;
   std::string peer_;
-  std::size_t backlog_bytes_ = 0;
-  std::uint64_t bytes_written_ = 0;
   boost::beast::flat_buffer input_;
   std::function<void()> interrupt_;
   Clock::time_point deadline_ = Clock::time_point::max();
@@ -91,12 +98,6 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   Clock::time_point interrupt_at_ = Clock::time_point::max();
   std::chrono::milliseconds ping_interval_{0};
   std::size_t max_read_ahead_ = 0;
-  std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over
-  bool ping_due_ = false;
-  bool gone_ = false;
-  bool closed_ = false;
-  bool timed_out_ = false;
-  bool idle_ = false;
 };
 
 }  // namespace braid::net::http
