@@ -1,7 +1,6 @@
 // The Responses API: event order, stored conversations, errors in its own terms.
 #include <gtest/gtest.h>
 #include <net/responses/input_items.h>
-#include <net/responses/store.h>
 
 #include <string>
 
@@ -119,21 +118,6 @@ TEST(Responses, CallsAndReasoningJoinTheirMessage) {
   EXPECT_EQ(*messages[1].find("reasoning_content"), Value("hm"));
   EXPECT_EQ(messages[1].find("tool_calls")->get_if<ValueList>()->size(), 2U);
   EXPECT_EQ(*messages[2].find("role"), Value("tool"));
-}
-
-TEST(ResponseStore, ForgetsTheOneUsedLongestAgo) {
-  net::responses::ResponseStore store(2, 1000);
-  store.keep("", "a", {});
-  store.keep("", "b", {});
-  EXPECT_NE(store.find("", "a"), nullptr);
-  store.keep("", "c", {});
-  EXPECT_EQ(store.find("", "b"), nullptr);
-  EXPECT_NE(store.find("", "a"), nullptr);
-  store.keep("", "d", {{}, {}, std::string(2000, 'x')});
-  EXPECT_EQ(store.find("", "d"), nullptr);
-  store.keep("", "e", {{}, {}, std::string(999, 'x')});
-  EXPECT_NE(store.find("", "e"), nullptr);
-  EXPECT_EQ(store.find("", "a"), nullptr);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <net/responses/store.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -30,37 +31,61 @@ void ResponseStore::keep(std::string_view owner, std::string_view id, StoredResp
   if (bytes > max_bytes_ || max_responses_ == 0) return;
   auto shared = std::make_shared<const StoredResponse>(std::move(response));
   const std::lock_guard lock(mutex_);
-  while (!entries_.empty() && (bytes_ + bytes > max_bytes_ || entries_.size() >= max_responses_)) remove(std::prev(entries_.end()));
-  entries_.push_front({std::string(owner), std::string(id), bytes, std::move(shared)});
-  by_id_.emplace(entries_.front().id, entries_.begin());
+  const auto place = owners_.try_emplace(std::string(owner)).first;
+  Entries& entries = place->second.entries;
+  try {
+    Entries kept;
+    kept.push_front({place, std::string(id), bytes, std::move(shared)});
+    by_id_.emplace(kept.front().id, kept.begin());
+    entries.splice(entries.begin(), kept);
+  } catch (...) {  // out of memory: it is not kept
+    if (entries.empty()) owners_.erase(place);
+    throw;
+  }
+  place->second.bytes += bytes;
   bytes_ += bytes;
+  make_room();
+}
+
+void ResponseStore::make_room() {
+  while (by_id_.size() > max_responses_ || bytes_ > max_bytes_) {
+    const bool is_number = by_id_.size() > max_responses_;
+    const auto use = [is_number](const auto& owner) { return is_number ? owner.second.entries.size() : owner.second.bytes; };
+    remove(std::ranges::max_element(owners_, {}, use)->second.entries.back());
+  }
 }
 
 std::shared_ptr<const StoredResponse> ResponseStore::find(std::string_view owner, std::string_view id) {
   const std::lock_guard lock(mutex_);
-  const auto found = lookup(owner, id);
-  if (found == entries_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found);
+  const Entry* found = lookup(owner, id);
+  if (found == nullptr) return nullptr;
+  Entries& entries = found->owner->second.entries;
+  entries.splice(entries.begin(), entries, by_id_.at(found->id));
   return found->response;
 }
 
 bool ResponseStore::erase(std::string_view owner, std::string_view id) {
   const std::lock_guard lock(mutex_);
-  const auto found = lookup(owner, id);
-  if (found == entries_.end()) return false;
-  remove(found);
+  const Entry* found = lookup(owner, id);
+  if (found == nullptr) return false;
+  remove(*found);
   return true;
 }
 
-ResponseStore::Entries::iterator ResponseStore::lookup(std::string_view owner, std::string_view id) {
+ResponseStore::Entry* ResponseStore::lookup(std::string_view owner, std::string_view id) {
   const auto found = by_id_.find(id);
-  return found != by_id_.end() && found->second->owner == owner ? found->second : entries_.end();
+  return found != by_id_.end() && found->second->owner->first == owner ? &*found->second : nullptr;
 }
 
-void ResponseStore::remove(Entries::iterator entry) {
-  bytes_ -= entry->bytes;
-  by_id_.erase(entry->id);
-  entries_.erase(entry);
+void ResponseStore::remove(const Entry& entry) {
+  const Owners::iterator owner = entry.owner;
+  bytes_ -= entry.bytes;
+  owner->second.bytes -= entry.bytes;
+  const auto known = by_id_.find(entry.id);
+  const Entries::iterator place = known->second;
+  by_id_.erase(known);
+  owner->second.entries.erase(place);
+  if (owner->second.entries.empty()) owners_.erase(owner);
 }
 
 }  // namespace braid::net::responses

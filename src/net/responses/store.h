@@ -4,7 +4,9 @@
 #include <braid/value.h>
 
 #include <cstddef>
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,8 +22,9 @@ struct StoredResponse {
   std::string body;    // the response object, JSON
 };
 
-// Bounded by number and by bytes; the one used longest ago goes first. Each response has an owner (access::Account::name) and is
-// unknown to everybody else. Any thread: one short lock per request, none per token.
+// Each response has an owner (access::Account::name) and is unknown to everybody else. Bounded by number and by bytes: where one of them
+// is exceeded, whoever has the most of it loses the response that he used longest ago. So nobody's can be pushed out by others while he
+// has less than his equal share. Any thread: one short lock per request, none per token.
 class ResponseStore {
  public:
   static constexpr std::size_t kMaxResponses = 4096;
@@ -40,21 +43,28 @@ class ResponseStore {
   bool erase(std::string_view owner, std::string_view id);
 
  private:
+  struct Owner;
+  using Owners = std::map<std::string, Owner, std::less<>>;
   struct Entry {
-    std::string owner;
+    Owners::iterator owner;
     std::string id;
     std::size_t bytes;
     std::shared_ptr<const StoredResponse> response;
   };
   using Entries = std::list<Entry>;
+  struct Owner {
+    Entries entries;  // the one used last in front
+    std::size_t bytes = 0;
+  };
 
-  Entries::iterator lookup(std::string_view owner, std::string_view id);  // entries_.end(): none
-  void remove(Entries::iterator entry);
+  Entry* lookup(std::string_view owner, std::string_view id);  // null: none
+  void remove(const Entry& entry);
+  void make_room();
 
   const std::size_t max_responses_;
   const std::size_t max_bytes_;
   std::mutex mutex_;
-  Entries entries_;  // the one used last in front
+  Owners owners_;  // who has any
   std::unordered_map<std::string_view, Entries::iterator> by_id_;  // keys are views of the entries' ids
   std::size_t bytes_ = 0;
 };
