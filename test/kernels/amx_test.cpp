@@ -73,18 +73,32 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
   }
 }
 
-TEST_F(EmulatedAmx, MoreRowsThanABandKeepTheirOrder) {
-  Random random(12);
-  const Product product(random, WeightType::kQ8_0, 48, 64, 530);
+// Panels from `first_part` on, then those before.
+void expect_scalar_product(const Product& product, std::int64_t first_part) {
   const Prepared prepared(product);
-  std::vector<float> expected(530 * 48), found(530 * 48);
-  MatmulArgs args{&product.weights, prepared.rows.data(), 530, expected.data(), 48, false};
-  test::scalar_tier().matmul(args, 0, 3);
+  const auto& [type, outputs, inputs, data] = product.weights;
+  std::vector<float> expected(static_cast<std::size_t>(product.rows * outputs)), found(expected);
+  MatmulArgs args{&product.weights, prepared.rows.data(), product.rows, expected.data(), outputs, false};
+  test::scalar_tier().matmul(args, 0, product.weights.panels());
   args.prepared = prepared.tiles.data();
   args.out = found.data();
-  test::emulated_matmul_quantized(args, 1, 3);
-  test::emulated_matmul_quantized(args, 0, 1);
-  EXPECT_TRUE(test::same_bits(found, expected));
+  test::emulated_matmul_quantized(args, first_part, product.weights.panels());
+  test::emulated_matmul_quantized(args, 0, first_part);
+  EXPECT_TRUE(test::same_bits(found, expected)) << weight_format(type)->name << " rows " << product.rows;
+}
+
+TEST_F(EmulatedAmx, MoreRowsThanABandKeepTheirOrder) {
+  Random random(12);
+  expect_scalar_product(Product(random, WeightType::kQ8_0, 48, 64, 530), 1);
+}
+
+TEST_F(EmulatedAmx, MorePanelsThanTakeTurnsKeepTheirOrder) {
+  Random random(14);
+  for (const std::int64_t rows : {16, 32, 50}) {
+    for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K}) {
+      expect_scalar_product(Product(random, type, 300, 2048, rows), 9);
+    }
+  }
 }
 
 float round_to_bf16(float value) {

@@ -135,6 +135,23 @@ TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
   }
 }
 
+// Which loop takes few rows may depend on their number and on the length of a row of weights.
+TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
+  Random random(8);
+  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K}) {
+    for (const std::int64_t inputs : {768, 1024, 2304}) {
+      const Weights w(*GetParam(), random, type, 37, inputs);
+      const std::vector<float> x = test::random_floats(random, 10 * inputs);
+      const std::vector<float> all = multiply(test::scalar_tier(), w.packed, x, 10, std::vector<float>(370), false);
+      for (std::int64_t rows = 1; rows <= 10; ++rows) {
+        const std::vector<float> few(x.begin(), x.begin() + rows * inputs);
+        const std::vector<float> found = multiply(*GetParam(), w.packed, few, rows, std::vector<float>(static_cast<std::size_t>(rows * 37)), false);
+        ASSERT_TRUE(std::equal(found.begin(), found.end(), all.begin())) << weight_format(type)->name << " inputs " << inputs << " rows " << rows;
+      }
+    }
+  }
+}
+
 TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
   for (const WeightType type : kAllTypes) {
     if (!is_quantized(type)) continue;

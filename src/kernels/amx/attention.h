@@ -118,7 +118,7 @@ static inline bool start_chunk(const Batch& batch, std::int32_t chunk) {
   }
   if (begin >= end) return false;
   const std::int32_t* blocks = batch.args->rows[batch.row].blocks;
-  expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1)}, batch.keys, batch.values);
+  expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1), batch.next}, batch.keys, batch.values);
   return true;
 }
 
@@ -191,6 +191,15 @@ static void for_batches(Tiles& tiles, Batch& batch, std::int64_t queries, int& h
   }
 }
 
+// After the rows up to `end` of one sequence: the next row's, or, after the last one, the next head's of the first row.
+static inline NextContext next_context(const AttentionArgs& args, std::int32_t head, std::int64_t end, std::int64_t row_begin,
+                                       std::int64_t row_end) {
+  const bool other_head = end == row_end;
+  if (other_head && ++head == args.kv->kv_heads) return {};
+  const AttentionRow& row = args.rows[other_head ? row_begin : end];
+  return {row.blocks, head, first_chunk(args, row.position), row.position};
+}
+
 template <class Tiles>
 static void attend_rows(Tiles& tiles, const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t head_begin,
                         std::int32_t head_end) {
@@ -203,6 +212,7 @@ static void attend_rows(Tiles& tiles, const AttentionArgs& args, std::int64_t ro
     for (batch.row = row_begin; batch.row < row_end;) {
       std::int64_t end = batch.row + 1;  // rows of one sequence
       while (end < row_end && args.rows[end].blocks == args.rows[batch.row].blocks) ++end;
+      batch.next = next_context(args, batch.head, end, row_begin, row_end);
       for_batches(tiles, batch, (end - batch.row) * batch.group(), height, [&] { attend(tiles, batch); });
       batch.row = end;
     }

@@ -17,6 +17,14 @@ constexpr std::int32_t kAhead = 64;     // positions
 static inline std::int64_t key_steps(std::int32_t head_dim) { return (head_dim + kKeySteps - 1) / kKeySteps; }
 static inline std::int64_t value_vectors(std::int32_t head_dim) { return (head_dim + 15) / 16; }
 
+// What is read when a batch's context has been: of one KV head, positions [begin, last].
+struct NextContext {
+  const std::int32_t* blocks = nullptr;  // nothing to fetch
+  std::int32_t head = 0;
+  std::int32_t begin = 0;
+  std::int32_t last = 0;
+};
+
 // What expansion reads: one KV head of a sequence, positions [begin, end) of the chunk.
 struct ChunkSource {
   const KvLayer& kv;
@@ -25,14 +33,25 @@ struct ChunkSource {
   std::int32_t chunk;
   std::int32_t begin;
   std::int32_t end;
-  std::int32_t last;  // the batch's last position: nothing is fetched beyond it
+  std::int32_t last;  // the batch's last position
+  NextContext next;
 
   const std::byte* at(std::int32_t position) const { return avx512::kv_bytes(kv, blocks, head, position); }
-  const std::byte* ahead_of(std::int32_t position) const { return at(position + kAhead <= last ? position + kAhead : position); }
   std::int32_t slot(std::int32_t position) const { return position & (kv.block_tokens - 1); }
 };
 
-static inline void fetch(const std::byte* from) { _mm_prefetch(reinterpret_cast<const char*>(from), _MM_HINT_T0); }
+// The head's bytes in the block that lies kAhead positions farther, or, beyond the last block, in one of the next context's: in both at the
+// same slot, since blocks divide kAhead.
+static inline const std::byte* ahead_of(const ChunkSource& source, std::int32_t position) {
+  const NextContext& next = source.next;
+  const std::int32_t there = position + kAhead;
+  if (there <= source.last) return source.at(there);
+  const std::int32_t beyond = there - (source.last / source.kv.block_tokens + 1) * source.kv.block_tokens;
+  if (next.blocks == nullptr || beyond < 0 || next.begin + beyond > next.last) return source.at(position);
+  return avx512::kv_bytes(source.kv, next.blocks, next.head, next.begin + beyond);
+}
+
+static inline void fetch(const std::byte* from) { _mm_prefetch(reinterpret_cast<const char*>(from), _MM_HINT_T1); }
 
 // Bits 0 to 15 of each lane of the result are the lane's element of the first half of `rows`, bits 16 to 31 that of the second.
 static inline __m512i interleave(__m512i rows) {
@@ -177,7 +196,7 @@ static void expand_keys(const ChunkSource& source, std::byte* tiles) {
     const std::int64_t slot = source.slot(position);
     const std::byte* low = source.at(position);
     const std::byte* high = kHalves && position + 8 < source.end ? source.at(position + 8) : low;
-    const std::byte* ahead = source.ahead_of(position);
+    const std::byte* ahead = ahead_of(source, position);
     const std::int64_t offset = slot * avx512::kKvBytes<kType>;
     if (kType == KvType::kInt8) fetch(ahead + scale_bytes);
     expand_key_column<kType, kHalves>(kv, {low + offset, high + offset}, {low + scale_bytes + slot * 2, high + scale_bytes + slot * 2},
@@ -236,7 +255,7 @@ static void expand_values(const ChunkSource& source, std::byte* tiles) {
     const std::int32_t held = present != 0 ? eight : source.begin / 8 * 8;  // there may be no block for the others
     const std::int64_t offset = static_cast<std::int64_t>(kv.value_offset) + source.slot(held) * row_bytes;
     const std::byte* rows = source.at(held) + offset;
-    const std::byte* ahead = source.ahead_of(held) + offset;
+    const std::byte* ahead = ahead_of(source, held) + offset;
     const std::byte* scales = source.at(held) + scale_bytes + source.slot(held) * 2;
     std::byte* lines = tiles + at / kKeySteps * vectors * kTileBytes + at % kKeySteps / 2 * kTileRowBytes;
     for (std::int64_t i = 0; i < 8 * row_bytes; i += 64) fetch(ahead + i);

@@ -34,7 +34,8 @@ struct QuantizedShape {
   std::int64_t group_end(std::int64_t begin) const { return begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks; }
 };
 
-// A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, where they are negative, and signed.
+// A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, where they are negative (of 8-bit codes:
+// whether one is), and signed.
 struct Multipliers {
   __m512i even;
   __m512i odd;
@@ -42,12 +43,16 @@ struct Multipliers {
   __m512i both;
 };
 
-static inline Multipliers spread(__m512i multipliers) {
+// By byte shuffles, as below.
+template <int kBits>
+[[gnu::always_inline]] static inline Multipliers spread(__m512i multipliers) {
   const __m512i size = _mm512_abs_epi32(multipliers);
-  const __m512i even = _mm512_or_si512(size, _mm512_slli_epi32(size, 16));
-  const __m512i low_half = _mm512_and_si512(multipliers, _mm512_set1_epi32(0xFFFF));
-  return {even, _mm512_slli_epi16(even, 8), _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31)),
-          _mm512_or_si512(low_half, _mm512_slli_epi32(low_half, 16))};
+  const __m512i to_even = _mm512_broadcast_i32x4(_mm_set_epi8(-1, 12, -1, 12, -1, 8, -1, 8, -1, 4, -1, 4, -1, 0, -1, 0));
+  const __m512i to_odd = _mm512_broadcast_i32x4(_mm_set_epi8(12, -1, 12, -1, 8, -1, 8, -1, 4, -1, 4, -1, 0, -1, 0, -1));
+  const __m512i to_both = _mm512_broadcast_i32x4(_mm_set_epi8(13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
+  const __mmask64 negative =
+      kBits == 8 ? _mm512_movepi32_mask(multipliers) : _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31));
+  return {_mm512_shuffle_epi8(size, to_even), _mm512_shuffle_epi8(size, to_odd), negative, _mm512_shuffle_epi8(multipliers, to_both)};
 }
 
 // Splits the products of 16 * 4 codes and their multipliers into bytes. Negative multipliers negate the codes; -128 has no negative, so
@@ -79,7 +84,7 @@ template <CodeForm kForm>
   constexpr int kGroups = 8 / kForm.parts;
   const std::byte* block = panel + b * shape.layout.block_codes;
   for (int part = 0; part < kForm.parts; ++part) {
-    const Multipliers by = spread(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, panel, b, part, inverse));
+    const Multipliers by = spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, panel, b, part, inverse));
 #pragma GCC unroll 8
     for (int i = 0; i < kGroups; ++i) {
       const int g = part * kGroups + i;
@@ -103,9 +108,17 @@ static inline void load_minimums(const QuantizedShape& shape, const std::byte* p
   }
 }
 
-// Expands the group of K blocks from `begin` on. An odd number of blocks ends within a tile.
+// Fetches 64-byte lines into the second-level cache; returns what follows them.
+static inline const std::byte* prefetch_lines(const std::byte* from, std::int64_t lines) {
+  for (const std::byte* end = from + lines * 64; from != end; from += 64) _mm_prefetch(reinterpret_cast<const char*>(from), _MM_HINT_T1);
+  return from;
+}
+
+// Expands the group of K blocks from `begin` on. An odd number of blocks ends within a tile. With each block `lines` lines from `next` on
+// are fetched, since memory would have nothing to do meanwhile; returns what follows them.
 template <CodeForm kForm>
-static void expand_group(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, ExpandedGroup& out, GroupScales& scales) {
+static const std::byte* expand_group(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, ExpandedGroup& out,
+                                     GroupScales& scales, const std::byte* next, std::int64_t lines) {
   const std::int64_t end = shape.group_end(begin);
   const avx512::GroupScale group = avx512::group_scale(shape.form.scales, shape.layout, panel, begin, end);
   scales.scale = group.scale;
@@ -114,12 +127,14 @@ static void expand_group(const QuantizedShape& shape, const std::byte* panel, st
   if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(shape.form.table)));
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));
   for (std::int64_t b = begin; b < end; ++b) {
+    next = prefetch_lines(next, lines);
     expand_block<kForm>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
   }
   for (std::int64_t line = (end - begin) * 8; line % kTileRows != 0; ++line) {
     _mm512_store_si512(out.low + line * 64, _mm512_setzero_si512());
     _mm512_store_si512(out.high + line * 64, _mm512_setzero_si512());
   }
+  return next;
 }
 
 }  // namespace braid::kernels::amx

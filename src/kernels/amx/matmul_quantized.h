@@ -19,7 +19,10 @@ namespace braid::kernels::amx {
 
 constexpr std::int64_t kMostPrefetched = 512 << 10;  // of the next panels, into the second-level cache
 constexpr std::int64_t kMostBandBytes = 1 << 20;     // of prepared rows, which then stay in the second-level cache
-constexpr std::int64_t kFewTiles = 4;                // up to here a panel goes alone: its weights leave room in the first-level cache
+constexpr std::int64_t kFewTiles = 4;                // up to here panels take turns with a group, and go one at a time
+constexpr std::int64_t kChunkPanels = 8;             // that take turns
+constexpr std::int64_t kMostNearBytes = 24 << 10;    // of prepared rows, which then stay in the first-level cache without turns
+static_assert(kFewTiles * kChunkPanels <= kBandTiles);
 
 // A group of one panel times one or two row tiles.
 struct TilePair {
@@ -80,29 +83,62 @@ class QuantizedMatmul {
   };
 
   void multiply_band(const Band& band, std::int64_t panel_begin, std::int64_t panel_end) {
-    const std::int64_t abreast = band.count() <= kFewTiles ? 1 : kPanels;
-    for (std::int64_t p = panel_begin; p < panel_end; p += abreast) {
-      const std::int64_t panels = panel_end - p < abreast ? panel_end - p : abreast;
-      start_prefetch(p + panels, abreast, panels * ((band.count() + 1) / 2));
-      for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) multiply_group(p, panels, begin, band);
+    if (band.count() <= kFewTiles) {
+      const std::int64_t most = band.count() * prepared_.bytes <= kMostNearBytes ? 1 : kChunkPanels;
+      for (std::int64_t p = panel_begin; p < panel_end; p += most) multiply_chunk(p, panel_end - p < most ? panel_end - p : most, band);
+    } else {
+      for (std::int64_t p = panel_begin; p < panel_end; p += kPanels) {
+        const std::int64_t panels = panel_end - p < kPanels ? panel_end - p : kPanels;
+        prefetch_panels(p + panels, kPanels, panels * ((band.count() + 1) / 2));
+        for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) multiply_group(p, panels, begin, band, 0);
+      }
     }
     multiply(TilePair{});
     multiply(TilePair{});
   }
 
+  // Few rows: one group of their activations stays in the first-level cache while the panels of a chunk pass by.
+  void multiply_chunk(std::int64_t p, std::int64_t panels, const Band& band) {
+    for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) {
+      const bool last = begin + kGroupBlocks >= shape_.blocks;
+      for (std::int64_t i = 0; i < panels; ++i) {
+        prefetch_group(p + i + (last ? panels : 0), last ? 0 : begin + kGroupBlocks, (band.count() + 1) / 2);
+        multiply_group(p + i, 1, begin, band, i * kFewTiles);
+      }
+    }
+  }
+
+  // The group that takes the same place of the chunk next: its scales at once, a third of its codes while this one is expanded, which takes
+  // about half of the time, and the others between products.
+  void prefetch_group(std::int64_t panel, std::int64_t begin, std::int64_t pairs) {
+    lines_of_block_ = 0;
+    lines_of_step_ = 0;
+    if (panel >= args_.weights->panels()) return;
+    const std::byte* data = args_.weights->data + panel * shape_.layout.bytes;
+    next_ = data + begin * shape_.layout.block_codes;
+    const std::int64_t blocks = shape_.group_end(begin) - begin;
+    const std::int64_t steps = pairs * kGroupSteps;
+    const std::int64_t lines = blocks * shape_.layout.block_codes / 64;
+    lines_of_block_ = lines / blocks / 3;
+    lines_of_step_ = (lines - lines_of_block_ * blocks + steps - 1) / steps;
+    prefetch_lines(data + shape_.layout.scales + begin * shape_.layout.block_scales, (blocks * shape_.layout.block_scales + 63) / 64);
+  }
+
   // What is prefetched between products: the next panels, evenly.
-  void start_prefetch(std::int64_t panel, std::int64_t panels, std::int64_t pairs_of_group) {
+  void prefetch_panels(std::int64_t panel, std::int64_t panels, std::int64_t pairs_of_group) {
     const std::int64_t bytes = panels * shape_.layout.bytes;
     const std::int64_t steps = (shape_.blocks + kGroupBlocks - 1) / kGroupBlocks * pairs_of_group * kGroupSteps;
     next_ = args_.weights->data + panel * shape_.layout.bytes;
-    next_lines_ = bytes <= kMostPrefetched && panel < args_.weights->panels() ? (bytes / 64 + steps - 1) / steps : 0;
+    lines_of_block_ = 0;
+    lines_of_step_ = bytes <= kMostPrefetched && panel < args_.weights->panels() ? (bytes / 64 + steps - 1) / steps : 0;
   }
 
-  // Panels side by side, so that activations come from the first-level cache for the second one.
-  void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band) {
+  // Panels side by side, so that activations come from the first-level cache for the second one. `place` is that of their sums.
+  void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band, std::int64_t place) {
     set_ = (set_ + 1) % kSets;
     for (std::int64_t i = 0; i < panels; ++i) {
-      expand_group<kForm>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i], scales_[set_][i]);
+      next_ = expand_group<kForm>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i], scales_[set_][i], next_,
+                                  lines_of_block_);
     }
     TilePair pair;
     pair.begin = begin;
@@ -115,13 +151,13 @@ class QuantizedMatmul {
         pair.weights = &weights_[i];
         pair.scales = &scales_[set_][i];
         pair.outputs = avx512::first_lanes(args_.weights->outputs - (p + i) * kPanel);
-        for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(tile + t, tile + t - band.begin, p + i, i) : TilePair::Rows{};
+        for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(tile + t, place + tile + t - band.begin, p + i, i) : TilePair::Rows{};
         multiply(pair);
       }
     }
   }
 
-  // `place` is the tile's in its band, `i` the panel's among those that share a pass.
+  // `place` is that of the tile's sums, `i` the panel's among those that share a pass.
   TilePair::Rows rows_of(std::int64_t tile, std::int64_t place, std::int64_t panel, std::int64_t i) {
     const std::int64_t first = tile * kTileRows;
     return {.x = args_.prepared + tile * prepared_.bytes,
@@ -133,42 +169,48 @@ class QuantizedMatmul {
   // Multiplies `pair`, stores the sums of the pair before, and adds those of the one before that to its floats.
   void multiply(const TilePair& pair) {
     const TilePair& settled = pairs_[(count_ + 1) % 3];
+    const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
     if (!settled.whole()) {
-      multiply_beside<Settling::kAny>(pair, settled);
-    } else if (settled.last) {
-      multiply_beside<Settling::kOutput>(pair, settled);
+      multiply_beside<Settling::kAny, false>(pair, settled, two_before);
+    } else if (!two_before || pair.tiles != 2 || pair.steps != kGroupSteps) {
+      settled.last ? multiply_beside<Settling::kOutput, false>(pair, settled, two_before)
+                   : multiply_beside<Settling::kSums, false>(pair, settled, two_before);
     } else {
-      multiply_beside<Settling::kSums>(pair, settled);
+      settled.last ? multiply_beside<Settling::kOutput, true>(pair, settled, true) : multiply_beside<Settling::kSums, true>(pair, settled, true);
     }
     pairs_[count_ % 3] = pair;
     ++count_;
   }
 
-  template <Settling kSettling>
-  void multiply_beside(const TilePair& pair, const TilePair& settled) {
-    const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
+  // kWhole: nothing is missing, as is nearly always so. Then this is straight code, since what is not a product, a row or a load between
+  // two products costs as much time as these.
+  template <Settling kSettling, bool kWhole>
+  void multiply_beside(const TilePair& pair, const TilePair& settled, bool two_tiles_before) {
+    const bool two_before = kWhole || two_tiles_before;
+    const bool two = kWhole || pair.tiles == 2;
     IntegerSums& to = integers_[(count_ + 1) % 2];
     RowAdder<kSettling> rows(*this, settled, integers_[count_ % 2]);
-    const bool two = pair.tiles == 2;
-    const std::int64_t first = pair.begin / 2 * kTileBytes;
-    const std::byte* low = pair.weights != nullptr ? pair.weights->low : nullptr;
+    const std::byte* const x0 = pair.rows[0].x + pair.begin / 2 * kTileBytes;
+    const std::byte* const x1 = pair.rows[1].x + pair.begin / 2 * kTileBytes;
+    const ExpandedGroup* const weights = pair.weights;
+#pragma GCC unroll 4
     for (int step = 0; step < kGroupSteps; ++step) {
-      const bool some = step < pair.steps;
+      const bool some = kWhole || step < pair.steps;
       const bool leave = step == 0;
       const std::int64_t at = step * kTileBytes;
       if (step == kGroupSteps / 2) rows.begin_tile(1);
       if (some) {
-        tiles_.template load<4>(pair.rows[0].x + first + at, kTileRowBytes);
-        tiles_.template load<6>(low + at, kTileRowBytes);
+        tiles_.template load<4>(x0 + at, kTileRowBytes);
+        tiles_.template load<6>(weights->low + at, kTileRowBytes);
       }
       if (leave) leave_tile<0>(to.sums[0][0]);
       if (some) tiles_.template multiply_unsigned<0, 4, 6>();
       fill_gap(rows);
-      if (some) tiles_.template load<7>(low + sizeof(ExpandedGroup::low) + at, kTileRowBytes);
+      if (some) tiles_.template load<7>(weights->high + at, kTileRowBytes);
       if (leave) leave_tile<1>(to.sums[0][1]);
       if (some) tiles_.template multiply_signed<1, 4, 7>();
       fill_gap(rows);
-      if (some && two) tiles_.template load<5>(pair.rows[1].x + first + at, kTileRowBytes);
+      if (some && two) tiles_.template load<5>(x1 + at, kTileRowBytes);
       if (leave && two_before) leave_tile<2>(to.sums[1][0]);
       if (some && two) tiles_.template multiply_unsigned<2, 5, 6>();
       fill_gap(rows);
@@ -190,7 +232,13 @@ class QuantizedMatmul {
   class RowAdder {
    public:
     RowAdder(const QuantizedMatmul& product, const TilePair& pair, const IntegerSums& from)
-        : product_(product), pair_(pair), from_(from), kept_(pair.first ? 0 : 0xFFFF) {
+        : product_(product),
+          pair_(pair),
+          from_(from),
+          kept_(pair.first ? 0 : 0xFFFF),
+          accumulated_(product.args_.accumulate ? 0xFFFF : 0),
+          out_stride_(product.args_.out_stride),
+          row_sums_(product.prepared_.row_sums) {
       if (pair.tiles == 0) return;
       scale_ = pair.scales->scale;
       begin_tile(0);
@@ -216,17 +264,29 @@ class QuantizedMatmul {
         __m512 y = _mm512_fmadd_ps(total, _mm512_mul_ps(scale_, x_scale), _mm512_maskz_load_ps(kept_, sum_));
         if constexpr (kMinimum) y = add_minimums(x_scale, y);
         const bool to_sums = kSettling == Settling::kAny ? !pair_.last : kSettling == Settling::kSums;
-        to_sums ? _mm512_store_ps(sum_, y) : product_.template write_row<kSettling == Settling::kAny>(pair_.outputs, y, out_);
+        to_sums ? _mm512_store_ps(sum_, y) : write_row(y);
       }
       integers_ += kPanel;
       x_scale_ += 4;
-      x_sums_ += product_.prepared_.row_sums;
+      if constexpr (kMinimum) x_sums_ += row_sums_;
       sum_ += kPanel;
       --left_;
-      out_ += product_.args_.out_stride;
+      if constexpr (kSettling != Settling::kSums) out_ += out_stride_;
     }
 
    private:
+    [[gnu::always_inline]] inline void write_row(__m512 y) const {
+      if constexpr (kSettling == Settling::kAny) {
+        _mm512_mask_storeu_ps(out_, pair_.outputs, add_output(accumulated_ & pair_.outputs, y));
+      } else {
+        _mm512_storeu_ps(out_, add_output(accumulated_, y));
+      }
+    }
+
+    [[gnu::always_inline]] inline __m512 add_output(__mmask16 mask, __m512 y) const {
+      return _mm512_mask_add_ps(y, mask, y, _mm512_maskz_loadu_ps(mask, out_));
+    }
+
     [[gnu::always_inline]] inline __m512 add_minimums(__m512 x_scale, __m512 y) const {
       const QuantizedShape& shape = product_.shape_;
       const std::int64_t begin = pair_.begin;
@@ -249,7 +309,10 @@ class QuantizedMatmul {
     const QuantizedMatmul& product_;
     const TilePair& pair_;
     const IntegerSums& from_;
-    const __mmask16 kept_;  // of the floats so far
+    const __mmask16 kept_;         // of the floats so far
+    const __mmask16 accumulated_;  // of the output so far
+    const std::int64_t out_stride_;
+    const std::int64_t row_sums_;  // bytes
     __m512 scale_ = _mm512_setzero_ps();
     const std::int32_t* integers_ = nullptr;
     const std::byte* x_scale_ = nullptr;  // the row's, of the group
@@ -266,16 +329,9 @@ class QuantizedMatmul {
     rows.add_row();
   }
 
-  template <bool kMasked>
-  [[gnu::always_inline]] inline void write_row(__mmask16 outputs, __m512 y, float* out) const {
-    const __mmask16 mask = kMasked ? outputs : 0xFFFF;
-    if (args_.accumulate) y = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), y);
-    kMasked ? _mm512_mask_storeu_ps(out, mask, y) : _mm512_storeu_ps(out, y);
-  }
-
   // The next panels, and where the rows of a panel's last group will be written.
   [[gnu::always_inline]] inline void prefetch(const TilePair& pair, int step) {
-    for (std::int64_t i = 0; i < next_lines_; ++i, next_ += 64) _mm_prefetch(reinterpret_cast<const char*>(next_), _MM_HINT_T1);
+    next_ = prefetch_lines(next_, lines_of_step_);
     if (!pair.last) return;
     for (int tile = 0; tile < pair.tiles; ++tile) {
       for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].count; ++i) {
@@ -288,8 +344,9 @@ class QuantizedMatmul {
   const MatmulArgs& args_;
   const QuantizedShape& shape_;
   const PreparedTiles prepared_;
-  const std::byte* next_ = nullptr;  // of the next panels, to be prefetched
-  std::int64_t next_lines_ = 0;      // of 64 bytes at each step
+  const std::byte* next_ = nullptr;  // of the next panels, to be prefetched:
+  std::int64_t lines_of_block_ = 0;  // 64 bytes each, with each K block that is expanded
+  std::int64_t lines_of_step_ = 0;   // at each step of a pair
   std::int64_t count_ = 0;           // pairs so far
   TilePair pairs_[3];
   IntegerSums integers_[2];

@@ -26,6 +26,7 @@ struct Batch {
   std::int64_t row = 0;        // first row of the run
   std::int64_t first = 0;      // query of the run: row, then head of the group
   int count = 0;
+  NextContext next;
   // In the caller's scratch:
   std::int16_t* row_of = nullptr;      // [kBatchQueries]: row of a query, from the batch's first
   ChunkView* views = nullptr;          // [rows of the batch], of the chunk at hand

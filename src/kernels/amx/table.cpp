@@ -7,18 +7,18 @@ namespace {
 
 bool is_half(WeightType type) { return type == WeightType::kF16 || type == WeightType::kBF16; }
 
-bool in_tiles(WeightType type, std::int64_t rows) { return is_quantized(type) && rows >= kFewestRows; }
+bool in_tiles(WeightType type, std::int64_t inputs, std::int64_t rows) { return is_quantized(type) && rows >= fewest_rows(type, inputs); }
 
 std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
   if (is_half(type)) return bf16_row_bytes(inputs) * static_cast<std::size_t>(rows);
-  return kernels::prepared_bytes(type, inputs, in_tiles(type, rows) ? row_tiles(rows) * kTileRows : rows);
+  return kernels::prepared_bytes(type, inputs, in_tiles(type, inputs, rows) ? row_tiles(rows) * kTileRows : rows);
 }
 
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   if (is_half(type)) {
     prepare_bf16_rows(x, x_stride, rows, inputs, prepared);
-  } else if (in_tiles(type, rows.count)) {
+  } else if (in_tiles(type, inputs, rows.count)) {
     prepare_tile_rows(type, x, x_stride, rows, inputs, prepared);
   } else {
     avx512::prepare_rows(type, x, x_stride, rows, inputs, prepared);
