@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <fcntl.h>
+
 #include <functional>
 #include <utility>
 
@@ -26,16 +28,22 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
 
 }  // namespace
 
-Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop) {
+Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
+                                                      net::FileDescriptor predecessors_lock) {
+  const store::SharedFile lock = predecessors_lock.get() < 0 ? nullptr : std::make_shared<const store::OpenFile>(predecessors_lock.release());
   auto opened = store::BlockStore::open(store_options(options, loaded), store::make_io(),
-                                        [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); });
+                                        [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); }, lock);
   if (!opened && opened.error().code == ErrorCode::kInvalidArgument) return invalid_argument("--kv-disk-limit: " + opened.error().message);
   return opened;
 }
 
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
-                                                           boost::asio::io_context& loop) {
-  auto opened = open_store(options, loaded, loop);
+                                                           boost::asio::io_context& loop, net::FileDescriptor predecessors_lock) {
+  auto opened = open_store(options, loaded, loop, std::move(predecessors_lock));
+  if (opened && (*opened)->awaits_predecessor()) {
+    spdlog::info("disk cache: {} is the other server's until that has ended", options.directory);
+    return opened;
+  }
   if (opened) {
     const store::StoreStats stats = (*opened)->stats();
     spdlog::info("disk cache: {} blocks, {} of at most {} in {}, by {}", stats.records, format_size(stats.bytes),
@@ -45,6 +53,11 @@ Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& op
   if (opened.error().code == ErrorCode::kInvalidArgument) return opened.error();
   spdlog::warn("going on without a disk cache: {}", opened.error().message);
   return std::unique_ptr<store::BlockStore>();
+}
+
+net::FileDescriptor copy_lock(const store::BlockStore* store) {
+  const store::SharedFile lock = store != nullptr ? store->lock() : nullptr;
+  return net::FileDescriptor(lock != nullptr ? ::fcntl(lock->descriptor(), F_DUPFD_CLOEXEC, 0) : -1);
 }
 
 }  // namespace braid::app

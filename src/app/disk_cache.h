@@ -3,6 +3,7 @@
 
 #include <app/loaded_model.h>
 #include <app/options.h>
+#include <net/listen/file_descriptor.h>
 #include <store/block_store.h>
 
 #include <braid/result.h>
@@ -14,11 +15,15 @@
 namespace braid::app {
 
 // As BlockStore::open, which runs its calls on the loop. The model has its kv_identity. Any thread.
-Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop);
+Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
+                                                      net::FileDescriptor predecessors_lock = {});
 
 // The same for a server: null, and a line in the log, when the folder cannot be used or another server has it: then there is no disk tier.
 // kInvalidArgument when the limit is too low.
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
-                                                           boost::asio::io_context& loop);
+                                                           boost::asio::io_context& loop, net::FileDescriptor predecessors_lock);
+
+// Of the lock of this store (or null), for a successor; none while there is none to pass on.
+net::FileDescriptor copy_lock(const store::BlockStore* store);
 
 }  // namespace braid::app

@@ -32,6 +32,10 @@ using Clock = std::chrono::steady_clock;
 // How long shutdown waits for clients to take what was written for them, and for the last steps to come back.
 constexpr std::chrono::seconds kFarewell{5};
 
+// How long a retiring server waits for the next request of a connection before it closes it, under which a request could be on its way.
+// The common clients drop such connections by themselves before (httpx after 5 s, undici after 4).
+constexpr std::chrono::seconds kLastRequest{6};
+
 constexpr int kHungExitCode = 70;  // EX_SOFTWARE
 
 constexpr auto rethrow = [](const std::exception_ptr& failure) {
@@ -53,6 +57,7 @@ Serving::Serving(asio::io_context& loop, const ServeOptions& options, std::share
       options_(options),
       request_log_(std::move(request_log)),
       watchdog_(loop, manager_, {.late = options.watch.step_timeout, .hung = options.watch.step_abort}, watchdog_hooks()),
+      predecessors_end_(loop),
       signals_(loop),
       farewell_(loop) {
   status_.reason = "the model is loading";
@@ -138,8 +143,9 @@ Result<void> Serving::begin_serving(std::vector<net::ListeningSocket> given) {
 
 void Serving::begin_loading() {
   Error exhausted{ErrorCode::kIo, "not enough memory to load the model", {}};  // there is none left to say so then
-  loader_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted)]() mutable {
-    Result<LoadedModel> loaded = [this, &exhausted]() -> Result<LoadedModel> {
+  loader_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted),
+                         disk_lock = predecessor_ ? predecessor_->take_disk_lock() : net::FileDescriptor()]() mutable {
+    Result<LoadedModel> loaded = [this, &exhausted, &disk_lock]() -> Result<LoadedModel> {
       try {
         LoadProgress progress;
         const bool has_disk = !options_.disk.directory.empty();
@@ -147,7 +153,7 @@ void Serving::begin_loading() {
             options_.model, options_.batch.max_batch,
             [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); }, has_disk);
         if (!model || !has_disk) return model;
-        auto disk_cache = open_disk_cache(options_.disk, *model, loop_);
+        auto disk_cache = open_disk_cache(options_.disk, *model, loop_, std::move(disk_lock));
         if (!disk_cache) return disk_cache.error();
         model->disk_cache = std::move(*disk_cache);
         return model;
@@ -204,15 +210,28 @@ asio::awaitable<void> Serving::become_ready() {
 void Serving::announce_ready() {
   if (predecessor_) {
     if (const Result<void> serving = begin_serving(predecessor_->take_sockets()); !serving) return fail(serving.error());
-    predecessor_->dismiss();
+    await_disk(predecessor_->dismiss());
     predecessor_.reset();
   }
   manager_.notify("READY=1");
   if (!control_) return;
   succession_ = std::make_shared<net::Succession>(
-      loop_, std::move(*control_), [this] { return server_->duplicate_sockets(); }, [this] { take_leave("a successor serves"); });
+      loop_, std::move(*control_), [this] { return net::Estate{server_->duplicate_sockets(), copy_lock(loaded_ ? loaded_->disk_cache.get() : nullptr)}; },
+      [this] { take_leave("a successor serves"); });
   control_.reset();
   succession_->start();
+}
+
+// The folder is the predecessor's until that has closed its end of the connection, which it does last.
+void Serving::await_disk(net::FileDescriptor predecessor) {
+  if (!loaded_ || loaded_->disk_cache == nullptr || !loaded_->disk_cache->awaits_predecessor()) return;
+  predecessors_end_.assign(predecessor.release());
+  predecessors_end_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+    if (error) return;  // this server ends first
+    spdlog::info("disk cache: the server before this one has ended; {} is looked through", options_.disk.directory);
+    loaded_->disk_cache->take_over();
+    predecessors_end_.close();
+  });
 }
 
 void Serving::fail(const Error& error) {
@@ -274,9 +293,12 @@ void Serving::take_leave(std::string_view reason) {
 asio::awaitable<void> Serving::retire() {
   using namespace asio::experimental::awaitable_operators;
   server_->leave_sockets();
-  server_->close_idle();
   const Clock::time_point until = Clock::now() + options_.drain_timeout;
-  asio::steady_timer deadline(loop_, until);
+  server_->close_answered();
+  asio::steady_timer deadline(loop_, std::min(Clock::now() + kLastRequest, until));
+  co_await (server_->finished() || deadline.async_wait(asio::use_awaitable));
+  server_->close_idle();
+  deadline.expires_at(until);
   co_await (server_->finished() || deadline.async_wait(asio::use_awaitable));
   co_await shut_down(until);
 }
@@ -288,6 +310,7 @@ asio::awaitable<void> Serving::shut_down(Clock::time_point drain_until) {
   if (scheduler_) co_await drain_engine(drain_until);
   co_await close_connections(drain_until);
   signals_.cancel();
+  predecessors_end_.close();
   watchdog_.stop();
   spdlog::info("stopped");
 }

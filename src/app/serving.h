@@ -16,6 +16,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -58,6 +59,7 @@ class Serving {
   void on_signal(int number);
   void reload();  // TLS certificate, API keys
   void announce_ready();
+  void await_disk(net::FileDescriptor predecessor);
   void take_leave(std::string_view reason);
   boost::asio::awaitable<void> retire();
   boost::asio::awaitable<void> shut_down(std::chrono::steady_clock::time_point drain_until);
@@ -73,13 +75,14 @@ class Serving {
   ServiceStatus status_;
   const ServiceManager manager_;
   Watchdog watchdog_;
+  std::shared_ptr<net::Succession> succession_;     // its end tells a successor that the disk tier is closed: it goes after the model
   std::optional<LoadedModel> loaded_;
   std::optional<sched::Scheduler> scheduler_;
   ServedModel served_;
   std::optional<net::Server> server_;  // after the engine: it goes first
   std::optional<net::Predecessor> predecessor_;     // until this one is ready
   std::optional<net::ListeningSocket> control_;     // for the succession, until it begins
-  std::shared_ptr<net::Succession> succession_;
+  boost::asio::posix::stream_descriptor predecessors_end_;  // waited for while the disk tier is still the predecessor's
   bool activated_ = false;  // somebody else holds the listening sockets, too
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;

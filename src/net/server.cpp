@@ -110,14 +110,16 @@ void Server::leave_sockets() {
   for (const auto& listener : listeners_) listener->stop_here();
 }
 
+void Server::close_answered() { service_->closing = std::max(service_->closing, Closing::kAnswered); }
+
 void Server::close_idle() {
-  service_->closing = true;
+  service_->closing = Closing::kIdle;
   service_->connections->close_idle();
 }
 
 void Server::abort_connections(std::string_view reason) {
   if (open_connections() > 0) spdlog::warn("{} connections are closed: {}", open_connections(), reason);
-  service_->closing = true;
+  service_->closing = Closing::kIdle;
   service_->connections->close_all();
 }
 

@@ -52,7 +52,10 @@ class Server {
   std::vector<ListeningSocket> duplicate_sockets();
   void leave_sockets();
 
-  // Closes connections between two requests; the others close after the answer they are working on, or that to their first request.
+  // From now on each answer says that its connection closes. One between two requests stays, since its client may be sending the next.
+  void close_answered();
+
+  // The same, and closes connections between two requests.
   void close_idle();
 
   // Drops every connection; running requests are cancelled. `reason` goes to the log.

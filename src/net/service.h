@@ -33,6 +33,13 @@ struct RunningAnswer {
   std::size_t sequences;          // choices of all its prompts
 };
 
+// Which connections are not kept alive any more.
+enum class Closing {
+  kNot,
+  kAnswered,  // those that get an answer from now on
+  kIdle,      // those that wait for another request, too
+};
+
 // Loop only. Held by the server and by every running session.
 struct Service {
   Service(boost::asio::io_context& event_loop, ServerOptions server_options, const ServiceStatus& service_status)
@@ -48,6 +55,8 @@ struct Service {
   std::string new_id(std::string_view prefix);
   std::uint64_t new_seed() { return random(); }
 
+  bool is_closing() const { return closing != Closing::kNot; }
+
   boost::asio::io_context& loop;
   const ServerOptions options;
   const ServiceStatus& status;
@@ -57,8 +66,8 @@ struct Service {
   const std::shared_ptr<http::ConnectionSet> connections;
   Counters counters;
   SystemSample system;
-  std::string piece;     // of a streamed answer, while it is being written; one for all, so that it stays in the cache
-  bool closing = false;  // no connection is kept alive any more
+  std::string piece;  // of a streamed answer, while it is being written; one for all, so that it stays in the cache
+  Closing closing = Closing::kNot;
   std::mt19937_64 random{std::random_device{}()};
   responses::ResponseStore stored_responses;
   std::unordered_map<std::string, RunningAnswer> answers;  // by id

@@ -48,13 +48,15 @@ struct BlockStore::Read {
   Clock::time_point begun;
 };
 
-Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::unique_ptr<Io> io, Post post) {
+Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::unique_ptr<Io> io, Post post, SharedFile predecessors_lock) {
   const std::uint64_t least = kFewestRecords * most_record_bytes(options);
   if (options.limit_bytes < least)
     return invalid_argument(fmt::format("a disk limit of {} bytes is too low: blocks of this model want at least {}", options.limit_bytes, least));
-  Result<Directory> directory = Directory::open(options.directory);
+  Result<Directory> directory = Directory::open(options.directory, predecessors_lock);
   if (!directory) return directory.error();
   std::unique_ptr<BlockStore> store(new BlockStore(std::move(options), std::move(*directory), std::move(io), std::move(post)));
+  store->awaits_predecessor_ = predecessors_lock != nullptr && store->directory_.lock() == predecessors_lock;
+  if (store->awaits_predecessor_) return store;
   if (const Result<void> scanned = store->scan(); !scanned) return scanned.error();
   return store;
 }
@@ -92,14 +94,29 @@ Result<void> BlockStore::scan() {
   }
   prune();
   // From here on the loop may call: nothing of the store is touched on this thread any more.
-  for (; number != numbers->rend(); ++number) {
+  scan_meanwhile(std::span(*numbers).first(static_cast<std::size_t>(numbers->rend() - number)));
+  return {};
+}
+
+void BlockStore::scan_meanwhile(std::span<const std::uint32_t> numbers) {
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
     worker_.submit([this, number = *number] {
       const SharedFile file = open_segment(number);
       Scan scan = file != nullptr ? scan_segment(file->descriptor()) : Scan();
       post([number, file, scan = std::move(scan)](BlockStore& store) { store.add_scanned(number, file, scan); });
     });
   }
-  return {};
+}
+
+void BlockStore::take_over() {
+  worker_.submit([this] { post([numbers = directory_.segments()](BlockStore& store) { store.on_listed(numbers); }); });
+}
+
+void BlockStore::on_listed(const Result<std::vector<std::uint32_t>>& numbers) {
+  if (!numbers) return log_.warn("disk cache: going on without: " + numbers.error().message);
+  if (!numbers->empty()) next_segment_ = numbers->back() + 1;
+  awaits_predecessor_ = false;
+  scan_meanwhile(*numbers);
 }
 
 SharedFile BlockStore::open_segment(std::uint32_t number) const {

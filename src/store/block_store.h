@@ -53,7 +53,7 @@ struct StoreStats {
   std::uint64_t records = 0, bytes = 0, segments = 0;   // that can be found now
   std::uint64_t reads = 0, read_bytes = 0, read_errors = 0;
   std::uint64_t writes = 0, write_bytes = 0, write_errors = 0;
-  std::uint64_t writes_dropped = 0;                     // for want of buffers, or while writing is paused
+  std::uint64_t writes_dropped = 0;                     // for want of buffers, or while writing is paused or the predecessor's
   std::uint64_t records_pruned = 0;                     // too old, or no room
   double read_seconds = 0.0, write_seconds = 0.0;       // sums over records, from request to completion
 };
@@ -65,8 +65,17 @@ class BlockStore {
   using Post = std::function<void(std::function<void()>)>;
 
   // Takes up to scan_patience; any thread. kIo when the folder cannot be used, kInvalidArgument when the limit is too low.
-  static Result<std::unique_ptr<BlockStore>> open(StoreOptions options, std::unique_ptr<Io> io, Post post);
+  // `predecessors_lock`, if it is that of the folder, comes from a process that still writes there: this store finds nothing and writes
+  // nothing until take_over().
+  static Result<std::unique_ptr<BlockStore>> open(StoreOptions options, std::unique_ptr<Io> io, Post post,
+                                                  SharedFile predecessors_lock = nullptr);
   ~BlockStore();
+
+  bool awaits_predecessor() const { return awaits_predecessor_; }
+  // The predecessor's store is closed: looks through what is there, meanwhile, and writes. Once.
+  void take_over();
+  // The folder's, to be passed on to a successor; null while it is still a predecessor's.
+  SharedFile lock() const { return awaits_predecessor_ ? nullptr : directory_.lock(); }
 
   // Whether a record of this key is there, as far as the index knows.
   bool contains(const cache::PrefixKey& key) const;
@@ -109,6 +118,8 @@ class BlockStore {
   void post(std::function<void(BlockStore&)> call) const;
 
   Result<void> scan();
+  void scan_meanwhile(std::span<const std::uint32_t> numbers);
+  void on_listed(const Result<std::vector<std::uint32_t>>& numbers);
   SharedFile open_segment(std::uint32_t number) const;
   void add_scanned(std::uint32_t number, SharedFile file, const Scan& scan);
   void on_read(std::uint64_t id, int error, std::span<std::byte> payload);
@@ -135,6 +146,7 @@ class BlockStore {
   std::uint64_t next_read_ = 0;
   std::deque<Writing> writes_;              // committed, not begun
   std::optional<Writing> writing_;          // under way: its record, or the segment it waits for
+  bool awaits_predecessor_ = false;         // the folder is still another process's
   Segment* current_ = nullptr;              // appended to; the index owns it
   std::uint32_t next_segment_ = 1;
   std::uint64_t writes_from_ = 0;           // Unix seconds before which nothing is written

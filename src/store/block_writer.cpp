@@ -26,7 +26,7 @@ std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey&
   const Origin origin{options_.identity, sequence};
   const RecordHeader lengths = lengths_of(origin, options_.payload_bytes);
   Buffer buffer;
-  if (options_.clock() >= writes_from_ && can_record(lengths)) buffer = buffers_.acquire();
+  if (!awaits_predecessor_ && options_.clock() >= writes_from_ && can_record(lengths)) buffer = buffers_.acquire();
   if (!buffer || lengths.record_bytes() > buffer.bytes().size()) {
     ++counters_.writes_dropped;
     return std::nullopt;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -39,17 +40,23 @@ SharedFile open_file(const std::string& path, int flags, int& error) {
   return descriptor < 0 ? nullptr : std::make_shared<const OpenFile>(descriptor);
 }
 
+bool is_same_file(int a, int b) {
+  struct stat one {}, other {};
+  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 }  // namespace
 
 OpenFile::~OpenFile() { ::close(descriptor_); }
 
-Result<Directory> Directory::open(const std::string& path) {
+Result<Directory> Directory::open(const std::string& path, SharedFile predecessors) {
   std::error_code failure;
   fs::create_directories(path, failure);
   if (failure) return Error{ErrorCode::kIo, fmt::format("cannot make the folder {}: {}", path, failure.message()), {}};
   int error = 0;
   SharedFile lock = open_file(path + "/lock", O_RDWR | O_CREAT, error);
   if (lock == nullptr) return Error{ErrorCode::kIo, fmt::format("cannot write to the folder {}: {}", path, std::strerror(error)), {}};
+  if (predecessors != nullptr && is_same_file(lock->descriptor(), predecessors->descriptor())) return Directory(path, std::move(predecessors));
   if (::flock(lock->descriptor(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kIo, fmt::format("the folder {} is in use by another process", path), {}};
   return Directory(path, std::move(lock));

@@ -29,8 +29,9 @@ using SharedFile = std::shared_ptr<const OpenFile>;
 class Directory {
  public:
   // Makes the folder if need be and locks it until destruction or the death of the process.
-  // kIo: it cannot be made or written to, or another process has it.
-  static Result<Directory> open(const std::string& path);
+  // kIo: it cannot be made or written to, or another process has it. `predecessors` is the lock of a process whose place this one takes,
+  // passed on by it; used if it is this folder's. It stays taken until both have let it go.
+  static Result<Directory> open(const std::string& path, SharedFile predecessors = nullptr);
 
   // Numbers of the segments that lie here, ascending.
   Result<std::vector<std::uint32_t>> segments() const;
@@ -41,6 +42,7 @@ class Directory {
   void remove_segment(std::uint32_t number) const;
 
   const std::string& path() const { return path_; }
+  const SharedFile& lock() const { return lock_; }
 
  private:
   Directory(std::string path, SharedFile lock) : path_(std::move(path)), lock_(std::move(lock)) {}

@@ -1,6 +1,7 @@
 // What a server has computed, its successor finds on disk, whatever ended the first one; and says the same bytes as a cold one.
 import assert from "node:assert/strict";
 import { readdirSync, rmSync, truncateSync } from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 import { braid, serve, temporaryFolder } from "./support/processes.mjs";
@@ -104,6 +105,33 @@ test("a second server on one folder goes on without it", async (t) => {
   const answer = await ask(first, wish("One day"));
   assert.deepEqual((await ask(second, wish("One day"))).choices, answer.choices);
   assert.equal((await (await fetch(`${second.url}/v1/cache/stats`)).json()).disk, null);
+});
+
+test("a successor has what the server before it computed, once that has ended", async (t) => {
+  const folder = temporaryFolder(t);
+  const takeover = ["--takeover", path.join(temporaryFolder(t), "control"), "--drain-timeout", "120s", "--header-timeout", "1h"];
+  const first = await serve(t, through(folder, ...takeover));
+  const silent = net.connect(first.port, "127.0.0.1");  // its first request comes late, so the first server stays
+  await new Promise((resolve) => silent.on("connect", resolve));
+  const cold = await ask(first, wish("One morning,"));
+  await eventually("blocks are written", async () => (await metric(first.url, "disk_cache_writes_total")) >= 6);
+  const second = await serve(t, through(folder, ...takeover));
+  await eventually("it waits", () => /is the other server's until that has ended/.test(second.errors));
+  // The first one answers once more on the connection that was kept, and says that this was the last time.
+  await eventually("the second one answers", async () => (await fetch(`${second.url}/health`)).headers.get("connection") !== "close");
+  const apart = (salt) => ask(second, wish("One evening,", { cache_salt: salt }));
+  assert.equal((await apart("a")).cached, 0);
+  assert.equal(await metric(second.url, "disk_cache_writes_total"), 0);
+  silent.write("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n");
+  for await (const part of silent) void part;
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+  await eventually("what the first one wrote is found", async () => (await metric(second.url, "disk_cache_blocks")) >= 6);
+  await apart("b");
+  await eventually("it writes", async () => (await metric(second.url, "disk_cache_writes_total")) > 0);
+  const restored = await ask(second, wish("One morning,"));
+  assert.ok(restored.cached > 0, "nothing was restored");
+  assert.deepEqual(restored.choices, cold.choices);
+  assert.ok((await metric(second.url, "prefix_cache_disk_hit_tokens_total")) > 0);
 });
 
 test("--kv-verify computes every hit again and finds no difference", async (t) => {

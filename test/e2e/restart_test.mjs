@@ -1,6 +1,7 @@
 // Restarts that no client notices: sockets from the service manager, and from the server before.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import http from "node:http";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
@@ -11,23 +12,24 @@ import { eventually } from "./support/client.mjs";
 const body = { prompt: "Once upon a time", max_tokens: 12, temperature: 0, ignore_eos: true };
 const completions = "/v1/completions";
 
-// Asks again and again, each time over a new connection, until stopped; every answer has to be the right one.
+// Asks again and again until stopped, half of the workers each time over a new connection, the others over one that is kept as long as the
+// server keeps it; every answer has to be the right one.
 class Load {
   #stopped = false;
   #workers;
   answers = 0;
 
   constructor(url, workers, expected) {
-    const work = async (stream) => {
+    const work = async (stream, agent) => {
       while (!this.#stopped) {
-        const { status, body: text } = await ask(url, completions, { body: { ...body, stream } });
+        const { status, body: text } = await ask(url, completions, { body: { ...body, stream }, agent });
         assert.equal(status, 200, text);
         if (stream) assert.ok(text.endsWith("data: [DONE]\n\n") && !text.includes('"error"'), text);
         else assert.equal(JSON.parse(text).choices[0].text, expected);
         ++this.answers;
       }
     };
-    this.#workers = Array.from({ length: workers }, (_, i) => work(i % 2 === 0));
+    this.#workers = Array.from({ length: workers }, (_, i) => work(i % 2 === 0, i % 4 < 2 && new http.Agent({ keepAlive: true, maxSockets: 1 })));
     for (const worker of this.#workers) worker.catch(() => {});  // told by stop()
   }
 

@@ -279,6 +279,40 @@ TEST(Http, CloseIdleSparesRunningRequestsAndEndsTheirConnections) {
   EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
 }
 
+TEST(Http, CloseAnsweredWaitsForAnotherRequest) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient idle = server.connect();
+  idle.send(get("/health"));
+  EXPECT_EQ(idle.read_reply().headers.count("connection"), 0U);
+  RawClient busy = server.connect();
+  busy.send(post("/v1/completions", R"({"prompt":"a","stream":true})"));
+  EXPECT_EQ(busy.read_until("\r\n\r\n").find("Connection"), std::string::npos);
+  server.on_loop([&] {
+    server.server().close_answered();
+    server.engine().push(0, Finish{});
+  });
+  busy.read_until("data: [DONE]\n\n\r\n0\r\n\r\n");
+  for (RawClient* client : {&idle, &busy}) {
+    client->send(get("/health"));
+    EXPECT_EQ(client->read_reply().headers.at("connection"), "close");
+    EXPECT_TRUE(client->closed());
+  }
+}
+
+TEST(Http, CloseIdleAnswersARequestThatHasArrived) {
+  TestServer server;
+  RawClient client = server.connect();
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  server.on_loop([&] {
+    client.send(get("/health"));
+    server.server().close_idle();
+  });
+  EXPECT_EQ(client.read_reply().headers.at("connection"), "close");
+  EXPECT_TRUE(client.closed());
+}
+
 TEST(Http, StartNamesAnAddressThatIsTaken) {
   TestServer server;
   server.on_loop([&] {

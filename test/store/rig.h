@@ -117,8 +117,8 @@ struct Rig {
   Loop loop;
   std::unique_ptr<BlockStore> store;
 
-  explicit Rig(const StoreOptions& options, std::unique_ptr<Io> io = make_thread_io(2)) {
-    auto opened = BlockStore::open(options, std::move(io), loop.post());
+  explicit Rig(const StoreOptions& options, std::unique_ptr<Io> io = make_thread_io(2), SharedFile predecessors_lock = nullptr) {
+    auto opened = BlockStore::open(options, std::move(io), loop.post(), std::move(predecessors_lock));
     EXPECT_TRUE(opened.has_value()) << opened.error().message;
     if (opened) store = std::move(*opened);
   }

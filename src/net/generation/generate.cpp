@@ -152,7 +152,7 @@ class Generation final : WakeHint {
   asio::awaitable<bool> stream() {
     const Count count(service_.counters.open_streams);
     const http::Framing framing = request_.version == 10 ? http::Framing::kClose : http::Framing::kChunked;
-    const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.closing;
+    const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.is_closing();
     http::BodyWriter body(framing, service_.piece);
     frame_ = &body;
     if (!co_await send_stream_head(framing, keep_alive)) co_return lost();
@@ -368,7 +368,7 @@ class Generation final : WakeHint {
   }
 
   asio::awaitable<bool> respond(const http::Response& response) {
-    const bool keep_alive = request_.keep_alive && !service_.closing;
+    const bool keep_alive = request_.keep_alive && !service_.is_closing();
     visit_.account().append_headers(request_.answer_headers, Clock::now());
     std::string bytes;
     http::append_head(bytes, response, http::Framing::kLength, request_, keep_alive);

@@ -178,6 +178,11 @@ void Connection::close() {
   if (interrupt_) interrupt_();
 }
 
+bool Connection::has_unread() const {
+  error_code ignored;
+  return socket_.available(ignored) > 0;
+}
+
 void Connection::tick(Clock::time_point now) {
   if (now >= deadline_) {
     deadline_ = Clock::time_point::max();

@@ -64,6 +64,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   bool timed_out() const { return timed_out_; }  // the last wait ended by its deadline
   bool idle() const { return idle_; }            // between two requests, not before the first
   void set_idle(bool idle) { idle_ = idle; }
+  bool has_unread() const;  // bytes that no read has taken yet
 
   void close();
   bool closed() const { return closed_; }  // by this side

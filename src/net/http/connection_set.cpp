@@ -38,7 +38,7 @@ void ConnectionSet::for_each(Action action) {
 
 void ConnectionSet::close_idle() {
   for_each([](Connection& connection) {
-    if (connection.idle()) connection.close();
+    if (connection.idle() && !connection.has_unread()) connection.close();
   });
 }
 

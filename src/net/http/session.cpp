@@ -50,7 +50,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
       begun = true;
       header_by = Clock::now() + options.header_timeout;
     }
-    if (!begun && !first && service.closing) co_return std::monostate{};
+    if (!begun && !first && service.closing == Closing::kIdle) co_return std::monostate{};
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
     if (in_body && !std::exchange(continued, true) && reader.expects_continue() && connection.input().empty()) {
       if (!co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
@@ -82,7 +82,7 @@ asio::awaitable<bool> write_response(Service& service, Connection& connection, c
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
                            std::shared_ptr<access::Account> account, RequestRecord& record) {
-  const bool keep_alive = request.keep_alive && !service->closing;
+  const bool keep_alive = request.keep_alive && !service->is_closing();
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
@@ -107,7 +107,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   RequestRecord record(*service, *connection);
   record.begin(request);
   service->cors.append_headers(request.answer_headers, request);
-  const bool keep_alive = request.keep_alive && !service->closing;
+  const bool keep_alive = request.keep_alive && !service->is_closing();
   if (!connection->admits(request.capability)) {
     const Response response = error_response({ErrorCode::kUnauthorized, "this socket wants its token in the header X-Braid-Token", ""});
     record.end(response.status);

@@ -25,7 +25,7 @@ using boost::system::error_code;
 constexpr std::chrono::milliseconds kRetryAccept{100};  // when files or memory have run out
 
 // An exception in a session is a bug or exhaustion: it costs that connection and nothing else.
-void log_failure(std::exception_ptr failure) {
+void log_failed_connection(std::exception_ptr failure) {
   if (!failure) return;
   try {
     std::rethrow_exception(failure);
@@ -73,7 +73,7 @@ Listener::Listener(asio::io_context& loop, std::shared_ptr<Service> service, Lis
   if (unix_path_.empty()) set_for_connections(acceptor_.native_handle(), service_->options);
 }
 
-void Listener::start() { asio::co_spawn(loop_, accept_clients(shared_from_this()), log_failure); }
+void Listener::start() { asio::co_spawn(loop_, accept_clients(shared_from_this()), log_failed_connection); }
 
 void Listener::stop() {
   if (acceptor_.is_open() && unlinks_) ::unlink(unix_path_.c_str());
@@ -97,7 +97,7 @@ void Listener::admit(http::Socket socket) {
   try {
     welcome(std::move(socket));
   } catch (const std::exception&) {
-    log_failure(std::current_exception());
+    log_failed_connection(std::current_exception());
   }
 }
 
@@ -109,7 +109,7 @@ void Listener::welcome(http::Socket socket) {
   std::unique_ptr<http::TlsStream> tls;
   if (entrance_.tls != nullptr && (tls = entrance_.tls->accept(socket.native_handle())) == nullptr) return;
   auto connection = std::make_shared<http::Connection>(std::move(socket), std::move(tls), entrance_.capability);
-  asio::co_spawn(loop_, http::serve(service_, std::move(connection)), log_failure);
+  asio::co_spawn(loop_, http::serve(service_, std::move(connection)), log_failed_connection);
 }
 
 asio::awaitable<void> Listener::accept_clients(std::shared_ptr<Listener> self) {

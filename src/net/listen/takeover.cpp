@@ -25,11 +25,12 @@ namespace asio = boost::asio;
 using asio::generic::stream_protocol;
 using boost::system::error_code;
 
-// The message is a text beside the files: this word, then for each file whether who holds it removes its path. The first is the control
-// socket.
+// The message is a text beside the files: this word, then for each file what it is: a socket and whether who holds it removes its path, or
+// the disk tier's lock. The first is the control socket.
 constexpr std::string_view kGreeting = "braid-takeover-1:";
 constexpr char kUnlinks = 'u';
 constexpr char kLeaves = '-';
+constexpr char kDiskLock = 'k';
 constexpr char kDismissal = 'r';
 constexpr std::size_t kMaxFiles = 64;
 constexpr timeval kPatience{60, 0};
@@ -83,7 +84,7 @@ std::pair<std::string, std::vector<FileDescriptor>> receive_files(int connection
   return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files)};
 }
 
-void log_failure(std::exception_ptr failure) {
+void log_failed_wait(std::exception_ptr failure) {
   if (!failure) return;
   try {
     std::rethrow_exception(failure);
@@ -112,32 +113,36 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
   if (!text.starts_with(kGreeting) || files.empty() || text.size() != kGreeting.size() + files.size())
     return not_understood(path, "it did not pass on its sockets");
   for (std::size_t i = 0; i < files.size(); ++i) {
+    const char kind = text[kGreeting.size() + i];
+    if (kind == kDiskLock) {
+      predecessor.estate_.disk_lock = std::move(files[i]);
+      continue;
+    }
     Result<ListeningSocket> socket = adopt_socket(std::move(files[i]));
     if (!socket) return not_understood(path, socket.error().message);
-    socket->unlinks = text[kGreeting.size() + i] == kUnlinks;
+    socket->unlinks = kind == kUnlinks;
     if (i == 0) {
       predecessor.control_ = std::move(*socket);
     } else {
-      predecessor.sockets_.push_back(std::move(*socket));
+      predecessor.estate_.sockets.push_back(std::move(*socket));
     }
   }
   return std::optional<Predecessor>(std::move(predecessor));
 }
 
-void Predecessor::dismiss() {
+FileDescriptor Predecessor::dismiss() {
   if (::send(connection_.get(), &kDismissal, 1, MSG_NOSIGNAL) != 1) spdlog::warn("the server before this one has gone by itself");
-  connection_ = FileDescriptor();
+  return std::move(connection_);
 }
 
-Succession::Succession(asio::io_context& loop, ListeningSocket control, std::function<std::vector<ListeningSocket>()> sockets,
-                       std::function<void()> on_taken)
+Succession::Succession(asio::io_context& loop, ListeningSocket control, std::function<Estate()> estate, std::function<void()> on_taken)
     : loop_(loop),
       path_(std::move(control.unix_path)),
-      sockets_(std::move(sockets)),
+      estate_(std::move(estate)),
       on_taken_(std::move(on_taken)),
       acceptor_(loop, stream_protocol(AF_UNIX, 0), control.file.release()) {}
 
-void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_this()), log_failure); }
+void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_this()), log_failed_wait); }
 
 void Succession::stop() {
   if (!acceptor_.is_open()) return;
@@ -166,21 +171,26 @@ asio::awaitable<void> Succession::await_successor(std::shared_ptr<Succession> se
       continue;
     }
     if (!co_await self->introduce(successor)) continue;
+    self->successor_.emplace(std::move(successor));
     self->stop_here();
     self->on_taken_();
   }
 }
 
-// Passes the sockets on; true when the successor serves them, false when it has gone before.
+// Passes the estate on; true when the successor serves them, false when it has gone before.
 asio::awaitable<bool> Succession::introduce(stream_protocol::socket& successor) {
-  std::vector<ListeningSocket> sockets = sockets_();
-  sockets.resize(std::min(sockets.size(), kMaxFiles - 1));
+  Estate estate = estate_();
+  estate.sockets.resize(std::min(estate.sockets.size(), kMaxFiles - 2));
   std::string text(kGreeting);
   std::vector<int> files = {acceptor_.native_handle()};
   text += kUnlinks;
-  for (const ListeningSocket& socket : sockets) {
+  for (const ListeningSocket& socket : estate.sockets) {
     text += socket.unlinks ? kUnlinks : kLeaves;
     files.push_back(socket.file.get());
+  }
+  if (estate.disk_lock.get() >= 0) {
+    text += kDiskLock;
+    files.push_back(estate.disk_lock.get());
   }
   if (!send_files(successor.native_handle(), text, files)) {
     spdlog::warn("the sockets could not be passed on: {}", std::strerror(errno));

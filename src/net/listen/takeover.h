@@ -1,6 +1,7 @@
 // A running server's listening sockets pass to its successor: both know the path of a Unix socket, on which the running one listens.
 // The successor connects, gets every socket (SCM_RIGHTS), gets ready, accepts, and says so; then the other accepts no more. All the time
-// the sockets listen, so nobody is refused. Only processes of the same user are heard.
+// the sockets listen, so nobody is refused. Only processes of the same user are heard. The running one holds its end of the connection
+// until it has ended, so that the other knows when what must not have two users is free.
 #pragma once
 
 #include <braid/result.h>
@@ -18,29 +19,38 @@
 
 namespace braid::net {
 
+// What passes from one server to the next.
+struct Estate {
+  std::vector<ListeningSocket> sockets;
+  FileDescriptor disk_lock;  // of the folder of the disk tier; none: it has none to pass on
+};
+
 // The server whose place is to be taken.
 class Predecessor {
  public:
   // Waits until it is ready to be followed, at most a minute. Nothing where nobody listens; kIo when it cannot be understood.
   static Result<std::optional<Predecessor>> find(const std::string& path);
 
-  std::vector<ListeningSocket> take_sockets() { return std::move(sockets_); }
+  std::vector<ListeningSocket> take_sockets() { return std::move(estate_.sockets); }
+  FileDescriptor take_disk_lock() { return std::move(estate_.disk_lock); }
   ListeningSocket take_control() { return std::move(control_); }  // of `path`
 
-  void dismiss();  // once, when the sockets are served here; without it, the predecessor goes on
+  // Once, when the sockets are served here; without it, the predecessor goes on. What it returns becomes readable when the predecessor has
+  // closed what it used, or is gone.
+  FileDescriptor dismiss();
 
  private:
   FileDescriptor connection_;
   ListeningSocket control_;
-  std::vector<ListeningSocket> sockets_;
+  Estate estate_;
 };
 
-// Where a successor may announce itself. Loop only; its loop shares it until it has ended.
+// Where a successor may announce itself. Loop only; its loop shares it until it has ended. After a succession, its destruction tells the
+// successor that nothing of the estate is used here any more.
 class Succession : public std::enable_shared_from_this<Succession> {
  public:
-  // `sockets` gives copies of those to pass on; `on_taken` is called once, when a successor serves them.
-  Succession(boost::asio::io_context& loop, ListeningSocket control, std::function<std::vector<ListeningSocket>()> sockets,
-             std::function<void()> on_taken);
+  // `estate` gives copies of what is passed on; `on_taken` is called once, when a successor serves the sockets.
+  Succession(boost::asio::io_context& loop, ListeningSocket control, std::function<Estate()> estate, std::function<void()> on_taken);
 
   void start();
   void stop();  // no successor will come; removes the path unless one has come
@@ -52,9 +62,10 @@ class Succession : public std::enable_shared_from_this<Succession> {
 
   boost::asio::io_context& loop_;
   std::string path_;
-  std::function<std::vector<ListeningSocket>()> sockets_;
+  std::function<Estate()> estate_;
   std::function<void()> on_taken_;
   boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol> acceptor_;
+  std::optional<boost::asio::generic::stream_protocol::socket> successor_;  // that has come
 };
 
 }  // namespace braid::net

@@ -84,7 +84,7 @@ void add_disk(FamilyList& families, const DiskCacheStats& disk) {
   families.counter("disk_cache_write_bytes_total", "Bytes of these.", disk.write_bytes);
   families.counter("disk_cache_write_errors_total", "Writes that failed.", disk.write_errors);
   families.counter("disk_cache_write_seconds_total", "From request to completion, summed over blocks.", disk.write_seconds);
-  families.counter("disk_cache_writes_dropped_total", "Blocks not written for want of host buffers, or after an error.", disk.writes_dropped);
+  families.counter("disk_cache_writes_dropped_total", "Blocks not written for want of host buffers, after an error, or while a predecessor has the folder.", disk.writes_dropped);
   families.counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", disk.pruned);
 }
 

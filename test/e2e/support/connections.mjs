@@ -1,4 +1,4 @@
-// Requests over a connection of their own each, of any kind: TCP, TLS or a Unix socket.
+// Requests over a connection of their own each (unless given an `agent`), of any kind: TCP, TLS or a Unix socket.
 import http from "node:http";
 import https from "node:https";
 
