@@ -82,14 +82,15 @@ TEST_F(PrefixIndexTest, OtherImagesBehindTheSameTokensAreSomethingElse) {
   EXPECT_EQ(match(tokens, {}, {image(2, 3, 1)}), blocks_of(*table, 1));
 }
 
-// The same digest lies behind all tokens of the second block, but not the same part of it.
+// The same digest lies behind tokens of the second block, but not the same part of it.
 TEST_F(PrefixIndexTest, TheSamePartOfAnImageIsAskedFor) {
   const auto index_key = [this](const std::vector<MediaSpan>& media) {
     std::vector<PrefixKey> keys;
     index_.keys({{}, Tokens{9, 9, 9, 9}, media}, keys);
     return keys.at(1);
   };
-  const std::vector<std::vector<MediaSpan>> all{{image(0, 4, 1)}, {image(1, 3, 1)}, {image(2, 2, 1)}, {image(2, 1, 1)}, {image(3, 1, 1)}};
+  const std::vector<std::vector<MediaSpan>> all{{image(0, 4, 1)}, {image(1, 3, 1)}, {image(2, 2, 1)}, {image(2, 1, 1)}, {image(3, 1, 1)},
+                                                {image(1, 2, 1)}, {image(1, 1, 1), image(2, 2, 1)}};
   std::vector<PrefixKey> keys;
   for (const auto& media : all) keys.push_back(index_key(media));
   for (const PrefixKey& key : keys) EXPECT_EQ(std::ranges::count(keys, key), 1);

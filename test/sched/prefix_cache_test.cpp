@@ -3,6 +3,7 @@
 #include "sched/rig.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 namespace braid::sched::test {
@@ -123,6 +124,24 @@ TEST(PrefixCache, ImagesAtOnceBehindTheSameTokens) {
   }));
   for (const auto& client : rig.clients) rig.expect_right(*client);
   EXPECT_EQ(rig.scheduler->stats().prompt_tokens, 2U * (100 + 60 + 60) + 6);
+  rig.run_to_end();
+}
+
+TEST(PrefixCache, AnotherImageWaitsOnlyForWhatComesBeforeIt) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 20;
+  Rig rig(options);
+  rig.model.hold();
+  for (const std::uint16_t image : std::array<std::uint16_t, 2>{1, 2}) rig.submit(Rig::tinted({.image = image, .first = 40, .count = 30}, Rig::prompt_of(100, 1), 5));
+  rig.model.release();
+  std::uint64_t most_prefilling = 0;
+  ASSERT_TRUE(rig.run_until([&] {
+    most_prefilling = std::max<std::uint64_t>(most_prefilling, rig.scheduler->stats().prefilling);
+    for (const auto& client : rig.clients) client->take();
+    return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
+  }));
+  EXPECT_EQ(most_prefilling, 2U) << "the second is in the batch before the first has all of its prompt";
+  for (const auto& client : rig.clients) rig.expect_right(*client);
   rig.run_to_end();
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -82,15 +83,10 @@ TEST(ThreadTeam, PinsEachMemberToItsProcessorAndNobodyElse) {
     ThreadTeam team(2, cpus);
     strand = std::thread([&] {
       team.pin_strand();
-      std::atomic<bool> helped{false};
+      std::latch both(2);  // neither takes the other's chunk
       team.for_chunks(2, 1, [&](std::int64_t, std::int64_t, int member) {
         seen[static_cast<std::size_t>(member)] = allowed_cpus();
-        if (member == 1) {
-          helped = true;
-          helped.notify_all();
-        } else {
-          helped.wait(false);
-        }
+        both.arrive_and_wait();
       });
     });
     strand.join();
