@@ -94,9 +94,9 @@ def join(options, folder):
     print("\nA prompt of 8,000 tokens joins 32 decoding streams\n\n"
           "| server | worst gap ms | step before ms | prompt computed in s |\n|---|---|---|---|")
     results = {}
-    for start in (lambda log: start_braid(options, log), lambda log: start_peer(options, log, 33, 32768, "--kv-unified")):
+    for start in (lambda log: start_braid(options, log), lambda log: start_peer(options, log, 33, 65536, "--kv-unified")):
         with start(os.path.join(folder, "join.log")) as server:
-            result = joining_prompt.measure(server, 32, 700, 8000)
+            result = joining_prompt.measure(server, 32, 1500, 8000)
         results[server.name] = result
         print(f"| {server.name} | {result['worst']:.0f} | {result['step']:.1f} | {result['prefill_s']:.1f} |", flush=True)
     ours = results["braid"]
