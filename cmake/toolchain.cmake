@@ -40,6 +40,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-stringop-overread
     -Wno-maybe-uninitialized)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_UNITY_BUILD)
+  # It takes the sources of a unity build for headers, whose anonymous namespaces would be of many programs' parts.
+  target_compile_options(braid_warnings INTERFACE -Wno-subobject-linkage)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND BRAID_SANITIZE MATCHES "thread")
   # Asio's handlers begin with a fence, which TSan does not model; the queue's mutex orders them, and that it sees.
   target_compile_options(braid_warnings INTERFACE -Wno-tsan)

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <span>
 #include <type_traits>
 #include <variant>
@@ -39,8 +39,9 @@ struct Summary {
 };
 
 std::string build_digest() {
-  std::ifstream program("/proc/self/exe", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(program), {}};
+  constexpr const char* kProgram = "/proc/self/exe";
+  std::string bytes(std::filesystem::file_size(kProgram), '\0');
+  std::ifstream(kProgram, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return fmt::format("{:08x}", digest_of(bytes) >> 32U);
 }
 

@@ -9,7 +9,7 @@
 namespace braid::grammar {
 namespace {
 
-constexpr std::size_t kMaxNesting = 32;
+constexpr std::size_t kMaxConstraintNesting = 32;
 constexpr std::size_t kMaxOptions = 10'000;
 
 Error refused(const std::string& path, std::string_view why) { return invalid_argument(fmt::format("{}: {}", path, why), path); }
@@ -19,7 +19,7 @@ class Translator {
   Translator(const Vocabulary& vocabulary, Grammar& grammar) : vocabulary_(vocabulary), grammar_(grammar) {}
 
   Result<ExprId> translate(const ConstraintSpec& spec) {
-    if (nesting_ >= kMaxNesting) return refused(spec.path, "the constraint nests too deep");
+    if (nesting_ >= kMaxConstraintNesting) return refused(spec.path, "the constraint nests too deep");
     ++nesting_;
     Result<ExprId> expr = std::visit([&](const auto& kind) { return of(kind, spec.path); }, spec.kind);
     --nesting_;

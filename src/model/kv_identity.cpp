@@ -61,13 +61,13 @@ class Message {
   std::vector<std::byte> bytes_;
 };
 
-struct Piece {
+struct TensorPiece {
   std::span<const std::byte> bytes;
   cache::PrefixKey digest;
 };
 
-std::vector<Piece> pieces_of(const GgufFile& file) {
-  std::vector<Piece> pieces;
+std::vector<TensorPiece> pieces_of(const GgufFile& file) {
+  std::vector<TensorPiece> pieces;
   for (const GgufTensor& tensor : file.tensors())
     for (std::size_t begin = 0; begin < tensor.bytes.size(); begin += kPieceBytes)
       pieces.push_back({tensor.bytes.subspan(begin, std::min(kPieceBytes, tensor.bytes.size() - begin)), {}});
@@ -102,10 +102,10 @@ std::string hexadecimal(const cache::PrefixKey& key) { return fmt::format("{:016
 }  // namespace
 
 cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team) {
-  std::vector<Piece> pieces = pieces_of(file);
+  std::vector<TensorPiece> pieces = pieces_of(file);
   team.for_chunks(static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
-      Piece& piece = pieces[static_cast<std::size_t>(i)];
+      TensorPiece& piece = pieces[static_cast<std::size_t>(i)];
       piece.digest = cache::xxh3_key(piece.bytes);
     }
   });
@@ -119,7 +119,7 @@ cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team)
     message.number('y', tensor.type);
     for (const std::int64_t extent : tensor.shape) message.number('x', extent);
   }
-  for (const Piece& piece : pieces) {
+  for (const TensorPiece& piece : pieces) {
     message.number('l', piece.digest.low);
     message.number('h', piece.digest.high);
   }

@@ -15,11 +15,11 @@
 #include <net/text/tokens.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "fuzz/require.h"
 #include "net/fake_codec.h"
 #include "net/fake_constraints.h"
 
@@ -29,10 +29,6 @@ namespace {
 using Stage = net::http::RequestReader::Stage;
 
 constexpr net::http::ReadLimits kLimits = {4096, 65536};
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 void require_client_error(const Error& error) {
   require(net::http::status_of(error.code) < 500 && !error.message.empty());

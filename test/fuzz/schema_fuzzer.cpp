@@ -4,16 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
 
+#include "fuzz/require.h"
 #include "grammar/walk.h"
 
 namespace {
 
 using namespace braid;
+using test::require;
 
 std::optional<ConstraintSpec> read(std::string input) {
   const char kind = input.empty() ? '\0' : input.front();
@@ -22,10 +23,6 @@ std::optional<ConstraintSpec> read(std::string input) {
   auto schema = net::json::parse(input);
   if (!schema) return std::nullopt;
   return ConstraintSpec{ConstraintSpec::JsonSchema{std::move(*schema)}, "spec"};
-}
-
-void require(bool condition) {
-  if (!condition) std::abort();
 }
 
 }  // namespace

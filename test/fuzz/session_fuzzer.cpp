@@ -7,21 +7,17 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "fuzz/require.h"
 #include "net/test_server.h"
 
 namespace braid::test {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 net::ServerOptions small_limits() {
   net::ServerOptions options = test_options();

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "fuzz/require.h"
 
 namespace braid::test {
 namespace {
@@ -31,10 +32,6 @@ constexpr std::array<std::string_view, 14> kTemplates = {
     "<function= <parameter=",
     "<arg_key>",
 };
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 net::AnswerSyntax syntax_of(unsigned char choice) {
   net::AnswerSyntax syntax;

@@ -10,7 +10,7 @@
 namespace braid::test {
 namespace {
 
-ConstraintSpec regex(std::string pattern) { return {ConstraintSpec::Regex{std::move(pattern)}, "guided_regex"}; }
+ConstraintSpec guided_regex(std::string pattern) { return {ConstraintSpec::Regex{std::move(pattern)}, "guided_regex"}; }
 
 // PCRE2's judgement of whether the whole text matches.
 class Judge {
@@ -86,7 +86,7 @@ TEST(Regex, AgreesWithPcreOnRandomTexts) {
     // \x{e9} is how PCRE2 writes what the others write \u00e9.
     std::string ours = pattern;
     if (const auto at = ours.find("\\x{e9}"); at != std::string::npos) ours.replace(at, 6, "\\u00e9");
-    const auto constraint = compile_or_die(regex(ours));
+    const auto constraint = compile_or_die(guided_regex(ours));
     const Judge judge(pattern);
     std::size_t accepted = 0;
     for (int i = 0; i < 200; ++i) {
@@ -108,7 +108,7 @@ TEST(Regex, AgreesWithPcreOnRandomTexts) {
 }
 
 TEST(Regex, TakesAnchorsAtItsEndsForGranted) {
-  const auto constraint = compile_or_die(regex("^ab$|^c$"));
+  const auto constraint = compile_or_die(guided_regex("^ab$|^c$"));
   EXPECT_TRUE(accepts(*constraint, "ab"));
   EXPECT_TRUE(accepts(*constraint, "c"));
   EXPECT_FALSE(accepts(*constraint, "abc"));
@@ -120,7 +120,7 @@ TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
            {"(a", "2"},          {"a)", "1"},     {"[a", "2"},      {"*a", "0"},     {"a**", "3"},  {"a++", "2"},
            {"a{3,1}", "6"},      {"[b-a]", "4"},  {"a^b", "1"},     {"(a$)", "2"},   {"\\", "1"},   {"\\u12", "4"},
            {"[[:alpha:]]", "1"}, {"(?i)a", "1"},  {"\xFF", "0"},    {"[]a]", "1"}}) {
-    const auto refused = toy_compiler().compile(regex(pattern));
+    const auto refused = toy_compiler().compile(guided_regex(pattern));
     ASSERT_FALSE(refused) << pattern;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(refused.error().param, "guided_regex");
@@ -132,9 +132,9 @@ TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
 TEST(Regex, RefusesWhatWouldGrowTooLarge) {
   std::string exponential = "(a|b)*a";
   for (int i = 0; i < 20; ++i) exponential += "(a|b)";
-  EXPECT_FALSE(toy_compiler().compile(regex(exponential)));
-  EXPECT_FALSE(toy_compiler().compile(regex("((a?){1000}){1000}")));
-  EXPECT_FALSE(toy_compiler().compile(regex("(((((a?|b){9,99}){9,99}){9,99}){9,99}){9,99}")));
+  EXPECT_FALSE(toy_compiler().compile(guided_regex(exponential)));
+  EXPECT_FALSE(toy_compiler().compile(guided_regex("((a?){1000}){1000}")));
+  EXPECT_FALSE(toy_compiler().compile(guided_regex("(((((a?|b){9,99}){9,99}){9,99}){9,99}){9,99}")));
 }
 
 }  // namespace

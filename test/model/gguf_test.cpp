@@ -15,8 +15,8 @@
 namespace braid::model {
 namespace {
 
-using test::GgufWriter;
-using test::OwnedBytes;
+using braid::test::GgufWriter;
+using braid::test::OwnedBytes;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -222,7 +222,7 @@ TEST_F(GgufOnDisk, explains_what_is_wrong_with_a_split_model) {
 }
 
 TEST(GgufSharedFiles, every_model_and_vocabulary_opens) {
-  const auto folder = test::test_data("models");
+  const auto folder = braid::test::test_data("models");
   if (!folder) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(*folder)) {
     if (entry.path().extension() != ".gguf") continue;

@@ -29,7 +29,7 @@ Result<std::string> render(const Value& table, const Value& entry) {
 }
 
 void expect_table(const std::string& path) {
-  const Value table = test::load_json(path);
+  const Value table = braid::test::load_json(path);
   for (const auto& entry : *table.find("cases")->get_if<ValueList>()) {
     const auto rendered = render(table, entry);
     const auto* expected = entry.find("expected")->get_if<std::string>();

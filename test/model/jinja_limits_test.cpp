@@ -156,9 +156,9 @@ TEST(JinjaFuzz, HoldsOnTheCorpusAndOnMutationsOfIt) {
   for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/test/fuzz/corpus/jinja")) seeds.push_back(read(entry.path()));
   ASSERT_GT(seeds.size(), 5U);
   std::sort(seeds.begin(), seeds.end());
-  for (const auto& seed : seeds) test::fuzz_jinja(seed);
+  for (const auto& seed : seeds) braid::test::fuzz_jinja(seed);
   std::mt19937 random(20240229);
-  for (int i = 0; i < 3000; ++i) test::fuzz_jinja(mutated(seeds, random));
+  for (int i = 0; i < 3000; ++i) braid::test::fuzz_jinja(mutated(seeds, random));
 }
 
 }  // namespace

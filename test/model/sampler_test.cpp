@@ -1,4 +1,5 @@
 #include <model/forward_harness.h>
+#include <model/sampling/penalties.h>
 #include <model/sampling/sampler.h>
 #include <model/sampling_reference.h>
 
@@ -8,8 +9,6 @@
 
 namespace braid::model::test {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<float> random_logits(std::size_t count, float spread, std::uint32_t seed) {
   std::mt19937 random(seed);

@@ -1,3 +1,4 @@
+#include <model/sampling/penalties.h>
 #include <model/sampling_reference.h>
 
 #include <algorithm>
@@ -8,8 +9,6 @@
 
 namespace braid::model::test {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The length of the longest common end of the tokens and of the tokens before `end`.
 std::size_t repeated_before(const std::vector<TokenId>& tokens, std::size_t end) {

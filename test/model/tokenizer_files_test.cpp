@@ -43,7 +43,7 @@ std::vector<TokenId> read_ids(const std::string& line) {
 class KnownVocabulary : public testing::TestWithParam<const char*> {};
 
 TEST_P(KnownVocabulary, encodes_exactly_as_known) {
-  const auto path = test::test_data(std::string("models/vocab/ggml-vocab-") + GetParam() + ".gguf");
+  const auto path = braid::test::test_data(std::string("models/vocab/ggml-vocab-") + GetParam() + ".gguf");
   if (!path) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
   const auto tokenizer = open_tokenizer(*path);
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
@@ -56,8 +56,8 @@ TEST_P(KnownVocabulary, encodes_exactly_as_known) {
 }
 
 TEST(Infill, marks_are_found_by_their_names) {
-  const auto starcoder = test::test_data("models/vocab/ggml-vocab-starcoder.gguf");
-  const auto gpt2 = test::test_data("models/vocab/ggml-vocab-gpt-2.gguf");
+  const auto starcoder = braid::test::test_data("models/vocab/ggml-vocab-starcoder.gguf");
+  const auto gpt2 = braid::test::test_data("models/vocab/ggml-vocab-gpt-2.gguf");
   if (!starcoder || !gpt2) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
   const auto tokenizer = open_tokenizer(*starcoder);
   ASSERT_TRUE(tokenizer && tokenizer->vocabulary().infill);
@@ -84,12 +84,12 @@ std::vector<TokenId> ids_of(simdjson::dom::element array) {
 }
 
 TEST(KnownModel, demo_prompts_encode_as_the_reference) {
-  const auto path = test::test_data("models/demo-q8_0.gguf");
+  const auto path = braid::test::test_data("models/demo-q8_0.gguf");
   if (!path) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
   const auto tokenizer = open_tokenizer(*path);
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   simdjson::dom::parser parser;
-  const simdjson::dom::element reference = parser.load(*test::test_data("models/demo-reference.json"));
+  const simdjson::dom::element reference = parser.load(*braid::test::test_data("models/demo-reference.json"));
   std::size_t count = 0;
   for (const auto entry : reference["bf16"].get_array()) {
     const auto text = std::string_view(entry["prompt"].get_string());
@@ -100,12 +100,12 @@ TEST(KnownModel, demo_prompts_encode_as_the_reference) {
 }
 
 TEST(KnownModel, stories_prompts_encode_as_the_reference) {
-  const auto path = test::test_data("models/stories260K.gguf");
+  const auto path = braid::test::test_data("models/stories260K.gguf");
   if (!path) GTEST_SKIP() << "BRAID_TEST_DATA is not set";
   const auto tokenizer = open_tokenizer(*path);
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   simdjson::dom::parser parser;
-  const simdjson::dom::element reference = parser.load(*test::test_data("models/stories260K-reference.json"));
+  const simdjson::dom::element reference = parser.load(*braid::test::test_data("models/stories260K-reference.json"));
   for (const auto entry : reference["cases"].get_array()) {
     const auto text = std::string_view(entry["prompt"].get_string());
     EXPECT_EQ(tokenizer->encode(text, {}), ids_of(entry["prompt_ids"])) << text;

@@ -11,8 +11,8 @@
 namespace braid::model {
 namespace {
 
-using test::GgufWriter;
-using test::TokenList;
+using braid::test::GgufWriter;
+using braid::test::TokenList;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -53,7 +53,7 @@ std::string random_text(std::mt19937& random) {
 }
 
 TEST(SentencePiece, merges_the_best_score_first) {
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary());
   EXPECT_THAT(pieces(tokenizer, "hello world"), ElementsAre("\u2581hello", "\u2581world"));
   EXPECT_THAT(pieces(tokenizer, "hello  world"), ElementsAre("\u2581hello", "\u2581", "\u2581world"));
   EXPECT_THAT(pieces(tokenizer, "   hell"), ElementsAre("\u2581\u2581", "\u2581", "\u2581hell"));
@@ -69,7 +69,7 @@ TEST(SentencePiece, the_leftmost_of_equal_merges_comes_first) {
 }
 
 TEST(SentencePiece, spells_unknown_characters_in_bytes) {
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary());
   EXPECT_THAT(pieces(tokenizer, "é中"), ElementsAre("\u2581", "é", "<0xE4>", "<0xB8>", "<0xAD>"));
   EXPECT_THAT(pieces(tokenizer, "\xff"), ElementsAre("\u2581", "<0xFF>"));
 }
@@ -84,9 +84,9 @@ TEST(SentencePiece, one_unknown_token_a_character_without_byte_tokens) {
 }
 
 TEST(SentencePiece, prefixes_a_space_at_the_start_and_after_special_tokens) {
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary());
   EXPECT_THAT(pieces(tokenizer, "hello<tool>hello", kPlain), ElementsAre("\u2581hello", "<tool>", "\u2581hello"));
-  const Tokenizer bare = open(test::sentence_piece_vocabulary().boolean("tokenizer.ggml.add_space_prefix", false));
+  const Tokenizer bare = open(braid::test::sentence_piece_vocabulary().boolean("tokenizer.ggml.add_space_prefix", false));
   EXPECT_THAT(pieces(bare, "hell<tool>hell", kPlain), ElementsAre("hell", "<tool>", "hell"));
 }
 
@@ -113,36 +113,36 @@ TEST(SentencePiece, control_tokens_never_come_from_merges) {
 }
 
 TEST(SpecialTokens, control_tokens_are_found_only_where_allowed) {
-  const Tokenizer tokenizer = open(test::byte_pair_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::byte_pair_vocabulary());
   EXPECT_THAT(tokenizer.encode("<|im_end|>", kSpecial), ElementsAre(257));
   EXPECT_EQ(tokenizer.encode("<|im_end|>", kPlain).size(), 10U);
   EXPECT_THAT(tokenizer.encode("<tool>", kPlain), ElementsAre(258));
 }
 
 TEST(SpecialTokens, the_longest_counts) {
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary());
   EXPECT_THAT(tokenizer.encode("<tool>s<tool><tool>s", kPlain), ElementsAre(261, 260, 261));
 }
 
 TEST(SpecialTokens, bos_and_eos_follow_the_metadata) {
-  EXPECT_THAT(open(test::sentence_piece_vocabulary()).encode("", {}), ElementsAre(1));
-  GgufWriter both = test::sentence_piece_vocabulary();
+  EXPECT_THAT(open(braid::test::sentence_piece_vocabulary()).encode("", {}), ElementsAre(1));
+  GgufWriter both = braid::test::sentence_piece_vocabulary();
   both.boolean("tokenizer.ggml.add_bos_token", false).boolean("tokenizer.ggml.add_eos_token", true);
   EXPECT_THAT(open(both).encode("", {}), ElementsAre(2));
-  EXPECT_THAT(open(test::byte_pair_vocabulary()).encode("", {}), ElementsAre());
-  EXPECT_THAT(open(test::byte_pair_vocabulary("llama-bpe").u32("tokenizer.ggml.bos_token_id", 256)).encode("", {}), ElementsAre(256));
-  const Tokenizer without = open(test::byte_pair_vocabulary().boolean("tokenizer.ggml.add_bos_token", true));
+  EXPECT_THAT(open(braid::test::byte_pair_vocabulary()).encode("", {}), ElementsAre());
+  EXPECT_THAT(open(braid::test::byte_pair_vocabulary("llama-bpe").u32("tokenizer.ggml.bos_token_id", 256)).encode("", {}), ElementsAre(256));
+  const Tokenizer without = open(braid::test::byte_pair_vocabulary().boolean("tokenizer.ggml.add_bos_token", true));
   EXPECT_THAT(without.encode("", {}), ElementsAre());
   EXPECT_THAT(without.vocabulary().warnings, ElementsAre(HasSubstr("beginning of every text")));
 }
 
 TEST(SpecialTokens, those_of_phi_3_take_the_space_after_them) {
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary().string("general.name", "Phi-3-mini"));
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary().string("general.name", "Phi-3-mini"));
   EXPECT_THAT(pieces(tokenizer, "<|user|>\n hello", kSpecial), ElementsAre("<|user|>", "\u2581hello"));
 }
 
 TEST(SpecialTokens, the_usual_names_end_answers) {
-  const Tokenizer tokenizer = open(test::byte_pair_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::byte_pair_vocabulary());
   EXPECT_THAT(tokenizer.vocabulary().end_of_generation, ElementsAre(256, 257));
   TokenList list;
   for (const char* text : {"a", "<end_of_turn>"}) list.add(text);
@@ -182,7 +182,7 @@ TEST(SpecialTokens, those_that_the_metadata_names_end_answers_in_silence) {
 }
 
 TEST(BytePair, merges_by_rank_within_words) {
-  const Tokenizer tokenizer = open(test::byte_pair_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::byte_pair_vocabulary());
   EXPECT_THAT(pieces(tokenizer, "hello world"), ElementsAre("hello", "Ġwor", "ld"));
   EXPECT_THAT(pieces(tokenizer, "aaaaa"), ElementsAre("aa", "aa", "a"));
 }
@@ -190,7 +190,7 @@ TEST(BytePair, merges_by_rank_within_words) {
 TEST(BytePair, every_text_comes_back_byte_for_byte) {
   std::mt19937 random(1);
   for (const char* pre : {"default", "gpt-2", "llama-bpe", "qwen2", "starcoder", "deepseek-llm", "smollm"}) {
-    const Tokenizer tokenizer = open(test::byte_pair_vocabulary(pre));
+    const Tokenizer tokenizer = open(braid::test::byte_pair_vocabulary(pre));
     for (int i = 0; i < 500; ++i) {
       const std::string text = random_text(random);
       ASSERT_EQ(joined_bytes(tokenizer, text), text);
@@ -200,7 +200,7 @@ TEST(BytePair, every_text_comes_back_byte_for_byte) {
 
 TEST(SentencePiece, every_text_comes_back_byte_for_byte) {
   std::mt19937 random(2);
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary().boolean("tokenizer.ggml.add_space_prefix", false));
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary().boolean("tokenizer.ggml.add_space_prefix", false));
   for (int i = 0; i < 500; ++i) {
     std::string text = random_text(random);
     while (text.find("\u2581") != std::string::npos) text.replace(text.find("\u2581"), 3, " ");  // the two are one to the tokenizer
@@ -235,12 +235,12 @@ TEST(BytePair, llama_3_takes_words_that_are_tokens_whole) {
 }
 
 TEST(BytePair, a_missing_pre_tokenizer_is_default_with_a_warning) {
-  EXPECT_THAT(open(test::byte_pair_vocabulary("")).vocabulary().warnings, ElementsAre(HasSubstr("'default' is used")));
-  EXPECT_TRUE(open(test::sentence_piece_vocabulary()).vocabulary().warnings.empty());
+  EXPECT_THAT(open(braid::test::byte_pair_vocabulary("")).vocabulary().warnings, ElementsAre(HasSubstr("'default' is used")));
+  EXPECT_TRUE(open(braid::test::sentence_piece_vocabulary()).vocabulary().warnings.empty());
 }
 
 TEST(WordPiece, finds_the_longest_pieces_of_plain_lower_case_words) {
-  const Tokenizer tokenizer = open(test::word_piece_vocabulary());
+  const Tokenizer tokenizer = open(braid::test::word_piece_vocabulary());
   EXPECT_THAT(pieces(tokenizer, "Hello, WORLDS!"), ElementsAre("\u2581hello", "[UNK]", "\u2581world", "s", "\u2581!"));
   EXPECT_THAT(pieces(tokenizer, "Café cafe\u0301"), ElementsAre("\u2581cafe", "\u2581cafe"));
   EXPECT_THAT(pieces(tokenizer, "中中 hellx"), ElementsAre("\u2581中", "\u2581中", "[UNK]"));
@@ -249,7 +249,7 @@ TEST(WordPiece, finds_the_longest_pieces_of_plain_lower_case_words) {
 }
 
 TEST(Tokenizer, long_runs_come_back_whole) {
-  for (const auto& writer : {test::byte_pair_vocabulary(), test::sentence_piece_vocabulary(), test::byte_pair_vocabulary("deepseek-llm")}) {
+  for (const auto& writer : {braid::test::byte_pair_vocabulary(), braid::test::sentence_piece_vocabulary(), braid::test::byte_pair_vocabulary("deepseek-llm")}) {
     const Tokenizer tokenizer = open(writer);
     for (const char* unit : {"a", " ", "<", "1", "é", "ll"}) {
       std::string text = "h";
@@ -261,13 +261,13 @@ TEST(Tokenizer, long_runs_come_back_whole) {
 }
 
 TEST(Tokenizer, token_bytes_spell_what_a_token_stands_for) {
-  const Tokenizer spm = open(test::sentence_piece_vocabulary());
+  const Tokenizer spm = open(braid::test::sentence_piece_vocabulary());
   EXPECT_EQ(spm.token_bytes(3 + 0xe4), "\xe4");
   EXPECT_EQ(spm.token_bytes(*spm.vocabulary().find("\u2581w")), " w");
   EXPECT_EQ(spm.token_bytes(259), "<|user|>");
   EXPECT_EQ(spm.token_bytes(-1), "");
   EXPECT_EQ(spm.token_bytes(1 << 30), "");
-  const Tokenizer bpe = open(test::byte_pair_vocabulary());
+  const Tokenizer bpe = open(braid::test::byte_pair_vocabulary());
   EXPECT_EQ(bpe.token_bytes(0), std::string(1, '\0'));
   EXPECT_EQ(bpe.token_bytes(*bpe.vocabulary().find("Ġwor")), " wor");
 }
@@ -286,7 +286,7 @@ GgufWriter of_kind(const char* model) {
 TEST(Tokenizer, refuses_what_it_does_not_know_by_name) {
   EXPECT_THAT(refusal(of_kind("rwkv")), HasSubstr("'rwkv', expected one of 'llama', 'gpt2', 'bert'"));
   EXPECT_THAT(refusal(GgufWriter()), HasSubstr("no 'tokenizer.ggml.model'"));
-  EXPECT_THAT(refusal(test::byte_pair_vocabulary("tekken")),
+  EXPECT_THAT(refusal(braid::test::byte_pair_vocabulary("tekken")),
               testing::AllOf(HasSubstr("'tekken'"), HasSubstr("'llama-bpe'"), HasSubstr("'smollm'")));
 }
 
@@ -308,7 +308,7 @@ TEST(Tokenizer, refuses_contradictions) {
 }
 
 TEST(Tokenizer, ignores_special_ids_beyond_the_vocabulary_with_a_warning) {
-  const Tokenizer tokenizer = open(test::sentence_piece_vocabulary().u32("tokenizer.ggml.eos_token_id", 99999));
+  const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary().u32("tokenizer.ggml.eos_token_id", 99999));
   EXPECT_FALSE(tokenizer.vocabulary().eos.has_value());
   EXPECT_THAT(tokenizer.vocabulary().warnings, ElementsAre(HasSubstr("eos_token_id = 99999")));
 }

@@ -1,41 +1,35 @@
 // Every parameter: what is taken, and which path an error names.
 #include <gtest/gtest.h>
-#include <net/openai/request.h>
 
 #include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "fake_codec.h"
-#include "fake_constraints.h"
+#include "fake_chat.h"
 
 namespace braid::test {
 namespace {
 
-const FakeCodec kCodec;
-const FakeCompiler kCompiler;
-const ServedModel kModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kCodec, &kCompiler};
-
 // `fields` as further members of a request that is right.
 Result<net::GenerationCall> completion(const std::string& fields) {
   std::string body = R"({"prompt":"a")" + (fields.empty() ? "" : "," + fields) + "}";
-  return net::openai::parse_completion(body, kModel);
+  return net::openai::parse_completion(body, kFakeModel);
 }
 
 Result<net::GenerationCall> chat(const std::string& fields) {
   std::string body = R"({"messages":[{"role":"user","content":"a"}])" + (fields.empty() ? "" : "," + fields) + "}";
-  return net::openai::parse_chat(body, kModel);
+  return net::openai::parse_chat(body, kFakeModel);
 }
 
 Result<net::GenerationCall> prompt(const std::string& value) {
   std::string body = R"({"prompt":)" + value + "}";
-  return net::openai::parse_completion(body, kModel);
+  return net::openai::parse_completion(body, kFakeModel);
 }
 
 Result<net::GenerationCall> messages(const std::string& value) {
   std::string body = R"({"messages":)" + value + "}";
-  return net::openai::parse_chat(body, kModel);
+  return net::openai::parse_chat(body, kFakeModel);
 }
 
 std::string param_of(const Result<net::GenerationCall>& call) { return call ? "accepted" : call.error().param; }
@@ -231,7 +225,7 @@ TEST(OpenAiParameters, BestOfBelongsToCompletions) {
   EXPECT_EQ(param_of(completion(R"("best_of":2,"stream":true)")), "best_of");
   EXPECT_EQ(param_of(completion(R"("n":2,"best_of":2,"stream":true)")), "accepted");
   std::string many = R"({"n":128,"prompt":["1","2","3","4","5","6","7","8","9"]})";
-  EXPECT_EQ(param_of(net::openai::parse_completion(many, kModel)), "n");
+  EXPECT_EQ(param_of(net::openai::parse_completion(many, kFakeModel)), "n");
 }
 
 TEST(OpenAiParameters, SuffixNeedsAModelThatFillsGaps) {
@@ -381,12 +375,12 @@ TEST(OpenAiMessages, AreBroughtIntoTheFormOfTemplates) {
 TEST(OpenAiBody, MustBeAJsonObject) {
   for (std::string body :
        {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
-    const auto call = net::openai::parse_completion(body, kModel);
+    const auto call = net::openai::parse_completion(body, kFakeModel);
     ASSERT_FALSE(call) << body;
     EXPECT_EQ(call.error().code, ErrorCode::kInvalidArgument);
   }
   std::string deep = R"({"prompt":"a","x":)" + std::string(200, '[') + std::string(200, ']') + "}";
-  EXPECT_NE(net::openai::parse_completion(deep, kModel).error().message.find("deeper than 128"), std::string::npos);
+  EXPECT_NE(net::openai::parse_completion(deep, kFakeModel).error().message.find("deeper than 128"), std::string::npos);
 }
 
 }  // namespace

@@ -2,35 +2,24 @@
 #include <gtest/gtest.h>
 #include <net/generation/forced_calls.h>
 #include <net/generation/prompts.h>
-#include <net/openai/request.h>
 
 #include <string>
 
-#include "fake_codec.h"
-#include "fake_constraints.h"
+#include "fake_chat.h"
 #include "test_server.h"
 
 namespace braid::test {
 namespace {
 
-const FakeCodec kCodec;
-const FakeCompiler kCompiler;
-const ServedModel kModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kCodec, &kCompiler};
-
 constexpr std::string_view kTools =
     R"("tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"integer"}}}}},)"
     R"({"type":"function","function":{"name":"g","description":"G.","strict":true}}])";
-
-Result<net::GenerationCall> chat(const std::string& fields, const ServedModel& model = kModel) {
-  std::string body = R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}";
-  return net::openai::parse_chat(body, model);
-}
 
 std::string with_tools(std::string_view fields) { return std::string(kTools) + "," + std::string(fields); }
 
 // "auto f g", "required f", with "single" where only one call is allowed; "none", or the path of the error behind "!".
 std::string tools_of(const std::string& fields) {
-  const auto call = chat(fields);
+  const auto call = chat_with(fields);
   if (!call) return "!" + call.error().param;
   if (!call->tools) return std::get<ChatPrompt>(call->prompt).tools.is_null() ? "none" : "none, but shown";
   std::string text = call->tools->required ? "required" : "auto";
@@ -80,10 +69,10 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
 }
 
 TEST(OpenAiTools, CannotBeForcedWithoutACompiler) {
-  ServedModel model = kModel;
+  ServedModel model = kFakeModel;
   model.constraints = nullptr;
-  EXPECT_EQ(chat(with_tools(R"("tool_choice":"required")"), model).error().param, "tool_choice");
-  EXPECT_TRUE(chat(std::string(kTools), model));
+  EXPECT_EQ(chat_with(with_tools(R"("tool_choice":"required")"), model).error().param, "tool_choice");
+  EXPECT_TRUE(chat_with(std::string(kTools), model));
 }
 
 // A constraint in a notation like that of grammars.
@@ -147,7 +136,7 @@ std::string rendered(const std::string& messages, const std::string& fields) {
   FakeCodec codec;
   codec.chat_template = "knows nothing";
   std::string body = R"({"messages":)" + messages + (fields.empty() ? "" : "," + fields) + "}";
-  auto call = net::openai::parse_chat(body, kModel);
+  auto call = net::openai::parse_chat(body, kFakeModel);
   const auto prompts = net::encode_prompts(codec, *call);
   std::string text;
   for (const TokenId id : prompts->front()) text += static_cast<char>(id);
@@ -168,7 +157,7 @@ class JoiningCodec final : public FakeCodec {
 TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
   std::string body =
       R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";
-  auto call = net::openai::parse_chat(body, kModel);
+  auto call = net::openai::parse_chat(body, kFakeModel);
   const auto prompts = net::encode_prompts(JoiningCodec(), *call);
   ASSERT_TRUE(prompts);
   EXPECT_EQ(std::string(prompts->front().begin(), prompts->front().end()), R"({"a":[1,null]})");

@@ -1,23 +1,12 @@
 // Every name of structured output, and which path an error names.
 #include <gtest/gtest.h>
-#include <net/openai/request.h>
 
 #include <string>
 
-#include "fake_codec.h"
-#include "fake_constraints.h"
+#include "fake_chat.h"
 
 namespace braid::test {
 namespace {
-
-const FakeCodec kCodec;
-const FakeCompiler kCompiler;
-const ServedModel kModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kCodec, &kCompiler};
-
-Result<net::GenerationCall> chat(const std::string& fields, const ServedModel& model = kModel) {
-  std::string body = R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}";
-  return net::openai::parse_chat(body, model);
-}
 
 struct Name {
   std::string operator()(const ConstraintSpec::JsonObject&) const { return "object"; }
@@ -33,7 +22,7 @@ struct Name {
 
 // The constraint as "<kind>@<path>", "none", or the path of the error behind "!".
 std::string constraint_of(const std::string& fields) {
-  const auto call = chat(fields);
+  const auto call = chat_with(fields);
   if (!call) return "!" + call.error().param;
   if (!call->constraint_spec) return "none";
   return std::visit(Name{}, call->constraint_spec->kind) + "@" + call->constraint_spec->path;
@@ -87,10 +76,10 @@ TEST(StructuredOutput, ErrorsNameThePath) {
 }
 
 TEST(StructuredOutput, IsRefusedWithoutACompiler) {
-  ServedModel model = kModel;
+  ServedModel model = kFakeModel;
   model.constraints = nullptr;
-  EXPECT_EQ(chat(R"("guided_json":{})", model).error().param, "guided_json");
-  EXPECT_TRUE(chat(R"("response_format":{"type":"text"})", model));
+  EXPECT_EQ(chat_with(R"("guided_json":{})", model).error().param, "guided_json");
+  EXPECT_TRUE(chat_with(R"("response_format":{"type":"text"})", model));
 }
 
 }  // namespace

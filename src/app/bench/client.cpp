@@ -2,11 +2,9 @@
 
 #include "app/bench/response_reader.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
@@ -14,10 +12,6 @@ namespace braid::bench {
 
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
-
-namespace {
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
-}
 
 // Shared with the deadline's handler, which closes the socket and so ends whatever waits for it.
 struct Client::Connection : std::enable_shared_from_this<Connection> {

@@ -4,9 +4,11 @@
 #include "app/bench/outcome.h"
 #include "app/bench/target.h"
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <simdjson.h>
 
 #include <chrono>
@@ -17,6 +19,8 @@
 #include <vector>
 
 namespace braid::bench {
+
+inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);  // gives errors as values
 
 class ResponseReader;
 

@@ -1,8 +1,6 @@
 #include "app/bench/load.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,10 +11,6 @@
 namespace braid::bench {
 
 namespace asio = boost::asio;
-
-namespace {
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
-}
 
 Load::Load(asio::io_context& io, Client& client, const std::vector<std::string>& bodies, LoadOptions options)
     : io_(io), client_(client), bodies_(bodies), options_(options), room_(io), progress_(io) {}

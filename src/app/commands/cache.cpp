@@ -38,7 +38,7 @@ Result<std::string> read_file(const std::string& path) {
   return bytes;
 }
 
-Result<LoadedModel> load(const ModelOptions& options) {
+Result<LoadedModel> load_quietly(const ModelOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
   spdlog::set_level(spdlog::level::warn);
   LoadProgress progress;
@@ -147,7 +147,7 @@ Result<std::int64_t> write_blocks(const model::SafeTensors& contents, const std:
 }
 
 Result<void> export_cache(const CacheExportOptions& options) {
-  const auto loaded = load(options.model);
+  const auto loaded = load_quietly(options.model);
   if (!loaded) return loaded.error();
   const Result<std::string> text = options.prompt_file.empty() ? Result<std::string>(options.prompt) : read_file(options.prompt_file);
   if (!text) return text.error();
@@ -173,7 +173,7 @@ Result<void> import_cache(const CacheImportOptions& options) {
   const auto in_file = [&](const Error& error) { return Error{error.code, fmt::format("{}: {}", options.input, error.message), {}}; };
   const auto contents = model::parse_safetensors(std::as_bytes(std::span(*bytes)));
   if (!contents) return in_file(contents.error());
-  const auto loaded = load(options.model);
+  const auto loaded = load_quietly(options.model);
   if (!loaded) return loaded.error();
   if (const auto same = compare_facts(*contents, *loaded); !same) return in_file(same.error());
   const auto tokens = parse_tokens(*contents, loaded->language_model->hyper_parameters().vocab);

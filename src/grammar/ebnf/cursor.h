@@ -4,12 +4,15 @@
 #include <braid/result.h>
 #include <grammar/code_points.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace braid::grammar {
+
+inline constexpr std::size_t kMaxGroupNesting = 100;
 
 // Keeps the first failure; after it, callers unwind.
 class Cursor {

@@ -9,8 +9,6 @@
 namespace braid::grammar {
 namespace {
 
-constexpr std::size_t kMaxNesting = 100;
-
 class GbnfParser {
  public:
   GbnfParser(std::string_view text, Grammar& grammar) : cursor_(text, "#"), grammar_(grammar), rules_(grammar) {}
@@ -68,7 +66,7 @@ class GbnfParser {
     if (cursor_.take("[")) return grammar_.chars(char_class());
     if (cursor_.take(".")) return grammar_.chars(CodePointSet::all());
     if (cursor_.take("(")) {
-      if (nesting >= kMaxNesting) cursor_.fail("groups nest too deep");
+      if (nesting >= kMaxGroupNesting) cursor_.fail("groups nest too deep");
       const ExprId inner = cursor_.failed() ? grammar_.nothing() : alternatives(nesting + 1);
       if (!cursor_.take(")")) cursor_.fail("a group has no end");
       return inner;

@@ -12,8 +12,6 @@
 namespace braid::grammar {
 namespace {
 
-constexpr std::size_t kMaxNesting = 100;
-
 // The terminals of Lark's common library, as its documentation describes them.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kCommon = {{
     {"DIGIT", "[0-9]"},
@@ -176,7 +174,7 @@ class LarkParser {
     if (cursor_.take("/")) return terminal(regex_literal());
     const bool optional = cursor_.peek() == '[';
     if (cursor_.take("(") || cursor_.take("[")) {
-      if (nesting >= kMaxNesting) cursor_.fail("groups nest too deep");
+      if (nesting >= kMaxGroupNesting) cursor_.fail("groups nest too deep");
       const ExprId inner = cursor_.failed() ? grammar_.nothing() : alternatives(nesting + 1);
       if (!cursor_.take(optional ? "]" : ")")) cursor_.fail("a group has no end");
       return optional ? grammar_.optional(inner) : inner;

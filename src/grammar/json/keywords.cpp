@@ -149,6 +149,8 @@ bool mentions(const ValueDict& schema, std::initializer_list<std::string_view> k
 
 }  // namespace
 
+Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
+
 const Value* find(const ValueDict& schema, std::string_view keyword) {
   const auto entry = std::find_if(schema.begin(), schema.end(), [&](const auto& member) { return member.first == keyword; });
   return entry == schema.end() ? nullptr : &entry->second;

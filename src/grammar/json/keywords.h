@@ -12,6 +12,9 @@
 
 namespace braid::grammar::json {
 
+// The error of a schema whose keyword at `place` cannot be honoured.
+Error refused(const std::string& place, std::string_view why);
+
 // Refuses keywords that are not honoured, by their path; annotations are skipped. Checks the type of every keyword's value.
 std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path);
 

@@ -13,8 +13,6 @@ constexpr std::size_t kMaxJoined = 256;  // schemas of one allOf or oneOf: compa
 constexpr std::size_t kMaxDepth = 128;  // of schemas within schemas, references followed
 constexpr std::size_t kMaxSchemas = 20'000;
 
-Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
-
 ValueDict without(const ValueDict& schema, std::string_view keyword) {
   ValueDict out;
   std::copy_if(schema.begin(), schema.end(), std::back_inserter(out), [&](const auto& member) { return member.first != keyword; });

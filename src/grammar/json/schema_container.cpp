@@ -10,8 +10,6 @@ namespace {
 constexpr std::size_t kMaxProperties = 1000;   // of one object
 constexpr std::size_t kMaxExcludedName = 256;  // bytes of a property's name that additional ones must differ from
 
-Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
-
 }  // namespace
 
 SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, const std::string& path) {

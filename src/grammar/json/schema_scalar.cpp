@@ -8,8 +8,6 @@
 namespace braid::grammar::json {
 namespace {
 
-Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
-
 double real(const Value& value) {
   const auto* whole = value.get_if<std::int64_t>();
   return whole != nullptr ? static_cast<double>(*whole) : *value.get_if<double>();

@@ -27,7 +27,7 @@ void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte*
 }
 
 // Rounds half to even; any float gives some code.
-std::int8_t round_to_code(float value) {
+std::int8_t round_to_kv_code(float value) {
   const auto rounded =
       static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kRoundMagic) - std::uint32_t{kRoundMagicBits});
   return static_cast<std::int8_t>(std::clamp(rounded, -127, 127));
@@ -43,7 +43,7 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
     const std::uint16_t scale = float_to_f16(amax / 127.0F);
     const float inverse = scale == 0 ? 0.0F : 1.0F / f16_to_float(scale);
     put(scales, begin / kKvGroup * scale_stride, scale);
-    for (std::int32_t d = begin; d < end; ++d) put(base, d * stride, round_to_code(x[d] * inverse));
+    for (std::int32_t d = begin; d < end; ++d) put(base, d * stride, round_to_kv_code(x[d] * inverse));
   }
 }
 

@@ -9,10 +9,10 @@
 
 namespace braid::model::jinja {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
 Object Interpreter::evaluate(const Expression& expression) {
-  if (expression.kind == Kind::kConstant) return expression.value;
+  if (expression.kind == ExpressionKind::kConstant) return expression.value;
   runtime_.at_line(expression.line);
   Object value = Undefined{};
   if (runtime_.enter() && runtime_.step() && !runtime_.failed()) value = evaluate_kind(expression);
@@ -23,38 +23,38 @@ Object Interpreter::evaluate(const Expression& expression) {
 Object Interpreter::evaluate_kind(const Expression& expression) {
   const auto& operands = expression.operands;
   switch (expression.kind) {
-    case Kind::kConstant: return expression.value;
-    case Kind::kName: return evaluate_name(expression);
-    case Kind::kAttribute: return get_attribute(runtime_, evaluate(*operands[0]), expression.name);
-    case Kind::kSubscript: return evaluate_subscript(expression);
-    case Kind::kSlice: {
+    case ExpressionKind::kConstant: return expression.value;
+    case ExpressionKind::kName: return evaluate_name(expression);
+    case ExpressionKind::kAttribute: return get_attribute(runtime_, evaluate(*operands[0]), expression.name);
+    case ExpressionKind::kSubscript: return evaluate_subscript(expression);
+    case ExpressionKind::kSlice: {
       const Object value = evaluate(*operands[0]);
       const Object start = optional(operands[1]);
       const Object stop = optional(operands[2]);
       return get_slice(runtime_, value, start, stop, optional(operands[3]));
     }
-    case Kind::kCall: return evaluate_call(expression);
-    case Kind::kFilter: return evaluate_filter(expression);
-    case Kind::kTest: return evaluate_test(expression);
-    case Kind::kNot: return !evaluate(*operands[0]).truth();
-    case Kind::kNegate: return negate(runtime_, evaluate(*operands[0]));
-    case Kind::kPositive: return evaluate(*operands[0]);
-    case Kind::kAnd:
-    case Kind::kOr: {
+    case ExpressionKind::kCall: return evaluate_call(expression);
+    case ExpressionKind::kFilter: return evaluate_filter(expression);
+    case ExpressionKind::kTest: return evaluate_test(expression);
+    case ExpressionKind::kNot: return !evaluate(*operands[0]).truth();
+    case ExpressionKind::kNegate: return negate(runtime_, evaluate(*operands[0]));
+    case ExpressionKind::kPositive: return evaluate(*operands[0]);
+    case ExpressionKind::kAnd:
+    case ExpressionKind::kOr: {
       Object left = evaluate(*operands[0]);
-      return left.truth() == (expression.kind == Kind::kOr) ? std::move(left) : evaluate(*operands[1]);
+      return left.truth() == (expression.kind == ExpressionKind::kOr) ? std::move(left) : evaluate(*operands[1]);
     }
-    case Kind::kBinary: {
+    case ExpressionKind::kBinary: {
       const Object left = evaluate(*operands[0]);
       const Object right = evaluate(*operands[1]);
       runtime_.at_line(expression.line);
       return apply_binary(runtime_, expression.op, left, right);
     }
-    case Kind::kCompare: return evaluate_compare(expression);
-    case Kind::kConditional: return evaluate_conditional(expression);
-    case Kind::kList:
-    case Kind::kTuple: return evaluate_collection(expression);
-    case Kind::kDict: return evaluate_dict(expression);
+    case ExpressionKind::kCompare: return evaluate_compare(expression);
+    case ExpressionKind::kConditional: return evaluate_conditional(expression);
+    case ExpressionKind::kList:
+    case ExpressionKind::kTuple: return evaluate_collection(expression);
+    case ExpressionKind::kDict: return evaluate_dict(expression);
   }
   return Undefined{};
 }
@@ -69,7 +69,7 @@ Object Interpreter::evaluate_subscript(const Expression& expression) {
   const Object value = evaluate(*expression.operands[0]);
   const auto& key = *expression.operands[1];
   Object item = get_item(runtime_, value, evaluate(key));
-  const bool named = item.is_undefined() && key.kind == Kind::kConstant && key.value.text() != nullptr;
+  const bool named = item.is_undefined() && key.kind == ExpressionKind::kConstant && key.value.text() != nullptr;
   return named ? Object(Undefined{key.value.text()}) : item;
 }
 
@@ -94,7 +94,7 @@ Object Interpreter::evaluate_collection(const Expression& expression) {
   std::vector<Object> items;
   items.reserve(expression.operands.size());
   for (const auto& operand : expression.operands) items.push_back(evaluate(*operand));
-  return runtime_.sequence(std::move(items), expression.kind == Kind::kList ? Sequence::Kind::kList : Sequence::Kind::kTuple);
+  return runtime_.sequence(std::move(items), expression.kind == ExpressionKind::kList ? Sequence::Kind::kList : Sequence::Kind::kTuple);
 }
 
 Object Interpreter::evaluate_dict(const Expression& expression) {

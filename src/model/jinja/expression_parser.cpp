@@ -8,7 +8,7 @@
 namespace braid::model::jinja {
 namespace {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 using TokenKind = Token::Kind;
 
 std::optional<Operator> comparison(const Token& token) {
@@ -39,14 +39,14 @@ bool starts_test_argument(const Token& token) {
 
 }  // namespace
 
-ExpressionPtr ExpressionParser::make(Kind kind, int line) {
+ExpressionPtr ExpressionParser::make(ExpressionKind kind, int line) {
   auto node = std::make_unique<Expression>();
   node->kind = kind;
   node->line = line;
   return node;
 }
 
-ExpressionPtr ExpressionParser::make(Kind kind, int line, ExpressionPtr first, ExpressionPtr second) {
+ExpressionPtr ExpressionParser::make(ExpressionKind kind, int line, ExpressionPtr first, ExpressionPtr second) {
   auto node = make(kind, line);
   adopt(*node, std::move(first));
   if (second != nullptr) adopt(*node, std::move(second));
@@ -54,7 +54,7 @@ ExpressionPtr ExpressionParser::make(Kind kind, int line, ExpressionPtr first, E
 }
 
 ExpressionPtr ExpressionParser::constant(int line, Object value) {
-  auto node = make(Kind::kConstant, line);
+  auto node = make(ExpressionKind::kConstant, line);
   node->value = std::move(value);
   return node;
 }
@@ -82,7 +82,7 @@ ExpressionPtr ExpressionParser::parse_expression() {
   auto value = parse_or();
   while (tokens_.skip_name("if")) {
     auto condition = parse_or();
-    auto node = make(Kind::kConditional, line, std::move(condition), std::move(value));
+    auto node = make(ExpressionKind::kConditional, line, std::move(condition), std::move(value));
     adopt(*node, tokens_.skip_name("else") ? parse_expression() : nullptr);
     value = std::move(node);
   }
@@ -94,7 +94,7 @@ ExpressionPtr ExpressionParser::parse_or() {
   auto left = parse_and();
   while (tokens_.is_name("or")) {
     const int line = tokens_.take().line;
-    left = make(Kind::kOr, line, std::move(left), parse_and());
+    left = make(ExpressionKind::kOr, line, std::move(left), parse_and());
   }
   return left;
 }
@@ -103,7 +103,7 @@ ExpressionPtr ExpressionParser::parse_and() {
   auto left = parse_not();
   while (tokens_.is_name("and")) {
     const int line = tokens_.take().line;
-    left = make(Kind::kAnd, line, std::move(left), parse_not());
+    left = make(ExpressionKind::kAnd, line, std::move(left), parse_not());
   }
   return left;
 }
@@ -113,7 +113,7 @@ ExpressionPtr ExpressionParser::parse_not() {
   const int line = tokens_.take().line;
   if (!enter()) return constant(line, Object::None{});
   ++nesting_;
-  auto node = make(Kind::kNot, line, parse_not());
+  auto node = make(ExpressionKind::kNot, line, parse_not());
   --nesting_;
   return node;
 }
@@ -134,7 +134,7 @@ ExpressionPtr ExpressionParser::parse_compare() {
     } else {
       break;
     }
-    if (node == nullptr) node = make(Kind::kCompare, line, std::move(first));
+    if (node == nullptr) node = make(ExpressionKind::kCompare, line, std::move(first));
     node->operators.push_back(*op);
     adopt(*node, parse_sum());
   }
@@ -145,7 +145,7 @@ ExpressionPtr ExpressionParser::parse_sum() {
   auto left = parse_concat();
   while (tokens_.is_operator("+") || tokens_.is_operator("-")) {
     const Token token = tokens_.take();
-    left = make(Kind::kBinary, token.line, std::move(left), parse_concat());
+    left = make(ExpressionKind::kBinary, token.line, std::move(left), parse_concat());
     left->op = token.text == "+" ? Operator::kAdd : Operator::kSubtract;
   }
   return left;
@@ -155,7 +155,7 @@ ExpressionPtr ExpressionParser::parse_concat() {
   auto left = parse_product();
   while (tokens_.is_operator("~")) {
     const int line = tokens_.take().line;
-    left = make(Kind::kBinary, line, std::move(left), parse_product());
+    left = make(ExpressionKind::kBinary, line, std::move(left), parse_product());
     left->op = Operator::kConcat;
   }
   return left;
@@ -165,7 +165,7 @@ ExpressionPtr ExpressionParser::parse_product() {
   auto left = parse_power();
   while (tokens_.is_operator("*") || tokens_.is_operator("/") || tokens_.is_operator("//") || tokens_.is_operator("%")) {
     const Token token = tokens_.take();
-    left = make(Kind::kBinary, token.line, std::move(left), parse_power());
+    left = make(ExpressionKind::kBinary, token.line, std::move(left), parse_power());
     left->op = token.text == "*"   ? Operator::kMultiply
                : token.text == "/" ? Operator::kDivide
                : token.text == "%" ? Operator::kModulo
@@ -178,7 +178,7 @@ ExpressionPtr ExpressionParser::parse_power() {
   auto left = parse_unary();
   while (tokens_.is_operator("**")) {
     const int line = tokens_.take().line;
-    left = make(Kind::kBinary, line, std::move(left), parse_unary());
+    left = make(ExpressionKind::kBinary, line, std::move(left), parse_unary());
     left->op = Operator::kPower;
   }
   return left;
@@ -191,7 +191,7 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filter) {
     const bool negates = tokens_.take().text == "-";
     if (!enter()) return constant(line, Object::None{});
     ++nesting_;
-    node = make(negates ? Kind::kNegate : Kind::kPositive, line, parse_unary(false));
+    node = make(negates ? ExpressionKind::kNegate : ExpressionKind::kPositive, line, parse_unary(false));
     --nesting_;
   } else {
     node = parse_primary();
@@ -234,7 +234,7 @@ ExpressionPtr ExpressionParser::parse_name() {
     macro->takes_varargs = macro->takes_varargs || token.text == "varargs";
     macro->takes_kwargs = macro->takes_kwargs || token.text == "kwargs";
   }
-  auto node = make(Kind::kName, token.line);
+  auto node = make(ExpressionKind::kName, token.line);
   node->name = std::move(token.text);
   return node;
 }
@@ -268,13 +268,13 @@ ExpressionPtr ExpressionParser::parse_tuple(bool with_conditional, std::string_v
   }
   if (!is_tuple && items.empty()) tokens_.fail_expecting("an expression");
   if (!is_tuple && !items.empty()) return std::move(items.front());
-  auto node = make(Kind::kTuple, line);
+  auto node = make(ExpressionKind::kTuple, line);
   for (auto& item : items) adopt(*node, std::move(item));
   return node;
 }
 
 ExpressionPtr ExpressionParser::parse_list() {
-  auto node = make(Kind::kList, tokens_.take().line);
+  auto node = make(ExpressionKind::kList, tokens_.take().line);
   while (!tokens_.failed() && !tokens_.is_operator("]")) {
     adopt(*node, parse_expression());
     if (!tokens_.skip_operator(",")) break;
@@ -284,7 +284,7 @@ ExpressionPtr ExpressionParser::parse_list() {
 }
 
 ExpressionPtr ExpressionParser::parse_dict() {
-  auto node = make(Kind::kDict, tokens_.take().line);
+  auto node = make(ExpressionKind::kDict, tokens_.take().line);
   while (!tokens_.failed() && !tokens_.is_operator("}")) {
     adopt(*node, parse_expression());
     tokens_.expect_operator(":");
@@ -324,8 +324,8 @@ ExpressionPtr ExpressionParser::parse_filters_and_tests(ExpressionPtr node) {
 ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr node) {
   const Token open = tokens_.take();
   if (open.text == ".") {
-    if (tokens_.is(TokenKind::kInteger)) return make(Kind::kSubscript, open.line, std::move(node), parse_number());
-    auto result = make(Kind::kAttribute, open.line, std::move(node));
+    if (tokens_.is(TokenKind::kInteger)) return make(ExpressionKind::kSubscript, open.line, std::move(node), parse_number());
+    auto result = make(ExpressionKind::kAttribute, open.line, std::move(node));
     result->name = tokens_.expect_name();
     return result;
   }
@@ -336,9 +336,9 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr node) {
   if (!tokens_.is_operator(":")) {
     if (first == nullptr) tokens_.fail_expecting("an expression");
     tokens_.expect_operator("]");
-    return make(Kind::kSubscript, open.line, std::move(node), first == nullptr ? constant(open.line, Object::None{}) : std::move(first));
+    return make(ExpressionKind::kSubscript, open.line, std::move(node), first == nullptr ? constant(open.line, Object::None{}) : std::move(first));
   }
-  auto result = make(Kind::kSlice, open.line, std::move(node));
+  auto result = make(ExpressionKind::kSlice, open.line, std::move(node));
   adopt(*result, std::move(first));
   tokens_.expect_operator(":");
   adopt(*result, part());
@@ -355,7 +355,7 @@ ExpressionPtr ExpressionParser::parse_filters(ExpressionPtr input) {
 ExpressionPtr ExpressionParser::parse_filter_chain(ExpressionPtr input) { return parse_filters(parse_filter(std::move(input))); }
 
 ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr input) {
-  auto node = make(Kind::kFilter, tokens_.line());
+  auto node = make(ExpressionKind::kFilter, tokens_.line());
   adopt(*node, std::move(input));
   node->name = tokens_.expect_name();
   if (tokens_.is_operator("(")) node->arguments = parse_arguments();
@@ -366,7 +366,7 @@ ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr input) {
 ExpressionPtr ExpressionParser::parse_test(ExpressionPtr node) {
   const int line = tokens_.take().line;
   const bool negated = tokens_.skip_name("not");
-  auto test = make(Kind::kTest, line, std::move(node));
+  auto test = make(ExpressionKind::kTest, line, std::move(node));
   test->name = tokens_.expect_name();
   if (tokens_.is_operator("(")) {
     test->arguments = parse_arguments();
@@ -375,11 +375,11 @@ ExpressionPtr ExpressionParser::parse_test(ExpressionPtr node) {
   }
   if (tokens_.is_name("is")) tokens_.fail(tokens_.line(), "one test follows another; join them with 'and'");
   for (const auto& argument : test->arguments) raise(*test, argument.value->height);
-  return negated ? make(Kind::kNot, line, std::move(test)) : std::move(test);
+  return negated ? make(ExpressionKind::kNot, line, std::move(test)) : std::move(test);
 }
 
 ExpressionPtr ExpressionParser::parse_call(ExpressionPtr callee) {
-  auto node = make(Kind::kCall, tokens_.line(), std::move(callee));
+  auto node = make(ExpressionKind::kCall, tokens_.line(), std::move(callee));
   node->arguments = parse_arguments();
   for (const auto& argument : node->arguments) raise(*node, argument.value->height);
   return node;

@@ -11,7 +11,7 @@
 namespace braid::model::jinja {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 // Line ends become \n and one of them at the very end goes, as Jinja does.
 std::string normalise_lines(std::string_view source) {
@@ -41,12 +41,12 @@ class Lexer {
   Result<std::vector<Token>> run() {
     while (at_ < source_.size() && error_.empty()) lex_text();
     if (!error_.empty()) return template_error(line_, error_);
-    push(Kind::kEnd, "");
+    push(TokenKind::kEnd, "");
     return std::move(tokens_);
   }
 
  private:
-  void push(Kind kind, std::string text) { tokens_.push_back({kind, line_, std::move(text)}); }
+  void push(TokenKind kind, std::string text) { tokens_.push_back({kind, line_, std::move(text)}); }
   void fail(std::string what) {
     if (error_.empty()) error_ = std::move(what);
   }
@@ -78,7 +78,7 @@ class Lexer {
   // Emits source [at_, end) as text, cut as the tag at `end` asks.
   void emit_text(std::size_t end, char sign, bool is_print) {
     const auto text = trim_before_tag(source_.substr(at_, end - at_), sign, is_print);
-    if (!text.empty()) push(Kind::kText, std::string(text));
+    if (!text.empty()) push(TokenKind::kText, std::string(text));
     advance(end - at_);
   }
 
@@ -99,7 +99,7 @@ class Lexer {
   void lex_text() {
     const std::size_t tag = find_tag();
     if (tag == std::string_view::npos) {
-      push(Kind::kText, std::string(source_.substr(at_)));
+      push(TokenKind::kText, std::string(source_.substr(at_)));
       advance(source_.size() - at_);
       return;
     }
@@ -109,7 +109,7 @@ class Lexer {
     const std::size_t open = sign == 0 ? 2 : 3;
     if (type == '#') return lex_comment(open);
     if (type == '%' && lex_raw(open)) return;
-    push(type == '{' ? Kind::kOpenPrint : Kind::kOpenBlock, type == '{' ? "{{" : "{%");
+    push(type == '{' ? TokenKind::kOpenPrint : TokenKind::kOpenBlock, type == '{' ? "{{" : "{%");
     advance(open);
     lex_tag(type == '{');
   }
@@ -192,7 +192,7 @@ class Lexer {
       if (brackets.empty()) {
         const int line = line_;
         if (close(is_print ? "}}" : "%}", !is_print)) {
-          tokens_.push_back({is_print ? Kind::kClosePrint : Kind::kCloseBlock, line, is_print ? "}}" : "%}"});
+          tokens_.push_back({is_print ? TokenKind::kClosePrint : TokenKind::kCloseBlock, line, is_print ? "}}" : "%}"});
           return;
         }
       }
@@ -206,7 +206,7 @@ class Lexer {
     if (is_name_byte(c)) {
       std::size_t end = at_;
       while (end < source_.size() && is_name_byte(source_[end])) ++end;
-      push(Kind::kName, std::string(source_.substr(at_, end - at_)));
+      push(TokenKind::kName, std::string(source_.substr(at_, end - at_)));
       return advance(end - at_);
     }
     if (c == '\'' || c == '"') return lex_string(c);
@@ -235,7 +235,7 @@ class Lexer {
     }
     std::string text(source_.substr(at_, end - at_));
     text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
-    push(is_float ? Kind::kFloat : Kind::kInteger, std::move(text));
+    push(is_float ? TokenKind::kFloat : TokenKind::kInteger, std::move(text));
     advance(end - at_);
   }
 
@@ -245,7 +245,7 @@ class Lexer {
     if (end >= source_.size()) return fail("a string is not closed");
     std::string value;
     unescape(source_.substr(at_ + 1, end - at_ - 1), value);
-    push(Kind::kString, std::move(value));
+    push(TokenKind::kString, std::move(value));
     advance(end + 1 - at_);
   }
 
@@ -302,7 +302,7 @@ class Lexer {
         if (brackets.empty() || brackets.back() != c) return fail(fmt::format("unexpected '{}'", c));
         brackets.pop_back();
       }
-      push(Kind::kOperator, std::string(candidate));
+      push(TokenKind::kOperator, std::string(candidate));
       return advance(candidate.size());
     }
     std::size_t end = at_;

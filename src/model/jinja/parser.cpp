@@ -5,10 +5,10 @@
 namespace braid::model::jinja {
 namespace {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 using TokenKind = Token::Kind;
 
-std::unique_ptr<Statement> make(Kind kind, int line) {
+std::unique_ptr<Statement> make(StatementKind kind, int line) {
   auto node = std::make_unique<Statement>();
   node->kind = kind;
   node->line = line;
@@ -32,7 +32,7 @@ Block Parser::parse_block(std::initializer_list<std::string_view> ends, std::str
   ++nesting_;
   while (!tokens_.at_end()) {
     if (tokens_.is(TokenKind::kText)) {
-      auto node = make(Kind::kText, tokens_.line());
+      auto node = make(StatementKind::kText, tokens_.line());
       node->text = tokens_.take().text;
       body.push_back(std::move(node));
     } else if (tokens_.is(TokenKind::kOpenPrint)) {
@@ -60,7 +60,7 @@ Block Parser::parse_body(std::string_view end, std::string_view opener, int open
 }
 
 std::unique_ptr<Statement> Parser::parse_print() {
-  auto node = make(Kind::kPrint, tokens_.take().line);
+  auto node = make(StatementKind::kPrint, tokens_.take().line);
   node->expression = expressions_.parse_tuple();
   tokens_.expect(TokenKind::kClosePrint, "}}");
   return node;
@@ -85,10 +85,10 @@ std::unique_ptr<Statement> Parser::parse_statement() {
   } else if (name == "with") {
     node = parse_with(line);
   } else if (name == "generation") {  // marks the assistant's text for training; rendering ignores it
-    node = make(Kind::kScope, line);
+    node = make(StatementKind::kScope, line);
     node->body = parse_body("endgeneration", name, line);
   } else if (name == "break" || name == "continue") {
-    node = parse_jump(line, name == "break" ? Kind::kBreak : Kind::kContinue, name);
+    node = parse_jump(line, name == "break" ? StatementKind::kBreak : StatementKind::kContinue, name);
   } else if (name.substr(0, 3) == "end" || name == "else" || name == "elif") {
     tokens_.fail(line, fmt::format("{{% {} %}} closes nothing that is open here", name));
   } else {
@@ -99,7 +99,7 @@ std::unique_ptr<Statement> Parser::parse_statement() {
 }
 
 std::unique_ptr<Statement> Parser::parse_if(int line) {
-  auto node = make(Kind::kIf, line);
+  auto node = make(StatementKind::kIf, line);
   while (true) {
     Statement::Branch branch;
     branch.condition = expressions_.parse_tuple(false);
@@ -117,7 +117,7 @@ std::unique_ptr<Statement> Parser::parse_if(int line) {
 }
 
 std::unique_ptr<Statement> Parser::parse_for(int line) {
-  auto node = make(Kind::kFor, line);
+  auto node = make(StatementKind::kFor, line);
   node->target = parse_target(false);
   if (!tokens_.skip_name("in")) tokens_.fail_expecting("'in'");
   node->expression = expressions_.parse_tuple(false, "recursive");
@@ -135,26 +135,26 @@ std::unique_ptr<Statement> Parser::parse_for(int line) {
   return node;
 }
 
-std::unique_ptr<Statement> Parser::parse_jump(int line, Kind kind, std::string_view name) {
+std::unique_ptr<Statement> Parser::parse_jump(int line, StatementKind kind, std::string_view name) {
   if (loops_ == 0) tokens_.fail(line, fmt::format("{{% {} %}} stands outside of a loop", name));
   return make(kind, line);
 }
 
 std::unique_ptr<Statement> Parser::parse_set(int line) {
-  auto node = make(Kind::kSet, line);
+  auto node = make(StatementKind::kSet, line);
   node->target = parse_target(true);
   if (tokens_.skip_operator("=")) {
     node->expression = expressions_.parse_tuple();
     return node;
   }
-  node->kind = Kind::kSetBlock;
+  node->kind = StatementKind::kSetBlock;
   node->expression = expressions_.parse_filters(nullptr);
   node->body = parse_body("endset", "set", line);
   return node;
 }
 
 std::unique_ptr<Statement> Parser::parse_with(int line) {
-  auto node = make(Kind::kWith, line);
+  auto node = make(StatementKind::kWith, line);
   while (!tokens_.at_end() && !tokens_.is(TokenKind::kCloseBlock)) {
     Statement::Assignment assignment;
     assignment.target = parse_single_target(false);
@@ -184,7 +184,7 @@ void Parser::parse_parameters(MacroDefinition& macro) {
 }
 
 std::unique_ptr<Statement> Parser::parse_macro(int line) {
-  auto node = make(Kind::kMacro, line);
+  auto node = make(StatementKind::kMacro, line);
   node->macro.name = tokens_.expect_name();
   parse_parameters(node->macro);
   expressions_.open_macros().push_back(&node->macro);
@@ -196,7 +196,7 @@ std::unique_ptr<Statement> Parser::parse_macro(int line) {
 }
 
 std::unique_ptr<Statement> Parser::parse_call_block(int line) {
-  auto node = make(Kind::kCallBlock, line);
+  auto node = make(StatementKind::kCallBlock, line);
   node->macro.name = "caller";
   if (tokens_.is_operator("(")) parse_parameters(node->macro);
   node->expression = expressions_.parse_expression();
@@ -210,7 +210,7 @@ std::unique_ptr<Statement> Parser::parse_call_block(int line) {
 }
 
 std::unique_ptr<Statement> Parser::parse_filter_block(int line) {
-  auto node = make(Kind::kFilterBlock, line);
+  auto node = make(StatementKind::kFilterBlock, line);
   node->expression = expressions_.parse_filter_chain(nullptr);
   node->body = parse_body("endfilter", "filter", line);
   return node;

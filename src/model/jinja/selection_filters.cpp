@@ -92,7 +92,7 @@ Object choose(Runtime& runtime, Arguments& arguments, bool wanted, bool by_attri
 template <bool kWanted, bool kByAttribute>
 Object run_choose(Runtime& runtime, Arguments& arguments) { return choose(runtime, arguments, kWanted, kByAttribute); }
 
-constexpr Native kFilters[] = {
+constexpr Native kSelectionFilters[] = {
     {"map", "value * **", run_map},
     {"reject", "value * **", run_choose<false, false>},
     {"rejectattr", "value * **", run_choose<false, true>},
@@ -102,6 +102,6 @@ constexpr Native kFilters[] = {
 
 }  // namespace
 
-const Native* find_selection_filter(std::string_view name) { return find_in(kFilters, name); }
+const Native* find_selection_filter(std::string_view name) { return find_in(kSelectionFilters, name); }
 
 }  // namespace braid::model::jinja

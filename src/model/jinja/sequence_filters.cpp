@@ -11,7 +11,7 @@
 namespace braid::model::jinja {
 namespace {
 
-using Kind = Sequence::Kind;
+using SequenceKind = Sequence::Kind;
 
 bool flag(const Arguments& arguments, std::size_t index) { return arguments.given(index) && arguments[index].truth(); }
 
@@ -59,7 +59,7 @@ Object run_dictsort(Runtime& runtime, Arguments& arguments) {
   const std::string by = arguments.given(2) ? runtime.to_text(arguments[2]) : "key";
   if (by != "key" && by != "value") return runtime.fail("dictsort sorts by key or by value");
   std::vector<Object> pairs;
-  for (const auto& [key, value] : members->items()) pairs.push_back(runtime.sequence({key, value}, Kind::kTuple));
+  for (const auto& [key, value] : members->items()) pairs.push_back(runtime.sequence({key, value}, SequenceKind::kTuple));
   auto keyed = with_keys(runtime, std::move(pairs), Object(std::int64_t{by == "key" ? 0 : 1}), flag(arguments, 1));
   return runtime.sequence(sorted_items(runtime, std::move(keyed), flag(arguments, 3)));
 }
@@ -73,7 +73,7 @@ Object run_unique(Runtime& runtime, Arguments& arguments) {
     keys.push_back(key);
     items.push_back(item);
   }
-  return runtime.sequence(std::move(items), Kind::kGenerator);
+  return runtime.sequence(std::move(items), SequenceKind::kGenerator);
 }
 
 Object extreme(Runtime& runtime, const Arguments& arguments, int wanted) {
@@ -124,22 +124,22 @@ Object run_list(Runtime& runtime, Arguments& arguments) { return runtime.sequenc
 Object run_reverse(Runtime& runtime, Arguments& arguments) {
   auto items = runtime.iterate(arguments[0]);
   std::reverse(items.begin(), items.end());
-  if (arguments[0].text() == nullptr) return runtime.sequence(std::move(items), Kind::kGenerator);
+  if (arguments[0].text() == nullptr) return runtime.sequence(std::move(items), SequenceKind::kGenerator);
   std::string out;
   for (const auto& item : items) out += *item.text();
   return runtime.text(std::move(out));
 }
 
 Object run_items(Runtime& runtime, Arguments& arguments) {
-  if (arguments[0].is_undefined()) return runtime.sequence({}, Kind::kGenerator);
+  if (arguments[0].is_undefined()) return runtime.sequence({}, SequenceKind::kGenerator);
   const auto* members = arguments[0].dict();
   if (members == nullptr) return runtime.fail(fmt::format("items needs a dict, not {}", type_name(arguments[0])));
   std::vector<Object> pairs;
   for (const auto& [key, value] : members->items()) {
     if (runtime.failed()) break;
-    pairs.push_back(runtime.sequence({key, value}, Kind::kTuple));
+    pairs.push_back(runtime.sequence({key, value}, SequenceKind::kTuple));
   }
-  return runtime.sequence(std::move(pairs), Kind::kGenerator);
+  return runtime.sequence(std::move(pairs), SequenceKind::kGenerator);
 }
 
 // Groups of `linecount` items; the last one is filled up when fill_with is given.
@@ -155,7 +155,7 @@ Object run_batch(Runtime& runtime, Arguments& arguments) {
   const bool fills = arguments.given(2) && !arguments[2].is_none();
   if (fills && !current.empty()) current.resize(static_cast<std::size_t>(count), arguments[2]);
   if (!current.empty()) batches.push_back(runtime.sequence(std::move(current)));
-  return runtime.sequence(std::move(batches), Kind::kGenerator);
+  return runtime.sequence(std::move(batches), SequenceKind::kGenerator);
 }
 
 // `slices` lists of nearly equal length; the shorter ones are filled up when fill_with is given.
@@ -176,10 +176,10 @@ Object run_slice(Runtime& runtime, Arguments& arguments) {
     result.push_back(runtime.sequence(std::move(part)));
     at = end;
   }
-  return runtime.sequence(std::move(result), Kind::kGenerator);
+  return runtime.sequence(std::move(result), SequenceKind::kGenerator);
 }
 
-constexpr Native kFilters[] = {
+constexpr Native kSequenceFilters[] = {
     {"batch", "value linecount fill_with?", run_batch},
     {"dictsort", "value case_sensitive? by? reverse?", run_dictsort},
     {"first", "seq", run_first},
@@ -198,6 +198,6 @@ constexpr Native kFilters[] = {
 
 }  // namespace
 
-const Native* find_sequence_filter(std::string_view name) { return find_in(kFilters, name); }
+const Native* find_sequence_filter(std::string_view name) { return find_in(kSequenceFilters, name); }
 
 }  // namespace braid::model::jinja

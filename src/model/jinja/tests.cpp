@@ -7,7 +7,7 @@
 namespace braid::model::jinja {
 namespace {
 
-using Kind = Sequence::Kind;
+using SequenceKind = Sequence::Kind;
 
 template <bool (*kHolds)(const Object&)>
 Object run_type(Runtime&, Arguments& arguments) { return kHolds(arguments[0]); }
@@ -26,7 +26,7 @@ bool is_mapping(const Object& value) { return value.dict() != nullptr; }
 bool is_iterable(const Object& value) {
   return value.is_undefined() || is_text(value) || value.dict() != nullptr || value.sequence() != nullptr;
 }
-bool is_sequence(const Object& value) { return is_iterable(value) && (value.sequence() == nullptr || value.sequence()->kind <= Kind::kRange); }
+bool is_sequence(const Object& value) { return is_iterable(value) && (value.sequence() == nullptr || value.sequence()->kind <= SequenceKind::kRange); }
 bool is_callable(const Object& value) { return value.is_undefined() || value.callable() != nullptr; }
 bool is_escaped(const Object&) { return false; }
 

@@ -99,7 +99,7 @@ Object run_wordcount(Runtime& runtime, Arguments& arguments) {
   return count;
 }
 
-constexpr Native kFilters[] = {
+constexpr Native kTextFilters[] = {
     {"capitalize", "value", run_map<capitalize>},
     {"e", "value", run_escape},
     {"escape", "value", run_escape},
@@ -116,6 +116,6 @@ constexpr Native kFilters[] = {
 
 }  // namespace
 
-const Native* find_text_filter(std::string_view name) { return find_in(kFilters, name); }
+const Native* find_text_filter(std::string_view name) { return find_in(kTextFilters, name); }
 
 }  // namespace braid::model::jinja

@@ -3,12 +3,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 namespace braid::model {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Sum {
   double value = 0.0;

@@ -4,9 +4,12 @@
 #include <braid/request.h>
 #include <model/sampling/token_history.h>
 
+#include <limits>
 #include <span>
 
 namespace braid::model {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // OpenAI's logit_bias: added to the raw logits.
 void add_bias(std::span<const LogitBias> bias, std::span<float> logits);

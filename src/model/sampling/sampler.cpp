@@ -14,7 +14,6 @@
 namespace braid::model {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLowestTemperature = 1e-6F;     // keeps 1 / temperature finite
 constexpr float kLargestShift = 0x1p20F;        // beyond it a shift has lost the digits that tell weights apart
 constexpr float kLargestXtcThreshold = 0.5F;    // above it there is one top choice at most

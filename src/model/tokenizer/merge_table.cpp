@@ -42,10 +42,10 @@ const MergeTable::Slot* MergeTable::find(PieceId left, PieceId right) const {
 
 namespace {
 
-using Candidate = MergeTable::Scratch::Candidate;
+using MergeCandidate = MergeTable::Scratch::Candidate;
 
 // Heap order: the best on top.
-bool worse(const Candidate& a, const Candidate& b) {
+bool worse(const MergeCandidate& a, const MergeCandidate& b) {
   return a.priority < b.priority || (a.priority == b.priority && a.left > b.left);
 }
 
@@ -92,7 +92,7 @@ void MergeTable::merge_short(std::vector<Piece>& pieces) const {
 
 void MergeTable::merge_long(std::vector<Piece>& pieces, Scratch& scratch) const {
   const auto count = static_cast<std::uint32_t>(pieces.size());
-  std::vector<Candidate>& heap = scratch.heap;
+  std::vector<MergeCandidate>& heap = scratch.heap;
   std::vector<std::uint32_t>& previous = scratch.previous;
   std::vector<std::uint32_t>& next = scratch.next;
   heap.clear();
@@ -112,7 +112,7 @@ void MergeTable::merge_long(std::vector<Piece>& pieces, Scratch& scratch) const 
   };
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), worse);
-    const Candidate best = heap.back();
+    const MergeCandidate best = heap.back();
     heap.pop_back();
     Piece& left = pieces[best.left];
     Piece& right = pieces[best.right];

@@ -10,8 +10,6 @@
 namespace braid::model {
 namespace {
 
-constexpr std::string_view kSpace = "\u2581";  // stands for a space
-
 struct Pieces {
   MergeTable merges;
   std::unordered_map<char32_t, PieceId> single;  // characters that are tokens or parts of tokens
@@ -28,10 +26,10 @@ class SentencePieceEncoder final : public PieceEncoder {
   void encode(std::string_view text, bool at_start, std::vector<TokenId>& out) const override {
     std::string escaped;
     escaped.reserve(text.size() + text.size() / 2);
-    if (at_start && add_space_prefix_) escaped += kSpace;
+    if (at_start && add_space_prefix_) escaped += kEscapedSpace;
     for (const char c : text) {
       if (c == ' ') {
-        escaped += kSpace;
+        escaped += kEscapedSpace;
       } else {
         escaped += c;
       }
@@ -46,7 +44,7 @@ class SentencePieceEncoder final : public PieceEncoder {
     std::size_t begin = 0;
     bool after_space = true;
     for (std::size_t at = 0; at < text.size();) {
-      const bool space = text.substr(at, kSpace.size()) == kSpace;
+      const bool space = text.substr(at, kEscapedSpace.size()) == kEscapedSpace;
       if (pieces_.words_are_apart && space && !after_space) {
         encode_word(text.substr(begin, at - begin), pieces, scratch, out);
         begin = at;
@@ -142,7 +140,7 @@ class PiecesBuilder {
     const std::string_view text = entry.text;
     bool after_space = true;
     for (std::size_t at = 0; at < text.size(); at += decode_utf8(text, at).size) {
-      const bool space = text.substr(at, kSpace.size()) == kSpace;
+      const bool space = text.substr(at, kEscapedSpace.size()) == kEscapedSpace;
       if (space && !after_space) pieces_.words_are_apart = false;
       after_space = space;
       if (at == 0) continue;

@@ -20,12 +20,11 @@ std::optional<char> named_byte(std::string_view text) {
 }
 
 std::string with_spaces(std::string_view text) {
-  constexpr std::string_view kSpace = "\u2581";
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const bool space = text.substr(at, kSpace.size()) == kSpace;
+    const bool space = text.substr(at, kEscapedSpace.size()) == kEscapedSpace;
     out += space ? ' ' : text[at];
-    at += space ? kSpace.size() : 1;
+    at += space ? kEscapedSpace.size() : 1;
   }
   return out;
 }

@@ -15,6 +15,8 @@
 
 namespace braid::model {
 
+inline constexpr std::string_view kEscapedSpace = "\u2581";  // stands for a space in a token of SentencePiece
+
 enum class TokenizerKind { kSentencePiece, kBytePair, kWordPiece };
 
 // Values as in tokenizer.ggml.token_type.

@@ -19,7 +19,7 @@ using boost::system::error_code;
 
 constexpr std::size_t kMaxQueuedEvents = 64;  // then the engine's own bounded streams fill and stall their sequences
 
-void log_failure(std::exception_ptr failure) {
+void log_failed_choice(std::exception_ptr failure) {
   if (!failure) return;
   try {
     std::rethrow_exception(failure);
@@ -87,7 +87,7 @@ ChoiceStreams::ChoiceStreams(asio::any_io_executor executor, std::vector<Ticket>
   }
   merge_ = std::make_shared<Merge>(executor, tickets.size());
   try {
-    for (std::uint32_t i = 0; i < tickets.size(); ++i) asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failure);
+    for (std::uint32_t i = 0; i < tickets.size(); ++i) asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failed_choice);
   } catch (...) {
     drop_all();
     throw;
@@ -120,7 +120,7 @@ asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uin
   } catch (const std::exception&) {
     merge->failed = choice;
     merge->arrived.notify();
-    log_failure(std::current_exception());
+    log_failed_choice(std::current_exception());
   }
   merge->leave(choice);
 }

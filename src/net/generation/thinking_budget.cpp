@@ -1,3 +1,4 @@
+#include <net/generation/parser/characters.h>
 #include <net/generation/thinking_budget.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 namespace braid::net {
 namespace {
 
-constexpr std::string_view kSpace = " \n\r\t";
 constexpr std::size_t kMaxUnfinished = 3;  // bytes of a UTF-8 character that lacks its last one
 
 struct Rules {

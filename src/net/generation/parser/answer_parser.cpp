@@ -1,11 +1,10 @@
 #include <net/generation/parser/answer_parser.h>
+#include <net/generation/parser/characters.h>
 
 #include <utility>
 
 namespace braid::net {
 namespace {
-
-constexpr std::string_view kSpace = " \n\r\t";
 
 std::vector<std::string> markers_of(const AnswerSyntax& syntax) {
   std::vector<std::string> markers;

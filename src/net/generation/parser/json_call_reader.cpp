@@ -1,4 +1,5 @@
 #include <net/generation/parser/call_reader.h>
+#include <net/generation/parser/characters.h>
 #include <net/json/parse.h>
 
 #include <algorithm>
@@ -8,8 +9,6 @@
 
 namespace braid::net {
 namespace {
-
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 std::optional<std::string> text_of(std::string json) {
   Result<Value> value = json::parse(json);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <net/generation/parser/characters.h>
 #include <net/generation/parser/json_scanner.h>
 
 #include <iterator>
@@ -6,8 +7,6 @@
 namespace braid::net {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <net/generation/parser/call_reader.h>
+#include <net/generation/parser/characters.h>
 #include <net/generation/parser/tagged_arguments.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@ namespace {
 
 constexpr std::size_t kMaxHeaderBytes = 256;
 constexpr std::string_view kCallId = "[CALL_ID]";  // Mistral writes it and an id before [ARGS]
-constexpr std::string_view kSpace = " \n\r\t";
 
 bool is_name_byte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -1,4 +1,5 @@
 #include <net/generation/parser/call_reader.h>
+#include <net/generation/parser/characters.h>
 #include <net/json/write.h>
 
 #include <string_view>
@@ -6,10 +7,8 @@
 namespace braid::net {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_byte(char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; }
+bool is_identifier_byte(char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; }
 
 // The JSON word for a Python one; empty if there is none.
 std::string_view json_word(std::string_view word) {
@@ -78,13 +77,13 @@ class PythonicCallReader final : public CallReader {
 
   Status in_name(char c) {
     if (c == '(' && !name_.empty()) return enter(State::kBeforeKey);
-    if (!is_name_byte(c) || (name_.empty() && !is_letter(c))) return Status::kInvalid;
+    if (!is_identifier_byte(c) || (name_.empty() && !is_letter(c))) return Status::kInvalid;
     name_ += c;
     return Status::kMore;
   }
 
   Status in_key(char c) {
-    if (is_name_byte(c)) {
+    if (is_identifier_byte(c)) {
       key_ += c;
       return Status::kMore;
     }

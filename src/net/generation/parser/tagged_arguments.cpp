@@ -1,3 +1,4 @@
+#include <net/generation/parser/characters.h>
 #include <net/generation/parser/json_scanner.h>
 #include <net/generation/parser/tagged_arguments.h>
 #include <net/json/write.h>
@@ -5,7 +6,6 @@
 namespace braid::net {
 namespace {
 
-constexpr std::string_view kSpace = " \n\r\t";
 constexpr std::string_view kParameter = "parameter=";
 constexpr std::string_view kKeyEnd = "</arg_key>";
 constexpr std::size_t kMaxTagBytes = 256;
