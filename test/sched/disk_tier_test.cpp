@@ -292,7 +292,7 @@ TEST(DiskTierDeathTest, VerifyingAbortsAtADifference) {
   const auto serve = [](const std::function<void(Rig&)>& spoil) {
     const Folder folder;
     SchedulerOptions options = tier_options(100, true);
-    const auto prompt = Rig::prompt_of(50, 1);
+    const auto prompt = Rig::prompt_of(5, 1);  // one block: of several, the first to be read is the first to be compared
     {
       Server server(folder.path(), options);
       server.cached(prompt);
