@@ -140,51 +140,6 @@ Error Scheduler::overloaded(std::int32_t priority) {
   return error;
 }
 
-std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
-  const Sequence* sequence = roster_.find(id);
-  return sequence != nullptr ? std::optional(sequence->phase) : std::nullopt;
-}
-
-EngineStats Scheduler::stats() const {
-  EngineStats stats = counters_;
-  stats.waiting = static_cast<std::uint32_t>(roster_.waiting_count());
-  for (const SequenceMap* map : roster_.all()) {
-    for (const auto& [rank, sequence] : *map) {
-      stats.kv_unused_slots += static_cast<std::uint64_t>(sequence.blocks.size() * options_.block_tokens - std::min(sequence.planned, sequence.blocks.size() * options_.block_tokens));
-      if (sequence.phase == SequencePhase::kStalled) ++stats.stalled;
-      if (sequence.phase == SequencePhase::kParked) ++stats.parked;
-      if (sequence.phase != SequencePhase::kWaiting) continue;
-      ++(sequence.priority < 0 ? stats.waiting_better : sequence.priority > 0 ? stats.waiting_worse : stats.waiting_normal);
-      if (sequence.queue_seconds) ++stats.preempted;
-    }
-  }
-  stats.stalls_total = roster_.stalls();
-  stats.parks_total = roster_.parks();
-  stats.queue_wait = roster_.queue_wait();
-  stats.cancel_to_free = roster_.cancel_to_free();
-  stats.cancel_to_free_steps = roster_.cancel_to_free_steps();
-  stats.prefill_tokens_per_second = pace_.tokens_per_second();
-  stats.decode_tokens_per_second = decode_rate_;
-  stats.running_step_seconds = strand_.running_seconds();
-  for (const auto& [rank, sequence] : roster_.batch()) {
-    if (sequence.phase == SequencePhase::kDecode) {
-      ++stats.decoding;
-    } else if (!sequence.is_leaving()) {
-      ++stats.prefilling;
-    }
-  }
-  stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
-  stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
-  stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
-  stats.cache_hit_tokens = roster_.cache_hit_tokens();
-  stats.cache_miss_tokens = roster_.cache_miss_tokens();
-  stats.cache_disk_hit_tokens = roster_.disk_hit_tokens();
-  stats.cache_verified_blocks = roster_.verified_blocks();
-  stats.cache_evictions = roster_.pool().evictions();
-  if (const DiskTier* disk = roster_.disk_tier()) stats.disk = disk->stats();
-  return stats;
-}
-
 asio::awaitable<void> Scheduler::run() {
   for (;;) {
     turn();
@@ -452,20 +407,6 @@ bool Scheduler::cancel(std::string_view id) {
   deliver();
   wake_.notify();
   return true;
-}
-
-std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
-  std::vector<SequenceSnapshot> found;
-  std::uint32_t position = 0;
-  for (const SequenceMap* map : roster_.all()) {
-    for (const auto& [rank, sequence] : *map) {
-      if (found.size() == limit) return found;
-      if (sequence.phase == SequencePhase::kDone) continue;
-      found.push_back({sequence.id, phase_name(sequence.phase), sequence.priority, sequence.prompt_tokens, sequence.cached_tokens.value_or(0),
-                       sequence.generated(), sequence.stop.max_tokens, sequence.phase == SequencePhase::kWaiting ? ++position : 0});
-    }
-  }
-  return found;
 }
 
 void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
