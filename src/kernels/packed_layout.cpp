@@ -55,7 +55,7 @@ void pack_codes(const CodeForm& form, const std::uint8_t* codes, std::byte* bloc
 // The scales of K block b, which is block `i` of the stored block.
 void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightBlock& block, std::int64_t b, std::int64_t i,
                  std::int64_t lane, std::byte* panel) {
-  std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  std::byte* scales = panel + (scales_at(layout, panel, b) - panel);
   if (form.scales != ScaleForm::kSub) {
     std::memcpy(scales + lane * 2, &block.scale, 2);
     if (form.minimum) std::memcpy(scales + kPanel * 2 + lane * 2, &block.minimum, 2);
@@ -70,7 +70,7 @@ void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightB
       scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
     }
   }
-  std::byte* super = panel + layout.supers + b / kGroupBlocks * layout.super_scales;
+  std::byte* super = panel + (group_at(layout, panel, b) - panel);
   std::memcpy(super + lane * 2, &block.scale, 2);
   if (form.minimum) std::memcpy(super + kPanel * 2 + lane * 2, &block.minimum, 2);
 }
@@ -91,7 +91,7 @@ void pack_block_panel(WeightType type, const std::byte* const* rows, std::int64_
       }
       for (std::int64_t i = 0; i < blocks; ++i) {
         const std::int64_t b = stored * blocks + i;
-        pack_codes(form.codes, block.codes + i * kBlockValues, panel + b * layout.block_codes + lane * 4);
+        pack_codes(form.codes, block.codes + i * kBlockValues, panel + (codes_at(layout, panel, b) - panel) + lane * 4);
         pack_scales(form, layout, block, b, i, lane, panel);
       }
     }
@@ -147,12 +147,15 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   const std::int64_t kinds = form->minimum ? 2 : 1;
   const bool sub = form->scales == ScaleForm::kSub;
   layout.block_codes = (form->codes.low_bits + form->codes.high_bits) * 64;
-  layout.scales = blocks * layout.block_codes;
   layout.nibbles = form->nibbles;
   layout.block_scales = (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
-  layout.supers = layout.scales + blocks * layout.block_scales;
-  layout.super_scales = sub ? kinds * kPanel * 2 : 0;
-  layout.bytes = round_up_64(layout.supers + blocks / kGroupBlocks * layout.super_scales);
+  layout.scales = sub ? kinds * kPanel * 2 : 0;
+  layout.codes = round_up_64(layout.scales + kGroupBlocks * layout.block_scales);
+  layout.group = layout.codes + kGroupBlocks * layout.block_codes;
+  const std::int64_t last_blocks = (blocks - 1) % kGroupBlocks + 1;
+  layout.last_group = blocks - last_blocks;
+  layout.last_codes = round_up_64(layout.scales + last_blocks * layout.block_scales);
+  layout.bytes = layout.last_group / kGroupBlocks * layout.group + layout.last_codes + last_blocks * layout.block_codes;
   return layout;
 }
 
@@ -176,7 +179,7 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
 
 void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, std::int64_t lane,
                   std::uint8_t* codes) noexcept {
-  const std::byte* low = panel + b * layout.block_codes;
+  const std::byte* low = codes_at(layout, panel, b);
   const std::byte* high = low + form.codes.low_bits * 64;
   for (int i = 0; i < kBlockValues; ++i) {
     int code = plane_bits(low, form.codes.low_bits, lane, i);
@@ -187,19 +190,19 @@ void unpack_codes(const BlockForm& form, const PanelLayout& layout, const std::b
 
 std::int8_t unpack_sub(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, int part,
                        std::int64_t lane) noexcept {
-  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  const std::byte* scales = scales_at(layout, panel, b);
   if (!form.nibbles) return static_cast<std::int8_t>(scales[(kind * form.codes.parts + part) * kPanel + lane]);
   return static_cast<std::int8_t>(std::to_integer<unsigned>(scales[part * kPanel + lane]) >> (kind * 4) & 15U);
 }
 
 float unpack_super(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind, std::int64_t lane) noexcept {
-  const std::byte* super = panel + layout.supers + b / kGroupBlocks * layout.super_scales;
+  const std::byte* super = group_at(layout, panel, b);
   return f16_to_float(load_half(super + (kind * kPanel + lane) * 2));
 }
 
 float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                    std::int64_t lane) noexcept {
-  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  const std::byte* scales = scales_at(layout, panel, b);
   if (form.scales == ScaleForm::kF16) return f16_to_float(load_half(scales + lane * 2));
   if (form.scales == ScaleForm::kBF16) return bf16_to_float(load_half(scales + lane * 2));
   return unpack_super(layout, panel, b, 0, lane) * static_cast<float>(unpack_sub(form, layout, panel, b, 0, part, lane));
@@ -208,7 +211,7 @@ float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::
 float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                      std::int64_t lane) noexcept {
   if (!form.minimum) return 0.0F;
-  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+  const std::byte* scales = scales_at(layout, panel, b);
   if (form.scales != ScaleForm::kSub) return f16_to_float(load_half(scales + kPanel * 2 + lane * 2));
   return unpack_super(layout, panel, b, 1, lane) * static_cast<float>(unpack_sub(form, layout, panel, b, 1, part, lane));
 }

@@ -1,9 +1,10 @@
-// The layout of packed weights and of prepared activations, one for all tiers. The functions are compiled once, for any machine:
-// none is inline, because sources of wide ISAs include this file.
+// The layout of packed weights and of prepared activations, one for all tiers. No function here is a weak symbol, because sources of wide
+// ISAs include this file.
 //
 // Float types: for every input k the weights of the panel's 16 outputs, in the stored type.
 //
-// Quantised types: all codes of a panel, then its scales, in the order of K blocks of 32 inputs.
+// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs; the last one may have fewer. A group has its scales, then its codes,
+// so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as memory likes best.
 //
 // Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which is the
 // order that vpdpbusd multiplies in, one lane for each output (and a tile's, on AMX). The 8 groups of a block are packed in planes:
@@ -12,7 +13,7 @@
 //
 // Scales of a block, 16 of each, one for an output: f16 or bf16 scales, then f16 minimums; or int8 scales of each part, then int8
 // minimums of each part, or bytes of each part with both, the scale in the low half, where 4 bits hold them (Q2_K). The latter multiply f16
-// scales and minimums of 8 blocks, which follow all blocks' scales (`supers`).
+// scales and minimums of the group, which come first in it (supers).
 // Nothing is rounded in packing: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
 //
 // Products are integers within a group of 8 blocks. A group has one float scale for each output, and every part of it an integer
@@ -40,17 +41,31 @@ constexpr std::int64_t kGroupBlocks = 8;
 // The largest multiplier of a part: with codes of 8 bits a weight fits 16.
 constexpr float kMostMultiplier = 255.0F;
 
-// Byte offsets within one panel; a panel starts at a multiple of 64.
+// Bytes within one panel; panels, and the codes in them, start at multiples of 64.
 struct PanelLayout {
-  std::int64_t block_codes = 0;   // bytes of one K block's codes; of one input's 16 weights for float types
-  std::int64_t scales = 0;        // from the panel to its scales
-  std::int64_t block_scales = 0;  // bytes of one K block's scales
-  std::int64_t supers = 0;        // from the panel to the scales of 8 blocks
-  std::int64_t super_scales = 0;  // bytes of those
+  std::int64_t block_codes = 0;   // of one K block's codes; of one input's 16 weights for float types
+  std::int64_t block_scales = 0;  // of one K block's scales
+  std::int64_t group = 0;         // from a group to the next
+  std::int64_t scales = 0;        // from a group to its blocks' scales
+  std::int64_t codes = 0;         // from a group to its blocks' codes
+  std::int64_t last_group = 0;    // the first K block of the last group,
+  std::int64_t last_codes = 0;    // and from that group to its codes
   bool nibbles = false;           // a part's int8 scale and minimum share a byte
   std::int64_t bytes = 0;
 };
 PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
+
+// The group of K block b, its scales and its codes.
+[[gnu::always_inline]] static inline const std::byte* group_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
+  return panel + b / kGroupBlocks * layout.group;
+}
+[[gnu::always_inline]] static inline const std::byte* scales_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
+  return group_at(layout, panel, b) + layout.scales + b % kGroupBlocks * layout.block_scales;
+}
+[[gnu::always_inline]] static inline const std::byte* codes_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
+  const std::int64_t codes = b < layout.last_group ? layout.codes : layout.last_codes;
+  return group_at(layout, panel, b) + codes + b % kGroupBlocks * layout.block_codes;
+}
 
 // Byte offsets within one prepared row of a quantised type: int8 codes of the row, padded to 64 bytes with anything, then a float scale
 // for each group, then the int32 start of each part's sum, then only where weights have minimums: the int16 sum of each part's codes in

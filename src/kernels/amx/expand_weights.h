@@ -82,9 +82,10 @@ template <CodeForm kForm>
 [[gnu::always_inline]] static inline void expand_block(const QuantizedShape& shape, const std::byte* panel, std::int64_t b, __m512 inverse,
                                                        __m512i table, __m512i bias, std::byte* low, std::byte* high) {
   constexpr int kGroups = 8 / kForm.parts;
-  const std::byte* block = panel + b * shape.layout.block_codes;
+  const std::byte* block = codes_at(shape.layout, panel, b);
+  const std::byte* scales = scales_at(shape.layout, panel, b);
   for (int part = 0; part < kForm.parts; ++part) {
-    const Multipliers by = spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, panel, b, part, inverse));
+    const Multipliers by = spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, scales, part, inverse));
 #pragma GCC unroll 8
     for (int i = 0; i < kGroups; ++i) {
       const int g = part * kGroups + i;
@@ -97,13 +98,13 @@ template <CodeForm kForm>
 template <CodeForm kForm>
 static inline void load_minimums(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, GroupScales& out) {
   if (shape.form.scales == ScaleForm::kSub) {
-    out.minimum = avx512::load_supers(shape.layout, panel, begin, 1);
+    out.minimum = avx512::load_supers(group_at(shape.layout, panel, begin), 1);
     for (int pair = 0; pair < kGroupBlocks * kForm.parts / 2; ++pair) {
       out.minimums[pair] = avx512::load_minimum_pair<kForm.parts>(shape.layout, panel, begin, pair);
     }
   } else {
     for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
-      out.minimums[b - begin] = _mm512_castps_si512(avx512::load_scales(shape.form.scales, shape.layout, panel, b, 1));
+      out.minimums[b - begin] = _mm512_castps_si512(avx512::load_scales(shape.form.scales, scales_at(shape.layout, panel, b), 1));
     }
   }
 }

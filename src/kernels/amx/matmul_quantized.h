@@ -108,20 +108,19 @@ class QuantizedMatmul {
     }
   }
 
-  // The group that takes the same place of the chunk next: its scales at once, a third of its codes while this one is expanded, which takes
-  // about half of the time, and the others between products.
+  // The group that takes the same place of the chunk next: a third of it while this one is expanded, which takes about half of the time, and
+  // the rest between products.
   void prefetch_group(std::int64_t panel, std::int64_t begin, std::int64_t pairs) {
     lines_of_block_ = 0;
     lines_of_step_ = 0;
     if (panel >= args_.weights->panels()) return;
-    const std::byte* data = args_.weights->data + panel * shape_.layout.bytes;
-    next_ = data + begin * shape_.layout.block_codes;
+    next_ = group_at(shape_.layout, args_.weights->data + panel * shape_.layout.bytes, begin);
     const std::int64_t blocks = shape_.group_end(begin) - begin;
     const std::int64_t steps = pairs * kGroupSteps;
-    const std::int64_t lines = blocks * shape_.layout.block_codes / 64;
+    const PanelLayout& layout = shape_.layout;
+    const std::int64_t lines = (begin < layout.last_group ? layout.group : layout.last_codes + blocks * layout.block_codes) / 64;
     lines_of_block_ = lines / blocks / 3;
     lines_of_step_ = (lines - lines_of_block_ * blocks + steps - 1) / steps;
-    prefetch_lines(data + shape_.layout.scales + begin * shape_.layout.block_scales, (blocks * shape_.layout.block_scales + 63) / 64);
   }
 
   // What is prefetched between products: the next panels, evenly.

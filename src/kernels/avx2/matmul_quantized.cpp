@@ -57,8 +57,7 @@ template <CodeForm kForm>
 
 // The integer sums of one part of a K block, from signed codes.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void sum_signed(const Tile& tile, std::int64_t b, __m256i table, __m256i (&sum)[kRows][2]) {
-  const std::byte* codes = tile.panel + b * tile.layout.block_codes;
+[[gnu::always_inline]] inline void sum_signed(const Tile& tile, const std::byte* codes, std::int64_t b, __m256i table, __m256i (&sum)[kRows][2]) {
   const std::byte* x = tile.x + b * kBlockValues;
   const __m256i ones = _mm256_set1_epi16(1);
   const __m256i flip = _mm256_set1_epi8(-128);  // the bias
@@ -82,11 +81,10 @@ template <CodeForm kForm, int kRows>
 
 // The integer sums of one part of a K block, from unsigned codes of up to 6 bits.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void sum_unsigned(const Tile& tile, std::int64_t b, int part, __m256i (&sum)[kRows][2]) {
+[[gnu::always_inline]] inline void sum_unsigned(const Tile& tile, const std::byte* codes, std::int64_t b, int part, __m256i (&sum)[kRows][2]) {
   constexpr int kGroups = 8 / kForm.parts;
   constexpr int kBits = kForm.low_bits + kForm.high_bits;
   constexpr int kRun = kBits == 6 ? 2 : kBits == 5 ? 4 : kGroups;  // groups that fit 16 bits
-  const std::byte* codes = tile.panel + b * tile.layout.block_codes;
   const std::byte* x = tile.x + b * kBlockValues;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -122,7 +120,7 @@ template <CodeForm kForm, int kRows>
 
 // The scales of a K block, or its minimums (`kind` 0 or 1), where one fits 32 values; for outputs 0 to 7 or 8 to 15.
 inline __m256 load_scales(const Tile& tile, std::int64_t b, int kind, int half) {
-  const std::byte* scales = tile.panel + tile.layout.scales + b * tile.layout.block_scales;
+  const std::byte* scales = scales_at(tile.layout, tile.panel, b);
   if (tile.scales == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2 + half * 16);
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + half * 16));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
@@ -130,14 +128,14 @@ inline __m256 load_scales(const Tile& tile, std::int64_t b, int kind, int half) 
 
 // The f16 scales or minimums of K block b's group, in ScaleForm::kSub.
 inline __m256 load_supers(const Tile& tile, std::int64_t b, int kind, int half) {
-  return load_halves(tile.panel + tile.layout.supers + b / kGroupBlocks * tile.layout.super_scales + kind * kPanel * 2 + half * 16);
+  return load_halves(group_at(tile.layout, tile.panel, b) + kind * kPanel * 2 + half * 16);
 }
 
 // The int8 scales or minimums of one part.
 template <int kParts>
 [[gnu::always_inline]] inline __m256i load_subs(const Tile& tile, std::int64_t b, int part, int kind, int half) {
   const bool nibbles = kParts == 2 && tile.layout.nibbles;
-  const std::byte* scales = tile.panel + tile.layout.scales + b * tile.layout.block_scales;
+  const std::byte* scales = scales_at(tile.layout, tile.panel, b);
   const std::byte* subs = scales + (nibbles ? part : kind * kParts + part) * kPanel + half * 8;
   if (nibbles) {
     const __m256i both = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
@@ -164,13 +162,13 @@ inline GroupScale group_scale(const Tile& tile, std::int64_t begin, std::int64_t
 
 // Adds one part of a K block to the integer sums of its group.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m256i table, const GroupScale (&group)[2],
-                                            __m256i (&total)[kRows][2]) {
+[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, std::int64_t b, int part, __m256i table,
+                                            const GroupScale (&group)[2], __m256i (&total)[kRows][2]) {
   __m256i sum[kRows][2];
   if constexpr (kForm.low_bits == 8 || kForm.table) {
-    sum_signed<kForm, kRows>(tile, b, table, sum);
+    sum_signed<kForm, kRows>(tile, codes, b, table, sum);
   } else {
-    sum_unsigned<kForm, kRows>(tile, b, part, sum);
+    sum_unsigned<kForm, kRows>(tile, codes, b, part, sum);
   }
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
@@ -212,6 +210,12 @@ inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end,
   }
 }
 
+// What a single row will read soon.
+[[gnu::always_inline]] inline void prefetch(const std::byte* from, std::int64_t lines) {
+#pragma GCC unroll 8
+  for (std::int64_t line = 0; line < lines; ++line) _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), _MM_HINT_T0);
+}
+
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m256i table,
@@ -220,14 +224,12 @@ template <CodeForm kForm, int kRows>
   __m256i total[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) total[r][0] = total[r][1] = _mm256_setzero_si256();
-  for (std::int64_t b = begin; b < end; ++b) {
-    const std::byte* codes = tile.panel + b * tile.layout.block_codes;
-#pragma GCC unroll 8
-    for (int line = 0; kRows == 1 && line < kForm.low_bits + kForm.high_bits; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(codes + line * 64 + kPrefetchBytes), _MM_HINT_T0);
-    }
-    add_part<kForm, kRows>(tile, b, 0, table, group, total);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, b, 1, table, group, total);
+  const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
+  if constexpr (kRows == 1) prefetch(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
+  for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes) {
+    if constexpr (kRows == 1) prefetch(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
+    add_part<kForm, kRows>(tile, codes, b, 0, table, group, total);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, b, 1, table, group, total);
   }
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {

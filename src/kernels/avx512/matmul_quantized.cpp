@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostRows = 6;
 constexpr int kMostPanels = 2;
 constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels, into the second-level cache
-constexpr std::int64_t kPrefetchBytes = 2048;        // ahead of a single row, which runs at the speed of memory
+constexpr std::int64_t kPrefetchBytes = 4096;        // ahead of a single row, which runs at the speed of memory
 
 struct Tile {
   const std::byte* panel;  // kPanels adjacent ones
@@ -36,9 +36,9 @@ struct Tile {
 
 // The integer sums of one part of a K block.
 template <CodeForm kForm, int kRows, int kPanels>
-[[gnu::always_inline]] inline void sum_part(const Tile& tile, std::int64_t b, int part, __m512i table, __m512i (&sum)[kRows][kPanels]) {
+[[gnu::always_inline]] inline void sum_part(const Tile& tile, const std::byte* codes, std::int64_t b, int part, __m512i table,
+                                            __m512i (&sum)[kRows][kPanels]) {
   constexpr int kGroups = 8 / kForm.parts;
-  const std::byte* codes = tile.panel + b * tile.layout.block_codes;
   const std::byte* x = tile.x + b * kBlockValues;
   // A lone accumulator would wait for its own latency: odd groups then get a second one.
   constexpr bool kSplit = kRows * kPanels < 4;
@@ -84,14 +84,14 @@ template <CodeForm kForm, int kRows, int kPanels>
 
 // Adds one part of a K block to the integer sums of its group.
 template <CodeForm kForm, int kRows, int kPanels>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, std::int64_t b, int part, __m512i table,
-                                            const __m512 (&inverse)[kPanels], __m512i (&total)[kRows][kPanels]) {
+[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
+                                            __m512i table, const __m512 (&inverse)[kPanels], __m512i (&total)[kRows][kPanels]) {
   __m512i sum[kRows][kPanels];
-  sum_part<kForm, kRows, kPanels>(tile, b, part, table, sum);
+  sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, sum);
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
     const __m512i multipliers =
-        load_multipliers<kForm.parts>(tile.scales, tile.layout, tile.panel + p * tile.layout.bytes, b, part, inverse[p]);
+        load_multipliers<kForm.parts>(tile.scales, tile.layout, scales + p * tile.layout.bytes, part, inverse[p]);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_add_epi32(total[r][p], _mm512_mullo_epi32(multipliers, sum[r][p]));
   }
@@ -103,7 +103,7 @@ inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t 
                          std::int64_t acc_stride) {
   if (tile.scales != ScaleForm::kSub) {
     for (std::int64_t b = begin; b < end; ++b) {
-      const __m512 minimum = load_scales(tile.scales, tile.layout, panel, b, 1);
+      const __m512 minimum = load_scales(tile.scales, scales_at(tile.layout, panel, b), 1);
       for (int r = 0; r < kRows; ++r) {
         __m512& sum = acc[r * acc_stride];
         sum = _mm512_fmadd_ps(minimum, broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4), sum);
@@ -112,7 +112,7 @@ inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t 
     return;
   }
   constexpr int kPairs = kGroupBlocks * kParts / 2;
-  const __m512 minimum = load_supers(tile.layout, panel, begin, 1);
+  const __m512 minimum = load_supers(group_at(tile.layout, panel, begin), 1);
   __m512i pairs[kPairs];
 #pragma GCC unroll 8
   for (int pair = 0; pair < kPairs; ++pair) pairs[pair] = load_minimum_pair<kParts>(tile.layout, panel, begin, pair);
@@ -129,19 +129,9 @@ inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t 
 }
 
 // What a single row will read soon.
-template <CodeForm kForm, int kPanels>
-[[gnu::always_inline]] inline void prefetch_block(const Tile& tile, std::int64_t b) {
+[[gnu::always_inline]] inline void prefetch(const std::byte* from, std::int64_t lines) {
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) {
-    const std::byte* panel = tile.panel + p * tile.layout.bytes;
-    const std::byte* codes = panel + b * tile.layout.block_codes + kPrefetchBytes;
-#pragma GCC unroll 8
-    for (int line = 0; line < kForm.low_bits + kForm.high_bits; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(codes + line * 64), _MM_HINT_T0);
-    }
-    const std::byte* scales = panel + tile.layout.scales + b * tile.layout.block_scales;
-    _mm_prefetch(reinterpret_cast<const char*>(scales + kPanels * tile.layout.bytes), _MM_HINT_T0);
-  }
+  for (std::int64_t line = 0; line < lines; ++line) _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), _MM_HINT_T0);
 }
 
 // Adds the group of K blocks [begin, end) to the float sums.
@@ -159,13 +149,16 @@ template <CodeForm kForm, int kRows, int kPanels>
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_setzero_si512();
   }
-  for (std::int64_t b = begin; b < end; ++b) {
-    if constexpr (kRows == 1) prefetch_block<kForm, kPanels>(tile, b);
+  const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
+  if constexpr (kRows == 1) prefetch(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
+  const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
+  for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
+    if constexpr (kRows == 1) prefetch(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
     for (std::int64_t line = b * tile.next_lines; kRows > 1 && line < (b + 1) * tile.next_lines; ++line) {
       _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T1);
     }
-    add_part<kForm, kRows, kPanels>(tile, b, 0, table, inverse, total);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, b, 1, table, inverse, total);
+    add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -211,10 +204,10 @@ void multiply(const Tile& given) {
 using Multiply = void (*)(const Tile&);
 using Tiles = Multiply[kMostRows][kMostPanels];
 
-// [rows - 1][panels - 1]
+// [rows - 1][panels - 1]; one row takes one panel
 template <CodeForm kForm>
 constexpr Tiles kTiles = {
-    {multiply<kForm, 1, 1>, multiply<kForm, 1, 2>}, {multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
+    {multiply<kForm, 1, 1>, nullptr}, {multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
     {multiply<kForm, 3, 1>, multiply<kForm, 3, 2>}, {multiply<kForm, 4, 1>, multiply<kForm, 4, 2>},
     {multiply<kForm, 5, 1>, multiply<kForm, 5, 2>}, {multiply<kForm, 6, 1>, multiply<kForm, 6, 2>},
 };
@@ -260,7 +253,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = tiles_of(form.codes);
   // One row reads its panels one after the other, as memory likes best.
-  const std::int64_t width = kMostPanels;
+  const std::int64_t width = args.rows == 1 ? 1 : kMostPanels;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);

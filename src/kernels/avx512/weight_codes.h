@@ -32,24 +32,20 @@ template <CodeForm kForm>
   return codes;
 }
 
-// The scales of K block b, or its minimums (`kind` 0 or 1), where one fits 32 values.
-static inline __m512 load_scales(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind) {
-  const std::byte* scales = panel + layout.scales + b * layout.block_scales;
+// The scales of a K block, which lie at `scales`, or its minimums (`kind` 0 or 1), where one fits 32 values.
+static inline __m512 load_scales(ScaleForm form, const std::byte* scales, int kind) {
   if (form == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2);
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scales));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-// The f16 scales or minimums of K block b's group, in ScaleForm::kSub.
-static inline __m512 load_supers(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int kind) {
-  return load_halves(panel + layout.supers + b / kGroupBlocks * layout.super_scales + kind * kPanel * 2);
-}
+// The f16 scales or minimums of a group, in ScaleForm::kSub.
+static inline __m512 load_supers(const std::byte* group, int kind) { return load_halves(group + kind * kPanel * 2); }
 
-// The int8 scales or minimums of one part.
+// The int8 scales or minimums of one part of a K block, whose scales lie at `scales`.
 template <int kParts>
-[[gnu::always_inline]] static inline __m512i load_subs(const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
-                                                       int kind) {
-  const std::byte* subs = panel + layout.scales + b * layout.block_scales + (kParts == 2 && layout.nibbles ? part : kind * kParts + part) * kPanel;
+[[gnu::always_inline]] static inline __m512i load_subs(const PanelLayout& layout, const std::byte* scales, int part, int kind) {
+  const std::byte* subs = scales + (kParts == 2 && layout.nibbles ? part : kind * kParts + part) * kPanel;
   if (kParts == 2 && layout.nibbles) {
     const __m512i both = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(subs)));
     return kind == 0 ? _mm512_and_si512(both, _mm512_set1_epi32(15)) : _mm512_srli_epi32(both, 4);
@@ -65,27 +61,29 @@ struct GroupScale {
 
 static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
                                      std::int64_t end) {
-  if (form == ScaleForm::kSub) return {load_supers(layout, panel, begin, 0), _mm512_setzero_ps()};
+  if (form == ScaleForm::kSub) return {load_supers(group_at(layout, panel, begin), 0), _mm512_setzero_ps()};
   __m512 amax = _mm512_setzero_ps();
-  for (std::int64_t b = begin; b < end; ++b) amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, layout, panel, b, 0)), amax);
+  const std::byte* scales = scales_at(layout, panel, begin);
+  for (std::int64_t b = begin; b < end; ++b, scales += layout.block_scales) amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, scales, 0)), amax);
   const __m512 most = _mm512_set1_ps(kMostMultiplier);
   const __mmask16 usable = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(kSmallestAmax), _CMP_GE_OQ);
   return {_mm512_div_ps(amax, most), _mm512_maskz_div_ps(usable, most, amax)};
 }
 
 template <int kParts>
-[[gnu::always_inline]] static inline __m512i load_multipliers(ScaleForm form, const PanelLayout& layout, const std::byte* panel,
-                                                              std::int64_t b, int part, __m512 inverse) {
-  if (form == ScaleForm::kSub) return load_subs<kParts>(layout, panel, b, part, 0);
-  return _mm512_cvtps_epi32(_mm512_mul_ps(load_scales(form, layout, panel, b, 0), inverse));
+[[gnu::always_inline]] static inline __m512i load_multipliers(ScaleForm form, const PanelLayout& layout, const std::byte* scales, int part,
+                                                              __m512 inverse) {
+  if (form == ScaleForm::kSub) return load_subs<kParts>(layout, scales, part, 0);
+  return _mm512_cvtps_epi32(_mm512_mul_ps(load_scales(form, scales, 0), inverse));
 }
 
 // The minimums of parts 2 * pair and 2 * pair + 1 of the group that begins at block `begin`, side by side as int16.
 template <int kParts>
 [[gnu::always_inline]] static inline __m512i load_minimum_pair(const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
                                                                int pair) {
-  const __m512i first = load_subs<kParts>(layout, panel, begin + pair * 2 / kParts, 0, 1);
-  const __m512i second = load_subs<kParts>(layout, panel, begin + (pair * 2 + 1) / kParts, kParts - 1, 1);
+  const std::byte* scales = scales_at(layout, panel, begin);
+  const __m512i first = load_subs<kParts>(layout, scales + pair * 2 / kParts * layout.block_scales, 0, 1);
+  const __m512i second = load_subs<kParts>(layout, scales + (pair * 2 + 1) / kParts * layout.block_scales, kParts - 1, 1);
   return _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
 }
 
