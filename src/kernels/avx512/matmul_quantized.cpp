@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostRows = 6;
 constexpr int kMostPanels = 2;
-constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels, into the second-level cache
+constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels
 constexpr std::int64_t kPrefetchBytes = 4096;        // ahead of a single row, which runs at the speed of memory
 
 struct Tile {
@@ -155,7 +155,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
     if constexpr (kRows == 1) prefetch(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
     for (std::int64_t line = b * tile.next_lines; kRows > 1 && line < (b + 1) * tile.next_lines; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T0);
     }
     add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
