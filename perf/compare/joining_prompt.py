@@ -45,37 +45,47 @@ def word_token(server):
 
 
 def measure(server, streams, tokens, joining_tokens):
-    """Worst gap in milliseconds while the prompt is computed, and the median gap before it came: a step without it."""
+    """Worst gap in milliseconds while the prompt is computed, and the median gap before it came and after it: steps without it, with the
+    streams' contexts as they were then."""
     selector = selectors.DefaultSelector()
     random = source.Random(7)
     prompt = lambda count: [random.randrange(1000, 20000) for _ in range(count)]  # token ids, as both servers take them
     word = word_token(server)
-    decoding = [Stream(server, prompt(40), tokens, word) for _ in range(streams)]
-    for stream in decoding:
+
+    def start(*request):
+        stream = Stream(server, *request, word)
         selector.register(stream.socket, selectors.EVENT_READ, stream)
-    joined = None
-    began = 0.0
-    # Before it joins, each stream has had a few tokens; it has come when its own first token is there.
-    while joined is None or (not joined.times and not joined.done):
+        return stream
+
+    def read():
         for key, _ in selector.select():
             stream = key.data
             stream.read()
             if stream.done:
                 selector.unregister(key.fileobj)
         if any(stream.done for stream in decoding):
-            raise SystemExit(f"{server.name}: a stream ended before the prompt was computed; give them more tokens")
-        if joined is None and all(len(stream.times) > 8 for stream in decoding):
-            settled = max(stream.times[2] for stream in decoding)
-            began = time.perf_counter()
-            joined = Stream(server, prompt(joining_tokens), 1, word)
-            selector.register(joined.socket, selectors.EVENT_READ, joined)
+            raise SystemExit(f"{server.name}: a stream ended too early; give them more tokens")
+
+    decoding = [start(prompt(40), tokens) for _ in range(streams)]
+    # Before it joins, each stream has had a few tokens; it has come when its own first token is there.
+    while not all(len(stream.times) > 8 for stream in decoding):
+        read()
+    settled = max(stream.times[2] for stream in decoding)
+    began = time.perf_counter()
+    joined = start(prompt(joining_tokens), 1)
+    while not joined.times and not joined.done:
+        read()
     if not joined.times:
         raise SystemExit(f"{server.name} did not answer the long prompt: {joined.tail!r}")
     ended = time.perf_counter()
+    # A stream that got nothing since: its gap is as long as it has waited.
+    waiting = [(ended - stream.times[-1]) * 1e3 for stream in decoding]
+    counts = [len(stream.times) for stream in decoding]
+    while not all(len(stream.times) > count + 8 for stream, count in zip(decoding, counts)):
+        read()
     for stream in decoding:
         stream.socket.close()
-    before = [gap for stream in decoding for gap in stream.gaps(settled, began)]
-    during = [gap for stream in decoding for gap in stream.gaps(began, ended)]
-    # A stream that got nothing since: its gap is as long as it has waited.
-    during += [(ended - stream.times[-1]) * 1e3 for stream in decoding]
-    return {"worst": max(during), "step": statistics.median(before), "prefill_s": ended - began}
+    gaps = lambda begin, end: [gap for stream in decoding for gap in stream.gaps(begin, end)]
+    after = [gap for stream, count in zip(decoding, counts) for gap in stream.gaps(stream.times[count + 1], time.perf_counter())]
+    return {"worst": max(gaps(began, ended) + waiting), "step": statistics.median(gaps(settled, began)), "step_after": statistics.median(after),
+            "prefill_s": ended - began}

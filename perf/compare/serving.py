@@ -92,15 +92,16 @@ def bare_loop(options, rounds):
 def join(options, folder):
     """An 8,000-token prompt joins 32 decoding streams; 33 slots, so that it can."""
     print("\nA prompt of 8,000 tokens joins 32 decoding streams\n\n"
-          "| server | worst gap ms | step before ms | prompt computed in s |\n|---|---|---|---|")
+          "| server | worst gap ms | step before, after ms | prompt computed in s |\n|---|---|---|---|")
     results = {}
     for start in (lambda log: start_braid(options, log), lambda log: start_peer(options, log, 33, 65536, "--kv-unified")):
         with start(os.path.join(folder, "join.log")) as server:
             result = joining_prompt.measure(server, 32, 1500, 8000)
         results[server.name] = result
-        print(f"| {server.name} | {result['worst']:.0f} | {result['step']:.1f} | {result['prefill_s']:.1f} |", flush=True)
+        print(f"| {server.name} | {result['worst']:.0f} | {result['step']:.1f}, {result['step_after']:.1f} | {result['prefill_s']:.1f} |", flush=True)
     ours = results["braid"]
-    judge("join: worst gap in ms, at most one step and 50 ms", ours["worst"], ours["step"] + 50, at_least=False)
+    # Of the streams' contexts as they are at the end: these grow meanwhile, and with them a step.
+    judge("join: worst gap in ms, at most one step and 50 ms", ours["worst"], ours["step_after"] + 50, at_least=False)
 
 
 def ten_thousand(options):
