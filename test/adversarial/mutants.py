@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAST = {"scheduler": 45, "cache": 52, "session": 31, "parser": 33}  # files, and how many rows each has at least
+LEAST = {"scheduler": 45, "cache": 52, "session": 31, "parser": 34}  # files, and how many rows each has at least
 PATIENCE_S = 60
 KEYS = {"name", "file", "find", "replace", "test", "filter", "breaks"}
 

@@ -201,6 +201,7 @@ TEST(AnswerParser, TaggedArguments) {
                  {"<tool_call>\n<function=f>\n</function>\n</tool_call>\n<tool_call>\n<function=g>\n</function>\n</tool_call>",
                   "C0(f)A0({})C1(g)A1({})"},
                  {"<tool_call>\n<function=f>\n<parameter=n>\n1\n</parameter>\n<parameter=m>\n2", R"(C0(f)A0({"n":1}))"},
+                 {"<function=f>\n<parameter=a>\n\"x\n\ty\"\n</parameter>\n</function>", R"(C0(f)A0({"a":"x\n\u0009y"}))"},
                  {"<function=f>{\"a\": 1}</function>", R"(C0(f)A0({"a": 1}))"},
                  {"<function=f>\n<b>", "T(<function=f>\n<b>)"}});
   expect(tools_of("<arg_key> <tool_call>"), {{"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>b</"

@@ -3,6 +3,9 @@
 #include <net/generation/parser/tagged_arguments.h>
 #include <net/json/write.h>
 
+#include <optional>
+#include <string>
+
 namespace braid::net {
 namespace {
 
@@ -10,15 +13,18 @@ constexpr std::string_view kParameter = "parameter=";
 constexpr std::string_view kKeyEnd = "</arg_key>";
 constexpr std::size_t kMaxTagBytes = 256;
 
-bool is_json(std::string_view text) {
+// The text, if it is one JSON value; control characters in its strings are escaped.
+std::optional<std::string> as_json(std::string_view text) {
   JsonScanner scanner;
-  std::string ignored;
+  std::string json;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const JsonScanner::Status status = scanner.feed(text[i], ignored);
-    if (status != JsonScanner::Status::kMore) return status == JsonScanner::Status::kComplete && i + 1 == text.size();
+    const JsonScanner::Status status = scanner.feed(text[i], json);
+    if (status == JsonScanner::Status::kComplete && i + 1 == text.size()) return json;
+    if (status != JsonScanner::Status::kMore) return std::nullopt;
   }
   // A number has no end of its own.
-  return !text.empty() && scanner.feed(' ', ignored) == JsonScanner::Status::kEnded;
+  if (text.empty() || scanner.feed(' ', json) != JsonScanner::Status::kEnded) return std::nullopt;
+  return json;
 }
 
 // A value stands on lines of its own: their breaks are not part of it.
@@ -89,8 +95,9 @@ void TaggedArguments::write(std::string& out) {
   opened_ = true;
   json::append_string(out, key_);
   out += ':';
-  if (!is_text_(key_) && is_json(value)) {
-    out += value;
+  const std::optional<std::string> typed = is_text_(key_) ? std::nullopt : as_json(value);
+  if (typed) {
+    out += *typed;
   } else {
     json::append_string(out, value);
   }
