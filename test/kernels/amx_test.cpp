@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/tier.h>
+#include <kernels/avx512/tier.h>
 #include <kernels/packed_layout.h>
 #include <kernels/tiers.h>
 
@@ -70,6 +71,25 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
     test::emulated_matmul_quantized(args, 0, product.weights.panels());
     ASSERT_TRUE(test::same_bits(found, expected))
         << weight_format(type)->name << " outputs " << outputs << " inputs " << inputs << " rows " << product.rows;
+  }
+}
+
+// As the AMX tier has it, here on any machine with AVX-512.
+TEST_F(EmulatedAmx, OneRowByPairsOfPanelsEqualsScalarBitForBit) {
+  Random random(15);
+  for (int round = 0; round < 52; ++round) {
+    const WeightType type = test::kAllTypes[3 + round % 13];
+    const std::int64_t block = weight_format(type)->block_values;
+    const Product product(random, type, test::uniform(random, 1, 100), block * test::uniform(random, 1, static_cast<int>(2048 / block)), 1);
+    const Prepared prepared(product);
+    std::vector<float> expected = test::random_floats(random, product.weights.outputs);
+    std::vector<float> found(expected);
+    MatmulArgs args{&product.weights, prepared.rows.data(), 1, expected.data(), product.weights.outputs, round % 2 == 1};
+    test::scalar_tier().matmul(args, 0, product.weights.panels());
+    args.out = found.data();
+    avx512::matmul_quantized(args, 0, product.weights.panels(), avx512::OneRow::kByPairs);
+    ASSERT_TRUE(test::same_bits(found, expected))
+        << weight_format(type)->name << " outputs " << product.weights.outputs << " inputs " << product.weights.inputs;
   }
 }
 

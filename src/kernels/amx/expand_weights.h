@@ -6,6 +6,7 @@
 
 #include <kernels/amx/tiles.h>
 #include <kernels/avx512/weight_codes.h>
+#include <kernels/prefetch.h>
 
 namespace braid::kernels::amx {
 
@@ -109,12 +110,6 @@ static inline void load_minimums(const QuantizedShape& shape, const std::byte* p
   }
 }
 
-// Fetches 64-byte lines into the second-level cache; returns what follows them.
-static inline const std::byte* prefetch_lines(const std::byte* from, std::int64_t lines) {
-  for (const std::byte* end = from + lines * 64; from != end; from += 64) _mm_prefetch(reinterpret_cast<const char*>(from), _MM_HINT_T1);
-  return from;
-}
-
 // Expands the group of K blocks from `begin` on. An odd number of blocks ends within a tile. With each block `lines` lines from `next` on
 // are fetched, since memory would have nothing to do meanwhile; returns what follows them.
 template <CodeForm kForm>
@@ -128,7 +123,7 @@ static const std::byte* expand_group(const QuantizedShape& shape, const std::byt
   if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(shape.form.table)));
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));
   for (std::int64_t b = begin; b < end; ++b) {
-    next = prefetch_lines(next, lines);
+    next = prefetch_lines<_MM_HINT_T1>(next, lines);
     expand_block<kForm>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
   }
   for (std::int64_t line = (end - begin) * 8; line % kTileRows != 0; ++line) {

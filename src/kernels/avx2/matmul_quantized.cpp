@@ -7,6 +7,7 @@
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
 #include <kernels/packed_layout.h>
+#include <kernels/prefetch.h>
 
 namespace braid::kernels::avx2 {
 namespace {
@@ -210,12 +211,6 @@ inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end,
   }
 }
 
-// What a single row will read soon.
-[[gnu::always_inline]] inline void prefetch(const std::byte* from, std::int64_t lines) {
-#pragma GCC unroll 8
-  for (std::int64_t line = 0; line < lines; ++line) _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), _MM_HINT_T0);
-}
-
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m256i table,
@@ -225,9 +220,9 @@ template <CodeForm kForm, int kRows>
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) total[r][0] = total[r][1] = _mm256_setzero_si256();
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
-  if constexpr (kRows == 1) prefetch(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
+  if constexpr (kRows == 1) prefetch_lines<_MM_HINT_T0>(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes) {
-    if constexpr (kRows == 1) prefetch(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
+    if constexpr (kRows == 1) prefetch_lines<_MM_HINT_T0>(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
     add_part<kForm, kRows>(tile, codes, b, 0, table, group, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, b, 1, table, group, total);
   }

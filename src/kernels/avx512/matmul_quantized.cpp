@@ -8,6 +8,7 @@
 // row: the reading of memory.
 #include <kernels/avx512/tier.h>
 #include <kernels/avx512/weight_codes.h>
+#include <kernels/prefetch.h>
 
 namespace braid::kernels::avx512 {
 namespace {
@@ -15,7 +16,9 @@ namespace {
 constexpr int kMostRows = 6;
 constexpr int kMostPanels = 2;
 constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels
-constexpr std::int64_t kPrefetchBytes = 4096;        // ahead of a single row, which runs at the speed of memory
+// Ahead of a single row, which runs at the speed of memory, in each of the panels that it reads at a time.
+template <int kPanels>
+constexpr std::int64_t kAheadBytes = kPanels == 1 ? 4096 : 2048;
 
 struct Tile {
   const std::byte* panel;  // kPanels adjacent ones
@@ -128,10 +131,13 @@ inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t 
   }
 }
 
-// What a single row will read soon.
-[[gnu::always_inline]] inline void prefetch(const std::byte* from, std::int64_t lines) {
+// What a single row will read soon, `lines` of what lies as far ahead as `from` lies in its panel; beyond the panels that follow them.
+template <int kPanels>
+[[gnu::always_inline]] inline void prefetch_ahead(const Tile& tile, const std::byte* from, std::int64_t lines) {
+  from += kAheadBytes<kPanels>;
+  if (from - tile.panel >= tile.layout.bytes) from += (kPanels - 1) * tile.layout.bytes;
 #pragma GCC unroll 8
-  for (std::int64_t line = 0; line < lines; ++line) _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), _MM_HINT_T0);
+  for (int p = 0; p < kPanels; ++p) prefetch_lines<_MM_HINT_T0>(from + p * tile.layout.bytes, lines);
 }
 
 // Adds the group of K blocks [begin, end) to the float sums.
@@ -150,13 +156,11 @@ template <CodeForm kForm, int kRows, int kPanels>
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_setzero_si512();
   }
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
-  if constexpr (kRows == 1) prefetch(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
+  if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, group_at(tile.layout, tile.panel, begin), tile.layout.codes / 64);
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
-    if constexpr (kRows == 1) prefetch(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
-    for (std::int64_t line = b * tile.next_lines; kRows > 1 && line < (b + 1) * tile.next_lines; ++line) {
-      _mm_prefetch(reinterpret_cast<const char*>(tile.next + line * 64), _MM_HINT_T0);
-    }
+    if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, codes, kForm.low_bits + kForm.high_bits);
+    else prefetch_lines<_MM_HINT_T0>(tile.next + b * tile.next_lines * 64, tile.next_lines);
     add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
   }
@@ -204,10 +208,10 @@ void multiply(const Tile& given) {
 using Multiply = void (*)(const Tile&);
 using Tiles = Multiply[kMostRows][kMostPanels];
 
-// [rows - 1][panels - 1]; one row takes one panel
+// [rows - 1][panels - 1]
 template <CodeForm kForm>
 constexpr Tiles kTiles = {
-    {multiply<kForm, 1, 1>, nullptr}, {multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
+    {multiply<kForm, 1, 1>, multiply<kForm, 1, 2>}, {multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
     {multiply<kForm, 3, 1>, multiply<kForm, 3, 2>}, {multiply<kForm, 4, 1>, multiply<kForm, 4, 2>},
     {multiply<kForm, 5, 1>, multiply<kForm, 5, 2>}, {multiply<kForm, 6, 1>, multiply<kForm, 6, 2>},
 };
@@ -247,13 +251,12 @@ void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int6
 
 }  // namespace
 
-void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end, OneRow one_row) noexcept {
   if (args.rows == 0) return;
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = tiles_of(form.codes);
-  // One row reads its panels one after the other, as memory likes best.
-  const std::int64_t width = args.rows == 1 ? 1 : kMostPanels;
+  const std::int64_t width = args.rows == 1 && one_row == OneRow::kByPanels ? 1 : kMostPanels;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);

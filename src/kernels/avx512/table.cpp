@@ -5,7 +5,7 @@ namespace {
 
 void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   if (is_quantized(args.weights->type)) {
-    matmul_quantized(args, panel_begin, panel_end);
+    matmul_quantized(args, panel_begin, panel_end, OneRow::kByPanels);
   } else {
     matmul_float(args, panel_begin, panel_end);
   }
