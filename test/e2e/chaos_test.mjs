@@ -73,12 +73,14 @@ test("memory runs out while long requests are read", async (t) => {
   const long = JSON.stringify({ ...body, prompt: "some words ".repeat(2_700_000) });  // 30 MB
   for (const spare of [40, 60, 80, 100, 130]) {
     const pages = Number(readFileSync(`/proc/${server.child.pid}/statm`, "utf8").split(" ")[0]);
+    const running = Array.from({ length: 16 }, () => ask(server));
     await limit(t, server, `as=${pages * 4096 + spare * 1_000_000}:unlimited`);
     const clients = Array.from({ length: 6 }, () => new RawConnection(server.url));
     for (const client of clients) client.post("/v1/completions", long);
     const is_over = (client) => client.socket.closed || /HTTP\/1.1 [45]/.test(client.received);
     await eventually("each is answered or turned away", () => clients.every(is_over));
     for (const client of clients) client.leave("FIN");
+    for (const answer of await Promise.all(running)) assert.deepEqual(answer, alone);
     await limit(t, server, "as=unlimited:unlimited");
     await frees_everything(server.url);
     assert.deepEqual(await ask(server), alone);
