@@ -1,17 +1,18 @@
-// Fetching weights before they are wanted. Any address will do. For sources of x86 tiers only; nothing here is a weak symbol.
+// Fetching weights before they are wanted. Any address will do. Nothing here is a weak symbol, because sources of wide ISAs include this file.
 #pragma once
-
-#include <immintrin.h>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace braid::kernels {
 
-// Fetches 64-byte lines, into the first-level cache by _MM_HINT_T0 and into the second by _MM_HINT_T1; returns what follows them.
-template <_mm_hint kInto>
+// Where to, as the locality of __builtin_prefetch.
+enum CacheLevel : int { kFirstLevel = 3, kSecondLevel = 2 };
+
+// Fetches 64-byte lines; returns what follows them.
+template <CacheLevel kInto>
 [[gnu::always_inline]] static inline const std::byte* prefetch_lines(const std::byte* from, std::int64_t lines) {
-  for (std::int64_t line = 0; line < lines; ++line) _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), kInto);
+  for (std::int64_t line = 0; line < lines; ++line) __builtin_prefetch(from + line * 64, 0, kInto);
   return from + lines * 64;
 }
 

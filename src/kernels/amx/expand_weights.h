@@ -123,7 +123,7 @@ static const std::byte* expand_group(const QuantizedShape& shape, const std::byt
   if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(shape.form.table)));
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));
   for (std::int64_t b = begin; b < end; ++b) {
-    next = prefetch_lines<_MM_HINT_T1>(next, lines);
+    next = prefetch_lines<kSecondLevel>(next, lines);
     expand_block<kForm>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
   }
   for (std::int64_t line = (end - begin) * 8; line % kTileRows != 0; ++line) {

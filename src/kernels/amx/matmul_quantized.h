@@ -330,7 +330,7 @@ class QuantizedMatmul {
 
   // The next panels, and where the rows of a panel's last group will be written.
   [[gnu::always_inline]] inline void prefetch(const TilePair& pair, int step) {
-    next_ = prefetch_lines<_MM_HINT_T1>(next_, lines_of_step_);
+    next_ = prefetch_lines<kSecondLevel>(next_, lines_of_step_);
     if (!pair.last) return;
     for (int tile = 0; tile < pair.tiles; ++tile) {
       for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].count; ++i) {

@@ -220,9 +220,9 @@ template <CodeForm kForm, int kRows>
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) total[r][0] = total[r][1] = _mm256_setzero_si256();
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
-  if constexpr (kRows == 1) prefetch_lines<_MM_HINT_T0>(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
+  if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes) {
-    if constexpr (kRows == 1) prefetch_lines<_MM_HINT_T0>(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
+    if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
     add_part<kForm, kRows>(tile, codes, b, 0, table, group, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, b, 1, table, group, total);
   }

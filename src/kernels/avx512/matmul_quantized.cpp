@@ -137,7 +137,7 @@ template <int kPanels>
   from += kAheadBytes<kPanels>;
   if (from - tile.panel >= tile.layout.bytes) from += (kPanels - 1) * tile.layout.bytes;
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) prefetch_lines<_MM_HINT_T0>(from + p * tile.layout.bytes, lines);
+  for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.layout.bytes, lines);
 }
 
 // Adds the group of K blocks [begin, end) to the float sums.
@@ -160,7 +160,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
     if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, codes, kForm.low_bits + kForm.high_bits);
-    else prefetch_lines<_MM_HINT_T0>(tile.next + b * tile.next_lines * 64, tile.next_lines);
+    else prefetch_lines<kFirstLevel>(tile.next + b * tile.next_lines * 64, tile.next_lines);
     add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
   }
