@@ -49,8 +49,9 @@ class Message {
     } else if constexpr (std::is_same_v<T, GgufArray>) {
       std::visit(
           [this](const auto& items) {
-            number('a', items.size());
-            for (std::size_t i = 0; i < items.size(); ++i) put_item(static_cast<typename std::decay_t<decltype(items)>::value_type>(items[i]));
+            this->number('a', items.size());  // clang 14 sees no use of `this` otherwise
+            for (std::size_t i = 0; i < items.size(); ++i)
+              this->put_item(static_cast<typename std::decay_t<decltype(items)>::value_type>(items[i]));
           },
           item.items);
     } else {
