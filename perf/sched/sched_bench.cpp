@@ -182,7 +182,7 @@ void whole_scheduler(benchmark::State& state) {
     InstantModel model(static_cast<std::size_t>(clients));
     Scheduler scheduler(loop, model, options_for(clients, 256));
     for (std::int32_t i = 0; i < clients; ++i) {
-      Ticket ticket = std::move(*scheduler.submit(request_of(40, kTokens)));
+      Ticket ticket = *scheduler.submit(request_of(40, kTokens));
       asio::co_spawn(loop, read_ticket(std::move(ticket)), asio::detached);
     }
     scheduler.begin_drain();

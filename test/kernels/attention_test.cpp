@@ -258,7 +258,7 @@ TEST_P(Attention, EqualsScalarAndItsPartsBitForBit) {
   const KvType types[] = {KvType::kF16, KvType::kF32, KvType::kBF16, KvType::kInt8};
   for (int round = 0; round < 108; ++round) {
     const KvType type = types[round % 4];
-    const Rule& rule = kRules[round / 4 % std::size(kRules)];
+    const Rule& rule = kRules[static_cast<std::size_t>(round) / 4 % std::size(kRules)];
     const std::int32_t block_tokens = 8 << (round / 4 % 4);
     const std::int32_t head_dim = dims[round % 7];
     const std::int32_t kv_heads = test::uniform(random, 1, 3);

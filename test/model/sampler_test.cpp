@@ -171,7 +171,7 @@ TEST(Sampler, DrawsWhatTheConstraintAllows) {
   Sampler sampler(kernels::best_kernel_table(), 131, 16);
   Allowing constraint({3, 64, 65, 130});
   std::vector<float> allowed_logits(131, -kInfinity);
-  for (const std::size_t id : {3, 64, 65, 130}) allowed_logits[id] = logits[id];
+  for (const std::size_t id : {3UL, 64UL, 65UL, 130UL}) allowed_logits[id] = logits[id];
   for (const SamplingParams& params : {SamplingParams{}, SamplingParams{.temperature = 0.0F}, SamplingParams{.top_p = 0.7F},
                                        SamplingParams{.top_k = 2}, SamplingParams{.mirostat = 2}}) {
     for (std::int64_t position = 0; position < 100; ++position)

@@ -81,9 +81,9 @@ struct Server {
       wanted.buffer_memory = 1 << 20;
       wanted.write_pause = std::chrono::seconds(0);
       auto io = mood ? std::make_unique<MoodyIo>(mood) : store::make_thread_io(2);
-      store = std::move(*store::BlockStore::open(wanted, std::move(io), [&loop](std::function<void()> call) {
+      store = *store::BlockStore::open(wanted, std::move(io), [&loop](std::function<void()> call) {
         boost::asio::post(loop, std::move(call));
-      }));
+      });
       buffers = store->free_buffers();
       return store.get();
     });

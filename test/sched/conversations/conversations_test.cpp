@@ -67,7 +67,7 @@ asio::awaitable<Answer> ask(Scheduler& scheduler, std::vector<TokenId> prompt) {
   request.sampling.temperature = 0.0F;
   request.sampling.top_logprobs = 0;
   request.stop.max_tokens = kMostTokens;
-  const Ticket ticket = std::move(*scheduler.submit(std::move(request)));
+  const Ticket ticket = *scheduler.submit(std::move(request));
   Answer answer;
   for (;;) {
     const std::optional<TokenEvent> event = co_await ticket->next();
@@ -147,7 +147,7 @@ class Conversations : public testing::Test {
       const auto next = encode("<|im_end|>\n<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n");
       prompt.insert(prompt.end(), next.begin(), next.end());
       Answer alone = co_await ask(scheduler, prompt);
-      const Turn& turn = conversation.turns.emplace_back(prompt, std::move(alone));
+      const Turn& turn = conversation.turns.emplace_back(Turn{prompt, std::move(alone)});
       prompt.insert(prompt.end(), turn.alone.tokens.begin(), turn.alone.tokens.end());
       if (codec_->is_silent(prompt.back())) prompt.pop_back();
     }
