@@ -35,6 +35,10 @@ static inline ChunkView view_of_chunk(const AttentionArgs& args, std::int32_t po
 
 static inline bool sees(const ChunkView& view, std::int32_t chunk) { return view.sink_end > chunk || view.begin < view.end; }
 
+static inline bool sees_all(const ChunkView& view, std::int32_t chunk) {
+  return view.begin == view.sink_end && view.end == chunk + kChunkTokens;
+}
+
 // The chunk after `chunk` of which a row at `position` may see something; chunks begin at multiples of kChunkTokens.
 static inline std::int32_t next_chunk(const AttentionArgs& args, std::int32_t position, std::int32_t chunk) {
   chunk += kChunkTokens;

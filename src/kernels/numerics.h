@@ -20,7 +20,7 @@ constexpr std::int64_t kBlockValues = 32;
 constexpr std::int32_t kChunkTokens = 256;
 
 // Query vectors that share one pass over keys and values. Not part of the contract: a query's result does not depend on it.
-constexpr std::int32_t kQueryTile = 8;
+constexpr std::int32_t kQueryTile = 24;
 
 // Blocks of activations smaller than this become zeros, so that 127 / amax stays finite.
 constexpr float kSmallestAmax = 1e-30F;

@@ -93,24 +93,25 @@ static inline void split_ranges(const Ranges<kQueries>& ranges, int q, std::int3
   for (int i = 0; i < kQueries; ++i) use(Together<1>{}, q + i, end, ranges.end[i]);
 }
 
-// Queries [first, last) as many at a time as fit: use(Together<n>, q).
+// Queries [first, last) in pieces of at most kMost, as equal as can be: use(Together<n>, q).
 template <int kMost, class Use>
 static inline void split_queries(int first, int last, const Use& use) {
   for (int q = first; q < last;) {
     const int left = last - q;
-    if (kMost >= 8 && left >= 8) {
-      use(Together<kMost>{}, q);
-      q += 8;
-    } else if (left >= 4) {
-      use(Together<4>{}, q);
-      q += 4;
-    } else if (left >= 2) {
-      use(Together<2>{}, q);
-      q += 2;
-    } else {
-      use(Together<1>{}, q);
-      q += 1;
-    }
+    const int pieces = (left + kMost - 1) / kMost;
+    const int wanted = (left + pieces - 1) / pieces;
+    const auto take = [&]<int kCount>() {
+      if constexpr (kCount <= kMost) {
+        if (wanted >= kCount) {
+          use(Together<kCount>{}, q);
+          q += kCount;
+          return true;
+        }
+      }
+      return false;
+    };
+    static_cast<void>(take.template operator()<kMost>() || take.template operator()<8>() || take.template operator()<4>() ||
+                      take.template operator()<3>() || take.template operator()<2>() || take.template operator()<1>());
   }
 }
 

@@ -17,36 +17,9 @@ static inline __m512 exp_shifted(__m512 score, __m512 shift) {
   return _mm512_scalef_ps(_mm512_fmadd_ps(q, r, _mm512_set1_ps(1.0F)), _mm512_sub_ps(x, r));
 }
 
-// The lanes of each vector of a chunk that a view sees.
-struct SeenLanes {
-  alignas(32) __mmask16 of[avx512::kVectors];
-};
-
-static inline SeenLanes seen_lanes(const ChunkView& view, std::int32_t chunk) {
-  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const auto before = [&](std::int32_t position) {
-    const __m512i count = _mm512_sub_epi32(_mm512_set1_epi32(position - chunk), _mm512_slli_epi32(lanes, 4));
-    const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(count, _mm512_setzero_si512()), _mm512_set1_epi32(16));
-    return _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), clamped), _mm512_set1_epi32(1));
-  };
-  const __m512i window = _mm512_andnot_si512(before(view.begin), before(view.end));
-  SeenLanes seen;
-  _mm256_store_si256(reinterpret_cast<__m256i*>(seen.of), _mm512_cvtepi32_epi16(_mm512_or_si512(window, before(view.sink_end))));
-  return seen;
-}
-
-static inline void cap_scores(float cap, const Band& band, float* scores) {
-  const __m512 one = _mm512_set1_ps(1.0F);
-  for (std::int32_t v = band.range.first; v < band.range.last; ++v) {
-    const __m512 power = avx512::exp(_mm512_mul_ps(_mm512_loadu_ps(scores + v * 16), _mm512_set1_ps(2.0F / cap)));
-    const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
-    _mm512_storeu_ps(scores + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
-  }
-}
-
 // The largest score that the query sees. kWhole: it sees the whole chunk.
 template <bool kWhole>
-static inline float top_of(const SeenLanes& seen, const Band& band, const float* scores) {
+static inline float top_of(const avx512::SeenLanes& seen, const Band& band, const float* scores) {
   const auto mask = [&](std::int32_t v) { return kWhole ? __mmask16{0xFFFF} : seen.of[v]; };
   __m512 even = _mm512_set1_ps(-__builtin_inff());
   __m512 odd = even;
@@ -59,7 +32,7 @@ static inline float top_of(const SeenLanes& seen, const Band& band, const float*
 
 // Stores the weights, zeros where nothing is seen, and returns their sum.
 template <bool kWhole>
-static inline float weigh(const SeenLanes& seen, const Band& band, float top, const float* scores, std::byte* line) {
+static inline float weigh(const avx512::SeenLanes& seen, const Band& band, float top, const float* scores, std::byte* line) {
   const __m512 shift = _mm512_set1_ps(-top * kLog2E);
   const auto weights = [&](std::int32_t v) {
     const __m512 all = exp_shifted(_mm512_loadu_ps(scores + v * 16), shift);
@@ -85,18 +58,18 @@ static inline std::byte* line_of(const Batch& batch, int i) {
 // Queries that see nothing of the chunk keep anything: a tile's rows do not touch each other.
 static void soften_band(const Batch& batch, const Band& band, std::int32_t chunk) {
   const int first_row = batch.row_of[band.first];
-  SeenLanes seen[kBandQueries];
+  avx512::SeenLanes seen[kBandQueries];
   bool whole[kBandQueries];
   for (int r = first_row; r <= batch.row_of[band.first + band.count - 1]; ++r) {
     const ChunkView& view = batch.views[r];
-    whole[r - first_row] = view.begin == view.sink_end && view.end == chunk + kChunkTokens;
-    if (!whole[r - first_row]) seen[r - first_row] = seen_lanes(view, chunk);
+    whole[r - first_row] = sees_all(view, chunk);
+    if (!whole[r - first_row]) seen[r - first_row] = avx512::seen_lanes(view, chunk);
   }
   Tops& tops = *batch.part_tops;
   for (int i = 0; i < band.count; ++i) {
     const int r = batch.row_of[band.first + i] - first_row;
     float* scores = batch.scores + i * kScoreStride;
-    if (batch.args->score_cap != 0.0F) cap_scores(batch.args->score_cap, band, scores);
+    if (batch.args->score_cap != 0.0F) avx512::cap_scores(batch.args->score_cap, band.range, scores);
     tops.top[i] = whole[r] ? top_of<true>(seen[r], band, scores) : top_of<false>(seen[r], band, scores);
   }
   for (int i = 0; i < band.count; ++i) {

@@ -1,6 +1,7 @@
 // Attention as scalar/attention.cpp defines it, for up to kQueryTile query vectors in one pass over keys and values: the heads that
 // share a KV head, and the next rows of the same sequence. A vector is 8 positions for scores (keys are stored transposed) and 8
-// dimensions for the weighted values, so neither needs a sum across lanes.
+// dimensions for the weighted values, so neither needs a sum across lanes. A block-wise layout defeats the hardware's prefetch, so what
+// comes next is fetched by hand.
 #include <kernels/avx2/kv_load.h>
 #include <kernels/avx2/tier.h>
 #include <kernels/query_tile.h>
@@ -10,6 +11,9 @@ namespace {
 
 constexpr std::int32_t kVectors = kChunkTokens / 8;
 
+// Queries that share what is loaded and widened. With two vectors each they have 12 of the 16 registers for sums.
+constexpr int kMostQueries = 6;
+
 using Tile = QueryTile<const std::byte*, kVectors>;
 
 // A block that no query sees may be absent; any other then stands for it, and nothing read from it is used.
@@ -18,6 +22,12 @@ const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
   const std::int32_t block = tile.blocks[position / kv.block_tokens];
   return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride +
          static_cast<std::size_t>(tile.head) * kv.head_stride;
+}
+
+// Keys to fetch while those of `position` are worked on: one chunk on, in the same sequence.
+const std::byte* next_chunk_keys(const Tile& tile, std::int32_t position) {
+  const std::int32_t next = position + kChunkTokens;
+  return head_bytes(tile, next <= tile.position[tile.count - 1] ? next : position);
 }
 
 // Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else
@@ -35,7 +45,11 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
 #pragma GCC unroll 8
     for (int v = 0; v < kKeys; ++v) sum[i][v] = _mm256_setzero_ps();
   }
+  const std::int64_t values = static_cast<std::int64_t>(tile.kv->value_offset);
   for (std::int32_t d = begin; d < end; ++d) {
+    // The block's values come next, and lie just as far in.
+#pragma GCC unroll 8
+    for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v] + values + d * step), _MM_HINT_T1);
     __m256 key[kKeys];
 #pragma GCC unroll 8
     for (int v = 0; v < kKeys; ++v) key[v] = load_kv<kType>(at[v] + d * step);
@@ -87,7 +101,9 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
     const std::int32_t slot = t % kv.block_tokens;
     const std::int32_t block_end = t - slot + kv.block_tokens < end ? t - slot + kv.block_tokens : end;
     const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kKvBytes<kType>;
-    for (; t < block_end; ++t, value += step) {
+    const std::byte* ahead = next_chunk_keys(tile, t) + slot * step + d * kKvBytes<kType>;
+    for (; t < block_end; ++t, value += step, ahead += step) {
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       __m256 values[kDims];
 #pragma GCC unroll 8
       for (int v = 0; v < kDims; ++v) values[v] = load_values<kType, kPartial>(value + v * 8 * kKvBytes<kType>, left);
@@ -109,46 +125,77 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
 template <KvType kType, int kQueries>
 void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d,
               std::int32_t d_end) {
-  constexpr int kDims = kQueries == 4 ? 2 : 4;
+  constexpr int kDims = kQueries >= 4 ? 2 : 4;
   if (begin >= end) return;
   for (; d + kDims * 8 <= d_end; d += kDims * 8) add_values<kType, kQueries, kDims, false>(tile, q, weights, begin, end, d);
   for (; d + 8 <= d_end; d += 8) add_values<kType, kQueries, 1, false>(tile, q, weights, begin, end, d);
   if (d < d_end) add_values<kType, kQueries, 1, true>(tile, q, weights, begin, end, d);
 }
 
-// Scores become weights; the part gets its top and total. Lanes that the query does not see are left out.
-void soften(const Tile& tile, int q) {
-  float* weights = tile.weights + q * kChunkTokens;
-  const ChunkView& view = tile.view[q];
-  const std::int32_t first = view.sink_end > tile.chunk ? 0 : (view.begin - tile.chunk) / 8;
-  const std::int32_t last = ((view.begin < view.end ? view.end : view.sink_end) - tile.chunk + 7) / 8;
-  const auto seen = [&](std::int32_t v) {
-    const std::int32_t at = tile.chunk + v * 8;
+// The vectors of the chunk that hold what a query sees.
+struct SeenVectors {
+  const ChunkView& view;
+  std::int32_t chunk;
+  std::int32_t first = view.sink_end > chunk ? 0 : (view.begin - chunk) / 8;
+  std::int32_t last = ((view.begin < view.end ? view.end : view.sink_end) - chunk + 7) / 8;
+
+  __m256 lanes(std::int32_t v) const {
+    const std::int32_t at = chunk + v * 8;
     const __m256i window = _mm256_andnot_si256(first_lanes(view.begin - at), first_lanes(view.end - at));
     return _mm256_castsi256_ps(_mm256_or_si256(window, first_lanes(view.sink_end - at)));
-  };
-  const float cap = tile.args->score_cap;
-  if (cap != 0.0F) {
-    const __m256 one = _mm256_set1_ps(1.0F);
-    for (std::int32_t v = first; v < last; ++v) {
-      const __m256 power = exp(_mm256_mul_ps(_mm256_loadu_ps(weights + v * 8), _mm256_set1_ps(2.0F / cap)));
-      const __m256 tanh = _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0F), _mm256_add_ps(power, one)));
-      _mm256_storeu_ps(weights + v * 8, _mm256_mul_ps(_mm256_set1_ps(cap), tanh));
-    }
   }
+};
+
+void cap_scores(float cap, const SeenVectors& seen, float* scores) {
+  const __m256 one = _mm256_set1_ps(1.0F);
+  for (std::int32_t v = seen.first; v < seen.last; ++v) {
+    const __m256 power = exp(_mm256_mul_ps(_mm256_loadu_ps(scores + v * 8), _mm256_set1_ps(2.0F / cap)));
+    const __m256 tanh = _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0F), _mm256_add_ps(power, one)));
+    _mm256_storeu_ps(scores + v * 8, _mm256_mul_ps(_mm256_set1_ps(cap), tanh));
+  }
+}
+
+// The largest score that the query sees. kWhole: it sees the whole chunk, and no mask is needed.
+template <bool kWhole>
+float top_of(const SeenVectors& seen, const float* scores) {
   const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
   __m256 largest = lowest;
-  for (std::int32_t v = first; v < last; ++v)
-    largest = _mm256_max_ps(_mm256_blendv_ps(lowest, _mm256_loadu_ps(weights + v * 8), seen(v)), largest);
-  const float top = largest_lane(largest);
-  __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-  for (std::int32_t v = first; v < last; ++v) {
-    const __m256 weight = exp(_mm256_sub_ps(_mm256_loadu_ps(weights + v * 8), _mm256_set1_ps(top)));
-    _mm256_storeu_ps(weights + v * 8, weight);
-    sums[v % 2] = _mm256_add_ps(sums[v % 2], _mm256_and_ps(weight, seen(v)));
+  for (std::int32_t v = seen.first; v < seen.last; ++v) {
+    const __m256 own = _mm256_loadu_ps(scores + v * 8);
+    largest = _mm256_max_ps(kWhole ? own : _mm256_blendv_ps(lowest, own, seen.lanes(v)), largest);
   }
-  tile.part[q][0] = top;
-  tile.part[q][1] = lane_tree(sums[0], sums[1]);
+  return largest_lane(largest);
+}
+
+// Scores become weights; returns the sum of those that the query sees.
+template <bool kWhole>
+float weigh(const SeenVectors& seen, float top, float* scores) {
+  __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  for (std::int32_t v = seen.first; v < seen.last; ++v) {
+    const __m256 weight = exp(_mm256_sub_ps(_mm256_loadu_ps(scores + v * 8), _mm256_set1_ps(top)));
+    _mm256_storeu_ps(scores + v * 8, weight);
+    sums[v % 2] = _mm256_add_ps(sums[v % 2], kWhole ? weight : _mm256_and_ps(weight, seen.lanes(v)));
+  }
+  return lane_tree(sums[0], sums[1]);
+}
+
+// Scores become weights, and the parts get their tops and totals, and no values yet. All tops come first, because each is a long chain of
+// instructions.
+template <int kQueries>
+void soften(const Tile& tile, int q) {
+  for (int i = q; i < q + kQueries; ++i) {
+    const SeenVectors seen{tile.view[i], tile.chunk};
+    float* scores = tile.weights + i * kChunkTokens;
+    if (tile.args->score_cap != 0.0F) cap_scores(tile.args->score_cap, seen, scores);
+    tile.part[i][0] = sees_all(tile.view[i], tile.chunk) ? top_of<true>(seen, scores) : top_of<false>(seen, scores);
+  }
+  for (int i = q; i < q + kQueries; ++i) {
+    const SeenVectors seen{tile.view[i], tile.chunk};
+    float* part = tile.part[i];
+    float* scores = tile.weights + i * kChunkTokens;
+    part[1] = sees_all(tile.view[i], tile.chunk) ? weigh<true>(seen, part[0], scores) : weigh<false>(seen, part[0], scores);
+    for (std::int32_t d = 0; d < tile.kv->head_dim; d += 8) _mm256_storeu_ps(part + kPartHeader + d, _mm256_setzero_ps());
+  }
 }
 
 // Joins a part to the sum.
@@ -168,7 +215,7 @@ void join(const float* part, std::int32_t head_dim, float* sum) {
 // The parts of queries [q, q + kQueries) of the chunk at hand.
 template <KvType kType, int kQueries>
 void compute_parts(Tile& tile, int q) {
-  constexpr int kKeys = kQueries == 4 ? 2 : 4;
+  constexpr int kKeys = kQueries >= 4 ? 2 : 4;
   const std::int32_t head_dim = tile.kv->head_dim;
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
   const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
@@ -180,10 +227,7 @@ void compute_parts(Tile& tile, int q) {
     for (; vector + kKeys <= last; vector += kKeys) score<kType, kQueries, kKeys>(tile, q, vector, d, d_end);
     for (; vector < last; ++vector) score<kType, kQueries, 1>(tile, q, vector, d, d_end);
   }
-  for (int i = 0; i < kQueries; ++i) {
-    soften(tile, q + i);
-    for (std::int32_t d = 0; d < head_dim; d += 8) _mm256_storeu_ps(tile.part[q + i] + kPartHeader + d, _mm256_setzero_ps());
-  }
+  soften<kQueries>(tile, q);
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     const float* weights = tile.weights;
@@ -231,7 +275,7 @@ void compute_all(Tile& tile, int first, int last) {
     tile.keys[v] = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;
   }
   if constexpr (kType == KvType::kInt8) load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
-  split_queries<4>(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
+  split_queries<kMostQueries>(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
 }
 
 void compute_chunk(Tile& tile, int first, int last) {

@@ -19,6 +19,10 @@ struct KeyVector {
 
 using Tile = QueryTile<KeyVector, kVectors>;
 
+// Queries that share what is loaded and widened. With two vectors each they have 24 sums, and three registers more hold what these are
+// made of.
+constexpr int kMostQueries = 12;
+
 const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
   return kv_bytes(*tile.kv, tile.blocks, tile.head, position);
 }
@@ -35,22 +39,22 @@ template <KvType kType, bool kHalves, int kQueries, int kKeys>
 void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
   const std::int64_t step = tile.kv->block_tokens * kKvBytes<kType>;
   KeyVector at[kKeys];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int v = 0; v < kKeys; ++v) at[v] = tile.keys[vector + v];
   const float* query = tile.queries + q;
   __m512 sum[kQueries][kKeys];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < kQueries; ++i) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) sum[i][v] = _mm512_setzero_ps();
   }
   const std::int64_t values = static_cast<std::int64_t>(tile.kv->value_offset);
   for (std::int32_t d = begin; d < end; ++d) {
     // The block's values come next, and lie just as far in.
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v].low + values + d * step), _MM_HINT_T1);
     __m512 key[kKeys];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) {
       if constexpr (kHalves) {
         key[v] = load_kv<kType>(at[v].low + d * step, at[v].high + d * step);
@@ -58,16 +62,16 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
         key[v] = load_kv<kType>(at[v].low + d * step);
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < kQueries; ++i) {
       const __m512 scaled = _mm512_set1_ps(query[d * kQueryTile + i]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kKeys; ++v) sum[i][v] = _mm512_fmadd_ps(scaled, key[v], sum[i][v]);
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < kQueries; ++i) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) {
       float* out = tile.weights + (q + i) * kChunkTokens + (vector + v) * 16;
       if constexpr (kType == KvType::kInt8) {
@@ -86,13 +90,13 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
   const KvLayer& kv = *tile.kv;
   const std::int64_t step = kv.head_dim * kKvBytes<kType>;
   __mmask16 mask[kDims];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int v = 0; v < kDims; ++v) mask[v] = first_lanes(kv.head_dim - d - v * 16);
   weights += q * kChunkTokens - tile.chunk;
   __m512 acc[kQueries][kDims];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < kQueries; ++i) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kDims; ++v) acc[i][v] = _mm512_loadu_ps(tile.part[q + i] + kPartHeader + d + v * 16);
   }
   for (std::int32_t t = begin; t < end;) {
@@ -103,19 +107,19 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
     for (; t < block_end; ++t, value += step, ahead += step) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       __m512 values[kDims];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int v = 0; v < kDims; ++v) values[v] = load_kv<kType>(mask[v], value + v * 16 * kKvBytes<kType>);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int i = 0; i < kQueries; ++i) {
         const __m512 weight = _mm512_set1_ps(weights[i * kChunkTokens + t]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int v = 0; v < kDims; ++v) acc[i][v] = _mm512_fmadd_ps(weight, values[v], acc[i][v]);
       }
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < kQueries; ++i) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < kDims; ++v) _mm512_storeu_ps(tile.part[q + i] + kPartHeader + d + v * 16, acc[i][v]);
   }
 }
@@ -123,16 +127,63 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
 template <KvType kType, int kQueries>
 void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d,
               std::int32_t d_end) {
-  constexpr int kDims = kQueries == 8 ? 2 : 4;
+  constexpr int kDims = kQueries >= 8 ? 2 : 4;
   if (begin >= end) return;
   for (; d_end - d > (kDims - 1) * 16; d += kDims * 16) add_values<kType, kQueries, kDims>(tile, q, weights, begin, end, d);
   for (; d < d_end; d += 16) add_values<kType, kQueries, 1>(tile, q, weights, begin, end, d);
 }
 
+// The largest score that the query sees. kWhole: it sees the whole chunk, and no mask is needed.
+template <bool kWhole>
+float top_of(const SeenLanes& seen, const VectorRange& range, const float* scores) {
+  __m512 largest = _mm512_set1_ps(-__builtin_inff());
+  for (std::int32_t v = range.first; v < range.last; ++v) {
+    const __m512 own = _mm512_loadu_ps(scores + v * 16);
+    largest = kWhole ? _mm512_max_ps(own, largest) : _mm512_mask_max_ps(largest, seen.of[v], own, largest);
+  }
+  return _mm512_reduce_max_ps(largest);
+}
+
+// Scores become weights; returns the sum of those that the query sees.
+template <bool kWhole>
+float weigh(const SeenLanes& seen, const VectorRange& range, float top, float* scores) {
+  __m512 sums = _mm512_setzero_ps();
+  for (std::int32_t v = range.first; v < range.last; ++v) {
+    const __m512 weight = exp(_mm512_sub_ps(_mm512_loadu_ps(scores + v * 16), _mm512_set1_ps(top)));
+    _mm512_storeu_ps(scores + v * 16, weight);
+    sums = kWhole ? _mm512_add_ps(sums, weight) : _mm512_mask_add_ps(sums, seen.of[v], sums, weight);
+  }
+  return lane_tree(sums);
+}
+
+// Scores become weights, and the parts get their tops and totals, and no values yet. All tops come first, because each is a long chain of
+// instructions.
+template <int kQueries>
+void soften(const Tile& tile, int q) {
+  SeenLanes seen[kQueries];
+  VectorRange range[kQueries];
+  for (int i = 0; i < kQueries; ++i) {
+    const ChunkView& view = tile.view[q + i];
+    range[i] = vectors_of(view, tile.chunk);
+    float* scores = tile.weights + (q + i) * kChunkTokens;
+    if (tile.args->score_cap != 0.0F) cap_scores(tile.args->score_cap, range[i], scores);
+    const bool whole = sees_all(view, tile.chunk);
+    if (!whole) seen[i] = seen_lanes(view, tile.chunk);
+    tile.part[q + i][0] = whole ? top_of<true>(seen[i], range[i], scores) : top_of<false>(seen[i], range[i], scores);
+  }
+  for (int i = 0; i < kQueries; ++i) {
+    float* part = tile.part[q + i];
+    float* scores = tile.weights + (q + i) * kChunkTokens;
+    const bool whole = sees_all(tile.view[q + i], tile.chunk);
+    part[1] = whole ? weigh<true>(seen[i], range[i], part[0], scores) : weigh<false>(seen[i], range[i], part[0], scores);
+    for (std::int32_t d = 0; d < tile.kv->head_dim; d += 16) _mm512_storeu_ps(part + kPartHeader + d, _mm512_setzero_ps());
+  }
+}
+
 // The parts of queries [q, q + kQueries) of the chunk at hand.
 template <KvType kType, bool kHalves, int kQueries>
 void compute_parts(Tile& tile, int q) {
-  constexpr int kKeys = kQueries == 8 ? 2 : 4;
+  constexpr int kKeys = kQueries >= 8 ? 2 : 4;
   const std::int32_t head_dim = tile.kv->head_dim;
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
   const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
@@ -144,10 +195,7 @@ void compute_parts(Tile& tile, int q) {
     for (; vector + kKeys <= last; vector += kKeys) score<kType, kHalves, kQueries, kKeys>(tile, q, vector, d, d_end);
     for (; vector < last; ++vector) score<kType, kHalves, kQueries, 1>(tile, q, vector, d, d_end);
   }
-  for (int i = 0; i < kQueries; ++i) {
-    soften(tile.view[q + i], tile.chunk, tile.args->score_cap, tile.weights + (q + i) * kChunkTokens, tile.part[q + i]);
-    for (std::int32_t d = 0; d < head_dim; d += 16) _mm512_storeu_ps(tile.part[q + i] + kPartHeader + d, _mm512_setzero_ps());
-  }
+  soften<kQueries>(tile, q);
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     const float* weights = tile.weights;
@@ -182,7 +230,7 @@ void compute_all(Tile& tile, int first, int last) {
   }
   if constexpr (kType == KvType::kInt8)
     load_scales(*tile.kv, tile.blocks, tile.head, tile.chunk, end, tile.key_scales, tile.value_scales);
-  split_queries<8>(first, last, [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
+  split_queries<kMostQueries>(first, last, [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
 }
 
 template <KvType kType>

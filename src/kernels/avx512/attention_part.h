@@ -28,38 +28,31 @@ static inline VectorRange vectors_of(const ChunkView& view, std::int32_t chunk) 
   return {(begin - chunk) / 16, (end - chunk + 15) / 16};
 }
 
-// The lanes of vector v that are seen.
-static inline __mmask16 seen_lanes(const ChunkView& view, std::int32_t chunk, std::int32_t v) {
-  const std::int32_t at = chunk + v * 16;
-  const __mmask16 window = static_cast<__mmask16>(first_lanes(view.end - at) & ~first_lanes(view.begin - at));
-  return static_cast<__mmask16>(window | first_lanes(view.sink_end - at));
+// The lanes of each vector of a chunk that a view sees.
+struct SeenLanes {
+  alignas(32) __mmask16 of[kVectors];
+};
+
+static inline SeenLanes seen_lanes(const ChunkView& view, std::int32_t chunk) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const auto before = [&](std::int32_t position) {
+    const __m512i count = _mm512_sub_epi32(_mm512_set1_epi32(position - chunk), _mm512_slli_epi32(lanes, 4));
+    const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(count, _mm512_setzero_si512()), _mm512_set1_epi32(16));
+    return _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), clamped), _mm512_set1_epi32(1));
+  };
+  const __m512i window = _mm512_andnot_si512(before(view.begin), before(view.end));
+  SeenLanes seen;
+  _mm256_store_si256(reinterpret_cast<__m256i*>(seen.of), _mm512_cvtepi32_epi16(_mm512_or_si512(window, before(view.sink_end))));
+  return seen;
 }
 
-// Scores [kChunkTokens] become weights; the part gets its top and total. Lanes that the query does not see are left out.
-static inline void soften(const ChunkView& view, std::int32_t chunk, float cap, float* weights, float* part) {
-  const VectorRange range = vectors_of(view, chunk);
-  __mmask16 seen[kVectors];
-  for (std::int32_t v = range.first; v < range.last; ++v) seen[v] = seen_lanes(view, chunk, v);
-  if (cap != 0.0F) {
-    const __m512 one = _mm512_set1_ps(1.0F);
-    for (std::int32_t v = range.first; v < range.last; ++v) {
-      const __m512 power = exp(_mm512_mul_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(2.0F / cap)));
-      const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
-      _mm512_storeu_ps(weights + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
-    }
-  }
-  __m512 largest = _mm512_set1_ps(-__builtin_inff());
-  for (std::int32_t v = range.first; v < range.last; ++v)
-    largest = _mm512_mask_max_ps(largest, seen[v], _mm512_loadu_ps(weights + v * 16), largest);
-  const float top = _mm512_reduce_max_ps(largest);
-  __m512 sums = _mm512_setzero_ps();
+static inline void cap_scores(float cap, const VectorRange& range, float* scores) {
+  const __m512 one = _mm512_set1_ps(1.0F);
   for (std::int32_t v = range.first; v < range.last; ++v) {
-    const __m512 weight = exp(_mm512_sub_ps(_mm512_loadu_ps(weights + v * 16), _mm512_set1_ps(top)));
-    _mm512_storeu_ps(weights + v * 16, weight);
-    sums = _mm512_mask_add_ps(sums, seen[v], sums, weight);
+    const __m512 power = exp(_mm512_mul_ps(_mm512_loadu_ps(scores + v * 16), _mm512_set1_ps(2.0F / cap)));
+    const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
+    _mm512_storeu_ps(scores + v * 16, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
   }
-  part[0] = top;
-  part[1] = lane_tree(sums);
 }
 
 // Joins a part to the sum.
