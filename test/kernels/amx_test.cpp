@@ -75,7 +75,7 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
 }
 
 // As the AMX tier has it, here on any machine with AVX-512.
-TEST_F(EmulatedAmx, OneRowByPairsOfPanelsEqualsScalarBitForBit) {
+TEST_F(EmulatedAmx, OneRowByFourPanelsEqualsScalarBitForBit) {
   Random random(15);
   for (int round = 0; round < 52; ++round) {
     const WeightType type = test::kAllTypes[3 + round % 13];
@@ -87,7 +87,7 @@ TEST_F(EmulatedAmx, OneRowByPairsOfPanelsEqualsScalarBitForBit) {
     MatmulArgs args{&product.weights, prepared.rows.data(), 1, expected.data(), product.weights.outputs, round % 2 == 1};
     test::scalar_tier().matmul(args, 0, product.weights.panels());
     args.out = found.data();
-    avx512::matmul_quantized(args, 0, product.weights.panels(), avx512::OneRow::kByPairs);
+    avx512::matmul_quantized(args, 0, product.weights.panels(), avx512::OneRow::kByFours);
     ASSERT_TRUE(test::same_bits(found, expected))
         << weight_format(type)->name << " outputs " << product.weights.outputs << " inputs " << product.weights.inputs;
   }

@@ -22,7 +22,7 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   if (args.rows < fewest_rows(args.weights->type, args.weights->inputs)) {
-    return avx512::matmul_quantized(args, panel_begin, panel_end, avx512::OneRow::kByPairs);
+    return avx512::matmul_quantized(args, panel_begin, panel_end, avx512::OneRow::kByFours);
   }
   HardwareTiles tiles;
   multiply_quantized(tiles, args, panel_begin, panel_end);

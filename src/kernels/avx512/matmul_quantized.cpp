@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostRows = 6;
 constexpr int kMostPanels = 2;
+constexpr int kMostPanelsOfOneRow = 4;
 constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels
 // Ahead of a single row, which runs at the speed of memory, in each of the panels that it reads at a time.
 template <int kPanels>
@@ -206,15 +207,21 @@ void multiply(const Tile& given) {
 }
 
 using Multiply = void (*)(const Tile&);
-using Tiles = Multiply[kMostRows][kMostPanels];
 
-// [rows - 1][panels - 1]
-template <CodeForm kForm>
-constexpr Tiles kTiles = {
-    {multiply<kForm, 1, 1>, multiply<kForm, 1, 2>}, {multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
-    {multiply<kForm, 3, 1>, multiply<kForm, 3, 2>}, {multiply<kForm, 4, 1>, multiply<kForm, 4, 2>},
-    {multiply<kForm, 5, 1>, multiply<kForm, 5, 2>}, {multiply<kForm, 6, 1>, multiply<kForm, 6, 2>},
+struct Tiles {
+  Multiply one_row[kMostPanelsOfOneRow];      // [panels - 1]
+  Multiply rows[kMostRows - 1][kMostPanels];  // [rows - 2][panels - 1]
+
+  Multiply of(std::int64_t height, std::int64_t panels) const { return height == 1 ? one_row[panels - 1] : rows[height - 2][panels - 1]; }
 };
+
+template <CodeForm kForm>
+constexpr Tiles kTiles = {{multiply<kForm, 1, 1>, multiply<kForm, 1, 2>, multiply<kForm, 1, 3>, multiply<kForm, 1, 4>},
+                          {{multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
+                           {multiply<kForm, 3, 1>, multiply<kForm, 3, 2>},
+                           {multiply<kForm, 4, 1>, multiply<kForm, 4, 2>},
+                           {multiply<kForm, 5, 1>, multiply<kForm, 5, 2>},
+                           {multiply<kForm, 6, 1>, multiply<kForm, 6, 2>}}};
 
 const Tiles& tiles_of(const CodeForm& form) {
   switch (form.low_bits * 4 + form.high_bits) {
@@ -241,7 +248,7 @@ void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int6
   tile.next_lines = bytes > kMostPrefetched ? 0 : (bytes + 64 * tile.blocks * count - 1) / (64 * tile.blocks * count);
   for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
-    tiles[height - 1][panels - 1](tile);
+    tiles.of(height, panels)(tile);
     tile.next += tile.next_lines * tile.blocks * 64;
     tile.x += height * tile.row.bytes;
     tile.out += height * tile.out_stride;
@@ -256,7 +263,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = tiles_of(form.codes);
-  const std::int64_t width = args.rows == 1 && one_row == OneRow::kByPanels ? 1 : kMostPanels;
+  const std::int64_t width = args.rows > 1 ? kMostPanels : one_row == OneRow::kByPanels ? 1 : kMostPanelsOfOneRow;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);
