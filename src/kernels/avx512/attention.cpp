@@ -1,8 +1,7 @@
 // Attention as scalar/attention.cpp defines it, for up to kQueryTile query vectors in one pass over keys and values: the heads that
 // share a KV head, and the next rows of the same sequence. A vector is 16 positions for scores (keys are stored transposed) and 16
-// dimensions for the weighted values, so neither needs a sum across lanes. Limit: the multiply-add; 73% of its peak measured on Zen
-// 4 at 4,096 positions (perf/README.md). A block-wise layout defeats the hardware's prefetch, so what comes next is fetched by
-// hand.
+// dimensions for the weighted values, so neither needs a sum across lanes. Limit: the multiply-add
+// (perf/README.md has the share reached). A block-wise layout defeats the hardware's prefetch, so what comes next is fetched by hand.
 #include <kernels/avx512/attention_part.h>
 #include <kernels/avx512/kv_load.h>
 #include <kernels/avx512/tier.h>
