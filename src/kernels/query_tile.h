@@ -93,25 +93,21 @@ static inline void split_ranges(const Ranges<kQueries>& ranges, int q, std::int3
   for (int i = 0; i < kQueries; ++i) use(Together<1>{}, q + i, end, ranges.end[i]);
 }
 
-// Queries [first, last) in pieces of at most kMost, as equal as can be: use(Together<n>, q).
-template <int kMost, class Use>
+// The first of kCounts, which fall to 1, that is not above `wanted`: use(Together<n>, q), and returns n.
+template <int... kCounts, class Use>
+static inline int use_most(int wanted, int q, const Use& use) {
+  int taken = 0;
+  static_cast<void>(((kCounts <= wanted && (use(Together<kCounts>{}, q), taken = kCounts, true)) || ...));
+  return taken;
+}
+
+// Queries [first, last) in pieces as equal as can be, of kMost or one of kFewer.
+template <int kMost, int... kFewer, class Use>
 static inline void split_queries(int first, int last, const Use& use) {
   for (int q = first; q < last;) {
     const int left = last - q;
     const int pieces = (left + kMost - 1) / kMost;
-    const int wanted = (left + pieces - 1) / pieces;
-    const auto take = [&]<int kCount>() {
-      if constexpr (kCount <= kMost) {
-        if (wanted >= kCount) {
-          use(Together<kCount>{}, q);
-          q += kCount;
-          return true;
-        }
-      }
-      return false;
-    };
-    static_cast<void>(take.template operator()<kMost>() || take.template operator()<8>() || take.template operator()<4>() ||
-                      take.template operator()<3>() || take.template operator()<2>() || take.template operator()<1>());
+    q += use_most<kMost, kFewer...>((left + pieces - 1) / pieces, q, use);
   }
 }
 

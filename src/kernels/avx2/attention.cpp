@@ -11,9 +11,6 @@ namespace {
 
 constexpr std::int32_t kVectors = kChunkTokens / 8;
 
-// Queries that share what is loaded and widened. With two vectors each they have 12 of the 16 registers for sums.
-constexpr int kMostQueries = 6;
-
 using Tile = QueryTile<const std::byte*, kVectors>;
 
 // A block that no query sees may be absent; any other then stands for it, and nothing read from it is used.
@@ -265,7 +262,7 @@ void load_scales(const Tile& tile, std::int32_t end) {
   }
 }
 
-// The parts of queries [first, last), as many at a time as fit.
+// The parts of queries [first, last), as many at a time as fit: with two vectors each, six have 12 of the 16 registers for sums.
 template <KvType kType>
 void compute_all(Tile& tile, int first, int last) {
   const std::int32_t end = tile.position[last - 1] + 1;
@@ -275,7 +272,7 @@ void compute_all(Tile& tile, int first, int last) {
     tile.keys[v] = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;
   }
   if constexpr (kType == KvType::kInt8) load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
-  split_queries<kMostQueries>(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
+  split_queries<6, 4, 3, 2, 1>(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
 }
 
 void compute_chunk(Tile& tile, int first, int last) {

@@ -18,10 +18,6 @@ struct KeyVector {
 
 using Tile = QueryTile<KeyVector, kVectors>;
 
-// Queries that share what is loaded and widened. With two vectors each they have 24 sums, and three registers more hold what these are
-// made of.
-constexpr int kMostQueries = 12;
-
 const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
   return kv_bytes(*tile.kv, tile.blocks, tile.head, position);
 }
@@ -216,7 +212,8 @@ void compute_parts(Tile& tile, int q) {
   }
 }
 
-// The parts of queries [first, last), as many at a time as fit.
+// The parts of queries [first, last), as many at a time as fit: with two vectors each, twelve have 24 sums, and three registers more hold
+// what these are made of.
 template <KvType kType, bool kHalves>
 void compute_all(Tile& tile, int first, int last) {
   const std::int32_t end = tile.position[last - 1] + 1;
@@ -229,7 +226,7 @@ void compute_all(Tile& tile, int first, int last) {
   }
   if constexpr (kType == KvType::kInt8)
     load_scales(*tile.kv, tile.blocks, tile.head, tile.chunk, end, tile.key_scales, tile.value_scales);
-  split_queries<kMostQueries>(first, last, [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
+  split_queries<12, 8, 4, 3, 2, 1>(first, last, [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
 }
 
 template <KvType kType>
