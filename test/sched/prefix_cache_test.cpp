@@ -118,10 +118,7 @@ TEST(PrefixCache, ImagesAtOnceBehindTheSameTokens) {
     rig.submit(Rig::tinted(tint, Rig::prompt_of(100, 1), 5));
   }
   rig.model.release();
-  ASSERT_TRUE(rig.run_until([&] {
-    for (const auto& client : rig.clients) client->take();
-    return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
-  }));
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
   for (const auto& client : rig.clients) rig.expect_right(*client);
   EXPECT_EQ(rig.scheduler->stats().prompt_tokens, 2U * (100 + 60 + 60) + 6);
   rig.run_to_end();
@@ -137,8 +134,7 @@ TEST(PrefixCache, AnotherImageWaitsOnlyForWhatComesBeforeIt) {
   std::uint64_t most_prefilling = 0;
   ASSERT_TRUE(rig.run_until([&] {
     most_prefilling = std::max<std::uint64_t>(most_prefilling, rig.scheduler->stats().prefilling);
-    for (const auto& client : rig.clients) client->take();
-    return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
+    return rig.take_all();
   }));
   EXPECT_EQ(most_prefilling, 2U) << "the second is in the batch before the first has all of its prompt";
   for (const auto& client : rig.clients) rig.expect_right(*client);
@@ -155,10 +151,7 @@ TEST(PrefixCache, EqualPromptsAtOnceAreComputedOnce) {
     ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().prefilling + rig.scheduler->stats().decoding == 1; }));
     EXPECT_EQ(rig.scheduler->stats().waiting, 7U) << "for the first";
     rig.model.release();
-    ASSERT_TRUE(rig.run_until([&] {
-      for (const auto& client : rig.clients) client->take();
-      return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
-    }));
+    ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
     for (std::size_t i = 0; i < 8; ++i) {
       rig.expect_right(*rig.clients[i]);
       EXPECT_EQ(cached_tokens(*rig.clients[i]), i == 0 ? 0 : length - 1);
@@ -244,10 +237,7 @@ TEST(PrefixCache, CopiesAreIndependent) {
   ASSERT_TRUE(rig.run_until([&] { return running.tokens.size() > 1; }));
   for (int i = 0; i < 20; ++i) rig.start(10, 10 + i);
   for (int i = 0; i < 10; ++i) rig.submit(joined(running.prompt, {i}), 20 + i);
-  ASSERT_TRUE(rig.run_until([&] {
-    for (const auto& client : rig.clients) client->take();
-    return std::ranges::all_of(rig.clients, [](const auto& client) { return client->finished(); });
-  }));
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
   for (const auto& client : rig.clients) rig.expect_right(*client);
   rig.run_to_end();
 }

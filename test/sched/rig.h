@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -174,6 +175,12 @@ struct Rig {
     EXPECT_TRUE(run_until([&] { return client.take(), client.finished(); }));
     expect_right(client);
     return client;
+  }
+
+  // Every client takes what has come. Whether all answers have come to their end.
+  bool take_all() const {
+    for (const auto& client : clients) client->take();
+    return std::ranges::all_of(clients, [](const auto& client) { return client->finished(); });
   }
 
   // Runs the loop until `reached`, at most for a time that only a hang takes.
