@@ -4,6 +4,8 @@
 namespace braid::kernels::perf {
 namespace {
 
+constexpr auto kRotated8 = static_cast<std::int64_t>(WeightType::kRotated8);
+
 void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows) {
   const KernelTable& kernels = tier();
   ThreadTeam team(threads());
@@ -29,31 +31,32 @@ void Matmul_1GB(benchmark::State& state) {
   const std::int64_t outputs = (std::int64_t{1} << 30) * format.block_values / (format.block_bytes * inputs);
   run(state, type, outputs, inputs, state.range(1));
 }
-BENCHMARK(Matmul_1GB)->ArgsProduct({{8, 2, 1, 12, 14}, {1, 2, 4, 8, 16, 32}})->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(Matmul_1GB)->ArgsProduct({{8, kRotated8, 2, 1, 12, 14}, {1, 2, 4, 8, 16, 32}})->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // [outputs, inputs] of TinyLlama-1.1B: attention output, gate or up, down.
 void Matmul_layer(benchmark::State& state) {
   run(state, static_cast<WeightType>(state.range(0)), state.range(1), state.range(2), state.range(3));
 }
 BENCHMARK(Matmul_layer)
-    ->ArgsProduct({{8, 2}, {5632}, {2048}, {1, 8, 32, 512}})
+    ->ArgsProduct({{8, kRotated8, 2}, {5632}, {2048}, {1, 8, 32, 512}})
     ->ArgsProduct({{12, 14, 13, 3, 6, 20, 10, 11}, {5632}, {2048}, {1, 32}})
-    ->ArgsProduct({{8}, {2048}, {5632}, {1, 32, 512}})
+    ->ArgsProduct({{8, kRotated8}, {2048}, {5632}, {1, 32, 512}})
     ->ArgsProduct({{0, 1}, {5632}, {2048}, {1, 32, 512}})
-    ->ArgsProduct({{8}, {576}, {576}, {1, 32, 512}})
+    ->ArgsProduct({{8, kRotated8}, {576}, {576}, {1, 32, 512}})
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
 void Prepare_rows(benchmark::State& state) {
   const KernelTable& kernels = tier();
+  const auto type = static_cast<WeightType>(state.range(0));
   const std::int64_t inputs = 2048;
-  const std::int64_t rows = state.range(0);
+  const std::int64_t rows = state.range(1);
   const Bytes x(static_cast<std::size_t>(rows * inputs) * sizeof(float));
-  const Bytes prepared(kernels.prepared_bytes(WeightType::kQ8_0, inputs, rows));
-  for (auto _ : state) kernels.prepare_rows(WeightType::kQ8_0, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
+  const Bytes prepared(kernels.prepared_bytes(type, inputs, rows));
+  for (auto _ : state) kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
   count_rate(state, "GB/s", static_cast<double>(x.size()));
 }
-BENCHMARK(Prepare_rows)->Arg(1)->Arg(32);
+BENCHMARK(Prepare_rows)->ArgsProduct({{8, kRotated8}, {1, 32}});
 
 void Pack(benchmark::State& state) {
   const KernelTable& kernels = tier();

@@ -1,5 +1,8 @@
 #include <kernels/encode.h>
 #include <kernels/encode_block.h>
+#include <kernels/numerics.h>
+#include <kernels/packed_layout.h>
+#include <kernels/rotation.h>
 #include <kernels/weight_block.h>
 
 #include <bit>
@@ -96,10 +99,27 @@ void encode_block(WeightType type, const float* x, std::byte* stored) {
   }
 }
 
+// One group: all of its blocks get the scale of its largest rotated value, as f16 has it.
+void encode_rotated(const float* values, std::int64_t count, BlockWriter out) {
+  float rotated[kWideGroupBlocks * kBlockValues];
+  for (std::int64_t i = 0; i < count; i += kRotatedValues) rotate(values + i, rotated + i);
+  const float scale = f16_to_float(float_to_f16(largest(rotated, static_cast<int>(count)) / 127.0F));
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i % kRotatedValues == 0) out.put_half(scale);
+    out.put(static_cast<std::int8_t>(static_cast<int>(code_of(rotated[i], scale, 127.0F, 254.0F)) - 127));
+  }
+}
+
 }  // namespace
 
 void encode_row(WeightType type, const float* values, std::int64_t columns, std::byte* stored) noexcept {
   const WeightFormat& format = *weight_format(type);
+  if (type == WeightType::kRotated8) {
+    constexpr std::int64_t kGroupValues = kWideGroupBlocks * kBlockValues;
+    for (std::int64_t i = 0; i < columns; i += kGroupValues)
+      encode_rotated(values + i, std::min(kGroupValues, columns - i), BlockWriter(stored + i / kRotatedValues * format.block_bytes));
+    return;
+  }
   for (std::int64_t i = 0; i < columns; i += format.block_values, stored += format.block_bytes) encode_block(type, values + i, stored);
 }
 

@@ -1,8 +1,10 @@
 #include <kernels/half.h>
 #include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
+#include <kernels/rotation.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace braid::kernels {
@@ -55,6 +57,11 @@ void pack_codes(const CodeForm& form, const std::uint8_t* codes, std::byte* bloc
 // The scales of K block b, which is block `i` of the stored block.
 void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightBlock& block, std::int64_t b, std::int64_t i,
                  std::int64_t lane, std::byte* panel) {
+  std::byte* super = panel + (group_at(layout, panel, b) - panel);
+  if (form.scales == ScaleForm::kGroup) {
+    std::memcpy(super + lane * 2, &block.scale, 2);
+    return;
+  }
   std::byte* scales = panel + (scales_at(layout, panel, b) - panel);
   if (form.scales != ScaleForm::kSub) {
     std::memcpy(scales + lane * 2, &block.scale, 2);
@@ -70,7 +77,6 @@ void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightB
       scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
     }
   }
-  std::byte* super = panel + (group_at(layout, panel, b) - panel);
   std::memcpy(super + lane * 2, &block.scale, 2);
   if (form.minimum) std::memcpy(super + kPanel * 2 + lane * 2, &block.minimum, 2);
 }
@@ -115,6 +121,8 @@ void unpack_quantized(const BlockForm& form, const PanelLayout& layout, const st
       out[i] = form.minimum ? product + unpack_minimum(form, layout, panel, b, i / part_values, lane) : product;
     }
   }
+  if (!form.codes.grouped) return;
+  for (float* x = out - inputs; x != out; x += kRotatedValues) rotate(x, x);
 }
 
 void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* panel, std::int64_t lane, std::int64_t inputs,
@@ -148,14 +156,16 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   const bool sub = form->scales == ScaleForm::kSub;
   layout.block_codes = (form->codes.low_bits + form->codes.high_bits) * 64;
   layout.nibbles = form->nibbles;
-  layout.block_scales = (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
-  layout.scales = sub ? kinds * kPanel * 2 : 0;
-  layout.codes = round_up_64(layout.scales + kGroupBlocks * layout.block_scales);
-  layout.group = layout.codes + kGroupBlocks * layout.block_codes;
-  const std::int64_t last_blocks = (blocks - 1) % kGroupBlocks + 1;
+  layout.block_scales = form->codes.grouped ? 0 : (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
+  layout.scales = sub || form->codes.grouped ? kinds * kPanel * 2 : 0;
+  const std::int64_t group_blocks = form->codes.grouped ? kWideGroupBlocks : kGroupBlocks;
+  layout.group_shift = std::countr_zero(static_cast<std::uint64_t>(group_blocks));
+  layout.codes = round_up_64(layout.scales + group_blocks * layout.block_scales);
+  layout.group = layout.codes + group_blocks * layout.block_codes;
+  const std::int64_t last_blocks = (blocks - 1) % group_blocks + 1;
   layout.last_group = blocks - last_blocks;
   layout.last_codes = round_up_64(layout.scales + last_blocks * layout.block_scales);
-  layout.bytes = layout.last_group / kGroupBlocks * layout.group + layout.last_codes + last_blocks * layout.block_codes;
+  layout.bytes = layout.last_group / group_blocks * layout.group + layout.last_codes + last_blocks * layout.block_codes;
   return layout;
 }
 
@@ -167,9 +177,11 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
     return layout;
   }
   const std::int64_t blocks = inputs / kBlockValues;
-  const std::int64_t parts = blocks * form->codes.parts;
+  const std::int64_t group_blocks = form->codes.grouped ? kWideGroupBlocks : kGroupBlocks;
+  const std::int64_t groups = (blocks + group_blocks - 1) / group_blocks;
+  const std::int64_t parts = form->codes.grouped ? groups : blocks * form->codes.parts;
   layout.scales = round_up_64(inputs);
-  layout.starts = layout.scales + (blocks + kGroupBlocks - 1) / kGroupBlocks * 4;
+  layout.starts = layout.scales + groups * 4;
   layout.sums = layout.starts + parts * 4;
   const std::int64_t sum_bytes = form->scales == ScaleForm::kSub ? parts * 2 : blocks * 4;
   layout.bytes = round_up_64(layout.sums + (form->minimum ? sum_bytes : 0));
@@ -205,6 +217,7 @@ float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::
   const std::byte* scales = scales_at(layout, panel, b);
   if (form.scales == ScaleForm::kF16) return f16_to_float(load_half(scales + lane * 2));
   if (form.scales == ScaleForm::kBF16) return bf16_to_float(load_half(scales + lane * 2));
+  if (form.scales == ScaleForm::kGroup) return unpack_super(layout, panel, b, 0, lane);
   return unpack_super(layout, panel, b, 0, lane) * static_cast<float>(unpack_sub(form, layout, panel, b, 0, part, lane));
 }
 

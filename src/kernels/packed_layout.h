@@ -3,7 +3,7 @@
 //
 // Float types: for every input k the weights of the panel's 16 outputs, in the stored type.
 //
-// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs; the last one may have fewer. A group has its scales, then its codes,
+// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer. A group has its scales, then its codes,
 // so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as memory likes best.
 //
 // Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which is the
@@ -13,18 +13,19 @@
 //
 // Scales of a block, 16 of each, one for an output: f16 or bf16 scales, then f16 minimums; or int8 scales of each part, then int8
 // minimums of each part, or bytes of each part with both, the scale in the low half, where 4 bits hold them (Q2_K). The latter multiply f16
-// scales and minimums of the group, which come first in it (supers).
+// scales and minimums of the group, which come first in it (supers). Codes with one scale for a group have it there.
 // Nothing is rounded in packing: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
 //
-// Products are integers within a group of 8 blocks. A group has one float scale for each output, and every part of it an integer
+// Products are integers within a group. A group has one float scale for each output, and every part of it an integer
 // multiplier: of 256-value types what the file says; of the others round(255 * scale / scale of the group), the group's being the
 // largest. With D = that largest / 255 (or the file's f16 scale) and X the scale that a group of activations has:
 //   y = fma(float(sum over parts of multiplier * sum of code * x), D * X, y), group after group
 // Then minimums: of 256-value types y = fma(float(sum over parts of minimum * sum of x), f16 minimum * X, y); of the others, for each
 // block, y = fma(minimum, X * sum of x, y).
+// A grouped type (CodeForm) has no parts and no multipliers: y = fma(float(sum of code * x), scale * X, y), x being codes of the rotated row.
 //
 // Unsigned codes carry a bias: sum (code + bias) * x = sum code * x + bias * sum x. Prepared activations bring -bias * sum x for
-// each part, so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias.
+// each part (of a grouped type: each group), so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias.
 #pragma once
 
 #include <kernels/kernel_table.h>
@@ -35,14 +36,16 @@
 
 namespace braid::kernels {
 
-// K blocks that share an activation scale, and f16 scales in ScaleForm::kSub. The last group of a row may have fewer.
+// K blocks that share an activation scale, and f16 scales in ScaleForm::kSub and kGroup. The last group of a row may have fewer.
 constexpr std::int64_t kGroupBlocks = 8;
+constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (CodeForm)
 
 // The largest multiplier of a part: with codes of 8 bits a weight fits 16.
 constexpr float kMostMultiplier = 255.0F;
 
 // Bytes within one panel; panels, and the codes in them, start at multiples of 64.
 struct PanelLayout {
+  int group_shift = 3;            // a group is 1 << this K blocks
   std::int64_t block_codes = 0;   // of one K block's codes; of one input's 16 weights for float types
   std::int64_t block_scales = 0;  // of one K block's scales
   std::int64_t group = 0;         // from a group to the next
@@ -57,14 +60,14 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
 
 // The group of K block b, its scales and its codes.
 [[gnu::always_inline]] static inline const std::byte* group_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
-  return panel + b / kGroupBlocks * layout.group;
+  return panel + (b >> layout.group_shift) * layout.group;
 }
 [[gnu::always_inline]] static inline const std::byte* scales_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
-  return group_at(layout, panel, b) + layout.scales + b % kGroupBlocks * layout.block_scales;
+  return group_at(layout, panel, b) + layout.scales + (b & ((1 << layout.group_shift) - 1)) * layout.block_scales;
 }
 [[gnu::always_inline]] static inline const std::byte* codes_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
   const std::int64_t codes = b < layout.last_group ? layout.codes : layout.last_codes;
-  return group_at(layout, panel, b) + codes + b % kGroupBlocks * layout.block_codes;
+  return group_at(layout, panel, b) + codes + (b & ((1 << layout.group_shift) - 1)) * layout.block_codes;
 }
 
 // Byte offsets within one prepared row of a quantised type: int8 codes of the row, padded to 64 bytes with anything, then a float scale

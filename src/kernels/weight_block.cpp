@@ -53,6 +53,7 @@ const BlockForm* block_form(WeightType type) noexcept {
   static constexpr BlockForm kIQ4_NL{kCodes4Table, ScaleForm::kF16, false, kTableBias, kIq4Table};
   static constexpr BlockForm kIQ4_XS{kCodes4Table, ScaleForm::kSub, false, kTableBias, kIq4Table};
   static constexpr BlockForm kMXFP4{kCodes4Table, ScaleForm::kBF16, false, kTableBias, kE2m1Table};
+  static constexpr BlockForm kRotated8{kCodes8Grouped, ScaleForm::kGroup, false, 128, nullptr};
   switch (type) {
     case WeightType::kQ8_0:
       return &kQ8_0;
@@ -80,6 +81,8 @@ const BlockForm* block_form(WeightType type) noexcept {
       return &kIQ4_XS;
     case WeightType::kMXFP4:
       return &kMXFP4;
+    case WeightType::kRotated8:
+      return &kRotated8;
     case WeightType::kF32:
     case WeightType::kF16:
     case WeightType::kBF16:
@@ -93,6 +96,10 @@ void split_block(WeightType type, const std::byte* stored, WeightBlock& block) n
     case WeightType::kQ8_0:  // scale, 32 signed codes
       block.scale = load_half(stored);
       for (int i = 0; i < 32; ++i) block.codes[i] = std::to_integer<std::uint8_t>(stored[2 + i]) ^ 0x80;
+      return;
+    case WeightType::kRotated8:  // scale, 64 signed codes
+      block.scale = load_half(stored);
+      for (int i = 0; i < 64; ++i) block.codes[i] = std::to_integer<std::uint8_t>(stored[2 + i]) ^ 0x80;
       return;
     case WeightType::kQ4_0:  // scale, codes
     case WeightType::kIQ4_NL:

@@ -11,14 +11,17 @@
 
 namespace braid::kernels {
 
-// Codes are unsigned; their low and high bits are packed in planes of their own. `parts`: how many scales 32 values have, 1 or 2.
+// Codes are unsigned; their low and high bits are packed in planes of their own. `parts`: how many scales 32 values have, 1 or 2, unless
+// all values of a group have one.
 struct CodeForm {
   int low_bits;   // 8, 4 or 2
   int high_bits;  // 0, 1 or 2
   int parts;
   bool table;     // 4-bit codes stand for 8-bit ones
+  bool grouped = false;  // one scale for a group, whose weights and activations are rotated (rotation.h)
 };
 constexpr CodeForm kCodes8{8, 0, 1, false};
+constexpr CodeForm kCodes8Grouped{8, 0, 1, false, true};
 constexpr CodeForm kCodes4{4, 0, 1, false};
 constexpr CodeForm kCodes4Table{4, 0, 1, true};
 constexpr CodeForm kCodes5{4, 1, 1, false};
@@ -30,6 +33,7 @@ enum class ScaleForm {
   kF16,   // one for 32 values
   kBF16,  // the same
   kSub,   // f16 for 256 values, times an int8 for each part of 32; so is the minimum
+  kGroup, // one f16 for a group
 };
 
 struct BlockForm {

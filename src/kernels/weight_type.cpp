@@ -1,4 +1,5 @@
 #include <kernels/half.h>
+#include <kernels/rotation.h>
 #include <kernels/weight_block.h>
 
 #include <cstring>
@@ -37,6 +38,7 @@ const WeightFormat* weight_format(WeightType type) {
       {WeightType::kQ3_K, {"Q3_K", 256, 110}},   {WeightType::kQ4_K, {"Q4_K", 256, 144}}, {WeightType::kQ5_K, {"Q5_K", 256, 176}},
       {WeightType::kQ6_K, {"Q6_K", 256, 210}},   {WeightType::kIQ4_NL, {"IQ4_NL", 32, 18}},
       {WeightType::kIQ4_XS, {"IQ4_XS", 256, 136}}, {WeightType::kMXFP4, {"MXFP4", 32, 17}},
+      {WeightType::kRotated8, {"rotated 8-bit", kRotatedValues, 66}},
   };
   for (const auto& known : kFormats) {
     if (known.type == type) return &known.format;
@@ -51,6 +53,7 @@ void dequantize_row(WeightType type, const std::byte* row, std::int64_t columns,
     for (std::int64_t i = 0; i < columns; i += format.block_values, row += format.block_bytes) {
       split_block(type, row, block);
       dequantize_block(*form, block, format.block_values, out + i);
+      if (form->codes.grouped) rotate(out + i, out + i);
     }
   } else if (type == WeightType::kF32) {
     std::memcpy(out, row, static_cast<std::size_t>(columns) * sizeof(float));

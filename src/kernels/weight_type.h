@@ -1,4 +1,4 @@
-// Encodings of stored weights. Values equal ggml's type ids, as GGUF files name them.
+// Encodings of stored weights. Values equal ggml's type ids, as GGUF files name them; kRotated8 is our own and in no file.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,9 @@ enum class WeightType : std::uint32_t {
   kIQ4_XS = 23,
   kBF16 = 30,
   kMXFP4 = 39,
+  // 8-bit codes of rotated weights (rotation.h), blocks of 64 with an f16 scale. All blocks of a group (packed_layout.h) have the same
+  // scale, as encode_row makes them, so that a group's integer sum needs no multipliers.
+  kRotated8 = 0x10000,
 };
 
 // How a type is stored in a file: `block_bytes` for every `block_values` consecutive values of a row.

@@ -55,8 +55,8 @@ struct Prepared {
 
 TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
   Random random(11);
-  for (int round = 0; round < 78; ++round) {
-    const WeightType type = test::kAllTypes[3 + round % 13];
+  for (int round = 0; round < 112; ++round) {
+    const WeightType type = test::kAllTypes[3 + round % 14];
     const std::int64_t block = weight_format(type)->block_values;
     const std::int64_t inputs = block * test::uniform(random, 1, static_cast<int>(768 / block));
     const std::int64_t outputs = test::uniform(random, 1, 70);
@@ -77,8 +77,8 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
 // As the AMX tier has it, here on any machine with AVX-512.
 TEST_F(EmulatedAmx, OneRowByFourPanelsEqualsScalarBitForBit) {
   Random random(15);
-  for (int round = 0; round < 52; ++round) {
-    const WeightType type = test::kAllTypes[3 + round % 13];
+  for (int round = 0; round < 56; ++round) {
+    const WeightType type = test::kAllTypes[3 + round % 14];
     const std::int64_t block = weight_format(type)->block_values;
     const Product product(random, type, test::uniform(random, 1, 100), block * test::uniform(random, 1, static_cast<int>(2048 / block)), 1);
     const Prepared prepared(product);
@@ -110,12 +110,13 @@ void expect_scalar_product(const Product& product, std::int64_t first_part) {
 TEST_F(EmulatedAmx, MoreRowsThanABandKeepTheirOrder) {
   Random random(12);
   expect_scalar_product(Product(random, WeightType::kQ8_0, 48, 64, 530), 1);
+  expect_scalar_product(Product(random, WeightType::kRotated8, 150, 576, 1060), 2);
 }
 
 TEST_F(EmulatedAmx, MorePanelsThanTakeTurnsKeepTheirOrder) {
   Random random(14);
   for (const std::int64_t rows : {16, 32, 50}) {
-    for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K}) {
+    for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K, WeightType::kRotated8}) {
       expect_scalar_product(Product(random, type, 300, 2048, rows), 9);
     }
   }

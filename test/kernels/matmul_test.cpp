@@ -95,10 +95,10 @@ TEST_P(Matmul, IsCloseToTheProductInDouble) {
 
 TEST_P(Matmul, EqualsScalarBitForBit) {
   Random random(3);
-  for (int round = 0; round < 160; ++round) {
+  for (int round = 0; round < 170; ++round) {
     const WeightType type = kAllTypes[static_cast<std::size_t>(round) % std::size(kAllTypes)];
     const std::int64_t outputs = test::uniform(random, 1, 130);
-    const std::int64_t inputs = whole_blocks(type, test::uniform(random, 1, weight_format(type)->block_values == 256 ? 1000 : 300));
+    const std::int64_t inputs = whole_blocks(type, test::uniform(random, 1, weight_format(type)->block_values >= 64 ? 1000 : 300));
     const std::int64_t rows = test::uniform(random, 0, 2) == 0 ? 1 : test::uniform(random, 1, 40);
     if (rounds_to_bf16(*GetParam(), type)) continue;
     const Weights w(*GetParam(), random, type, outputs, inputs);
@@ -138,7 +138,7 @@ TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
 // Which loop takes few rows may depend on their number and on the length of a row of weights.
 TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
   Random random(8);
-  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K}) {
+  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_K, WeightType::kRotated8}) {
     for (const std::int64_t inputs : {768, 1024, 2304}) {
       const Weights w(*GetParam(), random, type, 37, inputs);
       const std::vector<float> x = test::random_floats(random, 10 * inputs);

@@ -41,6 +41,8 @@ std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64
         stored[at + i] = static_cast<std::byte>(random() & 0xFFU);
       }
       for (const std::size_t offset : scale_offsets(type)) put16(at + offset, float_to_f16(normal(random) * 0.01F));
+      const std::size_t block = at % stored_row_bytes(format, inputs) / static_cast<std::size_t>(format.block_bytes);
+      if (type == WeightType::kRotated8 && block % 8 != 0) std::memcpy(stored.data() + at, stored.data() + at - format.block_bytes, 2);
       if (type == WeightType::kMXFP4) stored[at] = static_cast<std::byte>(uniform(random, 110, 130));
     }
   }

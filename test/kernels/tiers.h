@@ -66,12 +66,12 @@ inline std::vector<float> random_floats(Random& random, std::int64_t n, float de
 inline constexpr WeightType kAllTypes[] = {
     WeightType::kF32,  WeightType::kF16,  WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0,   WeightType::kQ4_1,
     WeightType::kQ5_0, WeightType::kQ5_1, WeightType::kQ2_K, WeightType::kQ3_K, WeightType::kQ4_K,   WeightType::kQ5_K,
-    WeightType::kQ6_K, WeightType::kIQ4_NL, WeightType::kIQ4_XS, WeightType::kMXFP4};
+    WeightType::kQ6_K, WeightType::kIQ4_NL, WeightType::kIQ4_XS, WeightType::kMXFP4, WeightType::kRotated8};
 
 // Where a stored block of a quantised type has its f16 scales and minimums.
 std::vector<std::size_t> scale_offsets(WeightType type);
 
-// Rows as a file stores them: any codes, scales of a sensible size.
+// Rows as a file stores them: any codes, scales of a sensible size, the same for all blocks of a group where the type wants it.
 std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs);
 
 // Equal bits; +0 and -0 differ.

@@ -12,13 +12,13 @@
 #pragma once
 
 #include <kernels/amx/expand_weights.h>
+#include <kernels/amx/matmul_grouped.h>
 #include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/row_tiles.h>
 
 namespace braid::kernels::amx {
 
 constexpr std::int64_t kMostPrefetched = 512 << 10;  // of the next panels, into the second-level cache
-constexpr std::int64_t kMostBandBytes = 1 << 20;     // of prepared rows, which then stay in the second-level cache
 constexpr std::int64_t kFewTiles = 4;                // up to here panels take turns with a group, and go one at a time
 constexpr std::int64_t kChunkPanels = 8;             // that take turns
 constexpr std::int64_t kMostNearBytes = 24 << 10;    // of prepared rows, which then stay in the first-level cache without turns
@@ -63,9 +63,8 @@ class QuantizedMatmul {
       : tiles_(tiles), args_(args), shape_(shape), prepared_(shape.row) {}
 
   void run(std::int64_t panel_begin, std::int64_t panel_end) {
-    const std::int64_t fitting = kMostBandBytes / prepared_.bytes / 2 * 2;
-    const std::int64_t most = fitting < 2 ? 2 : fitting > kBandTiles ? kBandTiles : fitting;
     const std::int64_t count = row_tiles(args_.rows);
+    const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
     for (std::int64_t tile = 0; tile < count; tile += most) {
       multiply_band({tile, tile + most < count ? tile + most : count}, panel_begin, panel_end);
@@ -377,7 +376,7 @@ static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, std::int64_
   const CodeForm& codes = shape.form.codes;
   switch (codes.low_bits * 4 + codes.high_bits) {
     case 8 * 4:
-      return multiply_form<kCodes8>(tiles, args, shape, panel_begin, panel_end);
+      return codes.grouped ? GroupedMatmul<Tiles>(tiles, args).run(panel_begin, panel_end) : multiply_form<kCodes8>(tiles, args, shape, panel_begin, panel_end);
     case 4 * 4:
       return codes.table ? multiply_form<kCodes4Table>(tiles, args, shape, panel_begin, panel_end)
                          : multiply_form<kCodes4>(tiles, args, shape, panel_begin, panel_end);

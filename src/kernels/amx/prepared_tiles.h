@@ -2,7 +2,8 @@
 // Rows far apart cost half as much time again in a product of 512 rows, and twice as much in one of 32.
 //
 // A tile of rows takes 16 times the bytes of a prepared row (PreparedLayout) and has its parts in the same order: codes
-// [64 inputs][row][64], scales [group][row], sums [row][what a row has]. The starts are left out: tiles' weights carry no bias.
+// [64 inputs][row][64], scales [group][row], of grouped types the starts of sums [group][row], sums [row][what a row has]. Other types' starts are left out, because
+// their weights in tiles carry no bias.
 // The last tile is as long as the others; its missing rows are never written and never read as results.
 #pragma once
 
@@ -14,7 +15,7 @@ namespace braid::kernels::amx {
 // Products of fewer rows have their rows one by one, for the AVX-512 tier: weights are then not worth expanding. They are sooner where codes
 // are bytes already and a row of weights is long, because the tiles' loop keeps memory busier (perf/README.md).
 static inline std::int64_t fewest_rows(WeightType type, std::int64_t inputs) {
-  return type == WeightType::kQ8_0 && inputs >= 1024 ? 4 : 9;
+  return (type == WeightType::kQ8_0 || type == WeightType::kRotated8) && inputs >= 1024 ? 4 : 9;
 }
 
 static inline std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
@@ -22,12 +23,13 @@ static inline std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRo
 // Byte offsets within one tile of rows.
 struct PreparedTiles {
   std::int64_t scales = 0;     // [group][16] floats
+  std::int64_t starts = 0;     // [group][16] int32, of grouped types
   std::int64_t sums = 0;       // [16] rows of
   std::int64_t row_sums = 0;   // bytes
   std::int64_t bytes = 0;
 
   explicit PreparedTiles(const PreparedLayout& row)
-      : scales(kTileRows * row.scales), sums(kTileRows * row.sums), row_sums(row.bytes - row.sums), bytes(kTileRows * row.bytes) {}
+      : scales(kTileRows * row.scales), starts(kTileRows * row.starts), sums(kTileRows * row.sums), row_sums(row.bytes - row.sums), bytes(kTileRows * row.bytes) {}
 };
 
 }  // namespace braid::kernels::amx

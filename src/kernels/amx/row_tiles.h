@@ -1,6 +1,7 @@
 // How rows are cut into tiles, and the float sums of one pair of panels.
 #pragma once
 
+#include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/tiles.h>
 #include <kernels/avx512/simd.h>
 #include <kernels/kernel_table.h>
@@ -10,6 +11,7 @@ namespace braid::kernels::amx {
 constexpr int kPanels = 2;                // that share one pass over the activations
 constexpr std::int64_t kBandTiles = 32;   // row tiles whose sums are kept at once
 constexpr std::int64_t kBandRows = kBandTiles * kTileRows;
+constexpr std::int64_t kMostBandBytes = 1280 << 10;  // of prepared rows of 8 bits, which then stay in the second-level cache
 
 // At most kBandRows rows in tiles of equal height. With 16 rows and more tiles are full: the last one begins early enough, and
 // computes some rows twice.
@@ -23,6 +25,14 @@ struct RowTiles {
     return tile * kTileRows < last ? tile * kTileRows : last;
   }
 };
+
+// Row tiles of each band of `count` tiles of rows of 8 bits: an even number, about the same for all.
+static inline std::int64_t band_tiles(const PreparedTiles& prepared, std::int64_t count) {
+  const std::int64_t fitting = kMostBandBytes / prepared.bytes;
+  const std::int64_t most = fitting < 2 ? 2 : fitting > kBandTiles ? kBandTiles : fitting;
+  const std::int64_t bands = (count + most - 1) / most;
+  return (count + 2 * bands - 1) / (2 * bands) * 2;
+}
 
 // Sums of a band, [panel][row tile][row][output].
 struct BandSums {

@@ -152,7 +152,7 @@ struct GroupScale {
 };
 
 inline GroupScale group_scale(const Tile& tile, std::int64_t begin, std::int64_t end, int half) {
-  if (tile.scales == ScaleForm::kSub) return {load_supers(tile, begin, 0, half), _mm256_setzero_ps()};
+  if (tile.scales == ScaleForm::kSub || tile.scales == ScaleForm::kGroup) return {load_supers(tile, begin, 0, half), _mm256_setzero_ps()};
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
   __m256 amax = _mm256_setzero_ps();
   for (std::int64_t b = begin; b < end; ++b) amax = _mm256_max_ps(_mm256_and_ps(load_scales(tile, b, 0, half), magnitude), amax);
@@ -170,6 +170,13 @@ template <CodeForm kForm, int kRows>
     sum_signed<kForm, kRows>(tile, codes, b, table, sum);
   } else {
     sum_unsigned<kForm, kRows>(tile, codes, b, part, sum);
+  }
+  if constexpr (kForm.grouped) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      for (int half = 0; half < 2; ++half) total[r][half] = _mm256_add_epi32(total[r][half], sum[r][half]);
+    }
+    return;
   }
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
@@ -211,6 +218,10 @@ inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end,
   }
 }
 
+// K blocks of a group.
+template <CodeForm kForm>
+constexpr std::int64_t kBlocks = kForm.grouped ? kWideGroupBlocks : kGroupBlocks;
+
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m256i table,
@@ -230,7 +241,7 @@ template <CodeForm kForm, int kRows>
   for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kGroupBlocks * 4);
+      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kBlocks<kForm> * 4);
       acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][half]), _mm256_mul_ps(group[half].scale, scale), acc[r][half]);
     }
     if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, half, acc);
@@ -245,8 +256,8 @@ void multiply(const Tile& given) {
   __m256 acc[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
-  for (std::int64_t begin = 0; begin < tile.blocks; begin += kGroupBlocks) {
-    const std::int64_t end = begin + kGroupBlocks < tile.blocks ? begin + kGroupBlocks : tile.blocks;
+  for (std::int64_t begin = 0; begin < tile.blocks; begin += kBlocks<kForm>) {
+    const std::int64_t end = begin + kBlocks<kForm> < tile.blocks ? begin + kBlocks<kForm> : tile.blocks;
     add_group<kForm, kRows>(tile, begin, end, table, acc);
   }
 #pragma GCC unroll 8
@@ -265,7 +276,7 @@ constexpr Tiles kTiles = {multiply<kForm, 1>, multiply<kForm, 2>, multiply<kForm
 const Tiles& tiles_of(const CodeForm& form) {
   switch (form.low_bits * 4 + form.high_bits) {
     case 8 * 4:
-      return kTiles<kCodes8>;
+      return form.grouped ? kTiles<kCodes8Grouped> : kTiles<kCodes8>;
     case 4 * 4:
       return form.table ? kTiles<kCodes4Table> : kTiles<kCodes4>;
     case 4 * 4 + 1:

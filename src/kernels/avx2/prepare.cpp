@@ -2,6 +2,7 @@
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
 #include <kernels/packed_layout.h>
+#include <kernels/rotation.h>
 
 namespace braid::kernels::avx2 {
 namespace {
@@ -11,6 +12,31 @@ inline std::int32_t sum_lanes(__m256i lanes) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
   const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+// (a + b, a - b) of lanes a and b; `swapped` has them exchanged, kHigh says which are a b.
+template <int kHigh>
+[[gnu::always_inline]] inline __m256 sum_and_difference(__m256 x, __m256 swapped) {
+  return _mm256_blend_ps(_mm256_add_ps(x, swapped), _mm256_sub_ps(swapped, x), kHigh);
+}
+
+void rotate_values(const float* x, float* to) {
+  __m256 v[8];
+  for (int i = 0; i < 8; ++i) v[i] = _mm256_loadu_ps(x + i * 8);
+  for (int distance = 4; distance > 0; distance /= 2) {
+    for (int i = 0; i < 8; ++i) {
+      if ((i & distance) != 0) continue;
+      const __m256 a = v[i];
+      v[i] = _mm256_add_ps(a, v[i + distance]);
+      v[i + distance] = _mm256_sub_ps(a, v[i + distance]);
+    }
+  }
+  for (int i = 0; i < 8; ++i) {
+    v[i] = sum_and_difference<0xF0>(v[i], _mm256_permute2f128_ps(v[i], v[i], 1));
+    v[i] = sum_and_difference<0xCC>(v[i], _mm256_permute_ps(v[i], 0x4E));
+    v[i] = sum_and_difference<0xAA>(v[i], _mm256_permute_ps(v[i], 0xB1));
+    _mm256_storeu_ps(to + i * 8, _mm256_mul_ps(v[i], _mm256_set1_ps(kRotationScale)));
+  }
 }
 
 // 127 / amax of a group, or 0; writes its scale.
@@ -50,7 +76,27 @@ inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::in
   }
 }
 
+// A row of a grouped type.
+void prepare_rotated_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
+  alignas(32) float rotated[kWideGroupBlocks * kBlockValues];
+  auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
+  auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
+  const std::int64_t blocks = inputs / kBlockValues;
+  for (std::int64_t begin = 0; begin < blocks; begin += kWideGroupBlocks, ++scales, ++starts) {
+    const std::int64_t count = begin + kWideGroupBlocks < blocks ? kWideGroupBlocks : blocks - begin;
+    for (std::int64_t i = 0; i < count * kBlockValues; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i);
+    const __m256 inverse = _mm256_set1_ps(inverse_scale(rotated, count * kBlockValues, scales));
+    *starts = 0;
+    for (std::int64_t b = 0; b < count; ++b) {
+      std::int32_t halves[2];
+      prepare_block(rotated + b * kBlockValues, inverse, prepared + (begin + b) * kBlockValues, halves);
+      *starts += static_cast<std::uint32_t>(-form.bias) * (static_cast<std::uint32_t>(halves[0]) + static_cast<std::uint32_t>(halves[1]));
+    }
+  }
+}
+
 inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
+  if (form.codes.grouped) return prepare_rotated_row(form, layout, x, inputs, prepared);
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
   const std::int64_t blocks = inputs / kBlockValues;
   for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, ++scales) {

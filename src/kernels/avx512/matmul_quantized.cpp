@@ -38,7 +38,18 @@ struct Tile {
   std::int64_t next_lines;  // 64-byte lines in each K block
 };
 
-// The integer sums of one part of a K block.
+// The starts of the sums of one part of a K block, or of a group.
+template <int kRows, int kPanels>
+[[gnu::always_inline]] inline void load_starts(const Tile& tile, std::int64_t index, __m512i (&sum)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512i start = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + index * 4);
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) sum[r][p] = start;
+  }
+}
+
+// Adds one part of a K block to `sum`.
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void sum_part(const Tile& tile, const std::byte* codes, std::int64_t b, int part, __m512i table,
                                             __m512i (&sum)[kRows][kPanels]) {
@@ -50,10 +61,7 @@ template <CodeForm kForm, int kRows, int kPanels>
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-      sum[r][p] = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + (b * kForm.parts + part) * 4);
-      odd[r][p] = _mm512_setzero_si512();
-    }
+    for (int p = 0; p < kPanels; ++p) odd[r][p] = _mm512_setzero_si512();
   }
 #pragma GCC unroll 8
   for (int load = 0; load < kForm.low_bits; ++load) {
@@ -90,7 +98,12 @@ template <CodeForm kForm, int kRows, int kPanels>
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
                                             __m512i table, const __m512 (&inverse)[kPanels], __m512i (&total)[kRows][kPanels]) {
+  if constexpr (kForm.grouped) {
+    sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, total);
+    return;
+  }
   __m512i sum[kRows][kPanels];
+  load_starts<kRows, kPanels>(tile, b * kForm.parts + part, sum);
   sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, sum);
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
@@ -141,6 +154,10 @@ template <int kPanels>
   for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.layout.bytes, lines);
 }
 
+// K blocks of a group.
+template <CodeForm kForm>
+constexpr std::int64_t kBlocks = kForm.grouped ? kWideGroupBlocks : kGroupBlocks;
+
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m512i table,
@@ -156,6 +173,7 @@ template <CodeForm kForm, int kRows, int kPanels>
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_setzero_si512();
   }
+  if constexpr (kForm.grouped) load_starts<kRows, kPanels>(tile, begin / kWideGroupBlocks, total);
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
   if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, group_at(tile.layout, tile.panel, begin), tile.layout.codes / 64);
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
@@ -167,7 +185,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kGroupBlocks * 4);
+    const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kBlocks<kForm> * 4);
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
       acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(scale[p], x_scale), acc[r][p]);
@@ -191,8 +209,8 @@ void multiply(const Tile& given) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_setzero_ps();
   }
-  for (std::int64_t begin = 0; begin < tile.blocks; begin += kGroupBlocks) {
-    add_group<kForm, kRows, kPanels>(tile, begin, begin + kGroupBlocks < tile.blocks ? begin + kGroupBlocks : tile.blocks, table, acc);
+  for (std::int64_t begin = 0; begin < tile.blocks; begin += kBlocks<kForm>) {
+    add_group<kForm, kRows, kPanels>(tile, begin, begin + kBlocks<kForm> < tile.blocks ? begin + kBlocks<kForm> : tile.blocks, table, acc);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -226,7 +244,7 @@ constexpr Tiles kTiles = {{multiply<kForm, 1, 1>, multiply<kForm, 1, 2>, multipl
 const Tiles& tiles_of(const CodeForm& form) {
   switch (form.low_bits * 4 + form.high_bits) {
     case 8 * 4:
-      return kTiles<kCodes8>;
+      return form.grouped ? kTiles<kCodes8Grouped> : kTiles<kCodes8>;
     case 4 * 4:
       return form.table ? kTiles<kCodes4Table> : kTiles<kCodes4>;
     case 4 * 4 + 1:

@@ -3,6 +3,7 @@
 
 #include <kernels/avx512/simd.h>
 #include <kernels/packed_layout.h>
+#include <kernels/rotation.h>
 
 namespace braid::kernels::avx512 {
 
@@ -12,6 +13,32 @@ static inline std::int32_t sum_lanes(__m512i lanes) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+// (a + b, a - b) of lanes a and b as far apart as kHigh says, the mask of those that are a b; `swapped` has a and b exchanged.
+template <__mmask16 kHigh>
+[[gnu::always_inline]] static inline __m512 sum_and_difference(__m512 x, __m512 swapped) {
+  return _mm512_mask_sub_ps(_mm512_add_ps(x, swapped), kHigh, swapped, x);
+}
+
+static inline void rotate_values(const float* x, float* to) {
+  const __m512 a = _mm512_loadu_ps(x);
+  const __m512 b = _mm512_loadu_ps(x + 16);
+  const __m512 c = _mm512_loadu_ps(x + 32);
+  const __m512 d = _mm512_loadu_ps(x + 48);
+  const __m512 ac = _mm512_add_ps(a, c);
+  const __m512 bd = _mm512_add_ps(b, d);
+  const __m512 a_c = _mm512_sub_ps(a, c);
+  const __m512 b_d = _mm512_sub_ps(b, d);
+  const __m512 sums[4] = {_mm512_add_ps(ac, bd), _mm512_sub_ps(ac, bd), _mm512_add_ps(a_c, b_d), _mm512_sub_ps(a_c, b_d)};
+  for (int i = 0; i < 4; ++i) {
+    __m512 v = sums[i];
+    v = sum_and_difference<0xFF00>(v, _mm512_shuffle_f32x4(v, v, 0x4E));
+    v = sum_and_difference<0xF0F0>(v, _mm512_shuffle_f32x4(v, v, 0xB1));
+    v = sum_and_difference<0xCCCC>(v, _mm512_permute_ps(v, 0x4E));
+    v = sum_and_difference<0xAAAA>(v, _mm512_permute_ps(v, 0xB1));
+    _mm512_storeu_ps(to + i * 16, _mm512_mul_ps(v, _mm512_set1_ps(kRotationScale)));
+  }
 }
 
 // 127 / amax of a group, or 0; writes its scale.
@@ -38,6 +65,7 @@ struct PreparedRow {
   std::byte* scales = nullptr;
   std::int64_t scale_stride = sizeof(float);  // bytes from a group's scale to the next one's
   std::byte* starts = nullptr;                // null: not wanted
+  std::int64_t start_stride = sizeof(std::int32_t);  // from a group's to the next one's, of a grouped type
   std::byte* sums = nullptr;
 
   std::byte* block(std::int64_t b) const { return codes + b / 2 * line + b % 2 * kBlockValues; }
@@ -56,7 +84,28 @@ static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_
   }
 }
 
+// A row of a grouped type.
+static inline void prepare_rotated_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
+  alignas(64) float rotated[kWideGroupBlocks * kBlockValues];
+  const std::int64_t blocks = inputs / kBlockValues;
+  for (std::int64_t begin = 0, group = 0; begin < blocks; begin += kWideGroupBlocks, ++group) {
+    const std::int64_t count = begin + kWideGroupBlocks < blocks ? kWideGroupBlocks : blocks - begin;
+    for (std::int64_t i = 0; i < count * kBlockValues; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i);
+    float scale = 0;
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(rotated, count * kBlockValues, &scale));
+    __builtin_memcpy(to.scales + group * to.scale_stride, &scale, sizeof scale);
+    __m512i sums = _mm512_setzero_si512();
+    for (std::int64_t b = 0; b < count; ++b) {
+      sums = _mm512_add_epi32(sums, prepare_half(rotated + b * kBlockValues, inverse, to.block(begin + b)));
+      sums = _mm512_add_epi32(sums, prepare_half(rotated + b * kBlockValues + 16, inverse, to.block(begin + b) + 16));
+    }
+    const std::uint32_t start = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum_lanes(sums));
+    __builtin_memcpy(to.starts + group * to.start_stride, &start, sizeof start);
+  }
+}
+
 static inline void prepare_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
+  if (form.codes.grouped) return prepare_rotated_row(form, x, inputs, to);
   std::byte* scale_at = to.scales;
   const std::int64_t blocks = inputs / kBlockValues;
   for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, scale_at += to.scale_stride) {

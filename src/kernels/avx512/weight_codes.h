@@ -61,7 +61,7 @@ struct GroupScale {
 
 static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
                                      std::int64_t end) {
-  if (form == ScaleForm::kSub) return {load_supers(group_at(layout, panel, begin), 0), _mm512_setzero_ps()};
+  if (form == ScaleForm::kSub || form == ScaleForm::kGroup) return {load_supers(group_at(layout, panel, begin), 0), _mm512_setzero_ps()};
   __m512 amax = _mm512_setzero_ps();
   const std::byte* scales = scales_at(layout, panel, begin);
   for (std::int64_t b = begin; b < end; ++b, scales += layout.block_scales) amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, scales, 0)), amax);

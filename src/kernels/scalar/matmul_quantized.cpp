@@ -39,10 +39,21 @@ struct GroupScale {
 };
 
 GroupScale group_scale(const Column& w, std::int64_t begin, std::int64_t end) {
-  if (w.form.scales == ScaleForm::kSub) return {w.super(begin, 0), 0.0F};
+  if (w.form.scales == ScaleForm::kSub || w.form.codes.grouped) return {w.super(begin, 0), 0.0F};
   float amax = 0.0F;
   for (std::int64_t b = begin; b < end; ++b) amax = std::fabs(w.scale(b, 0)) > amax ? std::fabs(w.scale(b, 0)) : amax;
   return {amax / kMostMultiplier, amax < kSmallestAmax ? 0.0F : kMostMultiplier / amax};
+}
+
+// Grouped types.
+std::int32_t sum_whole_group(const Column& w, const Activations& x, std::int64_t begin, std::int64_t end) {
+  std::uint8_t codes[kBlockValues];
+  std::int32_t total = x.starts[begin / kWideGroupBlocks];
+  for (std::int64_t b = begin; b < end; ++b) {
+    unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
+    for (std::int64_t i = 0; i < kBlockValues; ++i) total += codes[i] * x.codes[b * kBlockValues + i];
+  }
+  return total;
 }
 
 std::int32_t multiplier(const Column& w, const GroupScale& group, std::int64_t b, int part) {
@@ -82,12 +93,14 @@ float add_minimums(const Column& w, const Activations& x, float scale, std::int6
 }
 
 float multiply(const Column& w, const Activations& x, std::int64_t blocks) {
+  const std::int64_t group_blocks = w.form.codes.grouped ? kWideGroupBlocks : kGroupBlocks;
   float y = 0.0F;
-  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks) {
-    const std::int64_t end = std::min(blocks, begin + kGroupBlocks);
-    const float scale = x.scales[begin / kGroupBlocks];
+  for (std::int64_t begin = 0; begin < blocks; begin += group_blocks) {
+    const std::int64_t end = std::min(blocks, begin + group_blocks);
+    const float scale = x.scales[begin / group_blocks];
     const GroupScale group = group_scale(w, begin, end);
-    y = std::fma(static_cast<float>(sum_group(w, group, x, begin, end)), group.scale * scale, y);
+    const std::int32_t sum = w.form.codes.grouped ? sum_whole_group(w, x, begin, end) : sum_group(w, group, x, begin, end);
+    y = std::fma(static_cast<float>(sum), group.scale * scale, y);
     if (w.form.minimum) y = add_minimums(w, x, scale, begin, end, y);
   }
   return y;

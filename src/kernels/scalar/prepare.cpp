@@ -1,5 +1,6 @@
 #include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
+#include <kernels/rotation.h>
 #include <kernels/scalar/tier.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 
 namespace braid::kernels::scalar {
 namespace {
+
+// Inputs of a group.
+std::int64_t group_values(const BlockForm& form) { return (form.codes.grouped ? kWideGroupBlocks : kGroupBlocks) * kBlockValues; }
 
 // Rounds half to even; any float gives some code, so that a NaN is no undefined behaviour.
 std::int8_t round_to_code(float value) {
@@ -31,10 +35,11 @@ void sum_codes(const BlockForm& form, const PreparedLayout& layout, const std::i
   const auto* scales = reinterpret_cast<const float*>(prepared + layout.scales);
   auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
   std::byte* sums = prepared + layout.sums;
-  const std::int64_t part_values = kBlockValues / form.codes.parts;
-  for (std::int64_t part = 0; part < blocks * form.codes.parts; ++part) {
+  const std::int64_t inputs = blocks * kBlockValues;
+  const std::int64_t part_values = form.codes.grouped ? group_values(form) : kBlockValues / form.codes.parts;
+  for (std::int64_t part = 0; part * part_values < inputs; ++part) {
     std::int32_t sum = 0;
-    for (std::int64_t i = 0; i < part_values; ++i) sum += codes[part * part_values + i];
+    for (std::int64_t i = part * part_values; i < std::min(inputs, (part + 1) * part_values); ++i) sum += codes[i];
     starts[part] = -form.bias * sum;
     if (!form.minimum) continue;
     if (form.scales == ScaleForm::kSub) {
@@ -48,8 +53,13 @@ void sum_codes(const BlockForm& form, const PreparedLayout& layout, const std::i
 void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
   auto* codes = reinterpret_cast<std::int8_t*>(prepared);
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-  constexpr std::int64_t kGroupValues = kGroupBlocks * kBlockValues;
-  for (std::int64_t i = 0; i < inputs; i += kGroupValues) *scales++ = prepare_group(x + i, std::min(kGroupValues, inputs - i), codes + i);
+  const std::int64_t most = group_values(form);
+  for (std::int64_t i = 0; i < inputs; i += most) {
+    const std::int64_t count = std::min(most, inputs - i);
+    float rotated[kWideGroupBlocks * kBlockValues];
+    for (std::int64_t j = 0; form.codes.grouped && j < count; j += kRotatedValues) rotate(x + i + j, rotated + j);
+    *scales++ = prepare_group(form.codes.grouped ? rotated : x + i, count, codes + i);
+  }
   sum_codes(form, layout, codes, inputs / kBlockValues, prepared);
 }
 

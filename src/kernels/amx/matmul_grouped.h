@@ -1,0 +1,291 @@
+// Products of 8-bit activations with 8-bit weights that have one scale for a group of 512 inputs (WeightType::kRotated8) by tiles, for any
+// implementation of the tile instructions.
+//
+// Packed codes are tiles as they are, so nothing is expanded and a weight takes one tile product: 16 rows by 64 inputs by 16 outputs in 16
+// cycles. Sums 0 to 3 are (row tile, panel) of two by two, so that four loads feed four products. For each group the panels of a pass go by
+// in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first.
+//
+// As in matmul_quantized.h the sums of a square of tiles are stored while the next one begins, and become floats between the products of
+// the one after that.
+//
+// Limit: lines from the second-level cache, activations and float sums (perf/README.md has the share reached).
+#pragma once
+
+#include <kernels/amx/prepared_tiles.h>
+#include <kernels/amx/row_tiles.h>
+#include <kernels/avx512/weight_codes.h>
+#include <kernels/prefetch.h>
+
+namespace braid::kernels::amx {
+namespace {  // this header is compiled for wide ISAs: nothing of it may be shared with other sources
+
+// Two row tiles times two panels, one group of inputs. Of the second of either there may be none.
+struct Square {
+  struct Rows {
+    const std::byte* x = nullptr;         // prepared tile
+    float* sums[2] = {};                  // of each panel, [kTileRows][kPanel]
+    float* out = nullptr;                 // of the tile's first row and the first panel
+    int count = 0;                        // rows that the tile has
+  };
+  const std::byte* codes[2] = {};  // of each panel
+  __m512 scales[2];
+  std::int64_t group = 0;
+  int steps = 0;                   // tiles of 64 inputs; 0: nothing to do
+  bool two_tiles = false;
+  bool two_panels = false;
+  bool first = false;  // group of its panels
+  bool last = false;
+  __mmask16 outputs[2] = {};
+  Rows rows[2];
+
+  bool whole() const { return two_tiles && two_panels && rows[1].count == kTileRows && outputs[1] == 0xFFFF; }
+};
+
+template <class Tiles>
+class GroupedMatmul {
+ public:
+  GroupedMatmul(Tiles& tiles, const MatmulArgs& args)
+      : tiles_(tiles),
+        args_(args),
+        layout_(panel_layout(args.weights->type, args.weights->inputs)),
+        prepared_(prepared_layout(args.weights->type, args.weights->inputs)),
+        blocks_(args.weights->inputs / kBlockValues) {}
+
+  void run(std::int64_t panel_begin, std::int64_t panel_end) {
+    const std::int64_t count = row_tiles(args_.rows);
+    const std::int64_t most = band_tiles(prepared_, count);
+    tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
+    for (std::int64_t tile = 0; tile < count; tile += most) {
+      multiply_band(tile, tile + most < count ? tile + most : count, panel_begin, panel_end);
+    }
+    tiles_.release();
+  }
+
+ private:
+  static constexpr int kSteps = kWideGroupBlocks / 2;      // of a whole group
+  static constexpr std::int64_t kFewTiles = 4;             // up to here a pass has more panels
+  static constexpr std::int64_t kPassPanels = 2;
+  static constexpr std::int64_t kPassPanelsOfFew = 8;
+  static constexpr std::int64_t kSumTiles = kBandTiles * kPassPanels;
+  static_assert(kFewTiles * kPassPanelsOfFew <= kSumTiles);
+
+  // Row tiles [tile_begin, tile_end).
+  void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, std::int64_t panel_begin, std::int64_t panel_end) {
+    const std::int64_t count = tile_end - tile_begin;
+    const std::int64_t width = count <= kFewTiles ? kPassPanelsOfFew : kPassPanels;
+    lines_of_step_ = (layout_.group / 64 + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
+    for (std::int64_t p = panel_begin; p < panel_end; p += width) {
+      const std::int64_t end = p + width < panel_end ? p + width : panel_end;
+      for (std::int64_t begin = 0; begin < blocks_; begin += kWideGroupBlocks) {
+        for (std::int64_t tile = tile_begin; tile < tile_end; tile += 2) {
+          for (std::int64_t q = p; q < end; q += 2) multiply(square_at(begin, {tile, tile_begin, tile_end}, {q, p, end}));
+        }
+      }
+    }
+    multiply(Square{});
+    multiply(Square{});
+  }
+
+  // A place in a range.
+  struct Place {
+    std::int64_t at;
+    std::int64_t begin;
+    std::int64_t end;
+
+    bool has_next() const { return at + 1 < end; }
+  };
+
+  Square square_at(std::int64_t begin, const Place& tile, const Place& panel) {
+    const std::byte* const weights = args_.weights->data + panel.at * layout_.bytes;
+    Square square;
+    square.two_tiles = tile.has_next();
+    square.two_panels = panel.has_next();
+    square.group = begin / kWideGroupBlocks;
+    square.steps = static_cast<int>(((begin + kWideGroupBlocks < blocks_ ? begin + kWideGroupBlocks : blocks_) - begin) / 2);
+    square.first = begin == 0;
+    square.last = begin + kWideGroupBlocks >= blocks_;
+    for (int i = 0; i < 2; ++i) {
+      const std::byte* const own = weights + (square.two_panels ? i : 0) * layout_.bytes;
+      square.codes[i] = codes_at(layout_, own, begin);
+      square.scales[i] = avx512::load_supers(group_at(layout_, own, begin), 0);
+      square.outputs[i] = avx512::first_lanes(args_.weights->outputs - (panel.at + i) * kPanel);
+    }
+    for (std::int64_t t = 0; t < (square.two_tiles ? 2 : 1); ++t) {
+      const std::int64_t first_row = (tile.at + t) * kTileRows;
+      Square::Rows& rows = square.rows[t];
+      rows.x = args_.prepared + (tile.at + t) * prepared_.bytes;
+      for (std::int64_t i = 0; i < (square.two_panels ? 2 : 1); ++i) {
+        rows.sums[i] = sums_[((tile.at - tile.begin) / 2 * (panel.end - panel.begin) + panel.at + i - panel.begin) * 2 + t][0];
+      }
+      rows.out = args_.out + first_row * args_.out_stride + panel.at * kPanel;
+      rows.count = static_cast<int>(args_.rows - first_row < kTileRows ? args_.rows - first_row : kTileRows);
+    }
+    find_next(begin, tile, panel);
+    return square;
+  }
+
+  // This square's share of what takes the place of its weights next: the next group, or the first one of the next pass.
+  void find_next(std::int64_t begin, const Place& tile, const Place& panel) {
+    const bool last = begin + kWideGroupBlocks >= blocks_;
+    const std::int64_t next = panel.at + (last ? panel.end - panel.begin : 0);
+    const std::byte* group = group_at(layout_, args_.weights->data + next * layout_.bytes, last ? 0 : begin + kWideGroupBlocks);
+    next_ = next + 1 < args_.weights->panels() ? group + (tile.at - tile.begin) / 2 * kSteps * lines_of_step_ * 64 : nullptr;
+  }
+
+  // Multiplies `square`, stores the sums of the one before, and adds those of the one before that to its floats.
+  void multiply(const Square& square) {
+    const Square& settled = squares_[(count_ + 1) % 3];
+    const Square& stored = squares_[(count_ + 2) % 3];
+    if (settled.whole() && stored.whole() && square.whole() && square.steps == kSteps) {
+      settled.last ? multiply_beside<true, true>(square, settled) : multiply_beside<true, false>(square, settled);
+    } else {
+      multiply_beside<false, false>(square, settled);
+    }
+    squares_[count_ % 3] = square;
+    ++count_;
+  }
+
+  // kWhole: nothing is missing, as is nearly always so; then this is straight code, and kLast says whether the settled one is its panels'
+  // last group.
+  template <bool kWhole, bool kLast>
+  void multiply_beside(const Square& square, const Square& settled) {
+    std::int32_t(&to)[2][2][kTileRows][kPanel] = integers_[(count_ + 1) % 2];
+    RowAdder<kWhole, kLast> rows(*this, settled, integers_[count_ % 2]);
+    const std::byte* const x0 = square.rows[0].x + square.group * kSteps * kTileBytes;
+    const std::byte* const x1 = square.rows[1].x + square.group * kSteps * kTileBytes;
+    const bool two_tiles = kWhole || square.two_tiles;
+    const bool two_panels = kWhole || square.two_panels;
+#pragma GCC unroll 8
+    for (int step = 0; step < kSteps; ++step) {
+      const bool some = kWhole || step < square.steps;
+      const bool leave = step == 0;
+      const std::int64_t at = step * kTileBytes;
+      if (step == kSteps / 2) rows.begin_tile(1);
+      if (some) {
+        tiles_.template load<4>(x0 + at, kTileRowBytes);
+        tiles_.template load<6>(square.codes[0] + at, kTileRowBytes);
+      }
+      if (leave) leave_tile<0>(to[0][0]);
+      if (some) tiles_.template multiply_unsigned<0, 4, 6>();
+      rows.add_row();
+      if (some && two_panels) tiles_.template load<7>(square.codes[1] + at, kTileRowBytes);
+      if (leave) leave_tile<1>(to[0][1]);
+      if (some && two_panels) tiles_.template multiply_unsigned<1, 4, 7>();
+      rows.add_row();
+      if (some && two_tiles) tiles_.template load<5>(x1 + at, kTileRowBytes);
+      if (leave) leave_tile<2>(to[1][0]);
+      if (some && two_tiles) tiles_.template multiply_unsigned<2, 5, 6>();
+      rows.add_row();
+      if (leave) leave_tile<3>(to[1][1]);
+      if (some && two_tiles && two_panels) tiles_.template multiply_unsigned<3, 5, 7>();
+      rows.add_row();
+      prefetch(square, step);
+    }
+  }
+
+  template <int kTile>
+  [[gnu::always_inline]] inline void leave_tile(std::int32_t (&to)[kTileRows][kPanel]) {
+    tiles_.template store<kTile>(to, kTileRowBytes);
+    tiles_.template zero<kTile>();
+  }
+
+  // Adds the integer sums of a settled square to its floats, row after row.
+  template <bool kWhole, bool kLast>
+  class RowAdder {
+   public:
+    RowAdder(const GroupedMatmul& product, const Square& square, const std::int32_t (&from)[2][2][kTileRows][kPanel])
+        : product_(product),
+          square_(square),
+          from_(from),
+          kept_(square.first ? 0 : 0xFFFF),
+          accumulated_(product.args_.accumulate ? 0xFFFF : 0),
+          out_stride_(product.args_.out_stride) {
+      if (square.steps != 0) begin_tile(0);
+    }
+
+    void begin_tile(int tile) {
+      const Square::Rows& rows = square_.rows[tile];
+      integers_ = from_[tile][0][0];
+      scale_ = rows.x + product_.prepared_.scales + square_.group * kTileRows * 4;
+      start_ = rows.x + product_.prepared_.starts + square_.group * kTileRows * 4;
+      sums_[0] = rows.sums[0];
+      sums_[1] = rows.sums[1];
+      out_ = rows.out;
+      left_ = rows.count;
+    }
+
+    [[gnu::always_inline]] inline void add_row() {
+      if (kWhole || left_ > 0) {
+        const __m512 x_scale = avx512::broadcast_float(scale_);
+        const __m512i start = avx512::broadcast_int(start_);
+        add_panel<0>(x_scale, start);
+        if (kWhole || square_.two_panels) add_panel<1>(x_scale, start);
+      }
+      integers_ += kPanel;
+      scale_ += 4;
+      start_ += 4;
+      sums_[0] += kPanel;
+      sums_[1] += kPanel;
+      out_ += out_stride_;
+      --left_;
+    }
+
+   private:
+    template <int kIndex>
+    [[gnu::always_inline]] inline void add_panel(__m512 x_scale, __m512i start) {
+      const __m512i sum = _mm512_add_epi32(_mm512_load_si512(integers_ + kIndex * kTileRows * kPanel), start);
+      const __m512 before = _mm512_maskz_load_ps(kept_, sums_[kIndex]);
+      const __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(square_.scales[kIndex], x_scale), before);
+      if (kWhole ? !kLast : !square_.last) return _mm512_store_ps(sums_[kIndex], y);
+      float* const out = out_ + kIndex * kPanel;
+      if constexpr (kWhole) {
+        _mm512_storeu_ps(out, _mm512_mask_add_ps(y, accumulated_, y, _mm512_maskz_loadu_ps(accumulated_, out)));
+      } else {
+        const __mmask16 mask = square_.outputs[kIndex];
+        _mm512_mask_storeu_ps(out, mask, _mm512_mask_add_ps(y, accumulated_ & mask, y, _mm512_maskz_loadu_ps(accumulated_ & mask, out)));
+      }
+    }
+
+    const GroupedMatmul& product_;
+    const Square& square_;
+    const std::int32_t (&from_)[2][2][kTileRows][kPanel];
+    const __mmask16 kept_;         // of the floats so far
+    const __mmask16 accumulated_;  // of the output so far
+    const std::int64_t out_stride_;
+    const std::int32_t* integers_ = nullptr;
+    const std::byte* scale_ = nullptr;  // the row's, of the group
+    const std::byte* start_ = nullptr;
+    float* sums_[2] = {};
+    float* out_ = nullptr;
+    int left_ = 0;  // rows of the tile
+  };
+
+  // Weights, and where the rows of the last group will be written.
+  [[gnu::always_inline]] inline void prefetch(const Square& square, int step) {
+    if (next_ != nullptr) {
+      prefetch_lines<kSecondLevel>(next_ + layout_.bytes, lines_of_step_);
+      next_ = prefetch_lines<kSecondLevel>(next_, lines_of_step_);
+    }
+    if (!square.last) return;
+    for (int tile = 0; tile < (square.two_tiles ? 2 : 1); ++tile) {
+      for (int i = step * 2; i < step * 2 + 2 && i < square.rows[tile].count; ++i) {
+        __builtin_prefetch(square.rows[tile].out + i * args_.out_stride, 1);
+      }
+    }
+  }
+
+  Tiles& tiles_;
+  const MatmulArgs& args_;
+  const PanelLayout layout_;
+  const PreparedTiles prepared_;
+  const std::int64_t blocks_;
+  const std::byte* next_ = nullptr;  // to be prefetched with each step, here and a panel further on; null: nothing
+  std::int64_t lines_of_step_ = 0;   // 64 bytes each
+  std::int64_t count_ = 0;           // squares so far
+  Square squares_[3];
+  alignas(64) std::int32_t integers_[2][2][2][kTileRows][kPanel];  // [turn][row tile][panel][row][output]
+  alignas(64) float sums_[kSumTiles][kTileRows][kPanel];           // of a pass, [pair of row tiles][panel][row tile]
+};
+
+}  // namespace
+}  // namespace braid::kernels::amx
