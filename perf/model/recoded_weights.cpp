@@ -14,12 +14,17 @@ using kernels::WeightType;
 
 constexpr std::size_t kAlignment = 64;
 
-std::vector<PackedMatrix*> matrices_of(model::Weights& weights) {
-  std::vector<PackedMatrix*> matrices{&weights.embedding, &weights.output};
-  for (model::LayerWeights& layer : weights.layers)
-    for (PackedMatrix* matrix :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down})
-      matrices.push_back(matrix);
+struct Matrix {
+  PackedMatrix* packed;
+  bool feed_forward;
+};
+
+std::vector<Matrix> matrices_of(model::Weights& weights) {
+  std::vector<Matrix> matrices{{&weights.embedding, false}, {&weights.output, false}};
+  for (model::LayerWeights& layer : weights.layers) {
+    for (PackedMatrix* matrix : {&layer.query, &layer.key, &layer.value, &layer.attention_output}) matrices.push_back({matrix, false});
+    for (PackedMatrix* matrix : {&layer.gate, &layer.up, &layer.down}) matrices.push_back({matrix, true});
+  }
   return matrices;
 }
 
@@ -57,7 +62,16 @@ WeightType fitting_type(WeightType type, std::int64_t inputs) {
   return type == WeightType::kQ6_K ? WeightType::kQ8_0 : WeightType::kIQ4_NL;
 }
 
-Result<model::Weights> recoded_weights(const model::Weights& weights, WeightType type, const kernels::KernelTable& table,
+WantedType all_as(WeightType type) {
+  return [type](const PackedMatrix& matrix, bool) { return fitting_type(type, matrix.inputs); };
+}
+
+WeightType rotated(const PackedMatrix& matrix, bool feed_forward) {
+  const bool fits = matrix.inputs % kernels::weight_format(WeightType::kRotated8)->block_values == 0;
+  return matrix.type == WeightType::kQ8_0 && feed_forward && fits ? WeightType::kRotated8 : matrix.type;
+}
+
+Result<model::Weights> recoded_weights(const model::Weights& weights, const WantedType& wanted, const kernels::KernelTable& table,
                                        kernels::ThreadTeam& team) {
   model::Weights recoded;
   recoded.embedding = weights.embedding;
@@ -67,25 +81,29 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, WeightType
   recoded.layers = weights.layers;
   recoded.parameters = weights.parameters;
   const bool tied = weights.output.data == weights.embedding.data;
-  const auto bytes_of = [&](const PackedMatrix& matrix) {
-    const std::size_t bytes = table.packed_bytes(fitting_type(type, matrix.inputs), matrix.outputs, matrix.inputs);
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const auto bytes_of = [&](const PackedMatrix& matrix, WeightType type) {
+    return (table.packed_bytes(type, matrix.outputs, matrix.inputs) + kAlignment - 1) / kAlignment * kAlignment;
   };
-  for (const PackedMatrix* matrix : matrices_of(recoded))
-    if (!tied || matrix != &recoded.output) recoded.packed_bytes += bytes_of(*matrix);
-  auto storage = model::Mapping::reserve(recoded.packed_bytes, "weights of another type");
+  std::vector<Matrix> others;
+  for (const Matrix& matrix : matrices_of(recoded)) {
+    const WeightType type = wanted(*matrix.packed, matrix.feed_forward);
+    if ((tied && matrix.packed == &recoded.output) || type == matrix.packed->type) continue;
+    others.push_back(matrix);
+    recoded.packed_bytes += bytes_of(*matrix.packed, type);
+  }
+  auto storage = model::Mapping::reserve(std::max<std::uint64_t>(recoded.packed_bytes, kAlignment), "weights of another type");
   if (!storage) return storage.error();
   recoded.storage = std::move(*storage);
 
   std::byte* next = recoded.storage.data();
-  for (PackedMatrix* matrix : matrices_of(recoded)) {
-    if (tied && matrix == &recoded.output) continue;
-    const PackedMatrix source = *matrix;
-    *matrix = {.type = fitting_type(type, source.inputs), .outputs = source.outputs, .inputs = source.inputs, .data = next};
+  for (const Matrix& matrix : others) {
+    const PackedMatrix source = *matrix.packed;
+    const WeightType type = wanted(source, matrix.feed_forward);
+    *matrix.packed = {.type = type, .outputs = source.outputs, .inputs = source.inputs, .data = next};
     team.for_chunks(source.panels(), 4, [&](std::int64_t begin, std::int64_t end, int) {
-      recode_panels(source, *matrix, table, next, begin, end);
+      recode_panels(source, *matrix.packed, table, next, begin, end);
     });
-    next += bytes_of(source);
+    next += bytes_of(source, type);
   }
   if (tied) recoded.output = recoded.embedding;
   return recoded;

@@ -6,6 +6,7 @@
 #include <model/weights.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -17,8 +18,16 @@ const std::map<std::string, kernels::WeightType>& weight_types();
 // `type`, or where rows are no multiple of its block of 256 the type with blocks of 32 that llama.cpp's quantize falls back to.
 kernels::WeightType fitting_type(kernels::WeightType type, std::int64_t inputs);
 
-// Every matrix of `weights`, dequantised and encoded as fitting_type(type), packed by the same tier in memory of its own.
-Result<model::Weights> recoded_weights(const model::Weights& weights, kernels::WeightType type, const kernels::KernelTable& table,
+// Whose type `wanted` says, with true for those of feed-forward networks: a matrix of another type is dequantised, encoded and packed by
+// the same tier in memory of its own; one that has it already stays where it is, so `weights` is still needed.
+using WantedType = std::function<kernels::WeightType(const kernels::PackedMatrix& matrix, bool feed_forward)>;
+Result<model::Weights> recoded_weights(const model::Weights& weights, const WantedType& wanted, const kernels::KernelTable& table,
                                        kernels::ThreadTeam& team);
+
+// All matrices as fitting_type(type).
+WantedType all_as(kernels::WeightType type);
+
+// What serving makes of a large model (model::Packing): rotated ones where a feed-forward network has Q8_0.
+kernels::WeightType rotated(const kernels::PackedMatrix& matrix, bool feed_forward);
 
 }  // namespace braid::perf

@@ -37,7 +37,7 @@ const GgufTensor* TensorReader::find(const std::string& name, std::initializer_l
     return nullptr;
   }
   const kernels::WeightFormat* format = kernels::weight_format(static_cast<kernels::WeightType>(tensor->type));
-  if (format == nullptr) {
+  if (format == nullptr || gguf_tensor_type(tensor->type) == nullptr) {
     fail(ErrorCode::kUnsupported, name, fmt::format("found type {}, which this build cannot compute with", type_name(tensor->type)));
     return nullptr;
   }
@@ -58,22 +58,25 @@ void TensorReader::vector(const std::string& name, std::int64_t size, Presence p
   kernels::dequantize_row(static_cast<kernels::WeightType>(tensor->type), tensor->bytes.data(), size, out.data());
 }
 
-void TensorReader::matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out) {
+void TensorReader::matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out,
+                          Rotation rotation) {
   const GgufTensor* tensor = find(name, {inputs, outputs}, Presence::kRequired);
   if (tensor == nullptr) return;
-  const kernels::WeightType type = packed_type(*tensor);
+  const kernels::WeightType type = packed_type(*tensor, rotation);
   out = {.type = type, .outputs = outputs, .inputs = inputs, .data = nullptr};
   matrices_.push_back({tensor, &out, packed_bytes_});
   packed_bytes_ += (table_.packed_bytes(type, outputs, inputs) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // Rows that a type's blocks do not divide keep their own type.
-kernels::WeightType TensorReader::packed_type(const GgufTensor& tensor) const {
+kernels::WeightType TensorReader::packed_type(const GgufTensor& tensor, Rotation rotation) const {
   using kernels::WeightType;
+  const auto fits = [&](WeightType type) { return tensor.shape.front() % kernels::weight_format(type)->block_values == 0; };
   const auto stored = static_cast<WeightType>(tensor.type);
   const bool is_float = stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
-  if (!is_float || !float_type_ || tensor.shape.front() % kernels::weight_format(*float_type_)->block_values != 0) return stored;
-  return *float_type_;
+  const WeightType type = is_float && float_type_ && fits(*float_type_) ? *float_type_ : stored;
+  const bool rotated = type == WeightType::kQ8_0 && rotate_ && rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
+  return rotated ? WeightType::kRotated8 : type;
 }
 
 void TensorReader::pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const {

@@ -17,12 +17,16 @@
 
 namespace braid::model {
 
+// Whether a matrix may be packed rotated.
+enum class Rotation { kNever, kAllowed };
+
 // The first failure is kept in error(); later calls do no harm.
 class TensorReader {
  public:
-  // `float_type`: what matrices of F32, F16 and BF16 are packed as; their own type otherwise.
-  TensorReader(const GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type = {})
-      : file_(file), table_(table), float_type_(float_type) {}
+  // `float_type`: what matrices of F32, F16 and BF16 are packed as; their own type otherwise. `rotate`: whether those of Q8_0 that may be
+  // packed rotated are.
+  TensorReader(const GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type, bool rotate)
+      : file_(file), table_(table), float_type_(float_type), rotate_(rotate) {}
 
   const std::optional<Error>& error() const { return error_; }
   bool has(const std::string& name) const { return file_.tensor(name) != nullptr; }
@@ -31,7 +35,8 @@ class TensorReader {
   void vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out);
 
   // Notes a matrix for pack(); `out` must stay where it is until then.
-  void matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out);
+  void matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out,
+              Rotation rotation = Rotation::kNever);
 
   // A tensor that is allowed and not used.
   void ignore(const std::string& name) { seen_.insert(name); }
@@ -51,7 +56,7 @@ class TensorReader {
     std::size_t offset;
   };
 
-  kernels::WeightType packed_type(const GgufTensor& tensor) const;
+  kernels::WeightType packed_type(const GgufTensor& tensor, Rotation rotation) const;
   void pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const;
   const GgufTensor* find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence);
   void fail(ErrorCode code, const std::string& tensor, const std::string& message);
@@ -59,6 +64,7 @@ class TensorReader {
   const GgufFile& file_;
   const kernels::KernelTable& table_;
   const std::optional<kernels::WeightType> float_type_;
+  const bool rotate_;
   std::optional<Error> error_;
   std::unordered_set<std::string> seen_;
   std::vector<Noted> matrices_;

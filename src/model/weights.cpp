@@ -33,9 +33,9 @@ void read_layer(TensorReader& reader, const HyperParameters& model, std::int32_t
   reader.vector(name("attn_output.bias"), model.embedding, family.output_bias, layer.attention_output_bias);
 
   reader.vector(name("ffn_norm.weight"), model.embedding, Presence::kRequired, layer.feed_forward_norm);
-  reader.matrix(name("ffn_gate.weight"), model.embedding, model.feed_forward, layer.gate);
-  reader.matrix(name("ffn_up.weight"), model.embedding, model.feed_forward, layer.up);
-  reader.matrix(name("ffn_down.weight"), model.feed_forward, model.embedding, layer.down);
+  reader.matrix(name("ffn_gate.weight"), model.embedding, model.feed_forward, layer.gate, Rotation::kAllowed);
+  reader.matrix(name("ffn_up.weight"), model.embedding, model.feed_forward, layer.up, Rotation::kAllowed);
+  reader.matrix(name("ffn_down.weight"), model.feed_forward, model.embedding, layer.down, Rotation::kAllowed);
   reader.ignore(name("attn_rot_embd.weight"));  // files of 2023 carry this unused table
 }
 
@@ -61,6 +61,17 @@ void read_model(TensorReader& reader, const HyperParameters& model, std::int32_t
   reader.refuse_others(model.family->architecture);
 }
 
+std::int64_t parameters_of(const GgufFile& file) {
+  std::int64_t parameters = 0;
+  for (const GgufTensor& tensor : file.tensors())
+    parameters += std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());
+  return parameters;
+}
+
+TensorReader reader_of(const GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
+  return {file, table, packing.float_type, parameters_of(file) >= packing.rotated_from};
+}
+
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.
 std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, const HyperParameters& model, std::int32_t context,
                                   Weights& weights) {
@@ -75,8 +86,7 @@ std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, co
   if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, usable))
     return Error{ErrorCode::kBadFile, file.name() + ": the rope divisors are not all positive numbers", {}};
   weights.packed_bytes = reader.packed_bytes();
-  for (const GgufTensor& tensor : file.tensors())
-    weights.parameters += std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());
+  weights.parameters = parameters_of(file);
   return reader.error();
 }
 
@@ -84,8 +94,8 @@ std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, co
 
 Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
-                             std::optional<kernels::WeightType> float_type, HugePages pages) {
-  TensorReader reader(file, table, float_type);
+                             const Packing& packing, HugePages pages) {
+  TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
   auto storage = reader.pack(team, progress, pages);
@@ -96,8 +106,8 @@ Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model,
 }
 
 Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type) {
-  TensorReader reader(file, table, float_type);
+                              const kernels::KernelTable& table, const Packing& packing) {
+  TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
   if (weights.output.inputs == 0) weights.output = weights.embedding;

@@ -14,6 +14,15 @@
 
 namespace braid::model {
 
+// How matrices are packed.
+struct Packing {
+  std::optional<kernels::WeightType> float_type;  // what F32, F16 and BF16 matrices are packed as; their own type otherwise
+  // In models of so many parameters and more, feed-forward matrices that would be packed as Q8_0 are rotated and rounded to 8 bits again
+  // (WeightType::kRotated8): one scale for 512 inputs instead of 32. What that costs in accuracy, rotated activations give back for the
+  // most part (perf/README.md). Smaller models need no such speed, and answer as their file says.
+  std::int64_t rotated_from = 100'000'000;
+};
+
 struct LayerWeights {
   std::vector<float> attention_norm, feed_forward_norm;          // [embedding]
   std::vector<float> query_norm, key_norm;                       // [head_dim], or empty
@@ -39,14 +48,13 @@ struct Weights {
 
 // kBadFile: a tensor is missing or its shape contradicts the hyper-parameters; kUnsupported: its type, or a tensor that this
 // architecture does not know. The message names tensor, found and expected. The context to serve picks LongRoPE's divisors. The
-// file's pages are released as they are packed; the file is not needed afterwards. F32, F16 and BF16 matrices are packed as `float_type`
-// if there is one.
+// file's pages are released as they are packed; the file is not needed afterwards.
 Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
-                             std::optional<kernels::WeightType> float_type = {}, HugePages pages = HugePages::kTransparent);
+                             const Packing& packing = {}, HugePages pages = HugePages::kTransparent);
 
 // The same checks without packing: shapes and types are complete, the matrices have no data.
 Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type = {});
+                              const kernels::KernelTable& table, const Packing& packing = {});
 
 }  // namespace braid::model

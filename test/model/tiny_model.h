@@ -6,6 +6,7 @@
 #include <support/gguf_writer.h>
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <string>
 #include <variant>
@@ -47,6 +48,8 @@ struct TinyModel {
     layer("ffn_down") = {{96, 64}};
   }
 
+  bool zeros = false;  // all weights; otherwise those of quantised types only
+
   GgufFile file() const {
     braid::test::GgufWriter writer;
     for (const auto& [key, value] : keys) {
@@ -59,8 +62,13 @@ struct TinyModel {
       std::int64_t values = 1;
       for (const std::int64_t size : tensor.shape) values *= size;
       const GgufTensorType* type = gguf_tensor_type(tensor.type);
-      const std::vector<std::byte> zeros(static_cast<std::size_t>(values) / type->block_values * type->block_bytes);
-      writer.tensor(name, tensor.type, tensor.shape, zeros);
+      const std::size_t blocks = type != nullptr ? static_cast<std::size_t>(values) / type->block_values : 0;
+      std::vector<std::byte> data(type != nullptr ? blocks * type->block_bytes : 64);
+      for (std::size_t i = 0; tensor.type == 0 && !zeros && i < blocks; ++i) {
+        const float value = 0.01F * static_cast<float>(i * i % 31) - 0.15F;
+        std::memcpy(data.data() + 4 * i, &value, 4);
+      }
+      writer.tensor(name, tensor.type, tensor.shape, data);
     }
     return GgufFile::from_bytes(writer.source("tiny.gguf")).value();
   }

@@ -49,8 +49,8 @@ TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
   for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0}) {
-    const Weights weights = load_weights(file, model, 64, table, team, {}, type).value();
-    EXPECT_EQ(check_weights(file, model, 64, table, type).value().packed_bytes, weights.packed_bytes);
+    const Weights weights = load_weights(file, model, 64, table, team, {}, {.float_type = type}).value();
+    EXPECT_EQ(check_weights(file, model, 64, table, {.float_type = type}).value().packed_bytes, weights.packed_bytes);
     const kernels::PackedMatrix& down = weights.layers.front().down;
     ASSERT_EQ(down.type, type);
     const auto* stored = reinterpret_cast<const float*>(file.tensor("blk.0.ffn_down.weight")->bytes.data());
@@ -63,6 +63,46 @@ TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
       EXPECT_EQ(found, expected) << kernels::weight_format(type)->name;
     }
   }
+}
+
+// Gate and up have 64 inputs; down has 96, which blocks of 64 do not divide.
+TEST(Weights, FeedForwardMatricesOfLargeModelsArePackedRotated) {
+  using kernels::WeightType;
+  const TinyModel tiny;
+  const GgufFile file = tiny.file();
+  const HyperParameters model = read_hyper_parameters(file).value();
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  const std::int64_t parameters = check_weights(file, model, 64, table).value().parameters;
+  const auto load = [&](std::optional<WeightType> type, std::int64_t from) {
+    return load_weights(file, model, 64, table, team, {}, {.float_type = type, .rotated_from = from}).value();
+  };
+  EXPECT_EQ(load(WeightType::kQ8_0, parameters + 1).layers.front().gate.type, WeightType::kQ8_0);
+  EXPECT_EQ(load({}, 0).layers.front().gate.type, WeightType::kF32);
+  const Weights weights = load(WeightType::kQ8_0, parameters);
+  const LayerWeights& layer = weights.layers.front();
+  EXPECT_EQ(layer.gate.type, WeightType::kRotated8);
+  EXPECT_EQ(layer.up.type, WeightType::kRotated8);
+  EXPECT_EQ(layer.down.type, WeightType::kQ8_0);
+  EXPECT_EQ(layer.query.type, WeightType::kQ8_0);
+  EXPECT_EQ(weights.embedding.type, WeightType::kQ8_0);
+  const auto* stored = reinterpret_cast<const float*>(file.tensor("blk.0.ffn_up.weight")->bytes.data());
+  std::vector<std::byte> encoded(kernels::stored_row_bytes(*kernels::weight_format(WeightType::kRotated8), 64));
+  std::vector<float> expected(64), found(64);
+  for (const std::int64_t row : {0, 17, 95}) {
+    kernels::encode_row(WeightType::kRotated8, stored + row * 64, 64, encoded.data());
+    kernels::dequantize_row(WeightType::kRotated8, encoded.data(), 64, expected.data());
+    table.unpack_row(layer.up, row, found.data());
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST(Weights, NameATypeOfOurOwn) {
+  TinyModel tiny;
+  tiny.tensors["blk.0.ffn_up.weight"].type = static_cast<std::uint32_t>(kernels::WeightType::kRotated8);
+  const Error error = error_of(tiny);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("blk.0.ffn_up.weight"), HasSubstr("type number 65536")));
 }
 
 TEST(Weights, ReportProgressUpToTheWhole) {
@@ -145,6 +185,7 @@ TEST(LanguageModel, RefusesAContextBeyondTheModels) {
 
 TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
   TinyModel tiny;
+  tiny.zeros = true;
   tiny.tensors["blk.0.attn_k.weight"].type = 3;     // Q4_1 beside F32
   tiny.tensors["blk.0.attn_v.weight"].type = 8;     // Q8_0
   tiny.tensors["blk.0.ffn_gate.weight"].type = 2;   // Q4_0
