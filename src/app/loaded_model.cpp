@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <limits>
 #include <utility>
 
 namespace braid::app {
@@ -53,7 +54,8 @@ model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_ba
   load.block_tokens = options.block_size;
   load.kv_type = options.kv_type;
   load.kv_limit = options.max_kv_size;
-  load.float_type = options.float_type;
+  load.packing.float_type = options.float_type;
+  if (options.exact_weights) load.packing.rotated_from = std::numeric_limits<std::int64_t>::max();
   load.max_batch = max_batch;
   return load;
 }

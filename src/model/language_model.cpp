@@ -59,7 +59,7 @@ void require(bool condition, const char* what) {
 Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
   auto dimensions = read_dimensions(file, options, options.threads);
   if (!dimensions) return dimensions.error();
-  auto weights = check_weights(file, dimensions->model, dimensions->context, table, {.float_type = options.float_type});
+  auto weights = check_weights(file, dimensions->model, dimensions->context, table, options.packing);
   if (!weights) return weights.error();
   return MemoryEstimate{.weights = weights->packed_bytes,
                         .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace),
@@ -71,8 +71,8 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file,
   auto team = std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus);
   auto dimensions = read_dimensions(file, options, team->size());
   if (!dimensions) return dimensions.error();
-  auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress,
-                              {.float_type = options.float_type}, options.huge_pages);
+  auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.packing,
+                              options.huge_pages);
   if (!weights) return weights.error();
   auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();

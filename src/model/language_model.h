@@ -33,7 +33,7 @@ struct LoadOptions {
   std::int32_t context_length = 0;                    // 0: the model's
   std::int32_t block_tokens = 16;
   kernels::KvType kv_type = kernels::KvType::kF16;
-  std::optional<kernels::WeightType> float_type = {};  // what F32, F16 and BF16 matrices are computed as; their own type otherwise
+  Packing packing = {};                               // how weights are computed
   std::int32_t kv_limit = 0;                          // positions a token may see, the first kSinkTokens among them; 0: all
   std::int32_t max_batch = 256;                       // slots
   std::int32_t pass_rows = 512;                       // tokens computed together; a longer step takes several passes

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace braid::model::test {
 namespace {
 
@@ -103,6 +105,21 @@ TEST(Weights, NameATypeOfOurOwn) {
   const Error error = error_of(tiny);
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
   EXPECT_THAT(error.message, AllOf(HasSubstr("blk.0.ffn_up.weight"), HasSubstr("type number 65536")));
+}
+
+TEST(Weights, LoadOptionsSayHowTheyArePacked) {
+  TinyModel tiny;
+  tiny.keys["llama.feed_forward_length"] = 128U;
+  tiny.tensors["blk.0.ffn_gate.weight"].shape = tiny.tensors["blk.0.ffn_up.weight"].shape = {64, 128};
+  tiny.tensors["blk.0.ffn_down.weight"].shape = {128, 64};
+  const auto bytes = [&](std::int64_t rotated_from) {
+    const LoadOptions options{.packing = {.float_type = kernels::WeightType::kQ8_0, .rotated_from = rotated_from}, .max_batch = 2, .end_tokens = {}, .progress = {}};
+    const auto model = LanguageModel::load(tiny.file(), kernels::best_kernel_table(), options).value();
+    EXPECT_EQ(estimate_memory(tiny.file(), kernels::best_kernel_table(), options).value().weights, model->weight_bytes());
+    return model->weight_bytes();
+  };
+  // The down matrix has four panels of four blocks: 32 bytes of scales for each block, or 64 for the group.
+  EXPECT_EQ(bytes(0) + 4 * 64, bytes(std::numeric_limits<std::int64_t>::max()));
 }
 
 TEST(Weights, ReportProgressUpToTheWhole) {
