@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <variant>
@@ -47,7 +48,7 @@ std::string build_digest() {
 
 }  // namespace
 
-std::string model_digest(const model::GgufFile& file) {
+std::string model_digest(const model::GgufFile& file, const model::LoadOptions& options) {
   Summary summary;
   for (const auto& [key, value] : file.metadata()) {
     summary(key);
@@ -61,6 +62,10 @@ std::string model_digest(const model::GgufFile& file) {
     summary(digest_of(tensor.bytes.first(end)));
     summary(digest_of(tensor.bytes.last(end)));
   }
+  const std::optional<kernels::WeightType> float_type = options.packing.float_type;
+  summary(float_type ? static_cast<std::int64_t>(*float_type) : -1);
+  summary(options.packing.rotated_from);
+  summary(options.kv_limit);
   return fmt::format("{:016x}", digest_of(summary.text));
 }
 

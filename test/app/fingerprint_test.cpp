@@ -3,19 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
+#include <set>
 
 #include "support/gguf_writer.h"
 
 namespace braid::app {
 namespace {
 
-std::string digest(float value, std::string_view chat_template) {
+std::string digest(float value, std::string_view chat_template, const model::LoadOptions& options = {}) {
   const std::array<float, 4> values = {1.0F, 2.0F, 3.0F, value};
   test::GgufWriter writer;
   writer.string("tokenizer.chat_template", chat_template).strings("tokenizer.ggml.tokens", {"a", "b"}).u32("n", 7);
   writer.tensor_f32("w", {2, 2}, values);
   const auto file = model::GgufFile::from_bytes(writer.source());
-  return model_digest(file.value());
+  return model_digest(file.value(), options);
 }
 
 TEST(Fingerprint, TellsModelsApart) {
@@ -23,6 +25,15 @@ TEST(Fingerprint, TellsModelsApart) {
   EXPECT_NE(digest(4.0F, "x"), digest(5.0F, "x"));
   EXPECT_NE(digest(4.0F, "x"), digest(4.0F, "y"));
   EXPECT_EQ(digest(4.0F, "x").size(), 16U);
+}
+
+TEST(Fingerprint, TellsArithmeticsApart) {
+  model::LoadOptions bf16, exact, windowed;
+  bf16.packing.float_type = kernels::WeightType::kBF16;
+  exact.packing.rotated_from = std::numeric_limits<std::int64_t>::max();
+  windowed.kv_limit = 64;
+  const std::set<std::string> digests = {digest(4.0F, "x"), digest(4.0F, "x", bf16), digest(4.0F, "x", exact), digest(4.0F, "x", windowed)};
+  EXPECT_EQ(digests.size(), 4U);
 }
 
 TEST(Fingerprint, NamesWhatNumbersDependOn) {
