@@ -3,8 +3,9 @@
 //
 // Float types: for every input k the weights of the panel's 16 outputs, in the stored type.
 //
-// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer. A group has its scales, then its codes,
-// so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as memory likes best.
+// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer. A group has
+// its scales, then its codes, so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as
+// memory likes best.
 //
 // Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which is the
 // order that vpdpbusd multiplies in, one lane for each output (and a tile's, on AMX). The 8 groups of a block are packed in planes:

@@ -2,8 +2,8 @@
 // Rows far apart cost half as much time again in a product of 512 rows, and twice as much in one of 32.
 //
 // A tile of rows takes 16 times the bytes of a prepared row (PreparedLayout) and has its parts in the same order: codes
-// [64 inputs][row][64], scales [group][row], of grouped types the starts of sums [group][row], sums [row][what a row has]. Other types' starts are left out, because
-// their weights in tiles carry no bias.
+// [64 inputs][row][64], scales [group][row], of grouped types the starts of sums [group][row], sums [row][what a row has]. Other types'
+// starts are left out, because their weights in tiles carry no bias.
 // The last tile is as long as the others; its missing rows are never written and never read as results.
 #pragma once
 
