@@ -1,10 +1,11 @@
-// Which positions of a chunk of the context a row sees, and sizes that the tiers share. Internal linkage, because wide tiers include
-// it.
+// Which positions of a chunk of the context a row sees, where they lie, and sizes that the tiers share. Internal linkage, because wide
+// tiers include it.
 #pragma once
 
 #include <kernels/kernel_table.h>
 #include <kernels/numerics.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace braid::kernels {
@@ -13,6 +14,13 @@ namespace braid::kernels {
 static inline std::int64_t part_floats(std::int32_t head_dim) { return kPartHeader + (std::int64_t{head_dim} + 15) / 16 * 16; }
 
 static inline std::int32_t kv_groups(std::int32_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
+
+// A KV head's bytes in the block of a position. A block that no query sees may be absent; another one then stands for it, and nothing
+// read from it is used.
+static inline const std::byte* kv_bytes(const KvLayer& kv, const std::int32_t* blocks, std::int32_t head, std::int32_t position) {
+  const std::int32_t block = blocks[position >> __builtin_ctz(static_cast<unsigned>(kv.block_tokens))];  // a power of two
+  return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride + static_cast<std::size_t>(head) * kv.head_stride;
+}
 
 // Of the chunk that begins at position `chunk`: [chunk, sink_end), then [begin, end). Either may be empty.
 struct ChunkView {
@@ -49,6 +57,23 @@ static inline std::int32_t next_chunk(const AttentionArgs& args, std::int32_t po
 
 static inline std::int32_t first_chunk(const AttentionArgs& args, std::int32_t position) {
   return next_chunk(args, position, -kChunkTokens);
+}
+
+// What is read when a context has been, to be fetched meanwhile: of one KV head, positions [begin, last].
+struct NextContext {
+  const std::int32_t* blocks = nullptr;  // nothing to fetch
+  std::int32_t head = 0;
+  std::int32_t begin = 0;                // a chunk's first
+  std::int32_t last = 0;
+};
+
+// After the rows up to `end` of one sequence: the next row's, or, after the last one, the next head's of the first row.
+static inline NextContext next_context(const AttentionArgs& args, std::int32_t head, std::int64_t end, std::int64_t row_begin,
+                                       std::int64_t row_end) {
+  const bool other_head = end == row_end;
+  if (other_head && ++head == args.kv->kv_heads) return {};
+  const AttentionRow& row = args.rows[other_head ? row_begin : end];
+  return {row.blocks, head, first_chunk(args, row.position), row.position};
 }
 
 }  // namespace braid::kernels

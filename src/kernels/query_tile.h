@@ -20,6 +20,7 @@ struct QueryTile {
   const KvLayer* kv = nullptr;
   const std::int32_t* blocks = nullptr;
   std::int32_t head = 0;  // KV head
+  NextContext next;
   int count = 0;
   std::int32_t position[kQueryTile] = {};  // never decreasing
   float* sum[kQueryTile] = {};             // the chunks so far, as a part
@@ -35,6 +36,22 @@ struct QueryTile {
   float* part[kQueryTile] = {};  // where its part goes
   Key keys[kVectors] = {};
 };
+
+template <class Tile>
+static inline const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
+  return kv_bytes(*tile.kv, tile.blocks, tile.head, position);
+}
+
+// Keys to fetch while values of `position` are added: one chunk on, or, in the last one, the next context's. A context that begins is
+// read at once, and what nobody fetched for it comes from memory one line after another.
+template <class Tile>
+static inline const std::byte* keys_ahead(const Tile& tile, std::int32_t position) {
+  const std::int32_t there = position + kChunkTokens;
+  if (there <= tile.position[tile.count - 1]) return head_bytes(tile, there);
+  const std::int32_t in_next = tile.next.begin + position % kChunkTokens;
+  if (tile.next.blocks == nullptr || in_next > tile.next.last) return head_bytes(tile, position);
+  return kv_bytes(*tile.kv, tile.next.blocks, tile.next.head, in_next);
+}
 
 // A range of positions for each query of a group, and of dimensions.
 template <int kQueries>
@@ -184,6 +201,7 @@ static void attend_rows(const AttentionArgs& args, std::int64_t row_begin, std::
       std::int64_t end = row + 1;  // rows of one sequence
       while (end < row_end && args.rows[end].blocks == args.rows[row].blocks) ++end;
       const std::int64_t queries = (end - row) * group;
+      tile.next = next_context(args, tile.head, end, row_begin, row_end);
       for (std::int64_t first = 0; first < queries; first += kQueryTile) {
         tile.count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
         load_queries(args, row, first, tile);

@@ -191,15 +191,6 @@ static void for_batches(Tiles& tiles, Batch& batch, std::int64_t queries, int& h
   }
 }
 
-// After the rows up to `end` of one sequence: the next row's, or, after the last one, the next head's of the first row.
-static inline NextContext next_context(const AttentionArgs& args, std::int32_t head, std::int64_t end, std::int64_t row_begin,
-                                       std::int64_t row_end) {
-  const bool other_head = end == row_end;
-  if (other_head && ++head == args.kv->kv_heads) return {};
-  const AttentionRow& row = args.rows[other_head ? row_begin : end];
-  return {row.blocks, head, first_chunk(args, row.position), row.position};
-}
-
 template <class Tiles>
 static void attend_rows(Tiles& tiles, const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t head_begin,
                         std::int32_t head_end) {

@@ -17,14 +17,6 @@ constexpr std::int32_t kAhead = 64;     // positions
 static inline std::int64_t key_steps(std::int32_t head_dim) { return (head_dim + kKeySteps - 1) / kKeySteps; }
 static inline std::int64_t value_vectors(std::int32_t head_dim) { return (head_dim + 15) / 16; }
 
-// What is read when a batch's context has been: of one KV head, positions [begin, last].
-struct NextContext {
-  const std::int32_t* blocks = nullptr;  // nothing to fetch
-  std::int32_t head = 0;
-  std::int32_t begin = 0;
-  std::int32_t last = 0;
-};
-
 // What expansion reads: one KV head of a sequence, positions [begin, end) of the chunk.
 struct ChunkSource {
   const KvLayer& kv;
@@ -36,7 +28,7 @@ struct ChunkSource {
   std::int32_t last;  // the batch's last position
   NextContext next;
 
-  const std::byte* at(std::int32_t position) const { return avx512::kv_bytes(kv, blocks, head, position); }
+  const std::byte* at(std::int32_t position) const { return kv_bytes(kv, blocks, head, position); }
   std::int32_t slot(std::int32_t position) const { return position & (kv.block_tokens - 1); }
 };
 
@@ -48,7 +40,7 @@ static inline const std::byte* ahead_of(const ChunkSource& source, std::int32_t 
   if (there <= source.last) return source.at(there);
   const std::int32_t beyond = there - (source.last / source.kv.block_tokens + 1) * source.kv.block_tokens;
   if (next.blocks == nullptr || beyond < 0 || next.begin + beyond > next.last) return source.at(position);
-  return avx512::kv_bytes(source.kv, next.blocks, next.head, next.begin + beyond);
+  return kv_bytes(source.kv, next.blocks, next.head, next.begin + beyond);
 }
 
 static inline void fetch(const std::byte* from) { _mm_prefetch(reinterpret_cast<const char*>(from), _MM_HINT_T1); }

@@ -13,20 +13,6 @@ constexpr std::int32_t kVectors = kChunkTokens / 8;
 
 using Tile = QueryTile<const std::byte*, kVectors>;
 
-// A block that no query sees may be absent; any other then stands for it, and nothing read from it is used.
-const std::byte* head_bytes(const Tile& tile, std::int32_t position) {
-  const KvLayer& kv = *tile.kv;
-  const std::int32_t block = tile.blocks[position / kv.block_tokens];
-  return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride +
-         static_cast<std::size_t>(tile.head) * kv.head_stride;
-}
-
-// Keys to fetch while those of `position` are worked on: one chunk on, in the same sequence.
-const std::byte* next_chunk_keys(const Tile& tile, std::int32_t position) {
-  const std::int32_t next = position + kChunkTokens;
-  return head_bytes(tile, next <= tile.position[tile.count - 1] ? next : position);
-}
-
 // Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else
 // all.
 template <KvType kType, int kQueries, int kKeys>
@@ -98,9 +84,10 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
     const std::int32_t slot = t % kv.block_tokens;
     const std::int32_t block_end = t - slot + kv.block_tokens < end ? t - slot + kv.block_tokens : end;
     const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kKvBytes<kType>;
-    const std::byte* ahead = next_chunk_keys(tile, t) + slot * step + d * kKvBytes<kType>;
+    const std::byte* ahead = keys_ahead(tile, t) + slot * step + d * kKvBytes<kType>;
     for (; t < block_end; ++t, value += step, ahead += step) {
-      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+      for (int line = 0; line < kDims * 8 * kKvBytes<kType>; line += 64)
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
       __m256 values[kDims];
 #pragma GCC unroll 8
       for (int v = 0; v < kDims; ++v) values[v] = load_values<kType, kPartial>(value + v * 8 * kKvBytes<kType>, left);

@@ -9,13 +9,6 @@ namespace braid::kernels::avx512 {
 
 constexpr std::int32_t kVectors = kChunkTokens / 16;
 
-// A KV head's bytes in the block of a position. A block that no query sees may be absent; another one then stands for it, and nothing
-// read from it is used.
-static inline const std::byte* kv_bytes(const KvLayer& kv, const std::int32_t* blocks, std::int32_t head, std::int32_t position) {
-  const std::int32_t block = blocks[position >> __builtin_ctz(static_cast<unsigned>(kv.block_tokens))];  // a power of two
-  return kv.base + static_cast<std::size_t>(block < 0 ? 0 : block) * kv.block_stride + static_cast<std::size_t>(head) * kv.head_stride;
-}
-
 // The vectors [first, last) of a chunk that hold what the view sees.
 struct VectorRange {
   std::int32_t first;
