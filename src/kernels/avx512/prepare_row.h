@@ -15,10 +15,11 @@ static inline std::int32_t sum_lanes(__m512i lanes) {
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
 }
 
-// (a + b, a - b) of lanes a and b as far apart as kHigh says, the mask of those that are a b; `swapped` has a and b exchanged.
+// (a + b, a - b) of lanes a and b that `swapped` exchanges; kHigh: the lanes that are a b. A product with 1 or -1 is exact.
 template <__mmask16 kHigh>
 [[gnu::always_inline]] static inline __m512 sum_and_difference(__m512 x, __m512 swapped) {
-  return _mm512_mask_sub_ps(_mm512_add_ps(x, swapped), kHigh, swapped, x);
+  const __m512 one = _mm512_set1_ps(1.0F);
+  return _mm512_fmadd_ps(x, _mm512_mask_sub_ps(one, kHigh, _mm512_setzero_ps(), one), swapped);
 }
 
 static inline void rotate_values(const float* x, float* to) {
