@@ -158,7 +158,7 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   layout.nibbles = form->nibbles;
   layout.block_scales = form->codes.grouped ? 0 : (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
   layout.scales = sub || form->codes.grouped ? kinds * kPanel * 2 : 0;
-  const std::int64_t group_blocks = form->codes.grouped ? kWideGroupBlocks : kGroupBlocks;
+  const std::int64_t group_blocks = blocks_of_group(form->codes);
   layout.group_shift = std::countr_zero(static_cast<std::uint64_t>(group_blocks));
   layout.codes = round_up_64(layout.scales + group_blocks * layout.block_scales);
   layout.group = layout.codes + group_blocks * layout.block_codes;
@@ -177,7 +177,7 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
     return layout;
   }
   const std::int64_t blocks = inputs / kBlockValues;
-  const std::int64_t group_blocks = form->codes.grouped ? kWideGroupBlocks : kGroupBlocks;
+  const std::int64_t group_blocks = blocks_of_group(form->codes);
   const std::int64_t groups = (blocks + group_blocks - 1) / group_blocks;
   const std::int64_t parts = form->codes.grouped ? groups : blocks * form->codes.parts;
   layout.scales = round_up_64(inputs);

@@ -40,6 +40,7 @@ namespace braid::kernels {
 // K blocks that share an activation scale, and f16 scales in ScaleForm::kSub and kGroup. The last group of a row may have fewer.
 constexpr std::int64_t kGroupBlocks = 8;
 constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (CodeForm)
+[[gnu::always_inline]] static constexpr std::int64_t blocks_of_group(const CodeForm& form) { return form.grouped ? kWideGroupBlocks : kGroupBlocks; }
 
 // The largest multiplier of a part: with codes of 8 bits a weight fits 16.
 constexpr float kMostMultiplier = 255.0F;

@@ -220,7 +220,7 @@ inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end,
 
 // K blocks of a group.
 template <CodeForm kForm>
-constexpr std::int64_t kBlocks = kForm.grouped ? kWideGroupBlocks : kGroupBlocks;
+constexpr std::int64_t kBlocks = blocks_of_group(kForm);
 
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>

@@ -93,7 +93,7 @@ float add_minimums(const Column& w, const Activations& x, float scale, std::int6
 }
 
 float multiply(const Column& w, const Activations& x, std::int64_t blocks) {
-  const std::int64_t group_blocks = w.form.codes.grouped ? kWideGroupBlocks : kGroupBlocks;
+  const std::int64_t group_blocks = blocks_of_group(w.form.codes);
   float y = 0.0F;
   for (std::int64_t begin = 0; begin < blocks; begin += group_blocks) {
     const std::int64_t end = std::min(blocks, begin + group_blocks);

@@ -12,7 +12,7 @@ namespace braid::kernels::scalar {
 namespace {
 
 // Inputs of a group.
-std::int64_t group_values(const BlockForm& form) { return (form.codes.grouped ? kWideGroupBlocks : kGroupBlocks) * kBlockValues; }
+std::int64_t group_values(const BlockForm& form) { return blocks_of_group(form.codes) * kBlockValues; }
 
 // Rounds half to even; any float gives some code, so that a NaN is no undefined behaviour.
 std::int8_t round_to_code(float value) {
