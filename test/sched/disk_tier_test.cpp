@@ -225,7 +225,9 @@ TEST(DiskTier, AFailedStepWithLoadsIsComputedAgain) {
     server.cached(prompt);
     server.rig->run_to_end();
   }
-  Server server(folder.path(), tier_options(100, true));
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  mood->read_milliseconds = 50;  // two at a time: the third block comes after a step that loads the others, and has no row yet
+  Server server(folder.path(), tier_options(100, true), mood);
   server.rig->model.fail_next("no luck");
   Client& failed = server.rig->submit(prompt, 5);
   ASSERT_TRUE(server.rig->run_until([&] { return failed.take(), failed.finished(); }));
