@@ -38,7 +38,7 @@ struct Options {
   bool cpu_time = false;
   bool pin_threads = false;
   HugePages huge_pages = HugePages::kTransparent;
-  KvType kv_type = KvType::kF16;
+  std::optional<KvType> kv_type;
 };
 
 double median(std::vector<double> values) {
@@ -201,12 +201,12 @@ int main(int argc, char** argv) {
       {"off", HugePages::kOff}, {"transparent", HugePages::kTransparent}, {"explicit", HugePages::kExplicit}};
   app.add_option("--huge-pages", options.huge_pages, "As braid serve takes it")->transform(CLI::CheckedTransformer(pages));
   app.add_option("--repeat", options.repeat, "Runs, of which the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
-  std::string kv_type = "f16";
-  app.add_option("--kv-dtype", kv_type, "Keys and values: f32, f16, bf16 or int8")
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "int8"}))
+  std::string kv_type = "auto";
+  app.add_option("--kv-dtype", kv_type, "Keys and values: auto (as braid serve), f32, f16, bf16 or int8")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  options.kv_type = *braid::kernels::parse_kv_type(kv_type);
+  options.kv_type = braid::kernels::parse_kv_type(kv_type);
   const auto report = measure(options);
   if (!report) return std::fprintf(stderr, "%s\n", report.error().message.c_str()), 1;
   std::printf("%s\n", report->c_str());

@@ -102,7 +102,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
-  loaded.fingerprint = fingerprint((*table)->name, options.kv_type, model_digest(*file, load_options(options, max_batch)));
+  loaded.fingerprint = fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type), model_digest(*file, load_options(options, max_batch)));
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;

@@ -146,13 +146,12 @@ CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::mi
   });
 }
 
-CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help) {
+CLI::Option* add_kv_type(CLI::App& app, const std::string& name, std::optional<kernels::KvType>& target, const std::string& help) {
   return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
-           const auto type = kernels::parse_kv_type(text);
-           if (!type) return fmt::format("'{}' is not a KV type: write f32, f16, bf16 or int8", text);
-           target = *type;
+           target = kernels::parse_kv_type(text);
+           if (!target && text != "auto") return fmt::format("'{}' is not a KV type: write auto, f32, f16, bf16 or int8", text);
            return std::string();
-         })->default_str(kernels::kv_type_name(target));
+         })->default_str("auto");
 }
 
 CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help) {

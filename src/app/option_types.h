@@ -30,7 +30,7 @@ CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& targ
                        const std::string& help);
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);
 CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);  // not 0
-CLI::Option* add_kv_type(CLI::App& app, const std::string& name, kernels::KvType& target, const std::string& help);
+CLI::Option* add_kv_type(CLI::App& app, const std::string& name, std::optional<kernels::KvType>& target, const std::string& help);
 CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
 CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, model::HugePages& target, const std::string& help);
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);

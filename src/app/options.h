@@ -21,7 +21,7 @@ struct ModelOptions {
   std::optional<std::int32_t> context;        // tokens; the model's own otherwise
   std::optional<std::uint64_t> kv_memory;     // bytes; half of what is available after load otherwise
   std::int32_t max_kv_size = 0;               // positions that a token sees, the first few among them; 0: all
-  kernels::KvType kv_type = kernels::KvType::kF16;
+  std::optional<kernels::KvType> kv_type;     // of keys and values; the tier's own otherwise
   std::optional<kernels::WeightType> float_type;  // arithmetic of F32, F16 and BF16 matrices; their own type otherwise
   bool exact_weights = false;                 // none is rotated and rounded again for speed (model::Packing)
   std::int32_t block_size = 16;               // tokens of a KV block

@@ -57,4 +57,11 @@ static inline std::uint16_t float_to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
+static inline bool is_finite_bf16(std::uint16_t bits) { return (bits & 0x7FFFU) <= 0x7F7FU; }
+
+// An infinity or NaN becomes the largest number, with its sign.
+static inline std::uint16_t finite_bf16(std::uint16_t bits) {
+  return is_finite_bf16(bits) ? bits : static_cast<std::uint16_t>((bits & 0x8000U) | 0x7F7FU);
+}
+
 }  // namespace braid::kernels

@@ -49,8 +49,9 @@ struct MatmulArgs {
 };
 
 // The bytes of one layer of the paged pool. Within one block and KV head, keys are stored [head_dim, block_tokens] (transposed, so
-// that scores vectorise over tokens) and values [block_tokens, head_dim]; for kInt8 the f16 scales of the keys and then those of the
-// values follow, each [groups, block_tokens].
+// that scores vectorise over tokens) and values [block_tokens, head_dim]; kBF16 in pairs, [head_dim / 2, block_tokens, 2] and
+// [block_tokens / 2, head_dim, 2], which are tiles of the AMX tier (kv_order.h), its values finite; for kInt8 the f16 scales of the keys
+// and then those of the values follow, each [groups, block_tokens].
 struct KvLayer {
   std::byte* base = nullptr;         // key bytes of block 0, KV head 0
   std::size_t block_stride = 0;      // bytes from a block to the next
@@ -95,6 +96,7 @@ inline constexpr std::int32_t kPartHeader = 16;
 struct KernelTable {
   Isa isa = Isa::kScalar;
   const char* name = "scalar";
+  KvType kv_type = KvType::kF16;  // what keys and values are unless something else is asked for
 
   // --- weights -------------------------------------------------------------------------------------------------------------
   std::size_t (*packed_bytes)(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept = nullptr;

@@ -1,11 +1,11 @@
 // The shape of the paged key/value pool. A block holds `block_tokens` positions of one sequence, of all layers:
 //   block = [layers][kv_heads] of { keys [head_dim, block_tokens], values [block_tokens, head_dim] }
-// and with int8 the scales of the keys and of the values after them, [groups, block_tokens] f16 each,
+// with bf16 in pairs (kernels/kv_order.h), and with int8 the scales of the keys and of the values after them, [groups, block_tokens] f16 each,
 // so that a block is one run of bytes (KvArena::block): it can be copied, shared, written to disk and read back as a whole, in every
 // type. Its bytes depend on the layout's fields and on the tokens it holds, not on the tier that wrote them.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include <kernels/kv_order.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +19,12 @@ struct KvLayout {
   std::int32_t block_tokens = 16;  // 8, 16, 32 or 64
   kernels::KvType type = kernels::KvType::kF16;
 
-  std::size_t value_bytes() const {
-    if (type == kernels::KvType::kInt8) return 1;
-    return type == kernels::KvType::kF32 ? 4 : 2;
-  }
+  std::size_t value_bytes() const { return static_cast<std::size_t>(kernels::kv_element_bytes(type)); }
   // Keys, or values, of one head in one block; a whole number of cache lines, for int8 of half ones.
   std::size_t half_bytes() const {
-    const std::size_t bytes = static_cast<std::size_t>(block_tokens) * static_cast<std::size_t>(head_dim) * value_bytes();
+    const auto pair = static_cast<std::size_t>(kernels::kv_pair(type));
+    const std::size_t dims = (static_cast<std::size_t>(head_dim) + pair - 1) / pair * pair;
+    const std::size_t bytes = static_cast<std::size_t>(block_tokens) * dims * value_bytes();
     const std::size_t unit = type == kernels::KvType::kInt8 ? 32 : 64;
     return (bytes + unit - 1) / unit * unit;
   }

@@ -1,5 +1,8 @@
 #include <model/kv_tensors.h>
 
+#include <kernels/half.h>
+#include <kernels/kv_order.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +21,9 @@ struct Kind {
   std::size_t element_bytes;
   std::size_t offset;          // in the head
   std::int64_t width;          // elements of a token and head
+  kernels::KvType order;       // of the block (kv_order.h)
   bool by_token;               // [token, element] in the block; else [element, token]
+  bool finite = false;         // its elements must be (KvLayer)
 };
 
 const char* dtype_of(kernels::KvType type) {
@@ -33,12 +38,12 @@ const char* dtype_of(kernels::KvType type) {
 
 std::vector<Kind> kinds_of(const KvLayout& layout) {
   const char* dtype = dtype_of(layout.type);
-  std::vector<Kind> kinds = {{"key", dtype, layout.value_bytes(), 0, layout.head_dim, false},
-                             {"value", dtype, layout.value_bytes(), layout.half_bytes(), layout.head_dim, true}};
+  std::vector<Kind> kinds = {{"key", dtype, layout.value_bytes(), 0, layout.head_dim, layout.type, false},
+                             {"value", dtype, layout.value_bytes(), layout.half_bytes(), layout.head_dim, layout.type, true, layout.type == kernels::KvType::kBF16}};
   if (layout.type == kernels::KvType::kInt8) {
     const std::int64_t groups = (layout.head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup;
-    kinds.push_back({"key_scale", "F16", 2, 2 * layout.half_bytes(), groups, false});
-    kinds.push_back({"value_scale", "F16", 2, 2 * layout.half_bytes() + layout.scale_bytes() / 2, groups, false});
+    kinds.push_back({"key_scale", "F16", 2, 2 * layout.half_bytes(), groups, layout.type, false});
+    kinds.push_back({"value_scale", "F16", 2, 2 * layout.half_bytes() + layout.scale_bytes() / 2, groups, layout.type, false});
   }
   return kinds;
 }
@@ -54,7 +59,8 @@ void for_elements(const KvLayout& layout, std::int32_t layer, const Kind& kind, 
     const std::size_t base = static_cast<std::size_t>(layer) * layout.layer_bytes() + static_cast<std::size_t>(head) * layout.head_bytes() + kind.offset;
     for (std::int64_t token = 0; token < count; ++token) {
       for (std::int64_t i = 0; i < kind.width; ++i) {
-        const std::int64_t in_block = kind.by_token ? token * kind.width + i : i * layout.block_tokens + token;
+        const std::int64_t in_block =
+            kind.by_token ? kernels::value_element(kind.order, kind.width, token, i) : kernels::key_element(kind.order, layout.block_tokens, token, i);
         const std::int64_t in_tensor = ((first_token + token) * layout.kv_heads + head) * kind.width + i;
         move(base + static_cast<std::size_t>(in_block) * kind.element_bytes, static_cast<std::size_t>(in_tensor) * kind.element_bytes);
       }
@@ -104,9 +110,13 @@ Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::in
                      fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "), kind.dtype,
                                  fmt::join(shape_of(layout, kind, tokens), ", ")),
                      {}};
+      bool finite = true;
       for_elements(layout, layer, kind, index * layout.block_tokens, layout.block_tokens, [&](std::size_t in_block, std::size_t in_tensor) {
-        std::memcpy(block.data() + in_block, tensor.bytes.data() + in_tensor, kind.element_bytes);
+        const std::byte* element = tensor.bytes.data() + in_tensor;
+        if (kind.finite) finite &= kernels::is_finite_bf16(kernels::load_half(element));
+        std::memcpy(block.data() + in_block, element, kind.element_bytes);
       });
+      if (!finite) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' holds infinities or NaNs", name), {}};
     }
   return {};
 }

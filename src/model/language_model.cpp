@@ -23,7 +23,7 @@ struct Dimensions {
   WorkspaceShape workspace;
 };
 
-Result<Dimensions> read_dimensions(const GgufFile& file, const LoadOptions& options, int members) {
+Result<Dimensions> read_dimensions(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options, int members) {
   auto model = read_hyper_parameters(file);
   if (!model) return model.error();
   const std::int32_t context = options.context_length > 0 ? options.context_length : model->context_length;
@@ -43,7 +43,11 @@ Result<Dimensions> read_dimensions(const GgufFile& file, const LoadOptions& opti
   return Dimensions{
       .model = *model,
       .context = context,
-      .kv = {.layers = model->layers, .kv_heads = model->kv_heads, .head_dim = model->head_dim, .block_tokens = block, .type = options.kv_type},
+      .kv = {.layers = model->layers,
+             .kv_heads = model->kv_heads,
+             .head_dim = model->head_dim,
+             .block_tokens = block,
+             .type = options.kv_type.value_or(table.kv_type)},
       .workspace = {.rows = options.pass_rows,
                     .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
                     .members = members,
@@ -57,7 +61,7 @@ void require(bool condition, const char* what) {
 }  // namespace
 
 Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
-  auto dimensions = read_dimensions(file, options, options.threads);
+  auto dimensions = read_dimensions(file, table, options, options.threads);
   if (!dimensions) return dimensions.error();
   auto weights = check_weights(file, dimensions->model, dimensions->context, table, options.packing);
   if (!weights) return weights.error();
@@ -69,7 +73,7 @@ Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::Kern
 Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file, const kernels::KernelTable& table,
                                                            LoadOptions options) {
   auto team = std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus);
-  auto dimensions = read_dimensions(file, options, team->size());
+  auto dimensions = read_dimensions(file, table, options, team->size());
   if (!dimensions) return dimensions.error();
   auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.packing,
                               options.huge_pages);

@@ -32,7 +32,7 @@ struct LoadOptions {
   HugePages huge_pages = HugePages::kTransparent;     // of weights, workspace and pool
   std::int32_t context_length = 0;                    // 0: the model's
   std::int32_t block_tokens = 16;
-  kernels::KvType kv_type = kernels::KvType::kF16;
+  std::optional<kernels::KvType> kv_type = {};        // the tier's own otherwise
   Packing packing = {};                               // how weights are computed
   std::int32_t kv_limit = 0;                          // positions a token may see, the first kSinkTokens among them; 0: all
   std::int32_t max_batch = 256;                       // slots

@@ -70,6 +70,12 @@ TEST(CommandLine, ArithmeticOfFloatWeightsIsAsStoredUnlessNamed) {
   EXPECT_TRUE(std::get<ServeOptions>(parse({"serve", "--exact-weights"})).model.exact_weights);
 }
 
+TEST(CommandLine, KeysAndValuesAreOfTheTiersOwnTypeUnlessNamed) {
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve"})).model.kv_type, std::nullopt);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--kv-dtype", "auto"})).model.kv_type, std::nullopt);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--kv-dtype", "int8"})).model.kv_type, kernels::KvType::kInt8);
+}
+
 TEST(CommandLine, ThreadsArePinnedAndPagesHugeAsAsked) {
   const auto usual = std::get<ServeOptions>(parse({"serve"})).model;
   EXPECT_FALSE(usual.pin_threads);

@@ -82,7 +82,7 @@ test("what is exported and imported is found", async (t) => {
   assert.equal(busy.code, 1);
   assert.match(busy.stderr, /in use by another process/);
   const other = await braid(t, ["cache", "import", "braid-demo", file, "--kv-disk", folder, "--kv-dtype", "f32", ...memory]);
-  assert.match(other.stderr, /'kv_dtype' is 'f16', this model asks for 'f32'/);
+  assert.match(other.stderr, /'kv_dtype' is 'b?f16', this model asks for 'f32'/);
 });
 
 test("damage and loss cost a miss", async (t) => {

@@ -231,6 +231,28 @@ TEST_P(Attention, StoredTokensEqualScalar) {
   }
 }
 
+TEST_P(Attention, Bf16IsStoredInPairsWithFiniteValues) {
+  Random random(9);
+  for (const std::int32_t head_dim : {18, 64}) {
+    Pool pool(random, KvType::kBF16, 16, head_dim, 1, 16);
+    pool.values[0] = std::numeric_limits<float>::infinity();
+    pool.values[1] = -std::numeric_limits<float>::infinity();
+    pool.values[2] = std::numeric_limits<float>::quiet_NaN();
+    pool.values[3] = std::numeric_limits<float>::max();  // rounds to infinity
+    pool.store(*GetParam(), 0, 16);
+    for (std::int32_t t = 0; t < 16; ++t) {
+      for (std::int32_t d = 0; d < head_dim; ++d) {
+        const auto at = static_cast<std::size_t>(t * head_dim + d);
+        const std::byte* key = pool.layer.base + ((d / 2 * 16 + t) * 2 + d % 2) * 2;
+        const std::byte* value = pool.layer.base + pool.layer.value_offset + ((t / 2 * head_dim + d) * 2 + t % 2) * 2;
+        EXPECT_EQ(load_half(key), float_to_bf16(pool.keys[at]));
+        const std::uint16_t expected = at >= 4 ? float_to_bf16(pool.values[at]) : at == 1 ? 0xFF7F : 0x7F7F;
+        EXPECT_EQ(load_half(value), expected);
+      }
+    }
+  }
+}
+
 TEST_P(Attention, Int8CodesAreWithinHalfAStepOfTheirValues) {
   Random random(8);
   const std::int32_t head_dim = 80;

@@ -29,6 +29,8 @@ TEST_P(EachKvType, ComeBackBitForBitThroughAFile) {
   KvTensors tensors(layout, tokens);
   for (std::uint32_t i = 0; i < 4; ++i) {
     blocks.push_back(random_bytes(layout.block_bytes(), i));
+    if (layout.type == KvType::kBF16)  // finite numbers only
+      for (std::size_t b = 1; b < layout.block_bytes(); b += 2) blocks.back()[b] &= std::byte{0xBF};
     tensors.put_block(i, blocks.back());
   }
   SafeTensors contents = tensors.contents();
@@ -62,6 +64,42 @@ TEST(KvTensors, AreInTheOrderOfTheirShape) {
     float found = 0.0F;
     std::memcpy(&found, tensor.bytes.data() + ((2 * 2 + 1) * 64 + 5) * 4, 4);
     EXPECT_EQ(found, number);
+  }
+}
+
+TEST(KvTensors, OfBf16AreInPairsInTheBlock) {
+  const KvLayout layout{.layers = 1, .kv_heads = 2, .head_dim = 64, .block_tokens = 8, .type = KvType::kBF16};
+  std::vector<std::byte> block(layout.block_bytes());
+  const auto put = [&](std::size_t element, bool value, std::uint16_t bits) {
+    std::memcpy(block.data() + layout.head_bytes() + (value ? layout.half_bytes() : 0) + element * 2, &bits, 2);
+  };
+  put((2 * 8 + 3) * 2 + 1, false, 0x4040);  // [head_dim / 2, block_tokens, 2]: dimension 5 of token 3
+  put((1 * 64 + 5) * 2 + 1, true, 0x4080);  // [block_tokens / 2, head_dim, 2]
+  KvTensors tensors(layout, 8);
+  tensors.put_block(0, block);
+  const SafeTensors contents = tensors.contents();
+  for (const auto& [name, bits] : {std::pair("layers.0.key", 0x4040), std::pair("layers.0.value", 0x4080)}) {
+    std::uint16_t found = 0;
+    std::memcpy(&found, contents.tensors.at(name).bytes.data() + ((3 * 2 + 1) * 64 + 5) * 2, 2);
+    EXPECT_EQ(found, bits);
+  }
+}
+
+TEST(KvTensors, RefuseBf16ValuesThatAreNotFinite) {
+  const KvLayout layout{.layers = 1, .kv_heads = 1, .head_dim = 64, .block_tokens = 8, .type = KvType::kBF16};
+  for (const std::uint16_t bits : {std::uint16_t{0x7F80}, std::uint16_t{0xFFC0}}) {
+    for (const bool value : {false, true}) {
+      std::vector<std::byte> block(layout.block_bytes());
+      std::memcpy(block.data() + (value ? layout.half_bytes() : 0) + 70 * 2, &bits, 2);
+      KvTensors tensors(layout, 8);
+      tensors.put_block(0, block);
+      std::vector<std::byte> taken(layout.block_bytes());
+      const auto result = take_block(tensors.contents(), layout, 8, 0, taken);
+      EXPECT_EQ(static_cast<bool>(result), !value) << "keys may be anything: scores that nobody sees are left out";
+      if (value) {
+        EXPECT_THAT(result.error().message, testing::HasSubstr("'layers.0.value' holds infinities or NaNs"));
+      }
+    }
   }
 }
 

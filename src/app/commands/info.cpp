@@ -90,7 +90,7 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
   fmt::print("  workspace  {:>10}\n", format_size(estimate->workspace));
   fmt::print("  KV pool    {:>10}  {} blocks of {} tokens, {} a token in {}; context {}\n", format_size(kv->bytes), kv->blocks,
              options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)),
-             kernels::kv_type_name(options.model.kv_type), kv->context);
+             kernels::kv_type_name(options.model.kv_type.value_or((*table)->kv_type)), kv->context);
   fmt::print("  together   {:>10}  of {} available\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
              format_size(available));
   return {};

@@ -12,80 +12,111 @@
 
 namespace braid::kernels::amx {
 
-// Where a band's operand or result lies, in bytes: from a tile of queries to the next, and from row to row of the result.
-struct Operand {
-  const std::byte* data;
-  std::int64_t tile_bytes;
-};
+// Where the result of a band's products goes; from row to row `stride` floats.
 struct Result {
   float* data;
-  std::int64_t row_floats;
+  std::int64_t stride;
 };
 
-// kTiles tiles of queries x [steps, tile] times kColumns neighbouring tiles of w, which are `step_bytes` apart from step to step; kTiles *
-// kColumns is at most 4.
-template <int kTiles, int kColumns, class Tiles>
-static inline void multiply(Tiles& tiles, Operand x, const std::byte* w, std::int64_t step_bytes, std::int64_t steps, Result out) {
+// The scores of a band: queries times keys. A step is a product's dimensions, a column the positions of a vector.
+struct ScoreOperands {
+  using Own = ScoreTiles;
+  const Lines& lines;
+  const std::byte* queries;  // [tiles, steps, tile]
+  std::int64_t steps;
+
+  const std::byte* x(std::int64_t step, std::int64_t tile) const { return queries + (tile * steps + step) * kTileBytes; }
+  const std::byte* w(std::int64_t step, std::int64_t column) const { return lines.at[column] + step * kTileRows * lines.stride; }
+  void fetch_ahead(std::int64_t step, std::int64_t column) const {
+    const std::byte* from = lines.ahead[column] + step * kTileRows * lines.stride;
+    for (int line = 0; line < kTileRows; ++line) fetch(from + line * lines.stride);
+  }
+};
+
+// Its weighted values. A step is the positions of a vector, a column 16 dimensions.
+struct ValueOperands {
+  using Own = ValueTiles;
+  const Lines& lines;
+  const std::byte* weights;  // [tiles, kWeightTiles, tile]
+
+  const std::byte* x(std::int64_t step, std::int64_t tile) const {
+    return weights + (tile * kWeightTiles + step / 2) * kTileBytes + step % 2 * kValuePositions * 2;
+  }
+  const std::byte* w(std::int64_t step, std::int64_t column) const { return lines.at[step] + column * kTileRowBytes; }
+  void fetch_ahead(std::int64_t step, std::int64_t column) const {
+    const std::byte* from = lines.ahead[step] + column * kTileRowBytes;
+    for (int line = 0; line < kValueLines; ++line) fetch(from + line * lines.stride);
+  }
+};
+
+// kTiles tiles of queries times kColumns columns of w from `column` on, over steps [first, last); kTiles * kColumns is at most 4.
+template <int kTiles, int kColumns, bool kFetch, class Tiles, class Operands>
+static inline void multiply(Tiles& tiles, const Operands& of, std::int64_t column, std::int64_t first, std::int64_t last, Result out) {
+  using Own = typename Operands::Own;
   tiles.template zero<0>();
   if constexpr (kTiles * kColumns > 1) tiles.template zero<1>();
   if constexpr (kTiles * kColumns > 2) tiles.template zero<2>();
   if constexpr (kTiles * kColumns > 2) tiles.template zero<3>();
-  const std::byte* from = x.data;
-  const auto column = [&]<int kColumn>() {
-    constexpr int kW = 6 + kColumn % 2;
-    tiles.template load<kW>(w + kColumn * kTileBytes, kTileRowBytes);
-    tiles.template multiply_bf16<kColumn, 4, kW>();
-    if constexpr (kTiles == 2) tiles.template multiply_bf16<kColumns + kColumn, 5, kW>();
-  };
-  for (std::int64_t step = 0; step < steps; ++step, from += kTileBytes, w += step_bytes) {
-    tiles.template load<4>(from, kTileRowBytes);
-    if constexpr (kTiles == 2) tiles.template load<5>(from + x.tile_bytes, kTileRowBytes);
-    column.template operator()<0>();
-    if constexpr (kColumns > 1) column.template operator()<1>();
-    if constexpr (kColumns > 2) column.template operator()<2>();
-    if constexpr (kColumns > 2) column.template operator()<3>();
+  for (std::int64_t step = first; step < last; ++step) {
+    const auto load_x = [&](int tile) { tiles.template load<Own::kX>(of.x(step, tile), kTileRowBytes); };
+    const auto load_w = [&](int i) {
+      tiles.template load<Own::kW>(of.w(step, column + i), of.lines.stride);
+      if constexpr (kFetch) of.fetch_ahead(step, column + i);
+    };
+    load_x(0);
+    load_w(0);
+    tiles.template multiply_bf16<0, Own::kX, Own::kW>();
+    if constexpr (kTiles == 1) {
+      if constexpr (kColumns > 1) load_w(1), tiles.template multiply_bf16<1, Own::kX, Own::kW>();
+      if constexpr (kColumns > 2) load_w(2), tiles.template multiply_bf16<2, Own::kX, Own::kW>();
+      if constexpr (kColumns > 2) load_w(3), tiles.template multiply_bf16<3, Own::kX, Own::kW>();
+    } else {
+      load_x(1);
+      tiles.template multiply_bf16<kColumns, Own::kX, Own::kW>();
+      if constexpr (kColumns > 1) {
+        load_w(1);
+        tiles.template multiply_bf16<kColumns + 1, Own::kX, Own::kW>();
+        load_x(0);
+        tiles.template multiply_bf16<1, Own::kX, Own::kW>();
+      }
+    }
   }
-  const std::int64_t row_bytes = out.row_floats * static_cast<std::int64_t>(sizeof(float));
-  const auto place = [&](int sum) { return out.data + sum / kColumns * kTileRows * out.row_floats + sum % kColumns * 16; };
+  const std::int64_t row_bytes = out.stride * static_cast<std::int64_t>(sizeof(float));
+  const auto place = [&](int sum) { return out.data + sum / kColumns * kTileRows * out.stride + sum % kColumns * 16; };
   tiles.template store<0>(place(0), row_bytes);
   if constexpr (kTiles * kColumns > 1) tiles.template store<1>(place(1), row_bytes);
   if constexpr (kTiles * kColumns > 2) tiles.template store<2>(place(2), row_bytes);
   if constexpr (kTiles * kColumns > 2) tiles.template store<3>(place(3), row_bytes);
 }
 
-// The products for columns [begin, end) of w and of out; with kPadded columns up to whole groups are computed, too, and hold anything.
-template <int kTiles, bool kPadded, class Tiles>
-static inline void multiply_columns(Tiles& tiles, Operand x, const std::byte* w, std::int64_t step_bytes, std::int64_t steps,
-                                    std::int64_t begin, std::int64_t end, Result out) {
+// The products for columns [begin, end) of w and of out.
+template <int kTiles, bool kFetch, class Tiles, class Operands>
+static inline void multiply_columns(Tiles& tiles, const Operands& of, std::int64_t begin, std::int64_t end, std::int64_t first,
+                                    std::int64_t last, Result out) {
   constexpr int kColumns = 4 / kTiles;
-  std::int64_t v = kPadded ? begin / kColumns * kColumns : begin;
-  const auto at = [&] { return Result{out.data + v * 16, out.row_floats}; };
-  for (; kPadded ? v < end : v + kColumns <= end; v += kColumns)
-    multiply<kTiles, kColumns>(tiles, x, w + v * kTileBytes, step_bytes, steps, at());
-  for (; v < end; ++v) multiply<kTiles, 1>(tiles, x, w + v * kTileBytes, step_bytes, steps, at());
+  std::int64_t column = begin;
+  const auto at = [&] { return Result{out.data + column * 16, out.stride}; };
+  for (; column + kColumns <= end; column += kColumns) multiply<kTiles, kColumns, kFetch>(tiles, of, column, first, last, at());
+  for (; column < end; ++column) multiply<kTiles, 1, kFetch>(tiles, of, column, first, last, at());
 }
 
-// Scores of the band with vectors [range.first, range.last) of the chunk; others are computed too, and hold anything.
-template <int kTiles, class Tiles>
-static void score(Tiles& tiles, const Batch& batch, const Band& band) {
+// Scores of the band with vectors [range.first, range.last) of the chunk, and then its weighted values, into the parts. With kFetch what
+// comes next is fetched meanwhile.
+template <int kTiles, bool kFetch, class Tiles>
+static void attend_band(Tiles& tiles, const Batch& batch, const Band& band, std::int32_t chunk) {
   const std::int64_t steps = key_steps(batch.kv->head_dim);
-  multiply_columns<kTiles, true>(tiles, {batch.queries + band.first / kTileRows * steps * kTileBytes, steps * kTileBytes}, batch.keys,
-                                 avx512::kVectors * kTileBytes, steps, band.range.first, band.range.last, {batch.scores, kScoreStride});
-}
-
-// Weighted values of the band, into the parts.
-template <int kTiles, class Tiles>
-static void add_values(Tiles& tiles, const Batch& batch, const Band& band) {
-  const std::int64_t vectors = value_vectors(batch.kv->head_dim);
-  const std::int32_t first = band.first_step();
-  multiply_columns<kTiles, false>(tiles, {batch.weight_tiles + first * kTileBytes, kWeightTiles * kTileBytes},
-                                  batch.values + first * vectors * kTileBytes, vectors * kTileBytes, band.last_step() - first, 0, vectors,
-                                  {batch.parts + kPartHeader, batch.part()});
+  const ScoreOperands scores{batch.keys, batch.queries + band.first / kTileRows * steps * kTileBytes, steps};
+  multiply_columns<kTiles, kFetch>(tiles, scores, band.range.first, band.range.last, 0, steps, {batch.scores, kScoreStride});
+  soften_band(batch, band, chunk);
+  const ValueOperands values{batch.values, batch.weight_tiles};
+  multiply_columns<kTiles, kFetch>(tiles, values, 0, value_vectors(batch.kv->head_dim), band.range.first, band.range.last,
+                                   {batch.parts + kPartHeader, batch.part()});
 }
 
 // Splits the batch into bands; computes the parts of each that sees something of the chunk, and hands the band to `use`.
 template <class Tiles, class Use>
 static void for_bands(Tiles& tiles, const Batch& batch, std::int32_t chunk, const Use& use) {
+  const bool in_place = holds_tiles(*batch.kv);
   for (int first = 0; first < batch.count; first += kBandQueries) {
     Band band{first, batch.count - first < kBandQueries ? batch.count - first : kBandQueries, {avx512::kVectors, 0}};
     for (int r = batch.row_of[first]; r <= batch.row_of[first + band.count - 1]; ++r) {
@@ -96,15 +127,17 @@ static void for_bands(Tiles& tiles, const Batch& batch, std::int32_t chunk, cons
     }
     if (band.range.first >= band.range.last) continue;
     const bool both = band.count > kTileRows;
-    both ? score<2>(tiles, batch, band) : score<1>(tiles, batch, band);
-    soften_band(batch, band, chunk);
-    both ? add_values<2>(tiles, batch, band) : add_values<1>(tiles, batch, band);
+    if (in_place && first == 0) {
+      both ? attend_band<2, true>(tiles, batch, band, chunk) : attend_band<1, true>(tiles, batch, band, chunk);
+    } else {
+      both ? attend_band<2, false>(tiles, batch, band, chunk) : attend_band<1, false>(tiles, batch, band, chunk);
+    }
     use(band);
   }
 }
 
 // Views of the chunk, and its keys and values as tiles; false when no query of the batch sees any of it.
-static inline bool start_chunk(const Batch& batch, std::int32_t chunk) {
+static inline bool start_chunk(Batch& batch, std::int32_t chunk) {
   std::int32_t begin = chunk + kChunkTokens;
   std::int32_t end = chunk;
   for (int r = 0; r < batch.rows(); ++r) {
@@ -117,7 +150,7 @@ static inline bool start_chunk(const Batch& batch, std::int32_t chunk) {
     end = own_end > end ? own_end : end;
   }
   if (begin >= end) return false;
-  const std::int32_t* blocks = batch.args->rows[batch.row].blocks;
+  const std::int32_t* blocks = batch.args->rows[batch.first_row].blocks;
   expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1), batch.next}, batch.keys, batch.values);
   return true;
 }
@@ -161,7 +194,7 @@ static inline void join(const Batch& batch, const Band& band, std::int32_t chunk
 }
 
 template <class Tiles>
-static void attend(Tiles& tiles, const Batch& batch) {
+static void attend(Tiles& tiles, Batch& batch) {
   const std::int32_t first_position = batch.position(0);
   const std::int32_t last_position = batch.position(batch.rows() - 1);
   __mmask16 begun[kBatchQueries / 16] = {};
@@ -174,38 +207,47 @@ static void attend(Tiles& tiles, const Batch& batch) {
     float* sum = batch.sums + q * batch.part();
     sum[1] = batch.sum_tops->total[q];
     avx512::finish(sum, batch.kv->head_dim,
-                   batch.args->out + (batch.first_row() + batch.row_of[q]) * batch.args->out_stride + batch.head_offset(q));
+                   batch.args->out + batch.query_row(q) * batch.args->out_stride + batch.head_offset(q));
   }
 }
 
-// Goes through `queries` queries from the batch's row on, as many at a time as fit.
+// Goes through the queries of `rows` rows from `row` on, as many at a time as fit.
 template <class Tiles, class Use>
-static void for_batches(Tiles& tiles, Batch& batch, std::int64_t queries, int& height, const Use& use) {
-  for (batch.first = 0; batch.first < queries; batch.first += kBatchQueries) {
-    batch.count = static_cast<int>(queries - batch.first < kBatchQueries ? queries - batch.first : kBatchQueries);
-    const int rows = batch.count < kTileRows ? batch.count : kTileRows;
-    if (rows != height) tiles.configure(tile_config(rows));
-    height = rows;
+static void for_batches(Tiles& tiles, Batch& batch, std::int64_t row, std::int64_t rows, int& height, const Use& use) {
+  const std::int64_t queries = rows * batch.group;
+  for (std::int64_t first = 0; first < queries; first += kBatchQueries) {
+    batch.first_row = row + first / batch.group;
+    batch.first_head = static_cast<std::int32_t>(first % batch.group);
+    batch.count = static_cast<int>(queries - first < kBatchQueries ? queries - first : kBatchQueries);
+    const int tile_rows = batch.count < kTileRows ? batch.count : kTileRows;
+    if (tile_rows != height) tiles.configure(attention_config(tile_rows));
+    height = tile_rows;
     load_queries(batch);
-    use();
+    use(first);
   }
+}
+
+static inline Batch make_batch(const AttentionArgs& args) {
+  Batch batch;
+  batch.args = &args;
+  batch.kv = args.kv;
+  batch.group = args.heads / args.kv->kv_heads;
+  lay_out(batch, args.kv->head_dim, args.scratch);
+  return batch;
 }
 
 template <class Tiles>
 static void attend_rows(Tiles& tiles, const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t head_begin,
                         std::int32_t head_end) {
-  Batch batch;
-  batch.args = &args;
-  batch.kv = args.kv;
-  lay_out(batch, args.kv->head_dim, args.scratch);
+  Batch batch = make_batch(args);
   int height = 0;
   for (batch.head = head_begin; batch.head < head_end; ++batch.head) {
-    for (batch.row = row_begin; batch.row < row_end;) {
-      std::int64_t end = batch.row + 1;  // rows of one sequence
-      while (end < row_end && args.rows[end].blocks == args.rows[batch.row].blocks) ++end;
+    for (std::int64_t row = row_begin; row < row_end;) {
+      std::int64_t end = row + 1;  // rows of one sequence
+      while (end < row_end && args.rows[end].blocks == args.rows[row].blocks) ++end;
       batch.next = next_context(args, batch.head, end, row_begin, row_end);
-      for_batches(tiles, batch, (end - batch.row) * batch.group(), height, [&] { attend(tiles, batch); });
-      batch.row = end;
+      for_batches(tiles, batch, row, end - row, height, [&](std::int64_t) { attend(tiles, batch); });
+      row = end;
     }
   }
   tiles.release();
@@ -213,18 +255,14 @@ static void attend_rows(Tiles& tiles, const AttentionArgs& args, std::int64_t ro
 
 template <class Tiles>
 static void attend_part(Tiles& tiles, const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) {
-  Batch batch;
-  batch.args = &args;
-  batch.kv = args.kv;
+  Batch batch = make_batch(args);
   batch.head = kv_head;
-  batch.row = row;
-  lay_out(batch, args.kv->head_dim, args.scratch);
   int height = 0;
-  for_batches(tiles, batch, batch.group(), height, [&] {
+  for_batches(tiles, batch, row, 1, height, [&](std::int64_t first) {
     start_chunk(batch, chunk);
     for_bands(tiles, batch, chunk, [&](const Band& band) {
       for (int i = 0; i < band.count; ++i) {
-        float* part = parts + (batch.first + band.first + i) * batch.part();
+        float* part = parts + (first + band.first + i) * batch.part();
         __builtin_memcpy(part, batch.parts + i * batch.part(), static_cast<std::size_t>(batch.part()) * sizeof(float));
         part[0] = batch.part_tops->top[i];
         part[1] = batch.part_tops->total[i];

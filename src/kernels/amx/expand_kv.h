@@ -1,49 +1,12 @@
-// Keys and values of a chunk as bf16 tiles, for any implementation of the tile instructions. A line of a weight tile holds, for 16
-// columns, two consecutive elements of the inner dimension side by side: two dimensions of 16 keys, or two positions of 16 dimensions
-// of the values. bf16 is exact; f16 and codes times their scales are rounded to bf16. Scaling elements costs less than scaling the scores
-// and weights of a batch of queries. Blocks lie scattered, so what comes kAhead positions later is fetched by hand. Limit: reading memory;
-// from the second-level cache about 8 instructions for 32 elements.
+// Keys and values of a chunk as lines of bf16 tiles in scratch, or found in the pool (kv_tiles.h). f16 and codes times their scales are
+// rounded to bf16. Scaling elements costs less than scaling the scores and weights of a batch of queries. Blocks lie scattered, so what
+// comes kAhead positions later is fetched by hand. Limit: reading memory; from the second-level cache about 8 instructions for 32 elements.
 #pragma once
 
-#include <kernels/amx/tiles.h>
-#include <kernels/avx512/attention_part.h>
+#include <kernels/amx/kv_tiles.h>
 #include <kernels/avx512/kv_load.h>
 
 namespace braid::kernels::amx {
-
-constexpr std::int32_t kKeySteps = 32;  // dimensions, or positions, of one tile product
-constexpr std::int32_t kAhead = 64;     // positions
-
-static inline std::int64_t key_steps(std::int32_t head_dim) { return (head_dim + kKeySteps - 1) / kKeySteps; }
-static inline std::int64_t value_vectors(std::int32_t head_dim) { return (head_dim + 15) / 16; }
-
-// What expansion reads: one KV head of a sequence, positions [begin, end) of the chunk.
-struct ChunkSource {
-  const KvLayer& kv;
-  const std::int32_t* blocks;
-  std::int32_t head;
-  std::int32_t chunk;
-  std::int32_t begin;
-  std::int32_t end;
-  std::int32_t last;  // the batch's last position
-  NextContext next;
-
-  const std::byte* at(std::int32_t position) const { return kv_bytes(kv, blocks, head, position); }
-  std::int32_t slot(std::int32_t position) const { return position & (kv.block_tokens - 1); }
-};
-
-// The head's bytes in the block that lies kAhead positions farther, or, beyond the last block, in one of the next context's: in both at the
-// same slot, since blocks divide kAhead.
-static inline const std::byte* ahead_of(const ChunkSource& source, std::int32_t position) {
-  const NextContext& next = source.next;
-  const std::int32_t there = position + kAhead;
-  if (there <= source.last) return source.at(there);
-  const std::int32_t beyond = there - (source.last / source.kv.block_tokens + 1) * source.kv.block_tokens;
-  if (next.blocks == nullptr || beyond < 0 || next.begin + beyond > next.last) return source.at(position);
-  return kv_bytes(source.kv, next.blocks, next.head, next.begin + beyond);
-}
-
-static inline void fetch(const std::byte* from) { _mm_prefetch(reinterpret_cast<const char*>(from), _MM_HINT_T1); }
 
 // Bits 0 to 15 of each lane of the result are the lane's element of the first half of `rows`, bits 16 to 31 that of the second.
 static inline __m512i interleave(__m512i rows) {
@@ -60,6 +23,12 @@ static inline __m512i round_to_bf16(__m512 low, __m512 high) {
   return bits;
 }
 
+// Of bf16 pairs the first and the second elements, those that are wanted; zeros for others.
+static inline __m512i keep_elements(__m512i pairs, bool first, bool second) {
+  const unsigned kept = (first ? 0x0000FFFFU : 0U) | (second ? 0xFFFF0000U : 0U);
+  return _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(kept)));
+}
+
 // 16 stored elements.
 template <KvType kType>
 struct Row;
@@ -69,10 +38,6 @@ struct Row<KvType::kInt8> {
 };
 template <>
 struct Row<KvType::kF16> {
-  __m256i bits;
-};
-template <>
-struct Row<KvType::kBF16> {
   __m256i bits;
 };
 
@@ -125,17 +90,8 @@ static inline __m512i line_of(Row<KvType::kF16> even, Row<KvType::kF16> odd, con
   }
   return interleave(round_to_bf16(low, high));
 }
-template <bool kFinite>
-static inline __m512i line_of(Row<KvType::kBF16> even, Row<KvType::kBF16> odd, const Scales& /*none*/) {
-  __m512i rows = _mm512_inserti64x4(_mm512_castsi256_si512(even.bits), odd.bits, 1);
-  if constexpr (kFinite) {
-    const __m512i magnitude = _mm512_min_epu16(_mm512_and_si512(rows, _mm512_set1_epi16(0x7FFF)), _mm512_set1_epi16(0x7F7F));
-    rows = _mm512_or_si512(magnitude, _mm512_andnot_si512(_mm512_set1_epi16(0x7FFF), rows));
-  }
-  return interleave(rows);
-}
 
-// Where 16 stored elements lie: together, or, in blocks of 8, eight at `low` and eight at `high`.
+// Where 16 stored elements lie, of bf16 pairs of them: together, or, in blocks of 8, eight at `low` and eight at `high`.
 template <bool kHalves>
 struct Column {
   const std::byte* low;
@@ -146,53 +102,59 @@ struct Column {
     if constexpr (kHalves) return load_row<kType>(low + offset, high + offset);
     else return load_row<kType>(low + offset);
   }
+  __m512i load_pairs(std::int64_t offset) const {
+    if constexpr (!kHalves) return _mm512_loadu_si512(low + offset);
+    const auto half = [&](const std::byte* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset)); };
+    return _mm512_inserti64x4(_mm512_castsi256_si512(half(low)), half(high), 1);
+  }
 };
 
-// Lines for the 16 positions of one column of key tiles; `scales` are theirs, of the first group, if the type is kInt8. What lies at
-// `ahead` is fetched.
+// Lines for the 16 positions of a vector of keys, up to whole tiles; `scales` are theirs, of the first group, if the type is kInt8. What
+// lies at `ahead` is fetched.
 template <KvType kType, bool kHalves>
-static inline void expand_key_column(const KvLayer& kv, Column<kHalves> keys, Column<kHalves> scales, const std::byte* ahead,
-                                     std::byte* tile) {
-  const std::int64_t stride = kv.block_tokens * avx512::kKvBytes<kType>;
+static inline void expand_key_vector(const KvLayer& kv, Column<kHalves> keys, Column<kHalves> scales, const std::byte* ahead,
+                                     std::byte* line) {
+  const std::int64_t stride = kv.block_tokens * kv_element_bytes(kType);
   const auto scales_of = [&](std::int32_t d) {
     if constexpr (kType != KvType::kInt8) return Scales{};
     const __m512 scale = _mm512_cvtph_ps(scales.template load<KvType::kF16>(d / kKvGroup * kv.block_tokens * 2).bits);
     return Scales{scale, scale};
   };
+  const auto line_at = [&](std::int32_t d, const Scales& both, bool second) {
+    if constexpr (kType == KvType::kBF16) return keep_elements(keys.load_pairs(d * stride), true, second);
+    else return line_of<false>(keys.template load<kType>(d * stride), second ? keys.template load<kType>((d + 1) * stride) : Row<kType>{}, both);
+  };
   std::int32_t d = 0;
-  for (; d + kKeySteps <= kv.head_dim; d += kKeySteps, tile += avx512::kVectors * kTileBytes) {
+  for (; d + kKeyDims <= kv.head_dim; d += kKeyDims) {
     const Scales both = scales_of(d);
 #pragma GCC unroll 4
-    for (std::int32_t i = 0; i < kKeySteps; i += 2) {
+    for (std::int32_t i = 0; i < kKeyDims; i += 2, line += kTileRowBytes) {
       fetch(ahead + (d + i) * stride);
-      const Row<kType> even = keys.template load<kType>((d + i) * stride);
-      const Row<kType> odd = keys.template load<kType>((d + i + 1) * stride);
-      _mm512_store_si512(tile + i / 2 * kTileRowBytes, line_of<false>(even, odd, both));
+      _mm512_store_si512(line, line_at(d + i, both, true));
     }
   }
-  if (d == kv.head_dim) return;
-  for (std::int32_t i = 0; i < kKeySteps; i += 2) {
-    const Row<kType> even = d + i < kv.head_dim ? keys.template load<kType>((d + i) * stride) : Row<kType>{};
-    const Row<kType> odd = d + i + 1 < kv.head_dim ? keys.template load<kType>((d + i + 1) * stride) : Row<kType>{};
-    _mm512_store_si512(tile + i / 2 * kTileRowBytes, line_of<false>(even, odd, scales_of(d)));
-  }
+  for (; d < key_steps(kv.head_dim) * kKeyDims; d += 2, line += kTileRowBytes)
+    _mm512_store_si512(line, d < kv.head_dim ? line_at(d, scales_of(d), d + 1 < kv.head_dim) : _mm512_setzero_si512());
 }
 
-// tiles: [key_steps, vectors of 16 positions, tile]; vectors out of [begin, end) stay as they are.
+// In scratch: [vectors, key_steps, tile].
 template <KvType kType, bool kHalves>
-static void expand_keys(const ChunkSource& source, std::byte* tiles) {
+static void expand_keys(const ChunkSource& source, Lines& lines) {
   const KvLayer& kv = source.kv;
   const auto scale_bytes = static_cast<std::int64_t>(kv.scale_offset);
-  for (std::int32_t v = (source.begin - source.chunk) / 16; source.chunk + v * 16 < source.end; ++v) {
+  lines.stride = kTileRowBytes;
+  for (std::int32_t v = source.first_vector(); v < source.last_vector(); ++v) {
     const std::int32_t position = source.chunk + v * 16;
     const std::int64_t slot = source.slot(position);
     const std::byte* low = source.at(position);
     const std::byte* high = kHalves && position + 8 < source.end ? source.at(position + 8) : low;
     const std::byte* ahead = ahead_of(source, position);
-    const std::int64_t offset = slot * avx512::kKvBytes<kType>;
+    const std::int64_t offset = slot * kv_element_bytes(kType) * kv_pair(kType);
     if (kType == KvType::kInt8) fetch(ahead + scale_bytes);
-    expand_key_column<kType, kHalves>(kv, {low + offset, high + offset}, {low + scale_bytes + slot * 2, high + scale_bytes + slot * 2},
-                                      ahead + offset, tiles + v * kTileBytes);
+    std::byte* line = lines.scratch + v * key_steps(kv.head_dim) * kTileBytes;
+    expand_key_vector<kType, kHalves>(kv, {low + offset, high + offset}, {low + scale_bytes + slot * 2, high + scale_bytes + slot * 2},
+                                      ahead + offset, line);
+    lines.at[v] = line;
   }
 }
 
@@ -213,62 +175,100 @@ struct EightScales {
 template <KvType kType>
 static inline void expand_value_pair(const std::byte* row, std::int64_t row_bytes, bool even, bool odd, std::int32_t begin, std::int32_t end,
                                      const Scales& scales, std::byte* line) {
-  constexpr std::int64_t kBytes = avx512::kKvBytes<kType>;
+  constexpr std::int64_t kBytes = kv_element_bytes(kType) * kv_pair(kType);
   std::int32_t d = begin;
   row += begin * kBytes;
-  line += begin / 16 * kTileBytes;
-  if (even && odd) {
+  line += begin / 16 * kTileRowBytes;
+  if constexpr (kType == KvType::kBF16) {
+    for (; d < end; d += 16, row += 16 * kBytes, line += kTileRowBytes)
+      _mm512_store_si512(line, keep_elements(_mm512_maskz_loadu_epi32(avx512::first_lanes(end - d), row), even, odd));
+  } else {
+    if (even && odd) {
 #pragma GCC unroll 4
-    for (; d + 16 <= end; d += 16, row += 16 * kBytes, line += kTileBytes)
-      _mm512_store_si512(line, line_of<true>(load_row<kType>(row), load_row<kType>(row + row_bytes), scales));
-  }
-  for (; d < end; d += 16, row += 16 * kBytes, line += kTileBytes) {
-    const __mmask16 mask = avx512::first_lanes(end - d);
-    const Row<kType> low = even ? load_row<kType>(mask, row) : Row<kType>{};
-    const Row<kType> high = odd ? load_row<kType>(mask, row + row_bytes) : Row<kType>{};
-    _mm512_store_si512(line, line_of<true>(low, high, scales));
+      for (; d + 16 <= end; d += 16, row += 16 * kBytes, line += kTileRowBytes)
+        _mm512_store_si512(line, line_of<true>(load_row<kType>(row), load_row<kType>(row + row_bytes), scales));
+    }
+    for (; d < end; d += 16, row += 16 * kBytes, line += kTileRowBytes) {
+      const __mmask16 mask = avx512::first_lanes(end - d);
+      const Row<kType> low = even ? load_row<kType>(mask, row) : Row<kType>{};
+      const Row<kType> high = odd ? load_row<kType>(mask, row + row_bytes) : Row<kType>{};
+      _mm512_store_si512(line, line_of<true>(low, high, scales));
+    }
   }
 }
 
-// tiles: [steps of 32 positions, value_vectors, tile]; positions out of [begin, end) become zeros in the steps that hold some of it.
+// Lines for the 16 positions of a vector of values; those out of [begin, end) become zeros.
 template <KvType kType>
-static void expand_values(const ChunkSource& source, std::byte* tiles) {
+static inline void expand_value_vector(const ChunkSource& source, std::int32_t vector, std::int64_t stride, std::byte* lines) {
   const KvLayer& kv = source.kv;
   const std::int32_t head_dim = kv.head_dim;
-  const std::int64_t vectors = value_vectors(head_dim);
-  const std::int64_t row_bytes = head_dim * avx512::kKvBytes<kType>;
+  const std::int64_t row_bytes = head_dim * kv_element_bytes(kType);
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
   const std::int64_t scale_bytes = static_cast<std::int64_t>(kv.scale_offset) + kv_groups(head_dim) * kv.block_tokens * 2;
-  const std::int32_t first = (source.begin - source.chunk) / kKeySteps * kKeySteps;
-  const std::int32_t last = (source.end - source.chunk + kKeySteps - 1) / kKeySteps * kKeySteps;
-  for (std::int32_t at = first; at < last; at += 8) {  // a block holds all eight
-    const std::int32_t eight = source.chunk + at;
+  const bool in_place = holds_tiles(kv);  // others are
+  for (std::int32_t eight = source.chunk + vector * 16; eight < source.chunk + vector * 16 + 16; eight += 8) {  // a block holds all eight
     const auto present = static_cast<unsigned>(avx512::first_lanes(source.end - eight) & ~avx512::first_lanes(source.begin - eight)) & 0xFFU;
     const std::int32_t held = present != 0 ? eight : source.begin / 8 * 8;  // there may be no block for the others
     const std::int64_t offset = static_cast<std::int64_t>(kv.value_offset) + source.slot(held) * row_bytes;
     const std::byte* rows = source.at(held) + offset;
-    const std::byte* ahead = ahead_of(source, held) + offset;
     const std::byte* scales = source.at(held) + scale_bytes + source.slot(held) * 2;
-    std::byte* lines = tiles + at / kKeySteps * vectors * kTileBytes + at % kKeySteps / 2 * kTileRowBytes;
-    for (std::int64_t i = 0; i < 8 * row_bytes; i += 64) fetch(ahead + i);
+    if (!in_place) {
+      const std::byte* ahead = ahead_of(source, held) + offset;
+      for (std::int64_t i = 0; i < 8 * row_bytes; i += 64) fetch(ahead + i);
+    }
     for (std::int32_t d = 0; d < head_dim; d += group, scales += kv.block_tokens * 2) {
       const EightScales own = kType == KvType::kInt8 ? EightScales::load(scales) : EightScales{};
       for (std::int32_t t = 0; t < 8; t += 2) {
         const Scales both = kType == KvType::kInt8 ? own.pair(t) : Scales{};
         expand_value_pair<kType>(rows + t * row_bytes, row_bytes, (present >> t & 1) != 0, (present >> t & 2) != 0, d,
-                                 head_dim - d < group ? head_dim : d + group, both, lines + t / 2 * kTileRowBytes);
+                                 head_dim - d < group ? head_dim : d + group, both, lines + t / 2 * stride);
       }
     }
+    lines += 4 * stride;
+  }
+}
+
+// In scratch: [vectors, kValueLines, value_vectors, 64 bytes].
+template <KvType kType>
+static void expand_values(const ChunkSource& source, Lines& lines) {
+  lines.stride = value_vectors(source.kv.head_dim) * kTileRowBytes;
+  for (std::int32_t v = source.first_vector(); v < source.last_vector(); ++v) {
+    std::byte* line = lines.scratch + v * kValueLines * lines.stride;
+    expand_value_vector<kType>(source, v, lines.stride, line);
+    lines.at[v] = line;
   }
 }
 
 template <KvType kType>
-static inline void expand_typed(const ChunkSource& source, std::byte* keys, std::byte* values) {
+static inline void expand_typed(const ChunkSource& source, Lines& keys, Lines& values) {
   source.kv.block_tokens < 16 ? expand_keys<kType, true>(source, keys) : expand_keys<kType, false>(source, keys);
   expand_values<kType>(source, values);
 }
 
-static inline void expand(const ChunkSource& source, std::byte* keys, std::byte* values) {
+// Lines as the pool has them. Positions of which no query sees anything may hold anything, so values among them are copied without these.
+static inline void find_lines(const ChunkSource& source, Lines& keys, Lines& values) {
+  const KvLayer& kv = source.kv;
+  keys.stride = kv.block_tokens * 4;
+  values.stride = kv.head_dim * 4;
+  for (std::int32_t v = source.first_vector(); v < source.last_vector(); ++v) {
+    const std::int32_t position = source.chunk + v * 16;
+    const std::byte* head = source.at(position);
+    const std::byte* ahead = ahead_of(source, position);
+    const std::int64_t key = source.slot(position) * 4;
+    const std::int64_t value = static_cast<std::int64_t>(kv.value_offset) + source.slot(position) / 2 * values.stride;
+    keys.at[v] = head + key;
+    keys.ahead[v] = ahead + key;
+    values.at[v] = head + value;
+    values.ahead[v] = ahead + value;
+    if (source.begin <= position && position + 16 <= source.end) continue;
+    std::byte* line = values.scratch + v * kValueLines * values.stride;
+    expand_value_vector<KvType::kBF16>(source, v, values.stride, line);
+    values.at[v] = line;
+  }
+}
+
+static inline void expand(const ChunkSource& source, Lines& keys, Lines& values) {
+  if (holds_tiles(source.kv)) return find_lines(source, keys, values);
   switch (source.kv.type) {
     case KvType::kF32:
       return;  // attended in floats

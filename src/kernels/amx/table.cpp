@@ -39,6 +39,7 @@ constexpr KernelTable make_table() {
   KernelTable table = avx512::kEntries;
   table.isa = Isa::kAmx;
   table.name = "amx";
+  table.kv_type = KvType::kBF16;  // tiles round f16 to it
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;

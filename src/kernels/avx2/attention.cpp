@@ -17,7 +17,7 @@ using Tile = QueryTile<const std::byte*, kVectors>;
 // all.
 template <KvType kType, int kQueries, int kKeys>
 void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
-  const std::int64_t step = tile.kv->block_tokens * kKvBytes<kType>;
+  const std::int64_t step = tile.kv->block_tokens * kv_element_bytes(kType);
   const std::byte* at[kKeys];
 #pragma GCC unroll 8
   for (int v = 0; v < kKeys; ++v) at[v] = tile.keys[vector + v];
@@ -33,9 +33,10 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
     // The block's values come next, and lie just as far in.
 #pragma GCC unroll 8
     for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v] + values + d * step), _MM_HINT_T1);
+    const bool odd = d % kv_pair(kType) != 0;
     __m256 key[kKeys];
 #pragma GCC unroll 8
-    for (int v = 0; v < kKeys; ++v) key[v] = load_kv<kType>(at[v] + d * step);
+    for (int v = 0; v < kKeys; ++v) key[v] = load_kv<kType>(at[v] + (d - odd) * step, odd);
 #pragma GCC unroll 8
     for (int i = 0; i < kQueries; ++i) {
       const __m256 scaled = _mm256_set1_ps(query[d * kQueryTile + i]);
@@ -59,11 +60,12 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
 
 // `count` values are there, fewer than 8 at the end of a head.
 template <KvType kType, bool kPartial>
-inline __m256 load_values(const std::byte* from, std::int64_t count) {
-  if constexpr (!kPartial) return load_kv<kType>(from);
-  std::byte values[8 * kKvBytes<kType>] = {};
-  __builtin_memcpy(values, from, static_cast<std::size_t>(count * kKvBytes<kType>));
-  return load_kv<kType>(values);
+inline __m256 load_values(const std::byte* from, std::int64_t count, bool odd) {
+  if constexpr (!kPartial) return load_kv<kType>(from, odd);
+  constexpr std::int64_t kBytes = kv_element_bytes(kType) * kv_pair(kType);
+  std::byte values[8 * kBytes] = {};
+  __builtin_memcpy(values, from, static_cast<std::size_t>(count * kBytes));
+  return load_kv<kType>(values, odd);
 }
 
 // Adds weight * value of positions [begin, end) to kDims vectors of the parts from dimension d on; `weights` are of the tile's
@@ -71,7 +73,8 @@ inline __m256 load_values(const std::byte* from, std::int64_t count) {
 template <KvType kType, int kQueries, int kDims, bool kPartial>
 void add_values(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d) {
   const KvLayer& kv = *tile.kv;
-  const std::int64_t step = kv.head_dim * kKvBytes<kType>;
+  constexpr std::int64_t kBytes = kv_element_bytes(kType);
+  constexpr std::int64_t kPair = kv_pair(kType);
   const std::int64_t left = kv.head_dim - d;
   weights += q * kChunkTokens - tile.chunk;
   __m256 acc[kQueries][kDims];
@@ -83,14 +86,15 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
   for (std::int32_t t = begin; t < end;) {
     const std::int32_t slot = t % kv.block_tokens;
     const std::int32_t block_end = t - slot + kv.block_tokens < end ? t - slot + kv.block_tokens : end;
-    const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kKvBytes<kType>;
-    const std::byte* ahead = keys_ahead(tile, t) + slot * step + d * kKvBytes<kType>;
-    for (; t < block_end; ++t, value += step, ahead += step) {
-      for (int line = 0; line < kDims * 8 * kKvBytes<kType>; line += 64)
-        _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
+    const std::byte* value = head_bytes(tile, t) + kv.value_offset + value_element(kType, kv.head_dim, slot - slot % kPair, d) * kBytes;
+    const std::byte* ahead = keys_ahead(tile, t) + (slot * kv.head_dim + d) * kBytes;
+    for (; t < block_end; ++t, ahead += kv.head_dim * kBytes) {
+      for (int line = 0; line < kDims * 8 * kBytes; line += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
+      const bool odd = t % kPair != 0;
       __m256 values[kDims];
 #pragma GCC unroll 8
-      for (int v = 0; v < kDims; ++v) values[v] = load_values<kType, kPartial>(value + v * 8 * kKvBytes<kType>, left);
+      for (int v = 0; v < kDims; ++v) values[v] = load_values<kType, kPartial>(value + v * 8 * kPair * kBytes, left, odd);
+      if (kPair == 1 || odd) value += kPair * kv.head_dim * kBytes;
 #pragma GCC unroll 8
       for (int i = 0; i < kQueries; ++i) {
         const __m256 weight = _mm256_set1_ps(weights[i * kChunkTokens + t]);
@@ -253,7 +257,7 @@ void load_scales(const Tile& tile, std::int32_t end) {
 template <KvType kType>
 void compute_all(Tile& tile, int first, int last) {
   const std::int32_t end = tile.position[last - 1] + 1;
-  const std::int64_t bytes = kKvBytes<kType>;
+  const std::int64_t bytes = kv_element_bytes(kType) * kv_pair(kType);
   for (std::int32_t v = 0; v < kVectors && tile.chunk + v * 8 < end; ++v) {
     const std::int32_t position = tile.chunk + v * 8;
     tile.keys[v] = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;

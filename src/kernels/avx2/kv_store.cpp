@@ -48,8 +48,26 @@ void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte*
       scatter<4>(x + d, count, base + d * stride * 4, stride);
       continue;
     }
-    const __m128i halves = type == KvType::kF16 ? _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT) : round_bf16(values);
+    const __m128i halves = _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT);
     scatter<2>(&halves, count, base + d * stride * 2, stride);
+  }
+}
+
+void store_bf16_keys(const float* x, std::int32_t head_dim, std::byte* base, std::int64_t block_tokens) {
+  for (std::int32_t d = 0; d < head_dim; d += 8, base += 4 * block_tokens * 4) {
+    const std::int32_t count = head_dim - d < 8 ? head_dim - d : 8;
+    const __m128i halves = round_bf16(load_floats(x + d, count));
+    scatter<4>(&halves, count / 2, base, block_tokens);
+    if (count % 2 != 0) __builtin_memcpy(base + count / 2 * block_tokens * 4, reinterpret_cast<const std::byte*>(&halves) + (count - 1) * 2, 2);
+  }
+}
+
+void store_bf16_values(const float* x, std::int32_t head_dim, std::byte* base) {
+  for (std::int32_t d = 0; d < head_dim; d += 8) {
+    const __m128i halves = round_bf16(load_floats(x + d, head_dim - d));
+    const __m128i magnitude = _mm_min_epu16(_mm_and_si128(halves, _mm_set1_epi16(0x7FFF)), _mm_set1_epi16(0x7F7F));
+    const __m128i finite = _mm_or_si128(magnitude, _mm_andnot_si128(_mm_set1_epi16(0x7FFF), halves));
+    scatter<2>(&finite, head_dim - d < 8 ? head_dim - d : 8, base + d * 4, 2);
   }
 }
 
@@ -73,6 +91,8 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
 
 struct Store {
   static constexpr auto floats = store_floats;
+  static constexpr auto bf16_keys = store_bf16_keys;
+  static constexpr auto bf16_values = store_bf16_values;
   static constexpr auto codes = store_codes;
 };
 

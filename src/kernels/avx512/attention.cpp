@@ -22,7 +22,7 @@ using Tile = QueryTile<KeyVector, kVectors>;
 // all.
 template <KvType kType, bool kHalves, int kQueries, int kKeys>
 void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
-  const std::int64_t step = tile.kv->block_tokens * kKvBytes<kType>;
+  const std::int64_t step = tile.kv->block_tokens * kv_element_bytes(kType);
   KeyVector at[kKeys];
 #pragma GCC unroll 12
   for (int v = 0; v < kKeys; ++v) at[v] = tile.keys[vector + v];
@@ -38,13 +38,15 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
     // The block's values come next, and lie just as far in.
 #pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v].low + values + d * step), _MM_HINT_T1);
+    const bool odd = d % kv_pair(kType) != 0;
+    const std::int64_t offset = (d - odd) * step;
     __m512 key[kKeys];
 #pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) {
       if constexpr (kHalves) {
-        key[v] = load_kv<kType>(at[v].low + d * step, at[v].high + d * step);
+        key[v] = load_kv<kType>(at[v].low + offset, at[v].high + offset, odd);
       } else {
-        key[v] = load_kv<kType>(at[v].low + d * step);
+        key[v] = load_kv<kType>(at[v].low + offset, odd);
       }
     }
 #pragma GCC unroll 12
@@ -73,7 +75,8 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
 template <KvType kType, int kQueries, int kDims>
 void add_values(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d) {
   const KvLayer& kv = *tile.kv;
-  const std::int64_t step = kv.head_dim * kKvBytes<kType>;
+  constexpr std::int64_t kBytes = kv_element_bytes(kType);
+  constexpr std::int64_t kPair = kv_pair(kType);
   __mmask16 mask[kDims];
 #pragma GCC unroll 12
   for (int v = 0; v < kDims; ++v) mask[v] = first_lanes(kv.head_dim - d - v * 16);
@@ -87,14 +90,15 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
   for (std::int32_t t = begin; t < end;) {
     const std::int32_t slot = t % kv.block_tokens;
     const std::int32_t block_end = t - slot + kv.block_tokens < end ? t - slot + kv.block_tokens : end;
-    const std::byte* value = head_bytes(tile, t) + kv.value_offset + slot * step + d * kKvBytes<kType>;
-    const std::byte* ahead = keys_ahead(tile, t) + slot * step + d * kKvBytes<kType>;
-    for (; t < block_end; ++t, value += step, ahead += step) {
-      for (int line = 0; line < kDims * 16 * kKvBytes<kType>; line += 64)
-        _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
+    const std::byte* value = head_bytes(tile, t) + kv.value_offset + value_element(kType, kv.head_dim, slot - slot % kPair, d) * kBytes;
+    const std::byte* ahead = keys_ahead(tile, t) + (slot * kv.head_dim + d) * kBytes;
+    for (; t < block_end; ++t, ahead += kv.head_dim * kBytes) {
+      for (int line = 0; line < kDims * 16 * kBytes; line += 64) _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
+      const bool odd = t % kPair != 0;
       __m512 values[kDims];
 #pragma GCC unroll 12
-      for (int v = 0; v < kDims; ++v) values[v] = load_kv<kType>(mask[v], value + v * 16 * kKvBytes<kType>);
+      for (int v = 0; v < kDims; ++v) values[v] = load_kv<kType>(mask[v], value + v * 16 * kPair * kBytes, odd);
+      if (kPair == 1 || odd) value += kPair * kv.head_dim * kBytes;
 #pragma GCC unroll 12
       for (int i = 0; i < kQueries; ++i) {
         const __m512 weight = _mm512_set1_ps(weights[i * kChunkTokens + t]);
@@ -208,7 +212,7 @@ void compute_parts(Tile& tile, int q) {
 template <KvType kType, bool kHalves>
 void compute_all(Tile& tile, int first, int last) {
   const std::int32_t end = tile.position[last - 1] + 1;
-  const std::int64_t bytes = kKvBytes<kType>;
+  const std::int64_t bytes = kv_element_bytes(kType) * kv_pair(kType);
   for (std::int32_t v = 0; v < kVectors && tile.chunk + v * 16 < end; ++v) {
     const std::int32_t position = tile.chunk + v * 16;
     tile.keys[v].low = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;

@@ -39,12 +39,32 @@ void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte*
       scatter<4>(x + d, count, base + d * stride * 4, stride);
       continue;
     }
-    const __m256i halves = type == KvType::kF16 ? _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT) : round_bf16(values);
+    const __m256i halves = _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT);
     if (stride == 1) {
       _mm256_mask_storeu_epi16(base + d * 2, first_lanes(count), halves);
     } else {
       scatter<2>(&halves, count, base + d * stride * 2, stride);
     }
+  }
+}
+
+void store_bf16_keys(const float* x, std::int32_t head_dim, std::byte* base, std::int64_t block_tokens) {
+  for (std::int32_t d = 0; d < head_dim; d += 16, base += 8 * block_tokens * 4) {
+    const std::int32_t count = head_dim - d < 16 ? head_dim - d : 16;
+    const __m256i halves = round_bf16(_mm512_maskz_loadu_ps(first_lanes(count), x + d));
+    scatter<4>(&halves, count / 2, base, block_tokens);
+    if (count % 2 != 0) __builtin_memcpy(base + count / 2 * block_tokens * 4, reinterpret_cast<const std::byte*>(&halves) + (count - 1) * 2, 2);
+  }
+}
+
+void store_bf16_values(const float* x, std::int32_t head_dim, std::byte* base) {
+  for (std::int32_t d = 0; d < head_dim; d += 16) {
+    const std::int32_t count = head_dim - d < 16 ? head_dim - d : 16;
+    const __m256i halves = round_bf16(_mm512_maskz_loadu_ps(first_lanes(count), x + d));
+    const __m256i magnitude = _mm256_min_epu16(_mm256_and_si256(halves, _mm256_set1_epi16(0x7FFF)), _mm256_set1_epi16(0x7F7F));
+    const __m256i finite = _mm256_or_si256(magnitude, _mm256_andnot_si256(_mm256_set1_epi16(0x7FFF), halves));
+    const __mmask32 first_of_pairs = 0x55555555U >> (32 - 2 * count);
+    _mm512_mask_storeu_epi16(base + d * 4, first_of_pairs, _mm512_cvtepu16_epi32(finite));
   }
 }
 
@@ -72,6 +92,8 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
 
 struct Store {
   static constexpr auto floats = store_floats;
+  static constexpr auto bf16_keys = store_bf16_keys;
+  static constexpr auto bf16_values = store_bf16_values;
   static constexpr auto codes = store_codes;
 };
 

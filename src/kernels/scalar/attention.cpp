@@ -12,6 +12,7 @@
 // and out[d] = values[d] * (1 / total). A row's result depends on its position and its data only.
 #include <kernels/attention_view.h>
 #include <kernels/half.h>
+#include <kernels/kv_order.h>
 #include <kernels/scalar/lanes.h>
 #include <kernels/scalar/tier.h>
 
@@ -46,8 +47,8 @@ struct Token {
   const std::byte* head;
   std::int32_t slot;
 
-  float key(std::int32_t d) const { return load(kv.type, head, std::int64_t{d} * kv.block_tokens + slot); }
-  float value(std::int32_t d) const { return load(kv.type, head + kv.value_offset, std::int64_t{slot} * kv.head_dim + d); }
+  float key(std::int32_t d) const { return load(kv.type, head, key_element(kv.type, kv.block_tokens, slot, d)); }
+  float value(std::int32_t d) const { return load(kv.type, head + kv.value_offset, value_element(kv.type, kv.head_dim, slot, d)); }
   float key_scale(std::int32_t group) const { return scale(group); }
   float value_scale(std::int32_t group) const { return scale(kv_groups(kv.head_dim) + group); }
 

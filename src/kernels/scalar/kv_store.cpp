@@ -1,4 +1,5 @@
-// What one token's keys and values become in the pool. kInt8, for each group of kKvGroup values of a head:
+// What one token's keys and values become in the pool. kBF16: values that are infinite or NaN become the largest numbers, because tiles
+// hold tokens of which some queries see nothing, and a weight of zero must remove any value. kInt8, for each group of kKvGroup values of a head:
 //   scale = f16(amax / 127), code = round(x * (1 / scale)) cut to [-127, 127]; all codes are 0 where the scale rounds to 0
 #include <kernels/half.h>
 #include <kernels/scalar/tier.h>
@@ -22,8 +23,15 @@ void store_floats(KvType type, const float* x, std::int32_t head_dim, std::byte*
   for (std::int32_t d = 0; d < head_dim; ++d) {
     if (type == KvType::kF32) put(base, d * stride, x[d]);
     if (type == KvType::kF16) put(base, d * stride, float_to_f16(x[d]));
-    if (type == KvType::kBF16) put(base, d * stride, float_to_bf16(x[d]));
   }
+}
+
+void store_bf16_keys(const float* x, std::int32_t head_dim, std::byte* base, std::int64_t block_tokens) {
+  for (std::int32_t d = 0; d < head_dim; ++d) put(base, d / 2 * block_tokens * 2 + d % 2, float_to_bf16(x[d]));
+}
+
+void store_bf16_values(const float* x, std::int32_t head_dim, std::byte* base) {
+  for (std::int32_t d = 0; d < head_dim; ++d) put(base, std::int64_t{d} * 2, finite_bf16(float_to_bf16(x[d])));
 }
 
 // Rounds half to even; any float gives some code.
@@ -49,6 +57,8 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
 
 struct Store {
   static constexpr auto floats = store_floats;
+  static constexpr auto bf16_keys = store_bf16_keys;
+  static constexpr auto bf16_values = store_bf16_values;
   static constexpr auto codes = store_codes;
 };
 
