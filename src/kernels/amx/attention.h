@@ -116,6 +116,7 @@ static void attend_band(Tiles& tiles, const Batch& batch, const Band& band, std:
 // Splits the batch into bands; computes the parts of each that sees something of the chunk, and hands the band to `use`.
 template <class Tiles, class Use>
 static void for_bands(Tiles& tiles, const Batch& batch, std::int32_t chunk, const Use& use) {
+  const bool in_place = holds_tiles(*batch.kv);
   for (int first = 0; first < batch.count; first += kBandQueries) {
     Band band{first, batch.count - first < kBandQueries ? batch.count - first : kBandQueries, {avx512::kVectors, 0}};
     for (int r = batch.row_of[first]; r <= batch.row_of[first + band.count - 1]; ++r) {
@@ -126,7 +127,7 @@ static void for_bands(Tiles& tiles, const Batch& batch, std::int32_t chunk, cons
     }
     if (band.range.first >= band.range.last) continue;
     const bool both = band.count > kTileRows;
-    if (batch.in_place) {
+    if (in_place && first == 0) {
       both ? attend_band<2, true>(tiles, batch, band, chunk) : attend_band<1, true>(tiles, batch, band, chunk);
     } else {
       both ? attend_band<2, false>(tiles, batch, band, chunk) : attend_band<1, false>(tiles, batch, band, chunk);
@@ -150,7 +151,7 @@ static inline bool start_chunk(Batch& batch, std::int32_t chunk) {
   }
   if (begin >= end) return false;
   const std::int32_t* blocks = batch.args->rows[batch.first_row].blocks;
-  expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1), batch.next, batch.in_place}, batch.keys, batch.values);
+  expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1), batch.next}, batch.keys, batch.values);
   return true;
 }
 
@@ -218,7 +219,6 @@ static void for_batches(Tiles& tiles, Batch& batch, std::int64_t row, std::int64
     batch.first_row = row + first / batch.group;
     batch.first_head = static_cast<std::int32_t>(first % batch.group);
     batch.count = static_cast<int>(queries - first < kBatchQueries ? queries - first : kBatchQueries);
-    batch.in_place = batch.count <= kBandQueries && holds_tiles(*batch.kv);
     const int tile_rows = batch.count < kTileRows ? batch.count : kTileRows;
     if (tile_rows != height) tiles.configure(attention_config(tile_rows));
     height = tile_rows;

@@ -205,13 +205,14 @@ static inline void expand_value_vector(const ChunkSource& source, std::int32_t v
   const std::int64_t row_bytes = head_dim * kv_element_bytes(kType);
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
   const std::int64_t scale_bytes = static_cast<std::int64_t>(kv.scale_offset) + kv_groups(head_dim) * kv.block_tokens * 2;
+  const bool in_place = holds_tiles(kv);  // others are
   for (std::int32_t eight = source.chunk + vector * 16; eight < source.chunk + vector * 16 + 16; eight += 8) {  // a block holds all eight
     const auto present = static_cast<unsigned>(avx512::first_lanes(source.end - eight) & ~avx512::first_lanes(source.begin - eight)) & 0xFFU;
     const std::int32_t held = present != 0 ? eight : source.begin / 8 * 8;  // there may be no block for the others
     const std::int64_t offset = static_cast<std::int64_t>(kv.value_offset) + source.slot(held) * row_bytes;
     const std::byte* rows = source.at(held) + offset;
     const std::byte* scales = source.at(held) + scale_bytes + source.slot(held) * 2;
-    if (!source.in_place) {
+    if (!in_place) {
       const std::byte* ahead = ahead_of(source, held) + offset;
       for (std::int64_t i = 0; i < 8 * row_bytes; i += 64) fetch(ahead + i);
     }
@@ -267,7 +268,7 @@ static inline void find_lines(const ChunkSource& source, Lines& keys, Lines& val
 }
 
 static inline void expand(const ChunkSource& source, Lines& keys, Lines& values) {
-  if (source.in_place) return find_lines(source, keys, values);
+  if (holds_tiles(source.kv)) return find_lines(source, keys, values);
   switch (source.kv.type) {
     case KvType::kF32:
       return;  // attended in floats

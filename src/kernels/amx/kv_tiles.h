@@ -1,8 +1,7 @@
 // Where keys and values of a chunk lie as bf16 tiles. A line of a tile holds, for 16 columns, two consecutive elements of the inner
 // dimension side by side: two dimensions of 16 keys, or two positions of 16 dimensions of the values. Pools of bf16 hold such lines
-// (kernels/kv_order.h) and a few queries are multiplied with them where they are. Of other pools, where a tile would reach beyond what is
-// there, and for many queries, which read them again and again, lines are made in scratch (expand_kv.h): keys of the pool's blocks
-// share half of the first-level cache's sets.
+// (kernels/kv_order.h) and are multiplied where they are; of other pools, and where a tile would reach beyond what is there, lines are
+// made in scratch (expand_kv.h).
 #pragma once
 
 #include <kernels/amx/tiles.h>
@@ -59,7 +58,6 @@ struct ChunkSource {
   std::int32_t end;
   std::int32_t last;  // the batch's last position
   NextContext next;
-  bool in_place;      // lines are those of the pool
 
   const std::byte* at(std::int32_t position) const { return kv_bytes(kv, blocks, head, position); }
   std::int32_t slot(std::int32_t position) const { return position & (kv.block_tokens - 1); }

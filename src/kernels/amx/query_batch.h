@@ -27,7 +27,6 @@ struct Batch {
   std::int64_t first_row = 0;  // queries are in the order row, head of the group
   std::int32_t first_head = 0;
   int count = 0;
-  bool in_place = false;       // keys and values are multiplied where they are
   NextContext next;
   // In the caller's scratch:
   std::int16_t* row_of = nullptr;      // [kBatchQueries]: row of a query, from the batch's first
