@@ -5,7 +5,7 @@
       --peer 'ik_llama.cpp=DIR/llama-batched-bench -rtr' --kernels build/release/perf/kernels/bench_kernels MODEL.gguf ...
 
 A peer is its name and the command of its benchmark. All sides: a prompt of 512 alone; and sequences with a prompt of 128 that each
-generate tokens, f16 keys and values, no HTTP. With --kernels each round also reads memory, about as much as the file has: one row's
+generate tokens, keys and values of 16 bits (braid's own type, bf16 with AMX and f16 without; the peers' f16), no HTTP. With --kernels each round also reads memory, about as much as the file has: one row's
 share of that rate is printed, its bytes being those of the weights that a step reads.
 """
 import argparse
