@@ -6,7 +6,7 @@ namespace {
 
 constexpr auto kRotated8 = static_cast<std::int64_t>(WeightType::kRotated8);
 
-void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows) {
+void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows, bool past_caches = false) {
   const KernelTable& kernels = tier();
   ThreadTeam team(threads());
   const Bytes weights(kernels.packed_bytes(type, outputs, inputs) + 8192);
@@ -15,7 +15,7 @@ void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::in
   const Bytes out(static_cast<std::size_t>(rows * outputs) * sizeof(float));
   const PackedMatrix matrix{type, outputs, inputs, weights.data()};
   kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
-  const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false};
+  const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false, past_caches};
   for (auto _ : state) {
     team.for_chunks(matrix.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { kernels.matmul(args, begin, end); });
   }
@@ -43,6 +43,16 @@ BENCHMARK(Matmul_layer)
     ->ArgsProduct({{8, kRotated8}, {2048}, {5632}, {1, 32, 512}})
     ->ArgsProduct({{0, 1}, {5632}, {2048}, {1, 32, 512}})
     ->ArgsProduct({{8, kRotated8}, {576}, {576}, {1, 32, 512}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+// Logits of SmolLM2-135M, and its gate or up with a long prompt; the last argument: whether results go past the caches.
+void Matmul_large_results(benchmark::State& state) {
+  run(state, static_cast<WeightType>(state.range(0)), state.range(1), 576, state.range(2), state.range(3) != 0);
+}
+BENCHMARK(Matmul_large_results)
+    ->ArgsProduct({{8, kRotated8}, {49'152}, {16, 32, 64}, {0, 1}})
+    ->ArgsProduct({{kRotated8}, {1536, 4864}, {512}, {0, 1}})
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 

@@ -46,6 +46,9 @@ struct MatmulArgs {
   float* out = nullptr;                 // [rows, out_stride]
   std::int64_t out_stride = 0;
   bool accumulate = false;              // adds to `out` (the residual stream) instead of storing
+  // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
+  // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, and by tiles (AMX).
+  bool past_caches = false;
 };
 
 // The bytes of one layer of the paged pool. Within one block and KV head, keys are stored [head_dim, block_tokens] (transposed, so

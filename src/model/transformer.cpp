@@ -27,6 +27,9 @@ constexpr std::int64_t kSharesEach = 4;
 constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
 constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansion of keys and values, with head groups of 3 and 8
 
+// Bytes of a product's results from which on they go past the caches: 512 rows of a small model's gate or up, 16 rows of its logits.
+constexpr std::int64_t kPastCaches = 3 << 20;
+
 }  // namespace
 
 Transformer::Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope,
@@ -248,10 +251,9 @@ void Transformer::feed_forward_block(std::int64_t rows, const LayerWeights& laye
     return scratch;
   });
   const Product down{&layer.down, space.residual, true};
-  multiply({&down, 1}, rows, space, [&](std::int64_t row, float*) {
-    float* gate = space.gate + row * model_.feed_forward;
-    table_.swiglu(gate, space.up + row * model_.feed_forward, model_.feed_forward, gate);
-    return gate;
+  multiply({&down, 1}, rows, space, [&](std::int64_t row, float* scratch) {
+    table_.swiglu(space.gate + row * model_.feed_forward, space.up + row * model_.feed_forward, model_.feed_forward, scratch);
+    return scratch;
   });
 }
 
@@ -288,7 +290,8 @@ void Transformer::multiply_prepared(std::span<const Product> products, std::int6
                                      .rows = rows,
                                      .out = product.out,
                                      .out_stride = product.weights->outputs,
-                                     .accumulate = product.accumulate};
+                                     .accumulate = product.accumulate,
+                                     .past_caches = rows * product.weights->outputs * std::int64_t{sizeof(float)} >= kPastCaches};
       if (from < to) table_.matmul(args, from, to);
       offset += own;
     }

@@ -44,7 +44,7 @@ std::size_t most_prepared(const Weights& weights, const kernels::KernelTable& ta
 // Lays the parts out from `base`; with a null base it only measures.
 std::size_t carve(Workspace& space, const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
                   std::byte* base) {
-  space.scratch_stride = aligned(std::max(static_cast<std::size_t>(model.embedding) * sizeof(float),
+  space.scratch_stride = aligned(std::max(static_cast<std::size_t>(std::max(model.embedding, model.feed_forward)) * sizeof(float),
                                           table.attention_scratch_bytes(model.heads, model.head_dim)));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;

@@ -48,7 +48,7 @@ struct Workspace {
   ContextPart* part_list = nullptr;                 // [parts]
   std::int32_t* part_begin = nullptr;               // [parts + 1], of a row in part_list
   float* parts = nullptr;                           // [parts, heads, part_floats]
-  std::byte* scratch = nullptr;    // [members, scratch_stride]: a normed row, or the attention kernel's
+  std::byte* scratch = nullptr;    // [members, scratch_stride]: a row to be prepared, or the attention kernel's
   std::size_t scratch_stride = 0;
   Mapping storage;
 };

@@ -135,6 +135,32 @@ TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
   }
 }
 
+// Results that go past the caches are the same, and nothing beside them is written, where rows are aligned and where they are not.
+TEST_P(Matmul, ResultsPastTheCachesAreTheSame) {
+  Random random(9);
+  constexpr std::int64_t kRows = 13;
+  for (const WeightType type : kAllTypes) {
+    const std::int64_t inputs = whole_blocks(type, 96);
+    const Weights w(*GetParam(), random, type, 69, inputs);  // the last panel has five outputs
+    const std::vector<float> x = test::random_floats(random, kRows * inputs);
+    AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, kRows));
+    GetParam()->prepare_rows(type, x.data(), inputs, {0, kRows, kRows}, inputs, prepared.data());
+    for (const std::int64_t stride : {80, 85}) {
+      for (const std::int64_t offset : {0, 1}) {
+        const std::vector<float> before = test::random_floats(random, kRows * stride + offset);
+        const auto multiplied = [&](bool past_caches) {
+          AlignedBytes out(before.size() * sizeof(float));
+          auto* const floats = reinterpret_cast<float*>(out.data());
+          std::ranges::copy(before, floats);
+          GetParam()->matmul({&w.packed, prepared.data(), kRows, floats + offset, stride, false, past_caches}, 0, w.packed.panels());
+          return std::vector<float>(floats, floats + before.size());
+        };
+        EXPECT_TRUE(test::same_bits(multiplied(true), multiplied(false))) << weight_format(type)->name << ' ' << stride << ' ' << offset;
+      }
+    }
+  }
+}
+
 // Which loop takes few rows may depend on their number and on the length of a row of weights.
 TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
   Random random(8);

@@ -6,7 +6,7 @@
 
 #include <kernels/amx/tiles.h>
 #include <kernels/avx512/weight_codes.h>
-#include <kernels/prefetch.h>
+#include <kernels/cache_hints.h>
 
 namespace braid::kernels::amx {
 

@@ -14,7 +14,7 @@
 #include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/row_tiles.h>
 #include <kernels/avx512/weight_codes.h>
-#include <kernels/prefetch.h>
+#include <kernels/cache_hints.h>
 
 namespace braid::kernels::amx {
 namespace {  // this header is compiled for wide ISAs: nothing of it may be shared with other sources

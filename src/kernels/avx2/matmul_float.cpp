@@ -2,6 +2,7 @@
 // kRows rows by kPanels panels of two vectors, at least 8 chains where the matrix has them.
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
+#include <kernels/cache_hints.h>
 #include <kernels/packed_layout.h>
 
 namespace braid::kernels::avx2 {
@@ -20,6 +21,7 @@ struct Tile {
   std::int64_t out_stride;
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
+  bool past_caches;
 };
 
 template <WeightType kType>
@@ -61,7 +63,7 @@ void multiply(const Tile& given) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
-      store_panel(tile.out + r * tile.out_stride + p * kPanel, tile.outputs - p * kPanel, tile.accumulate, acc[r][2 * p],
+      store_panel(tile.out + r * tile.out_stride + p * kPanel, tile.outputs - p * kPanel, tile.accumulate, tile.past_caches, acc[r][2 * p],
                   acc[r][2 * p + 1]);
     }
   }
@@ -116,6 +118,7 @@ void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t
   tile.inputs = w.inputs;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;
+  tile.past_caches = writes_past_caches(args);
   for (std::int64_t p = panel_begin; p < panel_end;) {
     const std::int64_t panels = panels_for(args.rows, panel_end - p);
     tile.panel = w.data + p * tile.panel_bytes;
@@ -134,6 +137,7 @@ void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t
     }
     p += panels;
   }
+  if (tile.past_caches) _mm_sfence();
 }
 
 }  // namespace braid::kernels::avx2

@@ -7,7 +7,7 @@
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
 #include <kernels/packed_layout.h>
-#include <kernels/prefetch.h>
+#include <kernels/cache_hints.h>
 
 namespace braid::kernels::avx2 {
 namespace {
@@ -28,6 +28,7 @@ struct Tile {
   std::int64_t out_stride;
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
+  bool past_caches;
 };
 
 inline __m256i load(const std::byte* from) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(from)); }
@@ -262,7 +263,7 @@ void multiply(const Tile& given) {
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    store_panel(tile.out + r * tile.out_stride, tile.outputs, tile.accumulate, acc[r][0], acc[r][1]);
+    store_panel(tile.out + r * tile.out_stride, tile.outputs, tile.accumulate, tile.past_caches, acc[r][0], acc[r][1]);
   }
 }
 
@@ -317,12 +318,14 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   tile.table = form.table;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;
+  tile.past_caches = writes_past_caches(args);
   for (std::int64_t p = panel_begin; p < panel_end; ++p) {
     tile.panel = w.data + p * tile.layout.bytes;
     tile.out = args.out + p * kPanel;
     tile.outputs = w.outputs - p * kPanel;
     multiply_panel(tiles, tile, args.rows);
   }
+  if (tile.past_caches) _mm_sfence();
 }
 
 }  // namespace braid::kernels::avx2

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <immintrin.h>
+#include <kernels/kernel_table.h>
 #include <kernels/numerics.h>
 
 #include <cstddef>
@@ -61,7 +62,12 @@ static inline __m256 broadcast_float(const std::byte* from) {
 static inline __m256 load_halves(const void* from) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
 
 // Two vectors to a panel: outputs 0 to 7 and 8 to 15. Stores the first `outputs` of them, or adds them to what is there.
-static inline void store_panel(float* out, std::int64_t outputs, bool accumulate, __m256 low, __m256 high) {
+// past_caches: writes_past_caches().
+static inline void store_panel(float* out, std::int64_t outputs, bool accumulate, bool past_caches, __m256 low, __m256 high) {
+  if (past_caches && outputs >= kPanel) {
+    _mm256_stream_ps(out, low);
+    return _mm256_stream_ps(out + 8, high);
+  }
   const __m256i low_mask = first_lanes(outputs);
   const __m256i high_mask = first_lanes(outputs - 8);
   if (accumulate) {

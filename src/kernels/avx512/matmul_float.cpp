@@ -3,6 +3,7 @@
 // multiply-add itself; 92% of its peak measured on Zen 4 with 32 rows (perf/README.md).
 #include <kernels/avx512/simd.h>
 #include <kernels/avx512/tier.h>
+#include <kernels/cache_hints.h>
 #include <kernels/packed_layout.h>
 
 namespace braid::kernels::avx512 {
@@ -22,6 +23,7 @@ struct Tile {
   std::int64_t out_stride;
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
+  bool past_caches;
 };
 
 template <WeightType kType>
@@ -63,10 +65,7 @@ void multiply(const Tile& given) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
-      float* out = tile.out + r * tile.out_stride + p * kPanel;
-      const __mmask16 mask = first_lanes(tile.outputs - p * kPanel);
-      const __m512 before = tile.accumulate ? _mm512_maskz_loadu_ps(mask, out) : _mm512_setzero_ps();
-      _mm512_mask_storeu_ps(out, mask, tile.accumulate ? _mm512_add_ps(before, acc[r][p]) : acc[r][p]);
+      store_panel(tile.out + r * tile.out_stride + p * kPanel, tile.outputs - p * kPanel, tile.accumulate, tile.past_caches, acc[r][p]);
     }
   }
 }
@@ -120,6 +119,7 @@ void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t
   tile.inputs = w.inputs;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;
+  tile.past_caches = writes_past_caches(args);
   for (std::int64_t p = panel_begin; p < panel_end;) {
     const std::int64_t left = panel_end - p;
     const std::int64_t panels = left >= kMostPanels ? kMostPanels : left >= 2 ? 2 : 1;
@@ -139,6 +139,7 @@ void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t
     }
     p += panels;
   }
+  if (tile.past_caches) _mm_sfence();
 }
 
 }  // namespace braid::kernels::avx512

@@ -8,7 +8,7 @@
 // row: the reading of memory.
 #include <kernels/avx512/tier.h>
 #include <kernels/avx512/weight_codes.h>
-#include <kernels/prefetch.h>
+#include <kernels/cache_hints.h>
 
 namespace braid::kernels::avx512 {
 namespace {
@@ -34,6 +34,7 @@ struct Tile {
   std::int64_t out_stride;
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
+  bool past_caches;
   const std::byte* next;    // what this tile prefetches for the next panels, so that memory works while the rows are multiplied:
   std::int64_t next_lines;  // 64-byte lines in each K block
 };
@@ -216,10 +217,7 @@ void multiply(const Tile& given) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
-      float* out = tile.out + r * tile.out_stride + p * kPanel;
-      const __mmask16 mask = first_lanes(tile.outputs - p * kPanel);
-      const __m512 before = tile.accumulate ? _mm512_maskz_loadu_ps(mask, out) : _mm512_setzero_ps();
-      _mm512_mask_storeu_ps(out, mask, tile.accumulate ? _mm512_add_ps(before, acc[r][p]) : acc[r][p]);
+      store_panel(tile.out + r * tile.out_stride + p * kPanel, tile.outputs - p * kPanel, tile.accumulate, tile.past_caches, acc[r][p]);
     }
   }
 }
@@ -292,12 +290,14 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   tile.table = form.table;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;
+  tile.past_caches = writes_past_caches(args);
   for (std::int64_t p = panel_begin; p < panel_end; p += width) {
     tile.panel = w.data + p * tile.layout.bytes;
     tile.out = args.out + p * kPanel;
     tile.outputs = w.outputs - p * kPanel;
     multiply_panels(tiles, tile, args.rows, panel_end - p < width ? panel_end - p : width);
   }
+  if (tile.past_caches) _mm_sfence();
 }
 
 }  // namespace braid::kernels::avx512

@@ -54,4 +54,12 @@ static inline __m512 load_halves(const void* from) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
 }
 
+// Stores the first `outputs` results of a panel, or adds them to what is there. past_caches: writes_past_caches().
+static inline void store_panel(float* out, std::int64_t outputs, bool accumulate, bool past_caches, __m512 y) {
+  const __mmask16 mask = first_lanes(outputs);
+  if (past_caches && mask == 0xFFFF) return _mm512_stream_ps(out, y);
+  if (accumulate) y = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), y);
+  _mm512_mask_storeu_ps(out, mask, y);
+}
+
 }  // namespace braid::kernels::avx512

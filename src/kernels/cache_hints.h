@@ -1,0 +1,27 @@
+// What a kernel tells the caches: lines that are wanted soon, and results that are not. Nothing here is a weak symbol, because sources of
+// wide ISAs include this file.
+#pragma once
+
+#include <kernels/kernel_table.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels {
+
+// Where to, as the locality of __builtin_prefetch.
+enum CacheLevel : int { kFirstLevel = 3, kSecondLevel = 2 };
+
+// Fetches 64-byte lines, at any address; returns what follows them.
+template <CacheLevel kInto>
+[[gnu::always_inline]] static inline const std::byte* prefetch_lines(const std::byte* from, std::int64_t lines) {
+  for (std::int64_t line = 0; line < lines; ++line) __builtin_prefetch(from + line * 64, 0, kInto);
+  return from + lines * 64;
+}
+
+// Whether results go past the caches. Who writes them so ends with a store fence: other threads read them.
+static inline bool writes_past_caches(const MatmulArgs& args) {
+  return args.past_caches && !args.accumulate && args.out_stride % kPanel == 0 && reinterpret_cast<std::uintptr_t>(args.out) % 64 == 0;
+}
+
+}  // namespace braid::kernels
