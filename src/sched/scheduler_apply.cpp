@@ -1,0 +1,191 @@
+// What becomes of sequences when a step comes back.
+#include "sched/scheduler.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace braid::sched {
+
+namespace {
+
+constexpr double kRateWeight = 0.1;  // of a new sample of the decode rate
+
+std::string describe(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+// Where the executor knows it.
+std::optional<model::SlotId> row_at_fault(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const model::RowFailure& error) {
+    return error.slot;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+Error internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message), {}}; }
+
+Token token_of(const model::RowResult& row, const model::StepResult& step) {
+  Token token;
+  token.id = row.token;
+  token.logprob = row.logprob;
+  const auto top = step.top.begin() + row.top_begin;
+  token.top.assign(top, top + row.top_count);
+  return token;
+}
+
+// What later rows need of their sequences has left the caches while the step was computed.
+void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
+  constexpr std::size_t kSequenceAhead = 8;
+  constexpr std::size_t kTicketAhead = 4;
+  if (row + kSequenceAhead < members.size()) prefetch_lines(members[row + kSequenceAhead], sizeof(Sequence));
+  if (row + kTicketAhead < members.size()) prefetch_lines(members[row + kTicketAhead]->ticket, sizeof(SequenceTicket));
+}
+
+std::vector<TokenLogprob> top_of(const model::ScoredToken& scored, const model::StepResult& step) {
+  const auto top = step.top.begin() + scored.top_begin;
+  return {top, top + scored.top_count};
+}
+
+}  // namespace
+
+void Scheduler::apply(const Step& step) {
+  const PlannedStep& planned = posted_[step.plan.id % posted_.size()];
+  roster_.count_step();
+  count(step, planned.shape);
+  if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
+  if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
+  if (step.result.failure) apply_failure(step, planned);
+  const model::RowResult* result = step.result.rows.data();
+  const model::RowResult* const end = result + step.result.rows.size();
+  for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
+    fetch_ahead(planned.members, i);
+    const model::StepRow& row = step.plan.rows[i];
+    Sequence& sequence = *planned.members[i];
+    const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
+    if (row.sample) --sequence.pending;
+    if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
+      Quarantine::clear(sequence);
+      apply_row(sequence, row, has_result ? result : nullptr, step.result);
+    }
+    if (has_result) ++result;
+    if (--sequence.in_flight == 0) roster_.settle(sequence);
+  }
+  for (Sequence* sequence : planned.loading)
+    if (--sequence->in_flight == 0) roster_.settle(*sequence);
+}
+
+// Whoever is in it goes on from what came back before, but for who is found guilty. A step that was posted after the one that failed and
+// shares rows with it built on what that did not compute: if it fails as well, nobody is to blame.
+void Scheduler::apply_failure(const Step& step, const PlannedStep& planned) {
+  suspects_.clear();
+  Sequence* guilty = nullptr;
+  const auto is_void = [](const Sequence* sequence) { return sequence->is_void; };
+  const bool built_on_failure = std::ranges::any_of(planned.members, is_void) || std::ranges::any_of(planned.loading, is_void);
+  const std::optional<model::SlotId> named = row_at_fault(step.result.failure);
+  const auto retry = [&](Sequence& sequence) {
+    if (sequence.phase != SequencePhase::kDone) sequence.is_void = true;
+    if (sequence.active()) {
+      suspects_.push_back(&sequence);
+      roster_.retry(sequence);
+    }
+  };
+  for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
+    Sequence& sequence = *planned.members[i];
+    if (named == step.plan.rows[i].slot && !sequence.is_void && !sequence.is_leaving()) guilty = &sequence;
+    retry(sequence);
+  }
+  for (Sequence* sequence : planned.loading) retry(*sequence);
+  if (guilty == nullptr && !built_on_failure && !suspects_.empty()) guilty = quarantine_.accuse(suspects_);
+  ++counters_.retried_steps;
+  spdlog::warn("a step of {} rows failed and is computed again{}: {}", step.plan.rows.size(),
+               guilty != nullptr ? " without request '" + guilty->id + "'" : "", describe(step.result.failure));
+  if (guilty == nullptr) return;
+  ++counters_.failed_rows;
+  finish(*guilty, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.result.failure)));
+}
+
+void Scheduler::count(const Step& step, const StepShape& shape) {
+  if (step.plan.rows.empty()) return;
+  ++counters_.steps;
+  const double seconds = step.result.seconds;
+  const double share = static_cast<double>(shape.prefill_tokens) / (shape.prefill_tokens + shape.decode_rows);
+  counters_.prefill_seconds += seconds * share;
+  counters_.decode_seconds += seconds * (1.0 - share);
+  if (step.result.failure) return;
+  counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
+  // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
+  const bool all_ran = std::ranges::all_of(step.result.rows, [](const model::RowResult& row) { return row.ran; });
+  if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return;
+  pace_.observe(shape, seconds);
+  if (shape.prefill_tokens == 0) decode_rate_ += (shape.decode_rows / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
+}
+
+// Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
+void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
+  if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
+    if (result->failure) ++counters_.failed_rows;
+    finish(sequence, FinishReason::kError,
+           internal_error(result->failure ? "choosing the next token failed: " + describe(result->failure)
+                                          : "no token was left to choose from, by the request's rules or the model's logits"));
+    return;
+  }
+  if (row.sample && (result == nullptr || !result->ran || !result->sampled)) {
+    finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
+    return;
+  }
+  roster_.publish(sequence, row.position + row.count);
+  if (sequence.awaits_prompt_logprobs()) report_prompt(sequence, row, result, step);
+  if (row.sample) {
+    accept(sequence, *result, step);
+  } else if (sequence.stop.max_tokens == 0 && row.position + row.count == sequence.known()) {
+    finish(sequence, FinishReason::kLength);
+  }
+}
+
+// What was computed again after a preemption has been reported before.
+void Scheduler::report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
+  std::vector<PromptToken> tokens;
+  if (sequence.reported == 0) tokens.push_back({sequence.tokens[0], std::nullopt, {}});
+  const std::uint32_t count = result != nullptr ? result->scored_count : 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::int32_t place = row.position + 1 + static_cast<std::int32_t>(i);
+    if (place < sequence.reported) continue;
+    const model::ScoredToken& scored = step.scored[result->scored_begin + i];
+    tokens.push_back({scored.token, scored.logprob, top_of(scored, step)});
+  }
+  if (tokens.empty()) return;
+  sequence.reported += static_cast<std::int32_t>(tokens.size());
+  TokenStream& stream = sequence.ticket->stream();
+  stream.push_prompt(std::move(tokens));
+  touched_.push_back(&stream);
+}
+
+void Scheduler::accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step) {
+  sequence.tokens.push_back(row.token);
+  sequence.mirostat_mu = row.mirostat_mu;
+  ++counters_.generated_tokens;
+  TokenStream& stream = sequence.ticket->stream();
+  stream.push(token_of(row, step));
+  assert(row.finished || sequence.generated() < sequence.stop.max_tokens);
+  if (row.finished) {
+    finish(sequence, row.reason);
+  } else {
+    touched_.push_back(&stream);
+  }
+}
+
+}  // namespace braid::sched
