@@ -1,0 +1,116 @@
+// Who gives up blocks when they run short.
+#include "sched/roster.h"
+
+#include "sched/ticket.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+namespace braid::sched {
+
+std::int32_t Roster::make_room() {
+  if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
+  // A full stream does not decode, so it wants no block: a slow reader costs nobody else theirs.
+  const auto wants_block = [this](const Sequence& sequence) {
+    const bool fills = sequence.phase == SequencePhase::kPrefill || sequence.phase == SequencePhase::kRestoring;
+    const bool goes_on = fills || (sequence.may_decode() && stream_room(sequence) > 0);
+    return goes_on && sequence.needs_block(block_tokens_);
+  };
+  auto needed = static_cast<std::int32_t>(std::ranges::count_if(batch_, [&](const auto& entry) { return wants_block(entry.second); }));
+  std::int32_t preempted = 0;
+  while (!reclaim_parked(needed - promised(), nullptr)) {
+    Sequence* victim = next_victim();
+    if (victim == nullptr) break;
+    if (wants_block(*victim)) --needed;
+    preempt(*victim);
+    ++preempted;
+  }
+  return preempted;
+}
+
+// Blocks that come free when those who leave have come back: they, and nobody else, hold them.
+std::int32_t Roster::promised() const {
+  std::vector<cache::BlockId> held;
+  for (const auto& [rank, sequence] : batch_) {
+    if (!sequence.is_leaving()) continue;
+    const auto blocks = sequence.blocks.first(sequence.blocks.size());
+    std::ranges::remove_copy(blocks, std::back_inserter(held), cache::BlockTable::kAbsent);
+  }
+  std::ranges::sort(held);
+  std::int32_t promised = 0;
+  for (auto at = held.begin(); at != held.end();) {
+    const auto end = std::upper_bound(at, held.end(), *at);
+    if (end - at == pool_.references(*at)) ++promised;
+    at = end;
+  }
+  return promised;
+}
+
+// Null when only the first is left: it goes on with what others give back.
+Sequence* Roster::next_victim() {
+  const auto is_active = [](const auto& entry) { return entry.second.active(); };
+  auto at = std::ranges::find_if(batch_, is_active);
+  Sequence* victim = nullptr;
+  while (at != batch_.end() && ++at != batch_.end())
+    if (Sequence& sequence = at->second; sequence.active() && (victim == nullptr || yields_before(sequence, *victim))) victim = &sequence;
+  return victim;
+}
+
+// Between equals the later in rank: the first argument.
+bool Roster::yields_before(const Sequence& one, const Sequence& other) const {
+  if (one.priority != other.priority) return one.priority > other.priority;
+  return loss_per_block(one) <= loss_per_block(other);
+}
+
+// Positions to be computed again for each block that comes free. What others hold as well is neither freed nor lost.
+double Roster::loss_per_block(const Sequence& sequence) const {
+  const std::int32_t freed = freed_by(sequence);
+  if (freed == 0) return std::numeric_limits<double>::infinity();
+  const std::int32_t kept = has_window_ ? 0 : (sequence.blocks.size() - freed) * block_tokens_;
+  return static_cast<double>(sequence.planned - kept) / freed;
+}
+
+// True once `wanted` blocks are free, after taking them from the last in rank outside the batch as far as it needs; never from `keep`.
+bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
+  for (auto at = parked_.end(); pool_.free() < wanted && at != parked_.begin();) {
+    Sequence& sequence = *(--at)->second;
+    if (&sequence == keep) continue;
+    ++at;  // stays valid when it goes
+    if (sequence.phase == SequencePhase::kStalled) {
+      park(sequence);
+    } else {
+      drop_blocks(sequence);
+    }
+  }
+  return pool_.free() >= wanted;
+}
+
+// Whoever holds a block of a shared beginning holds those before it, so those that nobody else holds are at the end.
+std::int32_t Roster::freed_by(const Sequence& sequence) const {
+  const auto blocks = sequence.blocks.first(sequence.blocks.size());
+  if (has_window_) {
+    const auto is_own = [this](cache::BlockId block) { return block != cache::BlockTable::kAbsent && pool_.references(block) == 1; };
+    return static_cast<std::int32_t>(std::ranges::count_if(blocks, is_own));
+  }
+  const auto own = std::ranges::partition_point(blocks, [this](cache::BlockId block) { return pool_.references(block) > 1; });
+  return static_cast<std::int32_t>(blocks.end() - own);
+}
+
+void Roster::drop_blocks(Sequence& sequence) {
+  if (sequence.home != &batch_) set_parked(sequence, false);
+  publish_tail(sequence);
+  sequence.fork_source.clear();
+  sequence.blocks.clear();
+  sequence.planned = sequence.computed = sequence.reused = sequence.published = sequence.saved = 0;
+}
+
+void Roster::preempt(Sequence& sequence) {
+  sequence.phase = SequencePhase::kPreempted;
+  sequence.restoration.reset();
+  stop_sharing(sequence);
+  if (sequence.in_flight == 0) settle(sequence);
+}
+
+}  // namespace braid::sched
