@@ -27,8 +27,8 @@ constexpr std::int64_t kSharesEach = 4;
 constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
 constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansion of keys and values, with head groups of 3 and 8
 
-// Bytes of a product's results from which on they go past the caches: 512 rows of a small model's gate or up, 16 rows of its logits.
-constexpr std::int64_t kPastCaches = 3 << 20;
+// Bytes of a product's results from which on they go past the caches: 256 rows of a small model's gate or up, 8 rows of its logits.
+constexpr std::int64_t kPastCaches = 3 << 19;
 
 }  // namespace
 
