@@ -4,8 +4,10 @@
 #include "sched/restore_choice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -291,23 +293,31 @@ TEST(DiskTier, VerifyingComputesAndComparesEveryHit) {
 // What no check on the way can see: a block that was wrong when it was saved.
 TEST(DiskTierDeathTest, VerifyingAbortsAtADifference) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  const auto serve = [](const std::function<void(Rig&)>& spoil) {
-    const Folder folder;
+  // The process that dies runs this test from its start and removes nothing, so it works within the folder of the one that waits for it.
+  constexpr const char* kFolder = "BRAID_TEST_VERIFIED_FOLDER";
+  const char* const inherited = std::getenv(kFolder);
+  const std::optional<Folder> own = inherited == nullptr ? std::optional<Folder>(std::in_place) : std::nullopt;
+  const std::string root = own ? own->path() : inherited;
+  ::setenv(kFolder, root.c_str(), 1);
+  const auto serve = [&root](const std::string& name, const std::function<void(Rig&)>& spoil) {
+    const std::string folder = root + "/" + name;
+    std::filesystem::create_directory(folder);
     SchedulerOptions options = tier_options(100, true);
     const auto prompt = Rig::prompt_of(5, 1);  // one block: of several, the first to be read is the first to be compared
     {
-      Server server(folder.path(), options);
+      Server server(folder, options);
       server.cached(prompt);
       server.rig->run_to_end();
     }
     options.kv_verify = true;
-    Server server(folder.path(), options);
+    Server server(folder, options);
     spoil(*server.rig);
     server.cached(prompt);
     server.rig->run_to_end();
   };
-  serve([](Rig&) {});
-  EXPECT_DEATH(serve([](Rig& rig) { rig.model.spoil_saves(); }), "kv-verify: the block in the disk cache of positions 0 to 3 of request");
+  if (own) serve("right", [](Rig&) {});
+  EXPECT_DEATH(serve("wrong", [](Rig& rig) { rig.model.spoil_saves(); }), "kv-verify: the block in the disk cache of positions 0 to 3 of request");
+  ::unsetenv(kFolder);
 }
 
 TEST(PrefixCacheDeathTest, VerifyingAbortsAtADifferenceInRam) {
