@@ -47,7 +47,7 @@ struct MatmulArgs {
   std::int64_t out_stride = 0;
   bool accumulate = false;              // adds to `out` (the residual stream) instead of storing
   // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
-  // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, and by tiles (AMX).
+  // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, and by tiles.
   bool past_caches = false;
 };
 
@@ -100,6 +100,8 @@ struct KernelTable {
   Isa isa = Isa::kScalar;
   const char* name = "scalar";
   KvType kv_type = KvType::kF16;  // what keys and values are unless something else is asked for
+  // Bytes of a product's results from which on MatmulArgs::past_caches pays: 256 rows of a small model's gate or up, 8 rows of its logits.
+  std::int64_t large_results = 3 << 19;
 
   // --- weights -------------------------------------------------------------------------------------------------------------
   std::size_t (*packed_bytes)(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept = nullptr;

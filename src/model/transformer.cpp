@@ -27,9 +27,6 @@ constexpr std::int64_t kSharesEach = 4;
 constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
 constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansion of keys and values, with head groups of 3 and 8
 
-// Bytes of a product's results from which on they go past the caches: 256 rows of a small model's gate or up, 8 rows of its logits.
-constexpr std::int64_t kPastCaches = 3 << 19;
-
 }  // namespace
 
 Transformer::Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope,
@@ -291,7 +288,7 @@ void Transformer::multiply_prepared(std::span<const Product> products, std::int6
                                      .out = product.out,
                                      .out_stride = product.weights->outputs,
                                      .accumulate = product.accumulate,
-                                     .past_caches = rows * product.weights->outputs * std::int64_t{sizeof(float)} >= kPastCaches};
+                                     .past_caches = rows * product.weights->outputs * std::int64_t{sizeof(float)} >= table_.large_results};
       if (from < to) table_.matmul(args, from, to);
       offset += own;
     }

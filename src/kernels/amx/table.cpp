@@ -2,6 +2,9 @@
 #include <kernels/amx/tier.h>
 #include <kernels/avx512/entries.h>
 
+#include <cstdint>
+#include <limits>
+
 namespace braid::kernels::amx {
 namespace {
 
@@ -40,6 +43,7 @@ constexpr KernelTable make_table() {
   table.isa = Isa::kAmx;
   table.name = "amx";
   table.kv_type = KvType::kBF16;  // tiles round f16 to it
+  table.large_results = std::numeric_limits<std::int64_t>::max();  // such machines' third-level caches hold them (perf/README.md)
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
