@@ -47,7 +47,7 @@ struct MatmulArgs {
   std::int64_t out_stride = 0;
   bool accumulate = false;              // adds to `out` (the residual stream) instead of storing
   // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
-  // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, and by tiles.
+  // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, by tiles and by scalar code.
   bool past_caches = false;
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <span>
 #include <utility>
 
 namespace braid::sched {

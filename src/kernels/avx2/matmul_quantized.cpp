@@ -6,8 +6,8 @@
 // A tile is kRows rows by one panel of two vectors.
 #include <kernels/avx2/simd.h>
 #include <kernels/avx2/tier.h>
-#include <kernels/packed_layout.h>
 #include <kernels/cache_hints.h>
+#include <kernels/packed_layout.h>
 
 namespace braid::kernels::avx2 {
 namespace {
