@@ -3,6 +3,8 @@
 #include "sched/admission.h"
 #include "sched/verify.h"
 
+#include <braid/last_memory.h>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -120,12 +122,14 @@ asio::awaitable<void> Scheduler::tend_disk() {
     disk_timer_.expires_after(std::chrono::seconds(1));
     const auto [error] = co_await disk_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error || has_ended_) co_return;
+    const LastMemory memory;
     if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
     if (is_pruning || second % kPruneSeconds == 0) is_pruning = disk.store().prune();
   }
 }
 
 void Scheduler::turn() {
+  const LastMemory memory;
   time_to_drain_.reset();
   while (const Step* step = strand_.returned()) {
     apply(*step);
@@ -229,6 +233,7 @@ void Scheduler::deliver() {
 }
 
 bool Scheduler::cancel(std::string_view id) {
+  const LastMemory memory;
   Sequence* sequence = roster_.find(id);
   if (sequence == nullptr) return false;
   finish(*sequence, FinishReason::kCancelled);
@@ -238,6 +243,7 @@ bool Scheduler::cancel(std::string_view id) {
 }
 
 void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
+  const LastMemory memory;
   sequence.ticket = nullptr;
   ++(is_complete ? counters_.finished : counters_.cancelled);
   count_answer(sequence);
@@ -246,6 +252,7 @@ void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
 }
 
 void Scheduler::on_drained(Sequence& sequence) {
+  const LastMemory memory;
   roster_.resume(sequence);
   wake_.notify();
 }
@@ -268,6 +275,7 @@ void Scheduler::abort_remaining(const Error& reason) {
 }
 
 void Scheduler::finish_all(const Error& reason) {
+  const LastMemory memory;
   for (SequenceMap* map : roster_.all()) {
     for (auto at = map->begin(); at != map->end();) {
       Sequence& sequence = (at++)->second;  // finish() may destroy it

@@ -1,5 +1,7 @@
 #include "sched/stall_watch.h"
 
+#include <braid/last_memory.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,6 +35,7 @@ void StallWatch::await(Clock::time_point deadline) {
 }
 
 void StallWatch::tend() {
+  const LastMemory memory;
   const auto now = Clock::now();
   auto next = Clock::time_point::max();
   for (auto at = roster_.stalled().begin(); at != roster_.stalled().end();) {

@@ -1,5 +1,7 @@
 #include "store/block_store.h"
 
+#include <braid/last_memory.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,6 +79,7 @@ BlockStore::~BlockStore() { mailbox_->store = nullptr; }
 
 void BlockStore::post(std::function<void(BlockStore&)> call) const {
   post_([mailbox = mailbox_, call = std::move(call)] {
+    const LastMemory memory;
     if (mailbox->store != nullptr) call(*mailbox->store);
   });
 }

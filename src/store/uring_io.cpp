@@ -1,5 +1,6 @@
 #include "store/io.h"
 
+#include <braid/last_memory.h>
 #include <liburing.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -112,6 +113,7 @@ class UringIo final : public Io {
   }
 
   void run() {
+    const LastMemory memory;  // nobody hears of what is thrown here
     for (listen(); !stop_.load() || running_ > 0;) {
       const int submitted = ::io_uring_submit_and_wait(&ring_, 1);
       if (submitted < 0 && submitted != -EINTR && submitted != -EAGAIN && submitted != -EBUSY) std::abort();  // a bug: the ring is ours

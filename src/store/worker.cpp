@@ -1,5 +1,7 @@
 #include "store/worker.h"
 
+#include <braid/last_memory.h>
+
 #include <utility>
 
 namespace braid::store {
@@ -26,6 +28,7 @@ void Worker::submit(std::function<void()> task) {
 }
 
 void Worker::run() {
+  const LastMemory memory;  // nobody hears of what is thrown here
   for (;;) {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });

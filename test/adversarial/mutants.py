@@ -5,7 +5,7 @@
   mutants.py run TREE [WORD ...]    breaks, builds and tests each mutant whose name contains a word, those of a file (scheduler),
                                     or all (some ten seconds each); TREE is a scratch folder, kept between runs
 
-A row of *.toml: name, file, find (exact text, once in the file), replace, test (one of test/, built as test_NAME), filter (of its
+A row of *.toml: name, file, find (exact text, once in the file), replace, test (one of test/, sched_exhaustion for sched/exhaustion, built as test_NAME), filter (of its
 test cases), breaks (what is wrong then). A mutant is killed when a test case fails, the program dies, or it takes longer than a minute.
 """
 import os
@@ -29,7 +29,7 @@ def rows():
 
 
 def program(build, test):
-    return Path(build) / "test" / test / f"test_{test}"
+    return Path(build) / "test" / test.replace("_", "/") / f"test_{test}"
 
 
 def check(build):

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 
 namespace braid::app {
@@ -33,17 +34,31 @@ class ReserveTest : public testing::Test {
 TEST_F(ReserveTest, GivesItsBlocksOnceAndOnlyWhenThereIsNoOtherMemory) {
   is_exhausted = true;
   std::set<void*> blocks;
-  while (void* block = reserve.allocate(16, Reserve::kBlockBytes)) {
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % Reserve::kAlignment, 0U);
-    EXPECT_TRUE(blocks.insert(block).second);
+  for (const Reserve::Size& size : Reserve::kSizes) {
+    for (std::size_t i = 0; i < size.count; ++i) {
+      void* block = reserve.allocate(16, size.bytes);
+      ASSERT_NE(block, nullptr);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % Reserve::kAlignment, 0U);
+      EXPECT_TRUE(blocks.insert(block).second);
+      std::memset(block, 1, size.bytes);
+    }
   }
-  EXPECT_EQ(blocks.size(), Reserve::kBlocks);
+  EXPECT_EQ(reserve.allocate(16, 1), nullptr);
   for (void* block : blocks) std::free(block);
+}
+
+TEST_F(ReserveTest, GivesLargerOnesWhenSmallOnesAreGone) {
+  is_exhausted = true;
+  for (std::size_t i = 0; i < Reserve::kSizes[0].count; ++i) std::free(reserve.allocate(16, 1));
+  void* block = reserve.take(16, 1);
+  ASSERT_NE(block, nullptr);
+  std::memset(block, 1, Reserve::kSizes[1].bytes);
+  std::free(block);
 }
 
 TEST_F(ReserveTest, HasNothingForLargeOrStrictlyAlignedOnes) {
   is_exhausted = true;
-  EXPECT_EQ(reserve.allocate(16, Reserve::kBlockBytes + 1), nullptr);
+  EXPECT_EQ(reserve.allocate(16, Reserve::kSizes.back().bytes + 1), nullptr);
   EXPECT_EQ(reserve.allocate(2 * Reserve::kAlignment, 1), nullptr);
 }
 

@@ -88,6 +88,28 @@ test("memory runs out while long requests are read", async (t) => {
   await says(server, /bad_alloc/);
 });
 
+test("there is no memory at all while answers are computed", async (t) => {
+  const server = await serve(t, ["--kv-memory", "64MiB"]);
+  const wish = (i) => ({ ...body, prompt: `${i} ${body.prompt}`, max_tokens: 100, stream: true });
+  const alone = await ask(server);
+  for (const spare of [0, 2]) {
+    const streams = Array.from({ length: 60 }, () => new RawConnection(server.url));
+    streams.forEach((stream, i) => stream.post("/v1/completions", wish(i)));
+    await eventually("all stream", () => streams.every((stream) => stream.received.includes("data: ")));
+    const pages = Number(readFileSync(`/proc/${server.child.pid}/statm`, "utf8").split(" ")[0]);
+    await limit(t, server, `as=${pages * 4096 + spare * 1_000_000}:unlimited`);
+    const late = Array.from({ length: 20 }, () => new RawConnection(server.url));
+    late.forEach((stream, i) => stream.post("/v1/completions", wish(i)));
+    for (const stream of streams.slice(40)) stream.leave("RST");
+    const is_over = (client) => client.socket.closed || client.received.includes("[DONE]") || /HTTP\/1.1 [45]/.test(client.received);
+    await eventually("each comes to an end", () => [...streams.slice(0, 40), ...late].every(is_over), 60);
+    for (const stream of [...streams.slice(0, 40), ...late]) stream.leave("FIN");
+    await limit(t, server, "as=unlimited:unlimited");
+    await frees_everything(server.url);
+    assert.deepEqual(await ask(server), alone);
+  }
+});
+
 test("a start without enough memory says so", async (t) => {
   const server = await serve(t, [], { ready: false, prefix: ["prlimit", "--as=150000000"] }).catch((error) => error);
   const { code, signal } = server.exited ? await server.exited : { code: null };
