@@ -101,7 +101,7 @@ void encode_block(WeightType type, const float* x, std::byte* stored) {
 
 // One group: all of its blocks get the scale of its largest rotated value, as f16 has it.
 void encode_rotated(const float* values, std::int64_t count, BlockWriter out) {
-  float rotated[kWideGroupBlocks * kBlockValues];
+  float rotated[kMostGroupBlocks * kBlockValues];
   for (std::int64_t i = 0; i < count; i += kRotatedValues) rotate(values + i, rotated + i);
   const float scale = f16_to_float(float_to_f16(largest(rotated, static_cast<int>(count)) / 127.0F));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -115,9 +115,12 @@ void encode_rotated(const float* values, std::int64_t count, BlockWriter out) {
 void encode_row(WeightType type, const float* values, std::int64_t columns, std::byte* stored) noexcept {
   const WeightFormat& format = *weight_format(type);
   if (type == WeightType::kRotated8) {
-    constexpr std::int64_t kGroupValues = kWideGroupBlocks * kBlockValues;
-    for (std::int64_t i = 0; i < columns; i += kGroupValues)
-      encode_rotated(values + i, std::min(kGroupValues, columns - i), BlockWriter(stored + i / kRotatedValues * format.block_bytes));
+    const std::int64_t blocks = columns / kBlockValues;
+    for (std::int64_t begin = 0, end = 0; begin < blocks; begin = end) {
+      end = group_end(kCodes8Grouped, begin, blocks);
+      const std::int64_t first = begin * kBlockValues;
+      encode_rotated(values + first, (end - begin) * kBlockValues, BlockWriter(stored + first / kRotatedValues * format.block_bytes));
+    }
     return;
   }
   for (std::int64_t i = 0; i < columns; i += format.block_values, stored += format.block_bytes) encode_block(type, values + i, stored);

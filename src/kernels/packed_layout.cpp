@@ -139,6 +139,12 @@ void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* p
   }
 }
 
+std::int64_t group_count(const CodeForm& form, std::int64_t blocks) {
+  std::int64_t groups = 0;
+  for (std::int64_t begin = 0; begin < blocks; begin = group_end(form, begin, blocks)) ++groups;
+  return groups;
+}
+
 }  // namespace
 
 bool is_quantized(WeightType type) noexcept { return block_form(type) != nullptr; }
@@ -162,8 +168,8 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
   layout.group_shift = std::countr_zero(static_cast<std::uint64_t>(group_blocks));
   layout.codes = round_up_64(layout.scales + group_blocks * layout.block_scales);
   layout.group = layout.codes + group_blocks * layout.block_codes;
-  const std::int64_t last_blocks = (blocks - 1) % group_blocks + 1;
-  layout.last_group = blocks - last_blocks;
+  layout.last_group = (group_count(form->codes, blocks) - 1) * group_blocks;
+  const std::int64_t last_blocks = blocks - layout.last_group;
   layout.last_codes = round_up_64(layout.scales + last_blocks * layout.block_scales);
   layout.bytes = layout.last_group / group_blocks * layout.group + layout.last_codes + last_blocks * layout.block_codes;
   return layout;
@@ -177,8 +183,7 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
     return layout;
   }
   const std::int64_t blocks = inputs / kBlockValues;
-  const std::int64_t group_blocks = blocks_of_group(form->codes);
-  const std::int64_t groups = (blocks + group_blocks - 1) / group_blocks;
+  const std::int64_t groups = group_count(form->codes, blocks);
   const std::int64_t parts = form->codes.grouped ? groups : blocks * form->codes.parts;
   layout.scales = round_up_64(inputs);
   layout.starts = layout.scales + groups * 4;

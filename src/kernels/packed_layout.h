@@ -3,8 +3,8 @@
 //
 // Float types: for every input k the weights of the panel's 16 outputs, in the stored type.
 //
-// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer. A group has
-// its scales, then its codes, so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as
+// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer, of grouped types
+// a few more (group_end). A group has its scales, then its codes, so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as
 // memory likes best.
 //
 // Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which is the
@@ -40,7 +40,14 @@ namespace braid::kernels {
 // K blocks that share an activation scale, and f16 scales in ScaleForm::kSub and kGroup. The last group of a row may have fewer.
 constexpr std::int64_t kGroupBlocks = 8;
 constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (CodeForm)
+// Too few for a group of their own in grouped types: the last group takes them, since a group costs as much whatever is in it.
+constexpr std::int64_t kLeftBlocks = 4;
+constexpr std::int64_t kMostGroupBlocks = kWideGroupBlocks + kLeftBlocks;
 [[gnu::always_inline]] static constexpr std::int64_t blocks_of_group(const CodeForm& form) { return form.grouped ? kWideGroupBlocks : kGroupBlocks; }
+// The end of the group that begins with block `begin`, of `blocks`.
+[[gnu::always_inline]] static constexpr std::int64_t group_end(const CodeForm& form, std::int64_t begin, std::int64_t blocks) {
+  return blocks - begin <= (form.grouped ? kMostGroupBlocks : kGroupBlocks) ? blocks : begin + blocks_of_group(form);
+}
 
 // The largest multiplier of a part: with codes of 8 bits a weight fits 16.
 constexpr float kMostMultiplier = 255.0F;
@@ -60,16 +67,19 @@ struct PanelLayout {
 };
 PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
 
-// The group of K block b, its scales and its codes.
+// The first K block of the group of K block b; that group, the block's scales and its codes.
+[[gnu::always_inline]] static inline std::int64_t group_begin(const PanelLayout& layout, std::int64_t b) {
+  return b < layout.last_group ? b >> layout.group_shift << layout.group_shift : layout.last_group;
+}
 [[gnu::always_inline]] static inline const std::byte* group_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
-  return panel + (b >> layout.group_shift) * layout.group;
+  return panel + (group_begin(layout, b) >> layout.group_shift) * layout.group;
 }
 [[gnu::always_inline]] static inline const std::byte* scales_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
-  return group_at(layout, panel, b) + layout.scales + (b & ((1 << layout.group_shift) - 1)) * layout.block_scales;
+  return group_at(layout, panel, b) + layout.scales + (b - group_begin(layout, b)) * layout.block_scales;
 }
 [[gnu::always_inline]] static inline const std::byte* codes_at(const PanelLayout& layout, const std::byte* panel, std::int64_t b) {
   const std::int64_t codes = b < layout.last_group ? layout.codes : layout.last_codes;
-  return group_at(layout, panel, b) + codes + (b & ((1 << layout.group_shift) - 1)) * layout.block_codes;
+  return group_at(layout, panel, b) + codes + (b - group_begin(layout, b)) * layout.block_codes;
 }
 
 // Byte offsets within one prepared row of a quantised type: int8 codes of the row, padded to 64 bytes with anything, then a float scale

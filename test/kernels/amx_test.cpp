@@ -122,6 +122,14 @@ TEST_F(EmulatedAmx, MorePanelsThanTakeTurnsKeepTheirOrder) {
   }
 }
 
+// A group of rotated weights takes up to 128 inputs more than its 512, straight code and not.
+TEST_F(EmulatedAmx, LastGroupsOfAllLengths) {
+  Random random(15);
+  for (const std::int64_t inputs : {64, 448, 512, 576, 640, 704, 1024, 1088, 1152, 1216}) {
+    for (const std::int64_t rows : {9, 40, 64}) expect_scalar_product(Product(random, WeightType::kRotated8, 96, inputs, rows), 2);
+  }
+}
+
 float round_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);

@@ -1,7 +1,18 @@
 #include <kernels/half.h>
+#include <kernels/packed_layout.h>
 #include <kernels/tiers.h>
 
 namespace braid::kernels::test {
+namespace {
+
+// Whether a stored block of kRotated8 is the first of its group.
+bool begins_group(std::int64_t block, std::int64_t inputs) {
+  std::int64_t begin = 0;
+  while (begin < block * 2) begin = group_end(kCodes8Grouped, begin, inputs / kBlockValues);
+  return begin == block * 2;
+}
+
+}  // namespace
 
 std::vector<std::size_t> scale_offsets(WeightType type) {
   switch (type) {
@@ -41,8 +52,8 @@ std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64
         stored[at + i] = static_cast<std::byte>(random() & 0xFFU);
       }
       for (const std::size_t offset : scale_offsets(type)) put16(at + offset, float_to_f16(normal(random) * 0.01F));
-      const std::size_t block = at % stored_row_bytes(format, inputs) / static_cast<std::size_t>(format.block_bytes);
-      if (type == WeightType::kRotated8 && block % 8 != 0) std::memcpy(stored.data() + at, stored.data() + at - format.block_bytes, 2);
+      const auto block = static_cast<std::int64_t>(at % stored_row_bytes(format, inputs)) / format.block_bytes;
+      if (type == WeightType::kRotated8 && !begins_group(block, inputs)) std::memcpy(stored.data() + at, stored.data() + at - format.block_bytes, 2);
       if (type == WeightType::kMXFP4) stored[at] = static_cast<std::byte>(uniform(random, 110, 130));
     }
   }

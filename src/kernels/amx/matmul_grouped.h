@@ -1,5 +1,5 @@
-// Products of 8-bit activations with 8-bit weights that have one scale for a group of 512 inputs (WeightType::kRotated8) by tiles, for any
-// implementation of the tile instructions.
+// Products of 8-bit activations with 8-bit weights that have one scale for a group of 512 inputs (WeightType::kRotated8; group_end has the exception)
+// by tiles, for any implementation of the tile instructions.
 //
 // Packed codes are tiles as they are, so nothing is expanded and a weight takes one tile product: 16 rows by 64 inputs by 16 outputs in 16
 // cycles. Sums 0 to 3 are (row tile, panel) of two by two, so that four loads feed four products. For each group the panels of a pass go by
@@ -30,7 +30,7 @@ struct Square {
   const std::byte* codes[2] = {};  // of each panel
   __m512 scales[2];
   std::int64_t group = 0;
-  int steps = 0;                   // tiles of 64 inputs; 0: nothing to do
+  int steps = 0;                   // tiles of 64 inputs, a few more than kSteps at most; 0: nothing to do
   bool two_tiles = false;
   bool two_panels = false;
   bool first = false;  // group of its panels
@@ -73,10 +73,11 @@ class GroupedMatmul {
   void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, std::int64_t panel_begin, std::int64_t panel_end) {
     const std::int64_t count = tile_end - tile_begin;
     const std::int64_t width = count <= kFewTiles ? kPassPanelsOfFew : kPassPanels;
-    lines_of_step_ = (layout_.group / 64 + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
+    const std::int64_t lines = (blocks_ <= kMostGroupBlocks ? layout_.bytes : layout_.group) / 64;
+    lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
     for (std::int64_t p = panel_begin; p < panel_end; p += width) {
       const std::int64_t end = p + width < panel_end ? p + width : panel_end;
-      for (std::int64_t begin = 0; begin < blocks_; begin += kWideGroupBlocks) {
+      for (std::int64_t begin = 0; begin < blocks_; begin = group_end(kCodes8Grouped, begin, blocks_)) {
         for (std::int64_t tile = tile_begin; tile < tile_end; tile += 2) {
           for (std::int64_t q = p; q < end; q += 2) multiply(square_at(begin, {tile, tile_begin, tile_end}, {q, p, end}));
         }
@@ -101,9 +102,10 @@ class GroupedMatmul {
     square.two_tiles = tile.has_next();
     square.two_panels = panel.has_next();
     square.group = begin / kWideGroupBlocks;
-    square.steps = static_cast<int>(((begin + kWideGroupBlocks < blocks_ ? begin + kWideGroupBlocks : blocks_) - begin) / 2);
+    const std::int64_t end = group_end(kCodes8Grouped, begin, blocks_);
+    square.steps = static_cast<int>((end - begin) / 2);
     square.first = begin == 0;
-    square.last = begin + kWideGroupBlocks >= blocks_;
+    square.last = end == blocks_;
     for (int i = 0; i < 2; ++i) {
       const std::byte* const own = weights + (square.two_panels ? i : 0) * layout_.bytes;
       square.codes[i] = codes_at(layout_, own, begin);
@@ -120,15 +122,15 @@ class GroupedMatmul {
       rows.out = args_.out + first_row * args_.out_stride + panel.at * kPanel;
       rows.count = static_cast<int>(args_.rows - first_row < kTileRows ? args_.rows - first_row : kTileRows);
     }
-    find_next(begin, tile, panel);
+    find_next(end, tile, panel);
     return square;
   }
 
-  // This square's share of what takes the place of its weights next: the next group, or the first one of the next pass.
-  void find_next(std::int64_t begin, const Place& tile, const Place& panel) {
-    const bool last = begin + kWideGroupBlocks >= blocks_;
+  // A square's share of what takes the place of its weights next: the group that begins at `end`, or the first one of the next pass.
+  void find_next(std::int64_t end, const Place& tile, const Place& panel) {
+    const bool last = end == blocks_;
     const std::int64_t next = panel.at + (last ? panel.end - panel.begin : 0);
-    const std::byte* group = group_at(layout_, args_.weights->data + next * layout_.bytes, last ? 0 : begin + kWideGroupBlocks);
+    const std::byte* group = group_at(layout_, args_.weights->data + next * layout_.bytes, last ? 0 : end);
     next_ = next + 1 < args_.weights->panels() ? group + (tile.at - tile.begin) / 2 * kSteps * lines_of_step_ * 64 : nullptr;
   }
 
@@ -136,21 +138,32 @@ class GroupedMatmul {
   void multiply(const Square& square) {
     const Square& settled = squares_[(count_ + 1) % 3];
     const Square& stored = squares_[(count_ + 2) % 3];
-    if (settled.whole() && stored.whole() && square.whole() && square.steps == kSteps) {
-      settled.last ? multiply_beside<true, true>(square, settled) : multiply_beside<true, false>(square, settled);
+    if (!settled.whole() || !stored.whole() || !square.whole() || square.steps < kSteps) {
+      multiply_beside<Settled::kAny>(square, settled);
+    } else if (!settled.last) {
+      multiply_beside<Settled::kGroup>(square, settled);
+    } else if (settled.first && !args_.accumulate) {
+      multiply_beside<Settled::kWhole>(square, settled);
     } else {
-      multiply_beside<false, false>(square, settled);
+      multiply_beside<Settled::kLastGroup>(square, settled);
     }
     squares_[count_ % 3] = square;
     ++count_;
   }
 
-  // kWhole: nothing is missing, as is nearly always so; then this is straight code, and kLast says whether the settled one is its panels'
-  // last group.
-  template <bool kWhole, bool kLast>
+  // What is settled. Unless it is kAny nothing of the three squares is missing, as is nearly always so, and this is straight code.
+  enum class Settled {
+    kAny,
+    kGroup,      // another one of its panels follows
+    kLastGroup,
+    kWhole,      // the only one, and nothing is added to the output
+  };
+
+  template <Settled kSettled>
   void multiply_beside(const Square& square, const Square& settled) {
+    constexpr bool kWhole = kSettled != Settled::kAny;
     std::int32_t(&to)[2][2][kTileRows][kPanel] = integers_[(count_ + 1) % 2];
-    RowAdder<kWhole, kLast> rows(*this, settled, integers_[count_ % 2]);
+    RowAdder<kSettled> rows(*this, settled, integers_[count_ % 2]);
     const std::byte* const x0 = square.rows[0].x + square.group * kSteps * kTileBytes;
     const std::byte* const x1 = square.rows[1].x + square.group * kSteps * kTileBytes;
     const bool two_tiles = kWhole || square.two_tiles;
@@ -181,6 +194,22 @@ class GroupedMatmul {
       rows.add_row();
       prefetch(square, step);
     }
+    for (int step = kSteps; step < square.steps; ++step) multiply_alone<kWhole>(square, x0 + step * kTileBytes, x1 + step * kTileBytes, step);
+  }
+
+  // A step beyond those of a whole group.
+  template <bool kWhole>
+  [[gnu::always_inline]] inline void multiply_alone(const Square& square, const std::byte* x0, const std::byte* x1, int step) {
+    const bool two_tiles = kWhole || square.two_tiles;
+    const bool two_panels = kWhole || square.two_panels;
+    tiles_.template load<4>(x0, kTileRowBytes);
+    tiles_.template load<6>(square.codes[0] + step * kTileBytes, kTileRowBytes);
+    tiles_.template multiply_unsigned<0, 4, 6>();
+    if (two_panels) tiles_.template load<7>(square.codes[1] + step * kTileBytes, kTileRowBytes);
+    if (two_panels) tiles_.template multiply_unsigned<1, 4, 7>();
+    if (two_tiles) tiles_.template load<5>(x1, kTileRowBytes);
+    if (two_tiles) tiles_.template multiply_unsigned<2, 5, 6>();
+    if (two_tiles && two_panels) tiles_.template multiply_unsigned<3, 5, 7>();
   }
 
   template <int kTile>
@@ -190,9 +219,11 @@ class GroupedMatmul {
   }
 
   // Adds the integer sums of a settled square to its floats, row after row.
-  template <bool kWhole, bool kLast>
+  template <Settled kSettled>
   class RowAdder {
    public:
+    static constexpr bool kWhole = kSettled != Settled::kAny;
+
     RowAdder(const GroupedMatmul& product, const Square& square, const std::int32_t (&from)[2][2][kTileRows][kPanel])
         : product_(product),
           square_(square),
@@ -234,10 +265,12 @@ class GroupedMatmul {
     template <int kIndex>
     [[gnu::always_inline]] inline void add_panel(__m512 x_scale, __m512i start) {
       const __m512i sum = _mm512_add_epi32(_mm512_load_si512(integers_ + kIndex * kTileRows * kPanel), start);
-      const __m512 before = _mm512_maskz_load_ps(kept_, sums_[kIndex]);
-      const __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(square_.scales[kIndex], x_scale), before);
-      if (kWhole ? !kLast : !square_.last) return _mm512_store_ps(sums_[kIndex], y);
+      const __m512 scale = _mm512_mul_ps(square_.scales[kIndex], x_scale);
       float* const out = out_ + kIndex * kPanel;
+      const __m512 before = kSettled == Settled::kWhole ? _mm512_setzero_ps() : _mm512_maskz_load_ps(kept_, sums_[kIndex]);
+      const __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, before);
+      if constexpr (kSettled == Settled::kWhole) return _mm512_storeu_ps(out, y);
+      if (kWhole ? kSettled == Settled::kGroup : !square_.last) return _mm512_store_ps(sums_[kIndex], y);
       if constexpr (kWhole) {
         _mm512_storeu_ps(out, _mm512_mask_add_ps(y, accumulated_, y, _mm512_maskz_loadu_ps(accumulated_, out)));
       } else {

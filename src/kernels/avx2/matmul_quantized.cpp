@@ -219,10 +219,6 @@ inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end,
   }
 }
 
-// K blocks of a group.
-template <CodeForm kForm>
-constexpr std::int64_t kBlocks = blocks_of_group(kForm);
-
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m256i table,
@@ -242,7 +238,7 @@ template <CodeForm kForm, int kRows>
   for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kBlocks<kForm> * 4);
+      const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
       acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][half]), _mm256_mul_ps(group[half].scale, scale), acc[r][half]);
     }
     if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, half, acc);
@@ -257,9 +253,8 @@ void multiply(const Tile& given) {
   __m256 acc[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
-  for (std::int64_t begin = 0; begin < tile.blocks; begin += kBlocks<kForm>) {
-    const std::int64_t end = begin + kBlocks<kForm> < tile.blocks ? begin + kBlocks<kForm> : tile.blocks;
-    add_group<kForm, kRows>(tile, begin, end, table, acc);
+  for (std::int64_t begin = 0; begin < tile.blocks; begin = group_end(kForm, begin, tile.blocks)) {
+    add_group<kForm, kRows>(tile, begin, group_end(kForm, begin, tile.blocks), table, acc);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

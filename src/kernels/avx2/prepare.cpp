@@ -78,12 +78,12 @@ inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::in
 
 // A row of a grouped type.
 void prepare_rotated_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
-  alignas(32) float rotated[kWideGroupBlocks * kBlockValues];
+  alignas(32) float rotated[kMostGroupBlocks * kBlockValues];
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
   auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
   const std::int64_t blocks = inputs / kBlockValues;
-  for (std::int64_t begin = 0; begin < blocks; begin += kWideGroupBlocks, ++scales, ++starts) {
-    const std::int64_t count = begin + kWideGroupBlocks < blocks ? kWideGroupBlocks : blocks - begin;
+  for (std::int64_t begin = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), ++scales, ++starts) {
+    const std::int64_t count = group_end(form.codes, begin, blocks) - begin;
     for (std::int64_t i = 0; i < count * kBlockValues; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i);
     const __m256 inverse = _mm256_set1_ps(inverse_scale(rotated, count * kBlockValues, scales));
     *starts = 0;

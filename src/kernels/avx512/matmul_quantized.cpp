@@ -155,10 +155,6 @@ template <int kPanels>
   for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.layout.bytes, lines);
 }
 
-// K blocks of a group.
-template <CodeForm kForm>
-constexpr std::int64_t kBlocks = blocks_of_group(kForm);
-
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m512i table,
@@ -186,7 +182,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kBlocks<kForm> * 4);
+    const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
       acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(scale[p], x_scale), acc[r][p]);
@@ -210,8 +206,8 @@ void multiply(const Tile& given) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_setzero_ps();
   }
-  for (std::int64_t begin = 0; begin < tile.blocks; begin += kBlocks<kForm>) {
-    add_group<kForm, kRows, kPanels>(tile, begin, begin + kBlocks<kForm> < tile.blocks ? begin + kBlocks<kForm> : tile.blocks, table, acc);
+  for (std::int64_t begin = 0; begin < tile.blocks; begin = group_end(kForm, begin, tile.blocks)) {
+    add_group<kForm, kRows, kPanels>(tile, begin, group_end(kForm, begin, tile.blocks), table, acc);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

@@ -87,10 +87,10 @@ static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_
 
 // A row of a grouped type.
 static inline void prepare_rotated_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
-  alignas(64) float rotated[kWideGroupBlocks * kBlockValues];
+  alignas(64) float rotated[kMostGroupBlocks * kBlockValues];
   const std::int64_t blocks = inputs / kBlockValues;
-  for (std::int64_t begin = 0, group = 0; begin < blocks; begin += kWideGroupBlocks, ++group) {
-    const std::int64_t count = begin + kWideGroupBlocks < blocks ? kWideGroupBlocks : blocks - begin;
+  for (std::int64_t begin = 0, group = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), ++group) {
+    const std::int64_t count = group_end(form.codes, begin, blocks) - begin;
     for (std::int64_t i = 0; i < count * kBlockValues; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i);
     float scale = 0;
     const __m512 inverse = _mm512_set1_ps(inverse_scale(rotated, count * kBlockValues, &scale));

@@ -93,11 +93,10 @@ float add_minimums(const Column& w, const Activations& x, float scale, std::int6
 }
 
 float multiply(const Column& w, const Activations& x, std::int64_t blocks) {
-  const std::int64_t group_blocks = blocks_of_group(w.form.codes);
   float y = 0.0F;
-  for (std::int64_t begin = 0; begin < blocks; begin += group_blocks) {
-    const std::int64_t end = std::min(blocks, begin + group_blocks);
-    const float scale = x.scales[begin / group_blocks];
+  for (std::int64_t begin = 0, end = 0; begin < blocks; begin = end) {
+    end = group_end(w.form.codes, begin, blocks);
+    const float scale = x.scales[begin / blocks_of_group(w.form.codes)];
     const GroupScale group = group_scale(w, begin, end);
     const std::int32_t sum = w.form.codes.grouped ? sum_whole_group(w, x, begin, end) : sum_group(w, group, x, begin, end);
     y = std::fma(static_cast<float>(sum), group.scale * scale, y);

@@ -7,12 +7,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace braid::kernels::scalar {
 namespace {
-
-// Inputs of a group.
-std::int64_t group_values(const BlockForm& form) { return blocks_of_group(form.codes) * kBlockValues; }
 
 // Rounds half to even; any float gives some code, so that a NaN is no undefined behaviour.
 std::int8_t round_to_code(float value) {
@@ -30,16 +28,16 @@ float prepare_group(const float* x, std::int64_t values, std::int8_t* codes) {
   return zero ? 0.0F : amax / 127.0F;
 }
 
+std::int32_t sum_of(const std::int8_t* codes, std::int64_t count) { return std::accumulate(codes, codes + count, 0); }
+
 // The start of each part's sum, and what minimums multiply.
-void sum_codes(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t blocks, std::byte* prepared) {
+void sum_parts(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t blocks, std::byte* prepared) {
   const auto* scales = reinterpret_cast<const float*>(prepared + layout.scales);
   auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
   std::byte* sums = prepared + layout.sums;
-  const std::int64_t inputs = blocks * kBlockValues;
-  const std::int64_t part_values = form.codes.grouped ? group_values(form) : kBlockValues / form.codes.parts;
-  for (std::int64_t part = 0; part * part_values < inputs; ++part) {
-    std::int32_t sum = 0;
-    for (std::int64_t i = part * part_values; i < std::min(inputs, (part + 1) * part_values); ++i) sum += codes[i];
+  const std::int64_t part_values = kBlockValues / form.codes.parts;
+  for (std::int64_t part = 0; part < blocks * form.codes.parts; ++part) {
+    const std::int32_t sum = sum_of(codes + part * part_values, part_values);
     starts[part] = -form.bias * sum;
     if (!form.minimum) continue;
     if (form.scales == ScaleForm::kSub) {
@@ -53,14 +51,18 @@ void sum_codes(const BlockForm& form, const PreparedLayout& layout, const std::i
 void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
   auto* codes = reinterpret_cast<std::int8_t*>(prepared);
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
-  const std::int64_t most = group_values(form);
-  for (std::int64_t i = 0; i < inputs; i += most) {
-    const std::int64_t count = std::min(most, inputs - i);
-    float rotated[kWideGroupBlocks * kBlockValues];
-    for (std::int64_t j = 0; form.codes.grouped && j < count; j += kRotatedValues) rotate(x + i + j, rotated + j);
-    *scales++ = prepare_group(form.codes.grouped ? rotated : x + i, count, codes + i);
+  auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
+  const std::int64_t blocks = inputs / kBlockValues;
+  for (std::int64_t begin = 0, end = 0; begin < blocks; begin = end) {
+    end = group_end(form.codes, begin, blocks);
+    const std::int64_t first = begin * kBlockValues;
+    const std::int64_t count = (end - begin) * kBlockValues;
+    float rotated[kMostGroupBlocks * kBlockValues];
+    for (std::int64_t i = 0; form.codes.grouped && i < count; i += kRotatedValues) rotate(x + first + i, rotated + i);
+    *scales++ = prepare_group(form.codes.grouped ? rotated : x + first, count, codes + first);
+    if (form.codes.grouped) *starts++ = -form.bias * sum_of(codes + first, count);
   }
-  sum_codes(form, layout, codes, inputs / kBlockValues, prepared);
+  if (!form.codes.grouped) sum_parts(form, layout, codes, blocks, prepared);
 }
 
 }  // namespace
