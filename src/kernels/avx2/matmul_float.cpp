@@ -62,9 +62,8 @@ void multiply(const Tile& given) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-      store_panel(tile.out + r * tile.out_stride + p * kPanel, tile.outputs - p * kPanel, tile.accumulate, tile.past_caches, acc[r][2 * p],
-                  acc[r][2 * p + 1]);
+    for (int i = 0; i < 2 * kPanels; ++i) {
+      store_outputs(tile.out + r * tile.out_stride + i * 8, tile.outputs - i * 8, tile.accumulate, tile.past_caches, acc[r][i]);
     }
   }
 }

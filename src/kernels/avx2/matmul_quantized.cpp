@@ -1,19 +1,25 @@
 // Products of 8-bit activations with weights of up to 8 bits by vpmaddubsw, exactly:
 //   8-bit codes, stored or from a table: two products of unsigned ones overflow 16 bits, so the sign moves from the weight to the
-//                activation: |w| * (x sign w), at most 2 * 128 * 127, then vpmaddwd to 32 bits
-//   fewer bits   as many groups as fit 16 bits are summed there and widened once: 2 * 63 * 127 twice, 2 * 31 * 127 four times,
-//                2 * 15 * 127 eight times
-// A tile is kRows rows by one panel of two vectors.
-#include <kernels/avx2/simd.h>
+//                activation: |w| * (x sign w), at most 2 * 128 * 127
+//   fewer bits   as many groups as fit 16 bits are summed there: 2 * 63 * 127 twice, 2 * 31 * 127 four times, 2 * 15 * 127 eight times
+// Then vpmaddwd by the part's multiplier widens to 32 bits, so that a group has one sum.
+//
+// A tile is kRows rows by one panel of two vectors: both of them side by side for few rows, else one after the other, so that sums and
+// what is added to them stay in the 16 registers.
+//
+// Limits. Many rows: multiplications and signs, of which two start in a cycle. One row: the reading of memory.
 #include <kernels/avx2/tier.h>
+#include <kernels/avx2/weight_codes.h>
 #include <kernels/cache_hints.h>
-#include <kernels/packed_layout.h>
 
 namespace braid::kernels::avx2 {
 namespace {
 
-constexpr int kMostRows = 4;
+constexpr int kMostRows = 5;
 constexpr std::int64_t kPrefetchBytes = 4096;  // ahead of a single row, which runs at the speed of memory
+
+template <int kRows>
+constexpr int kWidth = kRows <= 2 ? 2 : 1;  // vectors side by side
 
 struct Tile {
   const std::byte* panel;
@@ -31,217 +37,168 @@ struct Tile {
   bool past_caches;
 };
 
-inline __m256i load(const std::byte* from) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(from)); }
+// Of rows times vectors of outputs.
+template <int kRows>
+using IntegerSums = __m256i[kRows][kWidth<kRows>];
+template <int kRows>
+using FloatSums = __m256[kRows][kWidth<kRows>];
 
-// Bits of group g from its plane's vector, moved up by `up` within each byte.
-template <int kBits>
-[[gnu::always_inline]] inline __m256i plane_bits(__m256i packed, int g, int up) {
-  if constexpr (kBits == 8) {
-    return packed;
-  } else {
-    const int shift = g / kBits * kBits - up;
-    const __m256i moved = shift > 0 ? _mm256_srli_epi16(packed, shift) : shift < 0 ? _mm256_slli_epi16(packed, -shift) : packed;
-    return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(((1 << kBits) - 1) << up)));
-  }
-}
+// What a part's sums are multiplied by.
+struct Multiplier {
+  __m256i wide;   // int32
+  __m256i pairs;  // the same as int16, twice
+};
 
-// The codes of group g for outputs 0 to 7 or 8 to 15.
-template <CodeForm kForm>
-[[gnu::always_inline]] inline __m256i group_codes(const std::byte* block, int g, int half, __m256i table) {
-  __m256i codes = plane_bits<kForm.low_bits>(load(block + g % kForm.low_bits * 64 + half * 32), g, 0);
-  if constexpr (kForm.table) codes = _mm256_shuffle_epi8(table, codes);
-  if constexpr (kForm.high_bits != 0) {
-    const __m256i high = load(block + (kForm.low_bits + g % kForm.high_bits) * 64 + half * 32);
-    codes = _mm256_or_si256(codes, plane_bits<kForm.high_bits>(high, g, kForm.low_bits));
-  }
-  return codes;
-}
+// gcc puts additions off until their sum is needed, and spills all that they add, unless it is needed at once.
+[[gnu::always_inline]] inline void keep(__m256i& sum) { __asm__("" : "+x"(sum)); }
 
-// The integer sums of one part of a K block, from signed codes.
+// Adds one part of a K block, from signed codes, to the sums of its group.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void sum_signed(const Tile& tile, const std::byte* codes, std::int64_t b, __m256i table, __m256i (&sum)[kRows][2]) {
+[[gnu::always_inline]] inline void add_signed(const Tile& tile, const std::byte* codes, std::int64_t b, int first_half, __m256i table,
+                                              const Multiplier (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
   const std::byte* x = tile.x + b * kBlockValues;
-  const __m256i ones = _mm256_set1_epi16(1);
   const __m256i flip = _mm256_set1_epi8(-128);  // the bias
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
   for (int g = 0; g < 8; ++g) {
 #pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      const __m256i weight = _mm256_xor_si256(group_codes<kForm>(codes, g, half, table), flip);
+    for (int i = 0; i < kWidth<kRows>; ++i) {
+      const __m256i weight = _mm256_xor_si256(group_codes<kForm>(codes, g, first_half + i, table), flip);
       const __m256i size = _mm256_abs_epi8(weight);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const __m256i four = broadcast_int(x + r * tile.row.bytes + g * 4);
         const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(four, weight));
-        sum[r][half] = _mm256_add_epi32(sum[r][half], _mm256_madd_epi16(pairs, ones));
+        total[r][i] = _mm256_add_epi32(total[r][i], _mm256_madd_epi16(pairs, by[i].pairs));
+        keep(total[r][i]);
       }
     }
   }
 }
 
-// The integer sums of one part of a K block, from unsigned codes of up to 6 bits.
+// The same from unsigned codes of up to 6 bits.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void sum_unsigned(const Tile& tile, const std::byte* codes, std::int64_t b, int part, __m256i (&sum)[kRows][2]) {
+[[gnu::always_inline]] inline void add_unsigned(const Tile& tile, const std::byte* codes, std::int64_t b, int part, int first_half,
+                                                const Multiplier (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
   constexpr int kGroups = 8 / kForm.parts;
   constexpr int kBits = kForm.low_bits + kForm.high_bits;
   constexpr int kRun = kBits == 6 ? 2 : kBits == 5 ? 4 : kGroups;  // groups that fit 16 bits
   const std::byte* x = tile.x + b * kBlockValues;
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    sum[r][0] = sum[r][1] = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + (b * kForm.parts + part) * 4);
-  }
 #pragma GCC unroll 4
   for (int run = 0; run < kGroups / kRun; ++run) {
-    __m256i pairs[kRows][2];
+    IntegerSums<kRows> pairs;
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) pairs[r][0] = pairs[r][1] = _mm256_setzero_si256();
-#pragma GCC unroll 8
-    for (int i = 0; i < kRun; ++i) {
-      const int g = part * kGroups + run * kRun + i;
+    for (int k = 0; k < kRun; ++k) {
+      const int g = part * kGroups + run * kRun + k;
 #pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        const __m256i weight = group_codes<kForm>(codes, g, half, _mm256_setzero_si256());
+      for (int i = 0; i < kWidth<kRows>; ++i) {
+        const __m256i weight = group_codes<kForm>(codes, g, first_half + i, _mm256_setzero_si256());
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
-          const __m256i four = broadcast_int(x + r * tile.row.bytes + g * 4);
-          pairs[r][half] = _mm256_add_epi16(pairs[r][half], _mm256_maddubs_epi16(weight, four));
+          const __m256i products = _mm256_maddubs_epi16(weight, broadcast_int(x + r * tile.row.bytes + g * 4));
+          pairs[r][i] = k == 0 ? products : _mm256_add_epi16(pairs[r][i], products);
+          keep(pairs[r][i]);
         }
       }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int half = 0; half < 2; ++half) {
-        sum[r][half] = _mm256_add_epi32(sum[r][half], _mm256_madd_epi16(pairs[r][half], _mm256_set1_epi16(1)));
       }
-    }
-  }
-}
-
-// The scales of a K block, or its minimums (`kind` 0 or 1), where one fits 32 values; for outputs 0 to 7 or 8 to 15.
-inline __m256 load_scales(const Tile& tile, std::int64_t b, int kind, int half) {
-  const std::byte* scales = scales_at(tile.layout, tile.panel, b);
-  if (tile.scales == ScaleForm::kF16) return load_halves(scales + kind * kPanel * 2 + half * 16);
-  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales + half * 16));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
-}
-
-// The f16 scales or minimums of K block b's group, in ScaleForm::kSub.
-inline __m256 load_supers(const Tile& tile, std::int64_t b, int kind, int half) {
-  return load_halves(group_at(tile.layout, tile.panel, b) + kind * kPanel * 2 + half * 16);
-}
-
-// The int8 scales or minimums of one part.
-template <int kParts>
-[[gnu::always_inline]] inline __m256i load_subs(const Tile& tile, std::int64_t b, int part, int kind, int half) {
-  const bool nibbles = kParts == 2 && tile.layout.nibbles;
-  const std::byte* scales = scales_at(tile.layout, tile.panel, b);
-  const std::byte* subs = scales + (nibbles ? part : kind * kParts + part) * kPanel + half * 8;
-  if (nibbles) {
-    const __m256i both = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
-    return kind == 0 ? _mm256_and_si256(both, _mm256_set1_epi32(15)) : _mm256_srli_epi32(both, 4);
-  }
-  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
-}
-
-// The scale of a group, and what makes multipliers of its blocks' scales.
-struct GroupScale {
-  __m256 scale;
-  __m256 inverse;
-};
-
-inline GroupScale group_scale(const Tile& tile, std::int64_t begin, std::int64_t end, int half) {
-  if (tile.scales == ScaleForm::kSub || tile.scales == ScaleForm::kGroup) return {load_supers(tile, begin, 0, half), _mm256_setzero_ps()};
-  const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
-  __m256 amax = _mm256_setzero_ps();
-  for (std::int64_t b = begin; b < end; ++b) amax = _mm256_max_ps(_mm256_and_ps(load_scales(tile, b, 0, half), magnitude), amax);
-  const __m256 most = _mm256_set1_ps(kMostMultiplier);
-  const __m256 usable = _mm256_cmp_ps(amax, _mm256_set1_ps(kSmallestAmax), _CMP_GE_OQ);
-  return {_mm256_div_ps(amax, most), _mm256_and_ps(usable, _mm256_div_ps(most, amax))};
-}
-
-// Adds one part of a K block to the integer sums of its group.
-template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, std::int64_t b, int part, __m256i table,
-                                            const GroupScale (&group)[2], __m256i (&total)[kRows][2]) {
-  __m256i sum[kRows][2];
-  if constexpr (kForm.low_bits == 8 || kForm.table) {
-    sum_signed<kForm, kRows>(tile, codes, b, table, sum);
-  } else {
-    sum_unsigned<kForm, kRows>(tile, codes, b, part, sum);
-  }
-  if constexpr (kForm.grouped) {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      for (int half = 0; half < 2; ++half) total[r][half] = _mm256_add_epi32(total[r][half], sum[r][half]);
-    }
-    return;
-  }
 #pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) {
-    const __m256i multipliers = tile.scales == ScaleForm::kSub
-                                    ? load_subs<kForm.parts>(tile, b, part, 0, half)
-                                    : _mm256_cvtps_epi32(_mm256_mul_ps(load_scales(tile, b, 0, half), group[half].inverse));
+    for (int i = 0; i < kWidth<kRows>; ++i) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      total[r][half] = _mm256_add_epi32(total[r][half], _mm256_mullo_epi32(multipliers, sum[r][half]));
+      for (int r = 0; r < kRows; ++r) total[r][i] = _mm256_add_epi32(total[r][i], _mm256_madd_epi16(pairs[r][i], by[i].pairs));
     }
+  }
+  if (tile.minimum) return;  // then codes have no bias
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m256i start = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + (b * kForm.parts + part) * 4);
+#pragma GCC unroll 2
+    for (int i = 0; i < kWidth<kRows>; ++i) total[r][i] = _mm256_add_epi32(total[r][i], _mm256_mullo_epi32(by[i].wide, start));
   }
 }
 
-// Adds the minimums of the group [begin, end) to the float sums of outputs 0 to 7 or 8 to 15.
+// The same from any codes.
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, std::int64_t b, int part, int first_half,
+                                            __m256i table, const GroupScale (&group)[kWidth<kRows>], IntegerSums<kRows>& total) {
+  Multiplier by[kWidth<kRows>];
+#pragma GCC unroll 2
+  for (int i = 0; i < kWidth<kRows>; ++i) {
+    if constexpr (kForm.grouped) {
+      by[i] = {_mm256_set1_epi32(1), _mm256_set1_epi16(1)};
+    } else {
+      const __m256i wide = load_multipliers<kForm.parts>(tile.scales, tile.layout, scales_at(tile.layout, tile.panel, b), part,
+                                                         group[i].inverse, first_half + i);
+      by[i] = {wide, _mm256_blend_epi16(wide, _mm256_slli_epi32(wide, 16), 0xAA)};
+    }
+  }
+  if constexpr (kForm.low_bits == 8 || kForm.table) {
+    add_signed<kForm, kRows>(tile, codes, b, first_half, table, by, total);
+  } else {
+    add_unsigned<kForm, kRows>(tile, codes, b, part, first_half, by, total);
+  }
+}
+
+// Adds the minimums of the group [begin, end) to the float sums of vector i, which are those of half first_half + i.
 template <int kParts, int kRows>
-inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end, int half, __m256 (&acc)[kRows][2]) {
+[[gnu::always_inline]] inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end, int first_half, int i,
+                                                FloatSums<kRows>& acc) {
+  const int half = first_half + i;
   if (tile.scales != ScaleForm::kSub) {
     for (std::int64_t b = begin; b < end; ++b) {
-      const __m256 minimum = load_scales(tile, b, 1, half);
+      const __m256 minimum = load_scales(tile.scales, scales_at(tile.layout, tile.panel, b), 1, half);
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const __m256 x_sum = broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4);
-        acc[r][half] = _mm256_fmadd_ps(minimum, x_sum, acc[r][half]);
+        acc[r][i] = _mm256_fmadd_ps(minimum, x_sum, acc[r][i]);
       }
     }
     return;
   }
-  const __m256 minimum = load_supers(tile, begin, 1, half);
-  for (int r = 0; r < kRows; ++r) {
-    const std::byte* row = tile.x + r * tile.row.bytes;
-    __m256i total = _mm256_setzero_si256();
-    for (std::int64_t part = begin * kParts; part < end * kParts; part += 2) {
-      const __m256i first = load_subs<kParts>(tile, part / kParts, 0, 1, half);
-      const __m256i second = load_subs<kParts>(tile, (part + 1) / kParts, kParts - 1, 1, half);
-      const __m256i pair = _mm256_or_si256(first, _mm256_slli_epi32(second, 16));
-      total = _mm256_add_epi32(total, _mm256_madd_epi16(pair, broadcast_int(row + tile.row.sums + part * 2)));
+  __m256i total[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) total[r] = _mm256_setzero_si256();
+  for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair) {
+    const __m256i minimums = load_minimum_pair<kParts>(tile.layout, tile.panel, begin, pair, half);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i x_sums = broadcast_int(tile.x + r * tile.row.bytes + tile.row.sums + begin * kParts * 2 + pair * 4);
+      total[r] = _mm256_add_epi32(total[r], _mm256_madd_epi16(minimums, x_sums));
     }
-    const __m256 scale = _mm256_mul_ps(minimum, broadcast_float(row + tile.row.scales + begin / kGroupBlocks * 4));
-    acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total), scale, acc[r][half]);
+  }
+  const __m256 minimum = load_supers(group_at(tile.layout, tile.panel, begin), 1, half);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m256 scale = _mm256_mul_ps(minimum, broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / kGroupBlocks * 4));
+    acc[r][i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r]), scale, acc[r][i]);
   }
 }
 
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m256i table,
-                                             __m256 (&acc)[kRows][2]) {
-  const GroupScale group[2] = {group_scale(tile, begin, end, 0), group_scale(tile, begin, end, 1)};
-  __m256i total[kRows][2];
+[[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, int first_half, __m256i table,
+                                             FloatSums<kRows>& acc) {
+  GroupScale group[kWidth<kRows>];
+  IntegerSums<kRows> total;
+#pragma GCC unroll 2
+  for (int i = 0; i < kWidth<kRows>; ++i) {
+    group[i] = group_scale(tile.scales, tile.layout, tile.panel, begin, end, first_half + i);
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) total[r][0] = total[r][1] = _mm256_setzero_si256();
+    for (int r = 0; r < kRows; ++r) total[r][i] = _mm256_setzero_si256();
+  }
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
   if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes) {
     if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
-    add_part<kForm, kRows>(tile, codes, b, 0, table, group, total);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, b, 1, table, group, total);
+    add_part<kForm, kRows>(tile, codes, b, 0, first_half, table, group, total);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, b, 1, first_half, table, group, total);
   }
 #pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) {
+  for (int i = 0; i < kWidth<kRows>; ++i) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
-      acc[r][half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][half]), _mm256_mul_ps(group[half].scale, scale), acc[r][half]);
+      acc[r][i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][i]), _mm256_mul_ps(group[i].scale, scale), acc[r][i]);
     }
-    if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, half, acc);
+    if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, first_half, i, acc);
   }
 }
 
@@ -250,15 +207,23 @@ void multiply(const Tile& given) {
   const Tile tile = given;  // a copy whose fields stay in registers
   __m256i table = _mm256_setzero_si256();
   if constexpr (kForm.table) table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(tile.table)));
-  __m256 acc[kRows][2];
+  for (int half = 0; half < 2; half += kWidth<kRows>) {
+    FloatSums<kRows> acc;
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_ps();
-  for (std::int64_t begin = 0; begin < tile.blocks; begin = group_end(kForm, begin, tile.blocks)) {
-    add_group<kForm, kRows>(tile, begin, group_end(kForm, begin, tile.blocks), table, acc);
-  }
+    for (int r = 0; r < kRows; ++r) {
+      for (__m256& sum : acc[r]) sum = _mm256_setzero_ps();
+    }
+    for (std::int64_t begin = 0; begin < tile.blocks; begin = group_end(kForm, begin, tile.blocks)) {
+      add_group<kForm, kRows>(tile, begin, group_end(kForm, begin, tile.blocks), half, table, acc);
+    }
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    store_panel(tile.out + r * tile.out_stride, tile.outputs, tile.accumulate, tile.past_caches, acc[r][0], acc[r][1]);
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int i = 0; i < kWidth<kRows>; ++i) {
+        const std::int64_t first = (half + i) * 8;
+        store_outputs(tile.out + r * tile.out_stride + first, tile.outputs - first, tile.accumulate, tile.past_caches, acc[r][i]);
+      }
+    }
   }
 }
 
@@ -267,7 +232,7 @@ using Tiles = Multiply[kMostRows];
 
 // [rows - 1]
 template <CodeForm kForm>
-constexpr Tiles kTiles = {multiply<kForm, 1>, multiply<kForm, 2>, multiply<kForm, 3>, multiply<kForm, 4>};
+constexpr Tiles kTiles = {multiply<kForm, 1>, multiply<kForm, 2>, multiply<kForm, 3>, multiply<kForm, 4>, multiply<kForm, 5>};
 
 const Tiles& tiles_of(const CodeForm& form) {
   switch (form.low_bits * 4 + form.high_bits) {

@@ -61,21 +61,14 @@ static inline __m256 broadcast_float(const std::byte* from) {
 
 static inline __m256 load_halves(const void* from) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
 
-// Two vectors to a panel: outputs 0 to 7 and 8 to 15. Stores the first `outputs` of them, or adds them to what is there.
-// past_caches: writes_past_caches().
-static inline void store_panel(float* out, std::int64_t outputs, bool accumulate, bool past_caches, __m256 low, __m256 high) {
-  if (past_caches && outputs >= kPanel) {
-    _mm256_stream_ps(out, low);
-    return _mm256_stream_ps(out + 8, high);
+// Stores the first `outputs` of 8, or adds them to what is there. past_caches: writes_past_caches(). Masked stores are slow on AMD.
+static inline void store_outputs(float* out, std::int64_t outputs, bool accumulate, bool past_caches, __m256 y) {
+  if (outputs >= 8) {
+    if (past_caches) return _mm256_stream_ps(out, y);
+    return _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), y) : y);
   }
-  const __m256i low_mask = first_lanes(outputs);
-  const __m256i high_mask = first_lanes(outputs - 8);
-  if (accumulate) {
-    low = _mm256_add_ps(_mm256_maskload_ps(out, low_mask), low);
-    high = _mm256_add_ps(_mm256_maskload_ps(out + 8, high_mask), high);
-  }
-  _mm256_maskstore_ps(out, low_mask, low);
-  _mm256_maskstore_ps(out + 8, high_mask, high);
+  const __m256i mask = first_lanes(outputs);
+  _mm256_maskstore_ps(out, mask, accumulate ? _mm256_add_ps(_mm256_maskload_ps(out, mask), y) : y);
 }
 
 }  // namespace braid::kernels::avx2
