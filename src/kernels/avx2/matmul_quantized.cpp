@@ -35,6 +35,8 @@ struct Tile {
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
   bool past_caches;
+  const std::byte* next;    // what this tile prefetches of the next panel, so that memory works while the rows are multiplied:
+  std::int64_t next_lines;  // 64-byte lines in each K block
 };
 
 // Of rows times vectors of outputs.
@@ -117,16 +119,15 @@ template <CodeForm kForm, int kRows>
 
 // The same from any codes.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, std::int64_t b, int part, int first_half,
-                                            __m256i table, const GroupScale (&group)[kWidth<kRows>], IntegerSums<kRows>& total) {
+[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
+                                            int first_half, __m256i table, const GroupScale (&group)[kWidth<kRows>], IntegerSums<kRows>& total) {
   Multiplier by[kWidth<kRows>];
 #pragma GCC unroll 2
   for (int i = 0; i < kWidth<kRows>; ++i) {
     if constexpr (kForm.grouped) {
       by[i] = {_mm256_set1_epi32(1), _mm256_set1_epi16(1)};
     } else {
-      const __m256i wide = load_multipliers<kForm.parts>(tile.scales, tile.layout, scales_at(tile.layout, tile.panel, b), part,
-                                                         group[i].inverse, first_half + i);
+      const __m256i wide = load_multipliers<kForm.parts>(tile.scales, tile.layout, scales, part, group[i].inverse, first_half + i);
       by[i] = {wide, _mm256_blend_epi16(wide, _mm256_slli_epi32(wide, 16), 0xAA)};
     }
   }
@@ -186,10 +187,12 @@ template <CodeForm kForm, int kRows>
   }
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
   if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
-  for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes) {
+  const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
+  for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
     if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
-    add_part<kForm, kRows>(tile, codes, b, 0, first_half, table, group, total);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, b, 1, first_half, table, group, total);
+    else if (first_half == 0) prefetch_lines<kSecondLevel>(tile.next + b * tile.next_lines * 64, tile.next_lines);
+    add_part<kForm, kRows>(tile, codes, scales, b, 0, first_half, table, group, total);
+    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, scales, b, 1, first_half, table, group, total);
   }
 #pragma GCC unroll 2
   for (int i = 0; i < kWidth<kRows>; ++i) {
@@ -253,9 +256,13 @@ const Tiles& tiles_of(const CodeForm& form) {
 
 // All rows times one panel, the rows in tiles of nearly equal height.
 void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows) {
-  for (std::int64_t count = (rows + kMostRows - 1) / kMostRows; count > 0; --count) {
+  std::int64_t count = (rows + kMostRows - 1) / kMostRows;
+  tile.next = tile.panel + tile.layout.bytes;
+  tile.next_lines = (tile.layout.bytes + 64 * tile.blocks * count - 1) / (64 * tile.blocks * count);
+  for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
     tiles[height - 1](tile);
+    tile.next += tile.next_lines * tile.blocks * 64;
     tile.x += height * tile.row.bytes;
     tile.out += height * tile.out_stride;
     rows -= height;
