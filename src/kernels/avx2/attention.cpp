@@ -282,7 +282,7 @@ void compute_chunk(Tile& tile, int first, int last) {
 void finish(const float* sum, std::int32_t head_dim, float* out) {
   const __m256 inverse = _mm256_set1_ps(1.0F / sum[1]);
   for (std::int32_t d = 0; d < head_dim; d += 8)
-    _mm256_maskstore_ps(out + d, first_lanes(head_dim - d), _mm256_mul_ps(_mm256_loadu_ps(sum + kPartHeader + d), inverse));
+    store_first(out + d, head_dim - d, _mm256_mul_ps(_mm256_loadu_ps(sum + kPartHeader + d), inverse));
 }
 
 struct Steps {

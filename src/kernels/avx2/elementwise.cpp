@@ -14,7 +14,7 @@ void rope_interleaved(float* x, std::int32_t pairs, const float* cos, const floa
     const __m256 s = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_maskload_ps(sin + i, angles)), twice);
     const __m256 v = _mm256_maskload_ps(x + 2 * i, mask);
     const __m256 swapped = _mm256_permute_ps(v, 0xB1);
-    _mm256_maskstore_ps(x + 2 * i, mask, _mm256_fmaddsub_ps(v, c, _mm256_mul_ps(swapped, s)));
+    store_first(x + 2 * i, 2 * (pairs - i), _mm256_fmaddsub_ps(v, c, _mm256_mul_ps(swapped, s)));
   }
 }
 
@@ -25,8 +25,8 @@ void rope_halves(float* x, std::int32_t pairs, const float* cos, const float* si
     const __m256 s = _mm256_maskload_ps(sin + i, mask);
     const __m256 a = _mm256_maskload_ps(x + i, mask);
     const __m256 b = _mm256_maskload_ps(x + pairs + i, mask);
-    _mm256_maskstore_ps(x + i, mask, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
-    _mm256_maskstore_ps(x + pairs + i, mask, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
+    store_first(x + i, pairs - i, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+    store_first(x + pairs + i, pairs - i, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
   }
 }
 
@@ -45,7 +45,7 @@ void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon
   for (std::int64_t i = 0; i < n; i += 8) {
     const __m256i mask = first_lanes(n - i);
     const __m256 scaled = _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), inverse);
-    _mm256_maskstore_ps(out + i, mask, _mm256_mul_ps(scaled, _mm256_maskload_ps(weight + i, mask)));
+    store_first(out + i, n - i, _mm256_mul_ps(scaled, _mm256_maskload_ps(weight + i, mask)));
   }
 }
 
@@ -67,14 +67,14 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noex
     const __m256 g = _mm256_maskload_ps(gate + i, mask);
     const __m256 negated = _mm256_xor_ps(g, _mm256_set1_ps(-0.0F));
     const __m256 silu = _mm256_div_ps(g, _mm256_add_ps(one, exp(negated)));
-    _mm256_maskstore_ps(out + i, mask, _mm256_mul_ps(silu, _mm256_maskload_ps(up + i, mask)));
+    store_first(out + i, n - i, _mm256_mul_ps(silu, _mm256_maskload_ps(up + i, mask)));
   }
 }
 
 void add(float* x, const float* y, std::int64_t n) noexcept {
   for (std::int64_t i = 0; i < n; i += 8) {
     const __m256i mask = first_lanes(n - i);
-    _mm256_maskstore_ps(x + i, mask, _mm256_add_ps(_mm256_maskload_ps(x + i, mask), _mm256_maskload_ps(y + i, mask)));
+    store_first(x + i, n - i, _mm256_add_ps(_mm256_maskload_ps(x + i, mask), _mm256_maskload_ps(y + i, mask)));
   }
 }
 
@@ -109,7 +109,7 @@ float exp_sum(const float* x, std::int64_t n, float scale, float shift, float* o
       const __m256i mask = first_lanes(n - i - half * 8);
       const __m256 v = _mm256_maskload_ps(x + i + half * 8, mask);
       const __m256 y = exp(_mm256_fmsub_ps(v, _mm256_set1_ps(scale), _mm256_set1_ps(shift)));
-      _mm256_maskstore_ps(out + i + half * 8, mask, y);
+      store_first(out + i + half * 8, n - i - half * 8, y);
       sums[half] = _mm256_add_ps(sums[half], _mm256_and_ps(y, _mm256_castsi256_ps(mask)));
     }
   }

@@ -61,14 +61,16 @@ static inline __m256 broadcast_float(const std::byte* from) {
 
 static inline __m256 load_halves(const void* from) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from))); }
 
-// Stores the first `outputs` of 8, or adds them to what is there. past_caches: writes_past_caches(). Masked stores are slow on AMD.
+// Stores the first `count` lanes, 8 at most. Masked stores are slow on AMD.
+static inline void store_first(float* out, std::int64_t count, __m256 y) {
+  if (count >= 8) return _mm256_storeu_ps(out, y);
+  _mm256_maskstore_ps(out, first_lanes(count), y);
+}
+
+// Stores the first `outputs` of 8, or adds them to what is there. past_caches: writes_past_caches().
 static inline void store_outputs(float* out, std::int64_t outputs, bool accumulate, bool past_caches, __m256 y) {
-  if (outputs >= 8) {
-    if (past_caches) return _mm256_stream_ps(out, y);
-    return _mm256_storeu_ps(out, accumulate ? _mm256_add_ps(_mm256_loadu_ps(out), y) : y);
-  }
-  const __m256i mask = first_lanes(outputs);
-  _mm256_maskstore_ps(out, mask, accumulate ? _mm256_add_ps(_mm256_maskload_ps(out, mask), y) : y);
+  if (past_caches && outputs >= 8) return _mm256_stream_ps(out, y);
+  store_first(out, outputs, accumulate ? _mm256_add_ps(_mm256_maskload_ps(out, first_lanes(outputs)), y) : y);
 }
 
 }  // namespace braid::kernels::avx2
