@@ -1,5 +1,5 @@
 // Register-resident loops of the multiply instructions, and a plain read: the ceilings that kernels are measured against.
-// AVX-512 with VNNI only, and AMX for the last two; ask cpu_features() first.
+// AVX-512 with VNNI but where a name says otherwise, and AMX for the last two; ask cpu_features() first.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@ namespace braid::kernels::perf {
 std::int64_t multiply_vnni(std::int64_t instructions);
 float multiply_fma(std::int64_t instructions);
 std::int64_t read_bytes(const std::byte* data, std::int64_t bytes);
+std::int64_t read_bytes_avx2(const std::byte* data, std::int64_t bytes);
 
 // Tile products of 16 rows by 64 bytes by 16 outputs.
 void multiply_int8_tiles(std::int64_t instructions);

@@ -9,14 +9,15 @@ namespace {
 constexpr std::int64_t kInstructions = 1 << 22;
 
 void Roofline_read(benchmark::State& state) {
-  if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512");
+  if (!cpu_features().avx2_fma_f16c) return state.SkipWithError("needs AVX2");
+  const auto read = cpu_features().avx512 ? read_bytes : read_bytes_avx2;
   ThreadTeam team(threads());
   const std::int64_t bytes = state.range(0) << 20;
   const Bytes data(static_cast<std::size_t>(bytes) + 8192);
   std::atomic<std::int64_t> sink{0};
   for (auto _ : state) {
     team.for_chunks(bytes, 1 << 18, [&](std::int64_t begin, std::int64_t end, int) {
-      sink.fetch_add(read_bytes(data.data() + begin, end - begin), std::memory_order_relaxed);
+      sink.fetch_add(read(data.data() + begin, end - begin), std::memory_order_relaxed);
     });
   }
   count_rate(state, "GB/s", static_cast<double>(bytes));
