@@ -4,8 +4,8 @@
 //   fewer bits   as many groups as fit 16 bits are summed there: 2 * 63 * 127 twice, 2 * 31 * 127 four times, 2 * 15 * 127 eight times
 // Then vpmaddwd by the part's multiplier widens to 32 bits, so that a group has one sum.
 //
-// A tile is kRows rows by one panel of two vectors: both of them side by side for few rows, else one after the other, so that sums and
-// what is added to them stay in the 16 registers.
+// A tile is kRows rows by one panel of two vectors: both of them side by side for few rows, else in turns, so that sums and what is added to
+// them stay in the 16 registers.
 //
 // Limits. Many rows: multiplications and signs, of which two start in a cycle. One row: the reading of memory.
 #include <kernels/avx2/tier.h>
@@ -210,22 +210,23 @@ void multiply(const Tile& given) {
   const Tile tile = given;  // a copy whose fields stay in registers
   __m256i table = _mm256_setzero_si256();
   if constexpr (kForm.table) table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(tile.table)));
-  for (int half = 0; half < 2; half += kWidth<kRows>) {
-    FloatSums<kRows> acc;
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      for (__m256& sum : acc[r]) sum = _mm256_setzero_ps();
+  constexpr int kPasses = 2 / kWidth<kRows>;
+  FloatSums<kRows> acc[kPasses];
+  for (FloatSums<kRows>& pass : acc) {
+    for (auto& row : pass) {
+      for (__m256& sum : row) sum = _mm256_setzero_ps();
     }
-    for (std::int64_t begin = 0; begin < tile.blocks; begin = group_end(kForm, begin, tile.blocks)) {
-      add_group<kForm, kRows>(tile, begin, group_end(kForm, begin, tile.blocks), half, table, acc);
+  }
+  // Group by group, so that the second pass finds its codes, which lie beside those of the first, in the first-level cache.
+  for (std::int64_t begin = 0; begin < tile.blocks; begin = group_end(kForm, begin, tile.blocks)) {
+    for (int pass = 0; pass < kPasses; ++pass) {
+      add_group<kForm, kRows>(tile, begin, group_end(kForm, begin, tile.blocks), pass * kWidth<kRows>, table, acc[pass]);
     }
-#pragma GCC unroll 8
+  }
+  for (int half = 0; half < 2; ++half) {
     for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (int i = 0; i < kWidth<kRows>; ++i) {
-        const std::int64_t first = (half + i) * 8;
-        store_outputs(tile.out + r * tile.out_stride + first, tile.outputs - first, tile.accumulate, tile.past_caches, acc[r][i]);
-      }
+      store_outputs(tile.out + r * tile.out_stride + half * 8, tile.outputs - half * 8, tile.accumulate, tile.past_caches,
+                    acc[half / kWidth<kRows>][r][half % kWidth<kRows>]);
     }
   }
 }
