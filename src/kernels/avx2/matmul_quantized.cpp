@@ -101,7 +101,7 @@ template <CodeForm kForm, int kRows>
           keep(pairs[r][i]);
         }
       }
-      }
+    }
 #pragma GCC unroll 2
     for (int i = 0; i < kWidth<kRows>; ++i) {
 #pragma GCC unroll 8
