@@ -273,6 +273,7 @@ void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows) {
 }  // namespace
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  if (args.rows == 0) return;
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = tiles_of(form.codes);
