@@ -12,6 +12,7 @@
 #include <string>
 
 #include "net/test_server.h"
+#include "support/operator_delete.h"
 
 namespace {
 
@@ -45,14 +46,6 @@ void* operator new(std::size_t size, std::align_val_t alignment) { return aligne
 void* operator new[](std::size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return may_allocate() ? std::malloc(size) : nullptr; }
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return may_allocate() ? std::malloc(size) : nullptr; }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace braid::test {
 namespace {
