@@ -101,7 +101,7 @@ void encode_block(WeightType type, const float* x, std::byte* stored) {
 
 // One group: all of its blocks get the scale of its largest rotated value, as f16 has it.
 void encode_rotated(const float* values, std::int64_t count, BlockWriter out) {
-  float rotated[kMostGroupBlocks * kBlockValues];
+  float rotated[kMostWideGroupBlocks * kBlockValues];
   for (std::int64_t i = 0; i < count; i += kRotatedValues) rotate(values + i, rotated + i);
   const float scale = f16_to_float(float_to_f16(largest(rotated, static_cast<int>(count)) / 127.0F));
   for (std::int64_t i = 0; i < count; ++i) {

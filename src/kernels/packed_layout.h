@@ -3,8 +3,8 @@
 //
 // Float types: for every input k the weights of the panel's 16 outputs, in the stored type.
 //
-// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer, of grouped types
-// a few more (group_end). A group has its scales, then its codes, so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as
+// Quantised types: a panel is a row of groups of 8 K blocks of 32 inputs, of grouped types 16; the last one may have fewer or a few more
+// (group_end). A group has its scales, then its codes, so that who multiplies one row reads a panel, and panel after panel, from its first byte to its last, as
 // memory likes best.
 //
 // Codes come in groups of 64 bytes: byte 4 * o + j of group g belongs to output o and input 4 * g + j of the block, which is the
@@ -37,16 +37,17 @@
 
 namespace braid::kernels {
 
-// K blocks that share an activation scale, and f16 scales in ScaleForm::kSub and kGroup. The last group of a row may have fewer.
+// K blocks that share an activation scale, and f16 scales in ScaleForm::kSub and kGroup.
 constexpr std::int64_t kGroupBlocks = 8;
 constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (CodeForm)
-// Too few for a group of their own in grouped types: the last group takes them, since a group costs as much whatever is in it.
+// Too few for a group of their own: the last group takes them, since a group costs as much whatever is in it. Its sums still fit 32 bits.
 constexpr std::int64_t kLeftBlocks = 4;
-constexpr std::int64_t kMostGroupBlocks = kWideGroupBlocks + kLeftBlocks;
+constexpr std::int64_t kMostGroupBlocks = kGroupBlocks + kLeftBlocks;
+constexpr std::int64_t kMostWideGroupBlocks = kWideGroupBlocks + kLeftBlocks;
 [[gnu::always_inline]] static constexpr std::int64_t blocks_of_group(const CodeForm& form) { return form.grouped ? kWideGroupBlocks : kGroupBlocks; }
 // The end of the group that begins with block `begin`, of `blocks`.
 [[gnu::always_inline]] static constexpr std::int64_t group_end(const CodeForm& form, std::int64_t begin, std::int64_t blocks) {
-  return blocks - begin <= (form.grouped ? kMostGroupBlocks : kGroupBlocks) ? blocks : begin + blocks_of_group(form);
+  return blocks - begin <= blocks_of_group(form) + kLeftBlocks ? blocks : begin + blocks_of_group(form);
 }
 
 // The largest multiplier of a part: with codes of 8 bits a weight fits 16.

@@ -122,11 +122,16 @@ TEST_F(EmulatedAmx, MorePanelsThanTakeTurnsKeepTheirOrder) {
   }
 }
 
-// A group of rotated weights takes up to 128 inputs more than its 512, straight code and not.
+// A last group takes up to 128 inputs more than its 256, or 512 of rotated weights, straight code and not.
 TEST_F(EmulatedAmx, LastGroupsOfAllLengths) {
   Random random(15);
   for (const std::int64_t inputs : {64, 448, 512, 576, 640, 704, 1024, 1088, 1152, 1216}) {
     for (const std::int64_t rows : {9, 40, 64}) expect_scalar_product(Product(random, WeightType::kRotated8, 96, inputs, rows), 2);
+  }
+  for (const std::int64_t inputs : {32, 224, 256, 288, 320, 352, 384, 416, 576, 896}) {
+    for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_1, WeightType::kIQ4_NL}) {
+      for (const std::int64_t rows : {9, 40, 64}) expect_scalar_product(Product(random, type, 96, inputs, rows), 2);
+    }
   }
 }
 

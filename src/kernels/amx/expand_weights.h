@@ -10,19 +10,20 @@
 
 namespace braid::kernels::amx {
 
-constexpr int kGroupSteps = 4;  // tiles of 64 inputs
+constexpr int kGroupSteps = kGroupBlocks / 2;  // tiles of 64 inputs
+constexpr int kMostGroupSteps = kMostGroupBlocks / 2;
 
 // The bytes of one group of one panel.
 struct ExpandedGroup {
-  alignas(64) std::byte low[kGroupSteps * kTileBytes];
-  alignas(64) std::byte high[kGroupSteps * kTileBytes];
+  alignas(64) std::byte low[kMostGroupSteps * kTileBytes];
+  alignas(64) std::byte high[kMostGroupSteps * kTileBytes];
 };
 
 // What its integer sums are multiplied by.
 struct GroupScales {
   __m512 scale;
-  __m512 minimum;                  // ScaleForm::kSub
-  __m512i minimums[kGroupBlocks];  // pairs of int16 in ScaleForm::kSub, else floats, one vector a block
+  __m512 minimum;                      // ScaleForm::kSub
+  __m512i minimums[kMostGroupBlocks];  // pairs of int16 in ScaleForm::kSub, else floats, one vector a block
 };
 
 // The parts of a matrix product that stay the same.
@@ -32,7 +33,7 @@ struct QuantizedShape {
   PreparedLayout row;
   std::int64_t blocks;
 
-  std::int64_t group_end(std::int64_t begin) const { return begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks; }
+  std::int64_t group_end(std::int64_t begin) const { return kernels::group_end(form.codes, begin, blocks); }
 };
 
 // A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, where they are negative (of 8-bit codes:

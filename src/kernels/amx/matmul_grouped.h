@@ -73,7 +73,7 @@ class GroupedMatmul {
   void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, std::int64_t panel_begin, std::int64_t panel_end) {
     const std::int64_t count = tile_end - tile_begin;
     const std::int64_t width = count <= kFewTiles ? kPassPanelsOfFew : kPassPanels;
-    const std::int64_t lines = (blocks_ <= kMostGroupBlocks ? layout_.bytes : layout_.group) / 64;
+    const std::int64_t lines = (blocks_ <= kMostWideGroupBlocks ? layout_.bytes : layout_.group) / 64;
     lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
     for (std::int64_t p = panel_begin; p < panel_end; p += width) {
       const std::int64_t end = p + width < panel_end ? p + width : panel_end;

@@ -89,7 +89,7 @@ class QuantizedMatmul {
       for (std::int64_t p = panel_begin; p < panel_end; p += kPanels) {
         const std::int64_t panels = panel_end - p < kPanels ? panel_end - p : kPanels;
         prefetch_panels(p + panels, kPanels, panels * ((band.count() + 1) / 2));
-        for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) multiply_group(p, panels, begin, band, 0);
+        for (std::int64_t begin = 0; begin < shape_.blocks; begin = shape_.group_end(begin)) multiply_group(p, panels, begin, band, 0);
       }
     }
     multiply(TilePair{});
@@ -98,10 +98,11 @@ class QuantizedMatmul {
 
   // Few rows: one group of their activations stays in the first-level cache while the panels of a chunk pass by.
   void multiply_chunk(std::int64_t p, std::int64_t panels, const Band& band) {
-    for (std::int64_t begin = 0; begin < shape_.blocks; begin += kGroupBlocks) {
-      const bool last = begin + kGroupBlocks >= shape_.blocks;
+    for (std::int64_t begin = 0; begin < shape_.blocks; begin = shape_.group_end(begin)) {
+      const std::int64_t end = shape_.group_end(begin);
+      const bool last = end == shape_.blocks;
       for (std::int64_t i = 0; i < panels; ++i) {
-        prefetch_group(p + i + (last ? panels : 0), last ? 0 : begin + kGroupBlocks, (band.count() + 1) / 2);
+        prefetch_group(p + i + (last ? panels : 0), last ? 0 : end, (band.count() + 1) / 2);
         multiply_group(p + i, 1, begin, band, i * kFewTiles);
       }
     }
@@ -125,7 +126,7 @@ class QuantizedMatmul {
   // What is prefetched between products: the next panels, evenly.
   void prefetch_panels(std::int64_t panel, std::int64_t panels, std::int64_t pairs_of_group) {
     const std::int64_t bytes = panels * shape_.layout.bytes;
-    const std::int64_t steps = (shape_.blocks + kGroupBlocks - 1) / kGroupBlocks * pairs_of_group * kGroupSteps;
+    const std::int64_t steps = (shape_.layout.last_group / kGroupBlocks + 1) * pairs_of_group * kGroupSteps;
     next_ = args_.weights->data + panel * shape_.layout.bytes;
     lines_of_block_ = 0;
     lines_of_step_ = bytes <= kMostPrefetched && panel < args_.weights->panels() ? (bytes / 64 + steps - 1) / steps : 0;
@@ -170,7 +171,7 @@ class QuantizedMatmul {
     const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
     if (!settled.whole()) {
       multiply_beside<Settling::kAny, false>(pair, settled, two_before);
-    } else if (!two_before || pair.tiles != 2 || pair.steps != kGroupSteps) {
+    } else if (!two_before || pair.tiles != 2 || pair.steps < kGroupSteps) {
       settled.last ? multiply_beside<Settling::kOutput, false>(pair, settled, two_before)
                    : multiply_beside<Settling::kSums, false>(pair, settled, two_before);
     } else {
@@ -217,6 +218,21 @@ class QuantizedMatmul {
       fill_gap(rows);
       prefetch(pair, step);
     }
+    for (int step = kGroupSteps; step < pair.steps; ++step) multiply_alone(pair, x0, x1, step, two);
+  }
+
+  // A step beyond those of a whole group.
+  [[gnu::always_inline]] inline void multiply_alone(const TilePair& pair, const std::byte* x0, const std::byte* x1, int step, bool two) {
+    const std::int64_t at = step * kTileBytes;
+    tiles_.template load<4>(x0 + at, kTileRowBytes);
+    tiles_.template load<6>(pair.weights->low + at, kTileRowBytes);
+    tiles_.template multiply_unsigned<0, 4, 6>();
+    tiles_.template load<7>(pair.weights->high + at, kTileRowBytes);
+    tiles_.template multiply_signed<1, 4, 7>();
+    if (!two) return;
+    tiles_.template load<5>(x1 + at, kTileRowBytes);
+    tiles_.template multiply_unsigned<2, 5, 6>();
+    tiles_.template multiply_signed<3, 5, 7>();
   }
 
   template <int kTile>

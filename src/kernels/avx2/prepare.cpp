@@ -78,7 +78,7 @@ inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::in
 
 // A row of a grouped type.
 void prepare_rotated_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
-  alignas(32) float rotated[kMostGroupBlocks * kBlockValues];
+  alignas(32) float rotated[kMostWideGroupBlocks * kBlockValues];
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
   auto* starts = reinterpret_cast<std::uint32_t*>(prepared + layout.starts);
   const std::int64_t blocks = inputs / kBlockValues;
@@ -99,8 +99,8 @@ inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, con
   if (form.codes.grouped) return prepare_rotated_row(form, layout, x, inputs, prepared);
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
   const std::int64_t blocks = inputs / kBlockValues;
-  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, ++scales) {
-    const std::int64_t end = begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks;
+  for (std::int64_t begin = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), ++scales) {
+    const std::int64_t end = group_end(form.codes, begin, blocks);
     const __m256 inverse = _mm256_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, scales));
     for (std::int64_t b = begin; b < end; ++b) {
       std::int32_t halves[2];

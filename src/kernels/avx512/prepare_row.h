@@ -87,7 +87,7 @@ static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_
 
 // A row of a grouped type.
 static inline void prepare_rotated_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
-  alignas(64) float rotated[kMostGroupBlocks * kBlockValues];
+  alignas(64) float rotated[kMostWideGroupBlocks * kBlockValues];
   const std::int64_t blocks = inputs / kBlockValues;
   for (std::int64_t begin = 0, group = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), ++group) {
     const std::int64_t count = group_end(form.codes, begin, blocks) - begin;
@@ -109,8 +109,8 @@ static inline void prepare_row(const BlockForm& form, const float* x, std::int64
   if (form.codes.grouped) return prepare_rotated_row(form, x, inputs, to);
   std::byte* scale_at = to.scales;
   const std::int64_t blocks = inputs / kBlockValues;
-  for (std::int64_t begin = 0; begin < blocks; begin += kGroupBlocks, scale_at += to.scale_stride) {
-    const std::int64_t end = begin + kGroupBlocks < blocks ? begin + kGroupBlocks : blocks;
+  for (std::int64_t begin = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), scale_at += to.scale_stride) {
+    const std::int64_t end = group_end(form.codes, begin, blocks);
     float scale = 0;
     const __m512 inverse = _mm512_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, &scale));
     __builtin_memcpy(scale_at, &scale, sizeof scale);

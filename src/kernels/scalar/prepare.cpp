@@ -30,20 +30,20 @@ float prepare_group(const float* x, std::int64_t values, std::int8_t* codes) {
 
 std::int32_t sum_of(const std::int8_t* codes, std::int64_t count) { return std::accumulate(codes, codes + count, 0); }
 
-// The start of each part's sum, and what minimums multiply.
-void sum_parts(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t blocks, std::byte* prepared) {
-  const auto* scales = reinterpret_cast<const float*>(prepared + layout.scales);
+// The start of each part's sum, and what minimums multiply, of the group [begin, end).
+void sum_parts(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t begin, std::int64_t end, float scale,
+               std::byte* prepared) {
   auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
   std::byte* sums = prepared + layout.sums;
   const std::int64_t part_values = kBlockValues / form.codes.parts;
-  for (std::int64_t part = 0; part < blocks * form.codes.parts; ++part) {
+  for (std::int64_t part = begin * form.codes.parts; part < end * form.codes.parts; ++part) {
     const std::int32_t sum = sum_of(codes + part * part_values, part_values);
     starts[part] = -form.bias * sum;
     if (!form.minimum) continue;
     if (form.scales == ScaleForm::kSub) {
       reinterpret_cast<std::int16_t*>(sums)[part] = static_cast<std::int16_t>(sum);
     } else {
-      reinterpret_cast<float*>(sums)[part] = scales[part / kGroupBlocks] * static_cast<float>(sum);
+      reinterpret_cast<float*>(sums)[part] = scale * static_cast<float>(sum);
     }
   }
 }
@@ -57,12 +57,16 @@ void prepare_row(const BlockForm& form, const PreparedLayout& layout, const floa
     end = group_end(form.codes, begin, blocks);
     const std::int64_t first = begin * kBlockValues;
     const std::int64_t count = (end - begin) * kBlockValues;
-    float rotated[kMostGroupBlocks * kBlockValues];
+    float rotated[kMostWideGroupBlocks * kBlockValues];
     for (std::int64_t i = 0; form.codes.grouped && i < count; i += kRotatedValues) rotate(x + first + i, rotated + i);
-    *scales++ = prepare_group(form.codes.grouped ? rotated : x + first, count, codes + first);
-    if (form.codes.grouped) *starts++ = -form.bias * sum_of(codes + first, count);
+    *scales = prepare_group(form.codes.grouped ? rotated : x + first, count, codes + first);
+    if (form.codes.grouped) {
+      *starts++ = -form.bias * sum_of(codes + first, count);
+    } else {
+      sum_parts(form, layout, codes, begin, end, *scales, prepared);
+    }
+    ++scales;
   }
-  if (!form.codes.grouped) sum_parts(form, layout, codes, blocks, prepared);
 }
 
 }  // namespace
