@@ -35,10 +35,9 @@ struct Square {
   bool two_panels = false;
   bool first = false;  // group of its panels
   bool last = false;
+  bool whole = false;              // nothing is missing
   __mmask16 outputs[2] = {};
   Rows rows[2];
-
-  bool whole() const { return two_tiles && two_panels && rows[1].count == kTileRows && outputs[1] == 0xFFFF; }
 };
 
 template <class Tiles>
@@ -79,12 +78,17 @@ class GroupedMatmul {
       const std::int64_t end = p + width < panel_end ? p + width : panel_end;
       for (std::int64_t begin = 0; begin < blocks_; begin = group_end(kCodes8Grouped, begin, blocks_)) {
         for (std::int64_t tile = tile_begin; tile < tile_end; tile += 2) {
-          for (std::int64_t q = p; q < end; q += 2) multiply(square_at(begin, {tile, tile_begin, tile_end}, {q, p, end}));
+          for (std::int64_t q = p; q < end; q += 2) {
+            fill(squares_[count_ % 3], begin, {tile, tile_begin, tile_end}, {q, p, end});
+            multiply(squares_[count_ % 3]);
+          }
         }
       }
     }
-    multiply(Square{});
-    multiply(Square{});
+    for (int i = 0; i < 2; ++i) {
+      squares_[count_ % 3] = Square{};
+      multiply(squares_[count_ % 3]);
+    }
   }
 
   // A place in a range.
@@ -96,9 +100,9 @@ class GroupedMatmul {
     bool has_next() const { return at + 1 < end; }
   };
 
-  Square square_at(std::int64_t begin, const Place& tile, const Place& panel) {
+  // In its place, since a copy would have to wait for the fields to arrive in memory, behind all that tiles and rows store.
+  [[gnu::always_inline]] inline void fill(Square& square, std::int64_t begin, const Place& tile, const Place& panel) {
     const std::byte* const weights = args_.weights->data + panel.at * layout_.bytes;
-    Square square;
     square.two_tiles = tile.has_next();
     square.two_panels = panel.has_next();
     square.group = begin / kWideGroupBlocks;
@@ -112,6 +116,7 @@ class GroupedMatmul {
       square.scales[i] = avx512::load_supers(group_at(layout_, own, begin), 0);
       square.outputs[i] = avx512::first_lanes(args_.weights->outputs - (panel.at + i) * kPanel);
     }
+    square.rows[1].count = 0;
     for (std::int64_t t = 0; t < (square.two_tiles ? 2 : 1); ++t) {
       const std::int64_t first_row = (tile.at + t) * kTileRows;
       Square::Rows& rows = square.rows[t];
@@ -122,8 +127,8 @@ class GroupedMatmul {
       rows.out = args_.out + first_row * args_.out_stride + panel.at * kPanel;
       rows.count = static_cast<int>(args_.rows - first_row < kTileRows ? args_.rows - first_row : kTileRows);
     }
+    square.whole = square.two_tiles && square.two_panels && square.rows[1].count == kTileRows && square.outputs[1] == 0xFFFF;
     find_next(end, tile, panel);
-    return square;
   }
 
   // A square's share of what takes the place of its weights next: the group that begins at `end`, or the first one of the next pass.
@@ -134,11 +139,11 @@ class GroupedMatmul {
     next_ = next + 1 < args_.weights->panels() ? group + (tile.at - tile.begin) / 2 * kSteps * lines_of_step_ * 64 : nullptr;
   }
 
-  // Multiplies `square`, stores the sums of the one before, and adds those of the one before that to its floats.
+  // Multiplies `square`, the newest, stores the sums of the one before, and adds those of the one before that to its floats.
   void multiply(const Square& square) {
     const Square& settled = squares_[(count_ + 1) % 3];
     const Square& stored = squares_[(count_ + 2) % 3];
-    if (!settled.whole() || !stored.whole() || !square.whole() || square.steps < kSteps) {
+    if (!settled.whole || !stored.whole || !square.whole || square.steps < kSteps) {
       multiply_beside<Settled::kAny>(square, settled);
     } else if (!settled.last) {
       multiply_beside<Settled::kGroup>(square, settled);
@@ -147,7 +152,6 @@ class GroupedMatmul {
     } else {
       multiply_beside<Settled::kLastGroup>(square, settled);
     }
-    squares_[count_ % 3] = square;
     ++count_;
   }
 
@@ -315,7 +319,7 @@ class GroupedMatmul {
   const std::byte* next_ = nullptr;  // to be prefetched with each step, here and a panel further on; null: nothing
   std::int64_t lines_of_step_ = 0;   // 64 bytes each
   std::int64_t count_ = 0;           // squares so far
-  Square squares_[3];
+  Square squares_[3];                // [turn]: the newest one, and what is stored and settled meanwhile
   alignas(64) std::int32_t integers_[2][2][2][kTileRows][kPanel];  // [turn][row tile][panel][row][output]
   alignas(64) float sums_[kSumTiles][kTileRows][kPanel];           // of a pass, [pair of row tiles][panel][row tile]
 };
