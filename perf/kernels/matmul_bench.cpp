@@ -17,7 +17,9 @@ void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::in
   kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
   const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false, past_caches};
   for (auto _ : state) {
-    team.for_chunks(matrix.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { kernels.matmul(args, begin, end); });
+    team.for_claims(matrix.panels(), 8, [&](ThreadTeam::Claims& claims, int) {
+      kernels.matmul(args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); }, &claims});
+    });
   }
   count_rate(state, "GB/s", static_cast<double>(kernels.packed_bytes(type, outputs, inputs)));
   count_rate(state, "GOP/s", 2.0 * static_cast<double>(outputs * inputs * rows));

@@ -38,7 +38,7 @@ struct RowRange {
   std::int64_t count = 0;
 };
 
-// y[row, o] = sum_i x[row, i] * w[o, i], for the outputs of panels [panel_begin, panel_end).
+// y[row, o] = sum_i x[row, i] * w[o, i]
 struct MatmulArgs {
   const PackedMatrix* weights = nullptr;
   const std::byte* prepared = nullptr;  // `rows` rows made by prepare_rows for weights->type
@@ -49,6 +49,16 @@ struct MatmulArgs {
   // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
   // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, by tiles and by scalar code.
   bool past_caches = false;
+};
+
+// Where a product gets the panels from whose outputs it is to compute.
+struct PanelRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+struct PanelSource {
+  bool (*next)(void* context, PanelRange& range) = nullptr;  // false: there are no more
+  void* context = nullptr;
 };
 
 // The bytes of one layer of the paged pool. Within one block and KV head, keys are stored [head_dim, block_tokens] (transposed, so
@@ -117,7 +127,8 @@ struct KernelTable {
   // Prepares the rows of a range, of which `x` holds the first one, in their places of `prepared`. Threads may share the rows out.
   void (*prepare_rows)(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                        std::byte* prepared) noexcept = nullptr;
-  void (*matmul)(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept = nullptr;
+  // Computes the outputs of one range of panels after the other, tiles without a stop between them.
+  void (*matmul)(const MatmulArgs& args, const PanelSource& panels) noexcept = nullptr;
 
   // --- the rest of a step --------------------------------------------------------------------------------------------------
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]

@@ -54,8 +54,7 @@ struct ThreadTeam::Shared {
   alignas(64) std::atomic<std::uint32_t> epoch{0};
   std::atomic<bool> stop{false};
   alignas(64) std::atomic<std::uint32_t> active{0};
-  // Each member claims from its own stretch first, so that it reads memory in order, and then from the others'.
-  struct Stretch {
+  struct Stretch {  // of each member
     alignas(64) std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
   };
@@ -70,17 +69,9 @@ struct ThreadTeam::Shared {
   bool strand_is_pinned = false;
   std::vector<std::jthread> workers;
 
-  void claim_chunks(int member) {
-    const std::int64_t step = chunk;
-    const std::size_t size = stretches.size();
-    for (std::size_t i = 0; i < size; ++i) {
-      Stretch& stretch = stretches[(static_cast<std::size_t>(member) + i) % size];
-      for (;;) {
-        const std::int64_t begin = stretch.next.fetch_add(step, std::memory_order_relaxed);
-        if (begin >= stretch.end) break;
-        call(context, begin, std::min(begin + step, stretch.end), member);
-      }
-    }
+  void take_part(int member) {
+    Claims claims(*this, member);
+    call(context, claims, member);
   }
 
   void work(int member) {
@@ -91,11 +82,22 @@ struct ThreadTeam::Shared {
       if (stop.load(std::memory_order_acquire)) return;
       if (seen % 2 == 0) continue;
       active.fetch_add(1, std::memory_order_seq_cst);
-      if (epoch.load(std::memory_order_seq_cst) == seen) claim_chunks(member);
+      if (epoch.load(std::memory_order_seq_cst) == seen) take_part(member);
       if (active.fetch_sub(1, std::memory_order_seq_cst) == 1) active.notify_one();
     }
   }
 };
+
+bool ThreadTeam::Claims::next(std::int64_t& begin, std::int64_t& end) {
+  const std::size_t size = shared_.stretches.size();
+  for (; exhausted_ < size; ++exhausted_) {
+    Shared::Stretch& stretch = shared_.stretches[(member_ + exhausted_) % size];
+    begin = stretch.next.fetch_add(shared_.chunk, std::memory_order_relaxed);
+    end = std::min(begin + shared_.chunk, stretch.end);
+    if (begin < stretch.end) return true;
+  }
+  return false;
+}
 
 ThreadTeam::ThreadTeam(int threads, std::vector<int> cpus) : shared_(std::make_unique<Shared>()) {
   assert(cpus.empty() || cpus.size() == static_cast<std::size_t>(threads));
@@ -123,23 +125,24 @@ void ThreadTeam::pin_strand() {
 
 void ThreadTeam::run(std::int64_t count, std::int64_t chunk, Call call, void* context) {
   Shared& shared = *shared_;
-  if (shared.workers.empty() || count <= chunk) {
-    for (std::int64_t begin = 0; begin < count; begin += chunk) call(context, begin, std::min(begin + chunk, count), 0);
-    return;
-  }
+  const bool alone = shared.workers.empty() || count <= chunk;
   shared.chunk = chunk;
   shared.call = call;
   shared.context = context;
   const std::int64_t chunks = (count + chunk - 1) / chunk;
-  const auto size = static_cast<std::int64_t>(shared.stretches.size());
+  const auto size = alone ? std::int64_t{1} : static_cast<std::int64_t>(shared.stretches.size());
   for (std::int64_t i = 0; i < size; ++i) {
     Shared::Stretch& stretch = shared.stretches[static_cast<std::size_t>(i)];
     stretch.next.store(chunks * i / size * chunk, std::memory_order_relaxed);
     stretch.end = std::min(count, chunks * (i + 1) / size * chunk);
   }
+  if (alone) {
+    for (std::size_t i = 1; i < shared.stretches.size(); ++i) shared.stretches[i].end = 0;
+    return shared.take_part(0);
+  }
   shared.epoch.fetch_add(1, std::memory_order_seq_cst);
   shared.epoch.notify_all();
-  shared.claim_chunks(0);
+  shared.take_part(0);
   shared.epoch.fetch_add(1, std::memory_order_seq_cst);
   for (std::uint32_t inside = shared.active.load(std::memory_order_seq_cst); inside != 0;) {
     inside = await_change(shared.active, inside, shared.spin);

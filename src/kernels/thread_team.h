@@ -22,22 +22,50 @@ class ThreadTeam {
   // Pins the calling thread as member 0 where the team is pinned: once, on the strand, since loading uses the team on another thread.
   void pin_strand();
 
-  // Calls body(begin, end, member) until [0, count) is covered, in chunks of at most `chunk`, claimed by fetch_add: of the
-  // member's own stretch first, then of the others'. Returns when all are done. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
+  class Claims;
+
+  // Calls body(claims, member) once in each member that comes in time, until [0, count) is claimed in chunks of at most `chunk`. Returns when
+  // all bodies have. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
   template <class Body>
-  void for_chunks(std::int64_t count, std::int64_t chunk, Body&& body) {
-    run(count, chunk, [](void* context, std::int64_t begin, std::int64_t end, int member) {
-      (*static_cast<std::remove_reference_t<Body>*>(context))(begin, end, member);
+  void for_claims(std::int64_t count, std::int64_t chunk, Body&& body) {
+    run(count, chunk, [](void* context, Claims& claims, int member) {
+      (*static_cast<std::remove_reference_t<Body>*>(context))(claims, member);
     }, const_cast<void*>(static_cast<const void*>(&body)));
   }
 
+  // Calls body(begin, end, member) for each chunk.
+  template <class Body>
+  void for_chunks(std::int64_t count, std::int64_t chunk, Body&& body);
+
  private:
-  using Call = void (*)(void* context, std::int64_t begin, std::int64_t end, int member);
+  using Call = void (*)(void* context, Claims& claims, int member);
   void run(std::int64_t count, std::int64_t chunk, Call call, void* context);
 
   struct Shared;
   std::unique_ptr<Shared> shared_;
 };
+
+// The chunks of a loop that one member claims, by fetch_add: of its own stretch first, so that it reads memory in order, then of the others'.
+class ThreadTeam::Claims {
+ public:
+  // The next one, [begin, end). False: all of the loop are claimed.
+  bool next(std::int64_t& begin, std::int64_t& end);
+
+ private:
+  friend Shared;
+  Claims(Shared& shared, int member) : shared_(shared), member_(static_cast<std::size_t>(member)) {}
+
+  Shared& shared_;
+  std::size_t member_;
+  std::size_t exhausted_ = 0;  // stretches
+};
+
+template <class Body>
+void ThreadTeam::for_chunks(std::int64_t count, std::int64_t chunk, Body&& body) {
+  for_claims(count, chunk, [&body](Claims& claims, int member) {
+    for (std::int64_t begin = 0, end = 0; claims.next(begin, end);) body(begin, end, member);
+  });
+}
 
 // The processors of the calling thread's affinity mask, ascending; at least one.
 std::vector<int> allowed_cpus();

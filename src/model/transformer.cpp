@@ -17,6 +17,47 @@ struct Transformer::Product {
   bool accumulate = false;
 };
 
+// The panels of several products as one range, of which a member of the team claims: those of one product at a time.
+class Transformer::ClaimedPanels {
+ public:
+  ClaimedPanels(std::span<const Product> products, kernels::ThreadTeam::Claims& claims) : products_(products), claims_(claims) {}
+
+  // The next product that has some; null: there are no more.
+  const Product* next_product() {
+    if (!has_panels()) return nullptr;
+    offset_ = 0;
+    for (const Product& product : products_) {
+      end_ = offset_ + product.weights->panels();
+      if (begin_ < end_) return &product;
+      offset_ = end_;
+    }
+    return nullptr;
+  }
+
+  // Those of that product, as long as claims stay with it.
+  kernels::PanelSource source() {
+    return {[](void* context, kernels::PanelRange& range) { return static_cast<ClaimedPanels*>(context)->next(range); }, this};
+  }
+
+ private:
+  bool has_panels() { return begin_ < claimed_ || claims_.next(begin_, claimed_); }
+
+  bool next(kernels::PanelRange& range) {
+    if (!has_panels() || begin_ < offset_ || begin_ >= end_) return false;
+    const std::int64_t end = std::min(claimed_, end_);
+    range = {begin_ - offset_, end - offset_};
+    begin_ = end;
+    return true;
+  }
+
+  const std::span<const Product> products_;
+  kernels::ThreadTeam::Claims& claims_;
+  std::int64_t begin_ = 0;    // claimed and not handed out yet
+  std::int64_t claimed_ = 0;
+  std::int64_t offset_ = 0;   // of the product's panels in the range
+  std::int64_t end_ = 0;
+};
+
 namespace {
 
 // Rows that one claim of row-wise work covers: a single row never wakes the team.
@@ -276,21 +317,18 @@ void Transformer::multiply_prepared(std::span<const Product> products, std::int6
   std::int64_t panels = 0;
   for (const Product& product : products) panels += product.weights->panels();
   const std::int64_t chunk = std::max<std::int64_t>(2, panels / (8 * team_.size()) / 2 * 2);
-  team_.for_chunks(panels, chunk, [&](std::int64_t begin, std::int64_t end, int) {
-    std::int64_t offset = 0;
-    for (const Product& product : products) {
-      const std::int64_t own = product.weights->panels();
-      const std::int64_t from = std::max<std::int64_t>(0, begin - offset);
-      const std::int64_t to = std::min(own, end - offset);
-      const kernels::MatmulArgs args{.weights = product.weights,
+  team_.for_claims(panels, chunk, [&](kernels::ThreadTeam::Claims& claims, int) {
+    ClaimedPanels claimed(products, claims);
+    while (const Product* product = claimed.next_product()) {
+      const std::int64_t outputs = product->weights->outputs;
+      const kernels::MatmulArgs args{.weights = product->weights,
                                      .prepared = space.prepared,
                                      .rows = rows,
-                                     .out = product.out,
-                                     .out_stride = product.weights->outputs,
-                                     .accumulate = product.accumulate,
-                                     .past_caches = rows * product.weights->outputs * std::int64_t{sizeof(float)} >= table_.large_results};
-      if (from < to) table_.matmul(args, from, to);
-      offset += own;
+                                     .out = product->out,
+                                     .out_stride = outputs,
+                                     .accumulate = product->accumulate,
+                                     .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results};
+      table_.matmul(args, claimed.source());
     }
   });
 }

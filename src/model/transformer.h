@@ -40,6 +40,7 @@ class Transformer {
 
  private:
   struct Product;
+  class ClaimedPanels;
 
   void embed(std::span<const BatchToken> tokens, Workspace& space) const;
   void project(std::span<const BatchToken> tokens, std::int32_t layer, const KvArena& kv, Workspace& space) const;

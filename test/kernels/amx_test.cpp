@@ -65,10 +65,10 @@ TEST_F(EmulatedAmx, QuantizedProductsEqualScalarBitForBit) {
     const std::vector<float> before = test::random_floats(random, product.rows * outputs);
     std::vector<float> expected(before), found(before);
     MatmulArgs args{&product.weights, prepared.rows.data(), product.rows, expected.data(), outputs, round % 2 == 1};
-    test::scalar_tier().matmul(args, 0, product.weights.panels());
+    test::multiply_all(test::scalar_tier(), args);
     args.prepared = prepared.tiles.data();
     args.out = found.data();
-    test::emulated_matmul_quantized(args, 0, product.weights.panels());
+    test::emulated_matmul_quantized(args, test::Ranges{{0, product.weights.panels()}}.source());
     ASSERT_TRUE(test::same_bits(found, expected))
         << weight_format(type)->name << " outputs " << outputs << " inputs " << inputs << " rows " << product.rows;
   }
@@ -85,7 +85,7 @@ TEST_F(EmulatedAmx, OneRowByFourPanelsEqualsScalarBitForBit) {
     std::vector<float> expected = test::random_floats(random, product.weights.outputs);
     std::vector<float> found(expected);
     MatmulArgs args{&product.weights, prepared.rows.data(), 1, expected.data(), product.weights.outputs, round % 2 == 1};
-    test::scalar_tier().matmul(args, 0, product.weights.panels());
+    test::multiply_all(test::scalar_tier(), args);
     args.out = found.data();
     avx512::matmul_quantized(args, 0, product.weights.panels(), avx512::OneRow::kByFours);
     ASSERT_TRUE(test::same_bits(found, expected))
@@ -93,17 +93,16 @@ TEST_F(EmulatedAmx, OneRowByFourPanelsEqualsScalarBitForBit) {
   }
 }
 
-// Panels from `first_part` on, then those before.
+// Panels from `first_part` on, then those before, without a stop between them.
 void expect_scalar_product(const Product& product, std::int64_t first_part) {
   const Prepared prepared(product);
   const auto& [type, outputs, inputs, data] = product.weights;
   std::vector<float> expected(static_cast<std::size_t>(product.rows * outputs)), found(expected);
   MatmulArgs args{&product.weights, prepared.rows.data(), product.rows, expected.data(), outputs, false};
-  test::scalar_tier().matmul(args, 0, product.weights.panels());
+  test::multiply_all(test::scalar_tier(), args);
   args.prepared = prepared.tiles.data();
   args.out = found.data();
-  test::emulated_matmul_quantized(args, first_part, product.weights.panels());
-  test::emulated_matmul_quantized(args, 0, first_part);
+  test::emulated_matmul_quantized(args, test::Ranges{{first_part, product.weights.panels()}, {0, first_part}}.source());
   EXPECT_TRUE(test::same_bits(found, expected)) << weight_format(type)->name << " rows " << product.rows;
 }
 

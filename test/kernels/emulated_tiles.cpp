@@ -87,9 +87,9 @@ class EmulatedTiles {
 
 }  // namespace
 
-void emulated_matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+void emulated_matmul_quantized(const MatmulArgs& args, const PanelSource& panels) noexcept {
   EmulatedTiles tiles;
-  amx::multiply_quantized(tiles, args, panel_begin, panel_end);
+  amx::multiply_quantized(tiles, args, panels);
 }
 
 void emulated_matmul_bf16(const MatmulArgs& args, std::int64_t row_bytes, std::int64_t panel_begin, std::int64_t panel_end) noexcept {

@@ -6,7 +6,7 @@
 
 namespace braid::kernels::test {
 
-void emulated_matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
+void emulated_matmul_quantized(const MatmulArgs& args, const PanelSource& panels) noexcept;
 
 // `prepared` rows are bf16, `row_bytes` apart.
 void emulated_matmul_bf16(const MatmulArgs& args, std::int64_t row_bytes, std::int64_t panel_begin, std::int64_t panel_end) noexcept;

@@ -41,7 +41,7 @@ std::vector<float> multiply(const KernelTable& tier, const PackedMatrix& weights
   AlignedBytes prepared(tier.prepared_bytes(weights.type, weights.inputs, rows));
   tier.prepare_rows(weights.type, x.data(), weights.inputs, {0, rows, rows}, weights.inputs, prepared.data());
   MatmulArgs args{&weights, prepared.data(), rows, out.data(), weights.outputs, accumulate};
-  tier.matmul(args, 0, weights.panels());
+  test::multiply_all(tier, args);
   return out;
 }
 
@@ -130,7 +130,7 @@ TEST_P(Matmul, ARowDoesNotDependOnTheOthersOrOnRanges) {
     AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
     GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
     const MatmulArgs args{&w.packed, prepared.data(), rows, pieces.data(), 150, false};
-    for (std::int64_t p = w.packed.panels(); p-- > 0;) GetParam()->matmul(args, p, p + 1);
+    for (std::int64_t p = w.packed.panels(); p-- > 0;) test::multiply_panels(*GetParam(), args, {{p, p + 1}});
     EXPECT_TRUE(test::same_bits(pieces, together));
   }
 }
@@ -152,7 +152,7 @@ TEST_P(Matmul, ResultsPastTheCachesAreTheSame) {
           AlignedBytes out(before.size() * sizeof(float));
           auto* const floats = reinterpret_cast<float*>(out.data());
           std::ranges::copy(before, floats);
-          GetParam()->matmul({&w.packed, prepared.data(), kRows, floats + offset, stride, false, past_caches}, 0, w.packed.panels());
+          test::multiply_all(*GetParam(), {&w.packed, prepared.data(), kRows, floats + offset, stride, false, past_caches});
           return std::vector<float>(floats, floats + before.size());
         };
         EXPECT_TRUE(test::same_bits(multiplied(true), multiplied(false))) << weight_format(type)->name << ' ' << stride << ' ' << offset;

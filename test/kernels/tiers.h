@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,6 +27,31 @@ inline const KernelTable& scalar_tier() {
   std::string missing;
   return *kernel_table(Isa::kScalar, missing);
 }
+
+// Hands out some ranges of panels one after the other.
+class Ranges {
+ public:
+  Ranges(std::initializer_list<PanelRange> ranges) : ranges_(ranges) {}
+
+  PanelSource source() {
+    return {[](void* context, PanelRange& range) {
+              auto& self = *static_cast<Ranges*>(context);
+              if (self.next_ == self.ranges_.size()) return false;
+              range = self.ranges_[self.next_++];
+              return true;
+            },
+            this};
+  }
+
+ private:
+  std::vector<PanelRange> ranges_;
+  std::size_t next_ = 0;
+};
+
+inline void multiply_panels(const KernelTable& tier, const MatmulArgs& args, std::initializer_list<PanelRange> ranges) {
+  tier.matmul(args, Ranges(ranges).source());
+}
+inline void multiply_all(const KernelTable& tier, const MatmulArgs& args) { multiply_panels(tier, args, {{0, args.weights->panels()}}); }
 
 struct TierName {
   template <class ParamInfo>

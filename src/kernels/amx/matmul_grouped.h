@@ -50,12 +50,16 @@ class GroupedMatmul {
         prepared_(prepared_layout(args.weights->type, args.weights->inputs)),
         blocks_(args.weights->inputs / kBlockValues) {}
 
-  void run(std::int64_t panel_begin, std::int64_t panel_end) {
+  void run(const PanelSource& panels) {
     const std::int64_t count = row_tiles(args_.rows);
     const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
-    for (std::int64_t tile = 0; tile < count; tile += most) {
-      multiply_band(tile, tile + most < count ? tile + most : count, panel_begin, panel_end);
+    for (PanelRange range; panels.next(panels.context, range);) {
+      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band(tile, tile + most < count ? tile + most : count, range);
+    }
+    for (int i = 0; i < 2; ++i) {
+      squares_[count_ % 3] = Square{};
+      multiply(squares_[count_ % 3]);
     }
     tiles_.release();
   }
@@ -69,13 +73,13 @@ class GroupedMatmul {
   static_assert(kFewTiles * kPassPanelsOfFew <= kSumTiles);
 
   // Row tiles [tile_begin, tile_end).
-  void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, std::int64_t panel_begin, std::int64_t panel_end) {
+  void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, const PanelRange& panels) {
     const std::int64_t count = tile_end - tile_begin;
     const std::int64_t width = count <= kFewTiles ? kPassPanelsOfFew : kPassPanels;
     const std::int64_t lines = (blocks_ <= kMostWideGroupBlocks ? layout_.bytes : layout_.group) / 64;
     lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
-    for (std::int64_t p = panel_begin; p < panel_end; p += width) {
-      const std::int64_t end = p + width < panel_end ? p + width : panel_end;
+    for (std::int64_t p = panels.begin; p < panels.end; p += width) {
+      const std::int64_t end = p + width < panels.end ? p + width : panels.end;
       for (std::int64_t begin = 0; begin < blocks_; begin = group_end(kCodes8Grouped, begin, blocks_)) {
         for (std::int64_t tile = tile_begin; tile < tile_end; tile += 2) {
           for (std::int64_t q = p; q < end; q += 2) {
@@ -84,10 +88,6 @@ class GroupedMatmul {
           }
         }
       }
-    }
-    for (int i = 0; i < 2; ++i) {
-      squares_[count_ % 3] = Square{};
-      multiply(squares_[count_ % 3]);
     }
   }
 

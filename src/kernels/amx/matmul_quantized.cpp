@@ -1,7 +1,6 @@
 #include <kernels/amx/matmul_quantized.h>
 #include <kernels/amx/tier.h>
 #include <kernels/avx512/prepare_row.h>
-#include <kernels/avx512/tier.h>
 
 namespace braid::kernels::amx {
 
@@ -23,12 +22,9 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
   }
 }
 
-void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
-  if (args.rows < fewest_rows(args.weights->type, args.weights->inputs)) {
-    return avx512::matmul_quantized(args, panel_begin, panel_end, avx512::OneRow::kByFours);
-  }
+void matmul_quantized(const MatmulArgs& args, const PanelSource& panels) noexcept {
   HardwareTiles tiles;
-  multiply_quantized(tiles, args, panel_begin, panel_end);
+  multiply_quantized(tiles, args, panels);
 }
 
 }  // namespace braid::kernels::amx

@@ -62,13 +62,15 @@ class QuantizedMatmul {
   QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape)
       : tiles_(tiles), args_(args), shape_(shape), prepared_(shape.row) {}
 
-  void run(std::int64_t panel_begin, std::int64_t panel_end) {
+  void run(const PanelSource& panels) {
     const std::int64_t count = row_tiles(args_.rows);
     const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
-    for (std::int64_t tile = 0; tile < count; tile += most) {
-      multiply_band({tile, tile + most < count ? tile + most : count}, panel_begin, panel_end);
+    for (PanelRange range; panels.next(panels.context, range);) {
+      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band({tile, tile + most < count ? tile + most : count}, range);
     }
+    multiply(TilePair{});
+    multiply(TilePair{});
     tiles_.release();
   }
 
@@ -81,19 +83,17 @@ class QuantizedMatmul {
     std::int64_t count() const { return end - begin; }
   };
 
-  void multiply_band(const Band& band, std::int64_t panel_begin, std::int64_t panel_end) {
+  void multiply_band(const Band& band, const PanelRange& range) {
     if (band.count() <= kFewTiles) {
       const std::int64_t most = band.count() * prepared_.bytes <= kMostNearBytes ? 1 : kChunkPanels;
-      for (std::int64_t p = panel_begin; p < panel_end; p += most) multiply_chunk(p, panel_end - p < most ? panel_end - p : most, band);
+      for (std::int64_t p = range.begin; p < range.end; p += most) multiply_chunk(p, range.end - p < most ? range.end - p : most, band);
     } else {
-      for (std::int64_t p = panel_begin; p < panel_end; p += kPanels) {
-        const std::int64_t panels = panel_end - p < kPanels ? panel_end - p : kPanels;
+      for (std::int64_t p = range.begin; p < range.end; p += kPanels) {
+        const std::int64_t panels = range.end - p < kPanels ? range.end - p : kPanels;
         prefetch_panels(p + panels, kPanels, panels * ((band.count() + 1) / 2));
         for (std::int64_t begin = 0; begin < shape_.blocks; begin = shape_.group_end(begin)) multiply_group(p, panels, begin, band, 0);
       }
     }
-    multiply(TilePair{});
-    multiply(TilePair{});
   }
 
   // Few rows: one group of their activations stays in the first-level cache while the panels of a chunk pass by.
@@ -375,35 +375,34 @@ class QuantizedMatmul {
 }  // namespace
 
 template <CodeForm kForm, class Tiles>
-static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, std::int64_t panel_begin,
-                          std::int64_t panel_end) {
+static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
   if (shape.form.minimum) {
-    QuantizedMatmul<kForm, true, Tiles>(tiles, args, shape).run(panel_begin, panel_end);
+    QuantizedMatmul<kForm, true, Tiles>(tiles, args, shape).run(panels);
   } else {
-    QuantizedMatmul<kForm, false, Tiles>(tiles, args, shape).run(panel_begin, panel_end);
+    QuantizedMatmul<kForm, false, Tiles>(tiles, args, shape).run(panels);
   }
 }
 
 template <class Tiles>
-static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) {
+static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, const PanelSource& panels) {
   const PackedMatrix& w = *args.weights;
   const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs),
                              w.inputs / kBlockValues};
   const CodeForm& codes = shape.form.codes;
   switch (codes.low_bits * 4 + codes.high_bits) {
     case 8 * 4:
-      return codes.grouped ? GroupedMatmul<Tiles>(tiles, args).run(panel_begin, panel_end) : multiply_form<kCodes8>(tiles, args, shape, panel_begin, panel_end);
+      return codes.grouped ? GroupedMatmul<Tiles>(tiles, args).run(panels) : multiply_form<kCodes8>(tiles, args, shape, panels);
     case 4 * 4:
-      return codes.table ? multiply_form<kCodes4Table>(tiles, args, shape, panel_begin, panel_end)
-                         : multiply_form<kCodes4>(tiles, args, shape, panel_begin, panel_end);
+      return codes.table ? multiply_form<kCodes4Table>(tiles, args, shape, panels)
+                         : multiply_form<kCodes4>(tiles, args, shape, panels);
     case 4 * 4 + 1:
-      return multiply_form<kCodes5>(tiles, args, shape, panel_begin, panel_end);
+      return multiply_form<kCodes5>(tiles, args, shape, panels);
     case 4 * 4 + 2:
-      return multiply_form<kCodes6>(tiles, args, shape, panel_begin, panel_end);
+      return multiply_form<kCodes6>(tiles, args, shape, panels);
     case 2 * 4:
-      return multiply_form<kCodes2>(tiles, args, shape, panel_begin, panel_end);
+      return multiply_form<kCodes2>(tiles, args, shape, panels);
     default:
-      return multiply_form<kCodes3>(tiles, args, shape, panel_begin, panel_end);
+      return multiply_form<kCodes3>(tiles, args, shape, panels);
   }
 }
 

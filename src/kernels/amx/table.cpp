@@ -28,13 +28,17 @@ void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const 
   }
 }
 
-void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
-  if (is_quantized(args.weights->type)) {
-    matmul_quantized(args, panel_begin, panel_end);
-  } else if (is_half(args.weights->type)) {
-    matmul_bf16(args, panel_begin, panel_end);
-  } else {
-    avx512::matmul_float(args, panel_begin, panel_end);
+void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
+  const WeightType type = args.weights->type;
+  if (in_tiles(type, args.weights->inputs, args.rows)) return matmul_quantized(args, panels);
+  for (PanelRange range; panels.next(panels.context, range);) {
+    if (is_quantized(type)) {
+      avx512::matmul_quantized(args, range.begin, range.end, avx512::OneRow::kByFours);
+    } else if (is_half(type)) {
+      matmul_bf16(args, range.begin, range.end);
+    } else {
+      avx512::matmul_float(args, range.begin, range.end);
+    }
   }
 }
 

@@ -15,7 +15,7 @@ void prepare_bf16_rows(const float* x, std::int64_t x_stride, const RowRange& ro
 void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                        std::byte* prepared) noexcept;
 void matmul_bf16(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
-void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
+void matmul_quantized(const MatmulArgs& args, const PanelSource& panels) noexcept;
 std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim) noexcept;
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept;

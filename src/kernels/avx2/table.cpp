@@ -4,11 +4,13 @@
 namespace braid::kernels::avx2 {
 namespace {
 
-void matmul(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
-  if (is_quantized(args.weights->type)) {
-    matmul_quantized(args, panel_begin, panel_end);
-  } else {
-    matmul_float(args, panel_begin, panel_end);
+void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
+  for (PanelRange range; panels.next(panels.context, range);) {
+    if (is_quantized(args.weights->type)) {
+      matmul_quantized(args, range.begin, range.end);
+    } else {
+      matmul_float(args, range.begin, range.end);
+    }
   }
 }
 
