@@ -39,11 +39,9 @@ struct TilePair {
   int tiles = 0;
   bool first = false;  // group of its panel
   bool last = false;
+  bool whole = false;  // two whole tiles of rows: nothing to decide row by row
   __mmask16 outputs = 0;
   Rows rows[2];
-
-  // Two whole tiles of rows: nothing to decide row by row.
-  bool whole() const { return tiles == 2 && rows[1].count == kTileRows && outputs == 0xFFFF; }
 };
 
 // Where the floats of a pair go: of whole pairs to the sums, or in the panel's last group to the output; of others as each row wants.
@@ -69,8 +67,10 @@ class QuantizedMatmul {
     for (PanelRange range; panels.next(panels.context, range);) {
       for (std::int64_t tile = 0; tile < count; tile += most) multiply_band({tile, tile + most < count ? tile + most : count}, range);
     }
-    multiply(TilePair{});
-    multiply(TilePair{});
+    for (int i = 0; i < 2; ++i) {
+      pairs_[count_ % 3] = TilePair{};
+      multiply(pairs_[count_ % 3]);
+    }
     tiles_.release();
   }
 
@@ -139,18 +139,20 @@ class QuantizedMatmul {
       next_ = expand_group<kForm>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i], scales_[set_][i], next_,
                                   lines_of_block_);
     }
-    TilePair pair;
-    pair.begin = begin;
-    pair.steps = static_cast<int>((shape_.group_end(begin) - begin + 1) / 2);
-    pair.first = begin == 0;
-    pair.last = shape_.group_end(begin) == shape_.blocks;
+    const std::int64_t end = shape_.group_end(begin);
     for (std::int64_t tile = band.begin; tile < band.end; tile += 2) {
-      pair.tiles = band.end - tile < 2 ? 1 : 2;
       for (std::int64_t i = 0; i < panels; ++i) {
+        TilePair& pair = pairs_[count_ % 3];  // filled in its place, as squares are (matmul_grouped.h)
         pair.weights = &weights_[i];
         pair.scales = &scales_[set_][i];
+        pair.begin = begin;
+        pair.steps = static_cast<int>((end - begin + 1) / 2);
+        pair.tiles = band.end - tile < 2 ? 1 : 2;
+        pair.first = begin == 0;
+        pair.last = end == shape_.blocks;
         pair.outputs = avx512::first_lanes(args_.weights->outputs - (p + i) * kPanel);
         for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(tile + t, place + tile + t - band.begin, p + i, i) : TilePair::Rows{};
+        pair.whole = pair.tiles == 2 && pair.rows[1].count == kTileRows && pair.outputs == 0xFFFF;
         multiply(pair);
       }
     }
@@ -165,11 +167,11 @@ class QuantizedMatmul {
             .count = static_cast<int>(args_.rows - first < kTileRows ? args_.rows - first : kTileRows)};
   }
 
-  // Multiplies `pair`, stores the sums of the pair before, and adds those of the one before that to its floats.
+  // Multiplies `pair`, the newest, stores the sums of the one before, and adds those of the one before that to its floats.
   void multiply(const TilePair& pair) {
     const TilePair& settled = pairs_[(count_ + 1) % 3];
     const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
-    if (!settled.whole()) {
+    if (!settled.whole) {
       multiply_beside<Settling::kAny, false>(pair, settled, two_before);
     } else if (!two_before || pair.tiles != 2 || pair.steps < kGroupSteps) {
       settled.last ? multiply_beside<Settling::kOutput, false>(pair, settled, two_before)
@@ -177,7 +179,6 @@ class QuantizedMatmul {
     } else {
       settled.last ? multiply_beside<Settling::kOutput, true>(pair, settled, true) : multiply_beside<Settling::kSums, true>(pair, settled, true);
     }
-    pairs_[count_ % 3] = pair;
     ++count_;
   }
 
@@ -362,7 +363,7 @@ class QuantizedMatmul {
   std::int64_t lines_of_block_ = 0;  // 64 bytes each, with each K block that is expanded
   std::int64_t lines_of_step_ = 0;   // at each step of a pair
   std::int64_t count_ = 0;           // pairs so far
-  TilePair pairs_[3];
+  TilePair pairs_[3];                // [turn]
   IntegerSums integers_[2];
   ExpandedGroup weights_[kPanels];
   // A group's scales are in use for two pairs more, which may be two groups.
