@@ -92,6 +92,8 @@ bool ThreadTeam::Claims::next(std::int64_t& begin, std::int64_t& end) {
   const std::size_t size = shared_.stretches.size();
   for (; exhausted_ < size; ++exhausted_) {
     Shared::Stretch& stretch = shared_.stretches[(member_ + exhausted_) % size];
+    // A locked instruction waits for all stores before it, so none is spent on finding nothing.
+    if (stretch.next.load(std::memory_order_relaxed) >= stretch.end) continue;
     begin = stretch.next.fetch_add(shared_.chunk, std::memory_order_relaxed);
     end = std::min(begin + shared_.chunk, stretch.end);
     if (begin < stretch.end) return true;

@@ -11,6 +11,7 @@ constexpr int kBatchQueries = 256;
 constexpr int kPairTiles = 2;  // tiles of queries that meet a tile of keys or values once it is loaded
 constexpr int kBandQueries = kPairTiles * kTileRows;
 constexpr std::int64_t kScoreStride = kChunkTokens + 16;  // floats; rows of scores 1 KiB apart would share cache sets
+constexpr std::int64_t kRowsAhead = 2;    // whose queries are fetched
 constexpr std::int64_t kWeightTiles = kChunkTokens / (kTileRowBytes / 2);  // rows of bf16 weights
 
 // Tops and totals of parts (kernel_table.h), those of neighbouring queries side by side.
@@ -100,6 +101,7 @@ static inline void load_queries(const Batch& batch) {
     const float* query = batch.args->queries + batch.query_row(q) * batch.args->query_stride + batch.head_offset(q);
     for (std::int32_t d = 0; d < key_steps(head_dim) * kKeyDims; d += 16) {
       const __mmask16 mask = avx512::first_lanes(head_dim - d);
+      __builtin_prefetch(query + d + kRowsAhead * batch.args->query_stride);  // another core has computed them
       const __m512 values = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, query + (mask != 0 ? d : 0)), _mm512_set1_ps(batch.args->scale));
       std::byte* to = tile_row + d / kKeyDims * kTileBytes + d % kKeyDims * 2;
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(round_to_bf16(values, values)));

@@ -22,7 +22,9 @@ template <__mmask16 kHigh>
   return _mm512_fmadd_ps(x, _mm512_mask_sub_ps(one, kHigh, _mm512_setzero_ps(), one), swapped);
 }
 
-static inline void rotate_values(const float* x, float* to) {
+// Rotates 64 values, but for kRotationScale, and keeps the largest magnitudes so far: of each of the four vectors, since one after the other
+// they would wait for each other.
+static inline void rotate_values(const float* x, float* to, __m512 (&amax)[4]) {
   const __m512 a = _mm512_loadu_ps(x);
   const __m512 b = _mm512_loadu_ps(x + 16);
   const __m512 c = _mm512_loadu_ps(x + 32);
@@ -38,18 +40,27 @@ static inline void rotate_values(const float* x, float* to) {
     v = sum_and_difference<0xF0F0>(v, _mm512_shuffle_f32x4(v, v, 0xB1));
     v = sum_and_difference<0xCCCC>(v, _mm512_permute_ps(v, 0x4E));
     v = sum_and_difference<0xAAAA>(v, _mm512_permute_ps(v, 0xB1));
-    _mm512_storeu_ps(to + i * 16, _mm512_mul_ps(v, _mm512_set1_ps(kRotationScale)));
+    _mm512_store_ps(to + i * 16, v);
+    amax[i] = _mm512_max_ps(_mm512_abs_ps(v), amax[i]);
   }
 }
 
+// The largest magnitude of a group.
+static inline float amax_of(const float* x, std::int64_t values) {
+  __m512 even = _mm512_setzero_ps();
+  __m512 odd = even;
+  for (std::int64_t i = 0; i < values; i += kBlockValues) {
+    even = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), even);
+    odd = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i + 16)), odd);
+  }
+  return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
+}
+
 // 127 / amax of a group, or 0; writes its scale.
-static inline float inverse_scale(const float* x, std::int64_t values, float* scale) {
-  __m512 amax = _mm512_setzero_ps();
-  for (std::int64_t i = 0; i < values; i += 16) amax = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), amax);
-  const float most = _mm512_reduce_max_ps(amax);
-  const bool zero = most < kSmallestAmax;
-  *scale = zero ? 0.0F : most / 127.0F;
-  return zero ? 0.0F : 127.0F / most;
+static inline float inverse_scale(float amax, float* scale) {
+  const bool zero = amax < kSmallestAmax;
+  *scale = zero ? 0.0F : amax / 127.0F;
+  return zero ? 0.0F : 127.0F / amax;
 }
 
 // Writes the codes of 16 values and returns them as integers.
@@ -90,15 +101,18 @@ static inline void prepare_rotated_row(const BlockForm& form, const float* x, st
   alignas(64) float rotated[kMostWideGroupBlocks * kBlockValues];
   const std::int64_t blocks = inputs / kBlockValues;
   for (std::int64_t begin = 0, group = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), ++group) {
-    const std::int64_t count = group_end(form.codes, begin, blocks) - begin;
-    for (std::int64_t i = 0; i < count * kBlockValues; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i);
+    const std::int64_t values = (group_end(form.codes, begin, blocks) - begin) * kBlockValues;
+    __m512 amax[4] = {};
+    for (std::int64_t i = 0; i < values; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i, amax);
     float scale = 0;
-    const __m512 inverse = _mm512_set1_ps(inverse_scale(rotated, count * kBlockValues, &scale));
+    const __m512 most = _mm512_max_ps(_mm512_max_ps(amax[0], amax[1]), _mm512_max_ps(amax[2], amax[3]));
+    // kRotationScale is a power of two, so that it may come last.
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(_mm512_reduce_max_ps(most) * kRotationScale, &scale) * kRotationScale);
     __builtin_memcpy(to.scales + group * to.scale_stride, &scale, sizeof scale);
     __m512i sums = _mm512_setzero_si512();
-    for (std::int64_t b = 0; b < count; ++b) {
-      sums = _mm512_add_epi32(sums, prepare_half(rotated + b * kBlockValues, inverse, to.block(begin + b)));
-      sums = _mm512_add_epi32(sums, prepare_half(rotated + b * kBlockValues + 16, inverse, to.block(begin + b) + 16));
+    std::byte* line = to.block(begin);
+    for (std::int64_t i = 0; i < values; i += 64, line += to.line) {
+      for (std::int64_t part = 0; part < 64; part += 16) sums = _mm512_add_epi32(sums, prepare_half(rotated + i + part, inverse, line + part));
     }
     const std::uint32_t start = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum_lanes(sums));
     __builtin_memcpy(to.starts + group * to.start_stride, &start, sizeof start);
@@ -112,7 +126,7 @@ static inline void prepare_row(const BlockForm& form, const float* x, std::int64
   for (std::int64_t begin = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), scale_at += to.scale_stride) {
     const std::int64_t end = group_end(form.codes, begin, blocks);
     float scale = 0;
-    const __m512 inverse = _mm512_set1_ps(inverse_scale(x + begin * kBlockValues, (end - begin) * kBlockValues, &scale));
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(amax_of(x + begin * kBlockValues, (end - begin) * kBlockValues), &scale));
     __builtin_memcpy(scale_at, &scale, sizeof scale);
     for (std::int64_t b = begin; b < end; ++b) {
       const __m512i low = prepare_half(x + b * kBlockValues, inverse, to.block(b));
