@@ -24,8 +24,8 @@ class ThreadTeam {
 
   class Claims;
 
-  // Calls body(claims, member) once in each member that comes in time, until [0, count) is claimed in chunks of at most `chunk`. Returns when
-  // all bodies have. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
+  // Calls body(claims, member) once in each member that comes in time; together they claim [0, count) in chunks of at most `chunk`. A body goes
+  // on until there are no more. Returns when all bodies have. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
   template <class Body>
   void for_claims(std::int64_t count, std::int64_t chunk, Body&& body) {
     run(count, chunk, [](void* context, Claims& claims, int member) {
