@@ -32,7 +32,7 @@ struct ModelOptions {
 struct BatchOptions {
   std::int32_t max_batch = 256;               // sequences in one step
   std::int32_t max_batch_tokens = 4096;       // tokens in one step
-  std::int32_t prefill_slice_ms = 40;         // what prefill may add to a step that decodes
+  std::int32_t prefill_slice_ms = 35;         // what prefill may add to a step that decodes
   std::int32_t target_itl_ms = 0;             // between two tokens of an answer; 0: no target
   std::int32_t max_waiting = 16384;           // queued requests, then 429
   std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time

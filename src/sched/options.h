@@ -15,7 +15,7 @@ namespace braid::sched {
 struct SchedulerOptions {
   std::int32_t max_batch = 256;          // sequences that run at once; also the number of sampling slots on the strand
   std::int32_t max_batch_tokens = 4096;  // tokens of one step, decode rows included; more than max_batch
-  std::int32_t prefill_slice_ms = 40;    // what prefill may add to a step in which sequences decode
+  std::int32_t prefill_slice_ms = 35;    // what prefill may add to a step in which sequences decode
   std::int32_t target_itl_ms = 0;        // rows and slices are chosen so that a step takes about so long; 0: they are not
   std::int32_t max_waiting = 16384;      // requests not yet admitted; the next one is refused with kOverloaded
   std::chrono::milliseconds priority_ageing{10'000};  // a request that has waited so much longer goes before one of the next better priority

@@ -35,7 +35,7 @@ TEST(CommandLine, ServeHasDefaults) {
   EXPECT_EQ(options.http.listen.front().port, 8000);
   EXPECT_EQ(options.batch.max_batch, 256);
   EXPECT_EQ(options.batch.max_batch_tokens, 4096);
-  EXPECT_EQ(options.batch.prefill_slice_ms, 40);
+  EXPECT_EQ(options.batch.prefill_slice_ms, 35);
   EXPECT_EQ(options.batch.max_waiting, 16384);
   EXPECT_EQ(options.model.block_size, 16);
   EXPECT_EQ(options.drain_timeout, std::chrono::seconds(30));
