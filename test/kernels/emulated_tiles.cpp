@@ -35,6 +35,10 @@ class EmulatedTiles {
     }
   }
   template <int kTile>
+  void load_once(const void* from, std::int64_t stride) {
+    load<kTile>(from, stride);
+  }
+  template <int kTile>
   void store(void* to, std::int64_t stride) {
     for (int row = 0; row < config_.rows[kTile]; ++row) {
       std::memcpy(static_cast<std::byte*>(to) + row * stride, tiles_[kTile][row], config_.row_bytes[kTile]);

@@ -182,15 +182,17 @@ TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
 TEST_P(Matmul, LastGroupsOfAllLengthsEqualScalarBitForBit) {
   Random random(10);
   constexpr std::int64_t kRows = 7;
+  const auto expect_equal = [&](WeightType type, std::int64_t inputs) {
+    const Weights w(*GetParam(), random, type, 37, inputs);
+    const std::vector<float> x = test::random_floats(random, kRows * inputs);
+    const std::vector<float> none(static_cast<std::size_t>(kRows * 37));
+    EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, kRows, none, false), multiply(test::scalar_tier(), w.packed, x, kRows, none, false)))
+        << weight_format(type)->name << ' ' << inputs;
+  };
   for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kIQ4_NL, WeightType::kMXFP4}) {
-    for (std::int64_t inputs = 32; inputs <= 672; inputs += 32) {
-      const Weights w(*GetParam(), random, type, 37, inputs);
-      const std::vector<float> x = test::random_floats(random, kRows * inputs);
-      const std::vector<float> none(static_cast<std::size_t>(kRows * 37));
-      EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, kRows, none, false), multiply(test::scalar_tier(), w.packed, x, kRows, none, false)))
-          << weight_format(type)->name << ' ' << inputs;
-    }
+    for (std::int64_t inputs = 32; inputs <= 672; inputs += 32) expect_equal(type, inputs);
   }
+  for (const std::int64_t inputs : {64, 448, 512, 576, 640, 704, 1024, 1088, 1152, 1216}) expect_equal(WeightType::kRotated8, inputs);
 }
 
 TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
@@ -198,7 +200,7 @@ TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
     if (!is_quantized(type)) continue;
     for (const std::byte code : {std::byte{0x80}, std::byte{0x7F}, std::byte{0xFF}, std::byte{0x00}}) {
       for (const float sign : {1.0F, -1.0F}) {
-        const std::int64_t inputs = whole_blocks(type, kMostGroupBlocks * kBlockValues);
+        const std::int64_t inputs = whole_blocks(type, (type == WeightType::kRotated8 ? kMostWideGroupBlocks : kMostGroupBlocks) * kBlockValues);
         std::vector<std::byte> stored(stored_row_bytes(*weight_format(type), inputs), code);
         for (std::size_t at = 0; at < stored.size(); at += static_cast<std::size_t>(weight_format(type)->block_bytes)) {
           for (const std::size_t offset : test::scale_offsets(type)) {

@@ -3,7 +3,8 @@
 //
 // Packed codes are tiles as they are, so nothing is expanded and a weight takes one tile product: 16 rows by 64 inputs by 16 outputs in 16
 // cycles. Sums 0 to 3 are (row tile, panel) of two by two, so that four loads feed four products. For each group the panels of a pass go by
-// in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first.
+// in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first. What a pass loads once,
+// weights of one pair of row tiles and activations of more, is kept out of that cache.
 //
 // As in matmul_quantized.h the sums of a square of tiles are stored while the next one begins, and become floats between the products of
 // the one after that.
@@ -76,6 +77,7 @@ class GroupedMatmul {
   void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, const PanelRange& panels) {
     const std::int64_t count = tile_end - tile_begin;
     const std::int64_t width = count <= kFewTiles ? kPassPanelsOfFew : kPassPanels;
+    few_rows_ = count <= 2;
     const std::int64_t lines = (blocks_ <= kMostWideGroupBlocks ? layout_.bytes : layout_.group) / 64;
     lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
     for (std::int64_t p = panels.begin; p < panels.end; p += width) {
@@ -179,17 +181,17 @@ class GroupedMatmul {
       const std::int64_t at = step * kTileBytes;
       if (step == kSteps / 2) rows.begin_tile(1);
       if (some) {
-        tiles_.template load<4>(x0 + at, kTileRowBytes);
-        tiles_.template load<6>(square.codes[0] + at, kTileRowBytes);
+        load_rows<4>(x0 + at);
+        load_weights<6>(square.codes[0] + at);
       }
       if (leave) leave_tile<0>(to[0][0]);
       if (some) tiles_.template multiply_unsigned<0, 4, 6>();
       rows.add_row();
-      if (some && two_panels) tiles_.template load<7>(square.codes[1] + at, kTileRowBytes);
+      if (some && two_panels) load_weights<7>(square.codes[1] + at);
       if (leave) leave_tile<1>(to[0][1]);
       if (some && two_panels) tiles_.template multiply_unsigned<1, 4, 7>();
       rows.add_row();
-      if (some && two_tiles) tiles_.template load<5>(x1 + at, kTileRowBytes);
+      if (some && two_tiles) load_rows<5>(x1 + at);
       if (leave) leave_tile<2>(to[1][0]);
       if (some && two_tiles) tiles_.template multiply_unsigned<2, 5, 6>();
       rows.add_row();
@@ -206,14 +208,23 @@ class GroupedMatmul {
   [[gnu::always_inline]] inline void multiply_alone(const Square& square, const std::byte* x0, const std::byte* x1, int step) {
     const bool two_tiles = kWhole || square.two_tiles;
     const bool two_panels = kWhole || square.two_panels;
-    tiles_.template load<4>(x0, kTileRowBytes);
-    tiles_.template load<6>(square.codes[0] + step * kTileBytes, kTileRowBytes);
+    load_rows<4>(x0);
+    load_weights<6>(square.codes[0] + step * kTileBytes);
     tiles_.template multiply_unsigned<0, 4, 6>();
-    if (two_panels) tiles_.template load<7>(square.codes[1] + step * kTileBytes, kTileRowBytes);
+    if (two_panels) load_weights<7>(square.codes[1] + step * kTileBytes);
     if (two_panels) tiles_.template multiply_unsigned<1, 4, 7>();
-    if (two_tiles) tiles_.template load<5>(x1, kTileRowBytes);
+    if (two_tiles) load_rows<5>(x1);
     if (two_tiles) tiles_.template multiply_unsigned<2, 5, 6>();
     if (two_tiles && two_panels) tiles_.template multiply_unsigned<3, 5, 7>();
+  }
+
+  template <int kTile>
+  [[gnu::always_inline]] inline void load_rows(const std::byte* from) {
+    few_rows_ ? tiles_.template load<kTile>(from, kTileRowBytes) : tiles_.template load_once<kTile>(from, kTileRowBytes);
+  }
+  template <int kTile>
+  [[gnu::always_inline]] inline void load_weights(const std::byte* from) {
+    few_rows_ ? tiles_.template load_once<kTile>(from, kTileRowBytes) : tiles_.template load<kTile>(from, kTileRowBytes);
   }
 
   template <int kTile>
@@ -318,6 +329,7 @@ class GroupedMatmul {
   const std::int64_t blocks_;
   const std::byte* next_ = nullptr;  // to be prefetched with each step, here and a panel further on; null: nothing
   std::int64_t lines_of_step_ = 0;   // 64 bytes each
+  bool few_rows_ = false;            // of the band: one pair of tiles
   std::int64_t count_ = 0;           // squares so far
   Square squares_[3];                // [turn]: the newest one, and what is stored and settled meanwhile
   alignas(64) std::int32_t integers_[2][2][2][kTileRows][kPanel];  // [turn][row tile][panel][row][output]

@@ -44,6 +44,11 @@ struct HardwareTiles {
   [[gnu::always_inline]] static inline void load(const void* from, std::int64_t stride) {
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
   }
+  // The same of rows that are not needed again soon, so that they need not take a place in the first-level cache.
+  template <int kTile>
+  [[gnu::always_inline]] static inline void load_once(const void* from, std::int64_t stride) {
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
+  }
   template <int kTile>
   [[gnu::always_inline]] static inline void store(void* to, std::int64_t stride) {
     __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
