@@ -3,8 +3,8 @@
 //
 // Packed codes are tiles as they are, so nothing is expanded and a weight takes one tile product: 16 rows by 64 inputs by 16 outputs in 16
 // cycles. Sums 0 to 3 are (row tile, panel) of two by two, so that four loads feed four products. For each group the panels of a pass go by
-// in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first. What a pass loads once,
-// weights of one pair of row tiles and activations of more, is kept out of that cache.
+// in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first. Of one pair of
+// row tiles weights, which a pass loads once, and of more the activations are kept out of that cache (perf/README.md).
 //
 // As in matmul_quantized.h the sums of a square of tiles are stored while the next one begins, and become floats between the products of
 // the one after that.
