@@ -18,16 +18,21 @@ void rope_interleaved(float* x, std::int32_t pairs, const float* cos, const floa
   }
 }
 
-void rope_halves(float* x, std::int32_t pairs, const float* cos, const float* sin) {
-  for (std::int32_t i = 0; i < pairs; i += 16) {
-    const __mmask16 mask = first_lanes(pairs - i);
+// One vector of angles for all heads. Whole vectors are stored without a mask, so that who reads them next need not wait for the cache.
+void rope_halves(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t pairs, const float* cos, const float* sin) {
+  const auto rotate = [&](std::int32_t i, __mmask16 mask) {
     const __m512 c = _mm512_maskz_loadu_ps(mask, cos + i);
     const __m512 s = _mm512_maskz_loadu_ps(mask, sin + i);
-    const __m512 a = _mm512_maskz_loadu_ps(mask, x + i);
-    const __m512 b = _mm512_maskz_loadu_ps(mask, x + pairs + i);
-    _mm512_mask_storeu_ps(x + i, mask, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
-    _mm512_mask_storeu_ps(x + pairs + i, mask, _mm512_fmadd_ps(b, c, _mm512_mul_ps(a, s)));
-  }
+    for (float* head = x + i; head < x + std::int64_t{heads} * head_dim; head += head_dim) {
+      const __m512 a = _mm512_maskz_loadu_ps(mask, head);
+      const __m512 b = _mm512_maskz_loadu_ps(mask, head + pairs);
+      _mm512_mask_storeu_ps(head, mask, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
+      _mm512_mask_storeu_ps(head + pairs, mask, _mm512_fmadd_ps(b, c, _mm512_mul_ps(a, s)));
+    }
+  };
+  std::int32_t i = 0;
+  for (; i + 16 <= pairs; i += 16) rotate(i, 0xFFFF);
+  if (i < pairs) rotate(i, first_lanes(pairs - i));
 }
 
 }  // namespace
@@ -49,13 +54,8 @@ void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon
 
 void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
           bool interleaved) noexcept {
-  for (std::int32_t h = 0; h < heads; ++h, x += head_dim) {
-    if (interleaved) {
-      rope_interleaved(x, rotated / 2, cos, sin);
-    } else {
-      rope_halves(x, rotated / 2, cos, sin);
-    }
-  }
+  if (!interleaved) return rope_halves(x, heads, head_dim, rotated / 2, cos, sin);
+  for (std::int32_t h = 0; h < heads; ++h, x += head_dim) rope_interleaved(x, rotated / 2, cos, sin);
 }
 
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {

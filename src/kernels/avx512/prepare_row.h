@@ -22,6 +22,8 @@ template <__mmask16 kHigh>
   return _mm512_fmadd_ps(x, _mm512_mask_sub_ps(one, kHigh, _mm512_setzero_ps(), one), swapped);
 }
 
+constexpr int kLargerMagnitude = 0xB;  // of _mm512_range_ps: the larger of two magnitudes, without a sign; NaNs lose
+
 // Rotates 64 values, but for kRotationScale, and keeps the largest magnitudes so far: of each of the four vectors, since one after the other
 // they would wait for each other.
 static inline void rotate_values(const float* x, float* to, __m512 (&amax)[4]) {
@@ -41,7 +43,7 @@ static inline void rotate_values(const float* x, float* to, __m512 (&amax)[4]) {
     v = sum_and_difference<0xCCCC>(v, _mm512_permute_ps(v, 0x4E));
     v = sum_and_difference<0xAAAA>(v, _mm512_permute_ps(v, 0xB1));
     _mm512_store_ps(to + i * 16, v);
-    amax[i] = _mm512_max_ps(_mm512_abs_ps(v), amax[i]);
+    amax[i] = _mm512_range_ps(v, amax[i], kLargerMagnitude);
   }
 }
 
@@ -61,6 +63,16 @@ static inline float inverse_scale(float amax, float* scale) {
   const bool zero = amax < kSmallestAmax;
   *scale = zero ? 0.0F : amax / 127.0F;
   return zero ? 0.0F : 127.0F / amax;
+}
+
+// Writes the codes of 64 values and adds them to `sums`, which any order of lanes does.
+static inline __m512i prepare_line(const float* x, __m512 inverse, std::byte* codes, __m512i sums) {
+  const auto rounded = [&](int part) { return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_load_ps(x + part * 16), inverse)); };
+  // Packing works within 128-bit lanes and leaves fours of each part side by side.
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i bytes = _mm512_packs_epi16(_mm512_packs_epi32(rounded(0), rounded(1)), _mm512_packs_epi32(rounded(2), rounded(3)));
+  _mm512_storeu_si512(codes, _mm512_permutexvar_epi32(order, bytes));
+  return _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1), bytes);
 }
 
 // Writes the codes of 16 values and returns them as integers.
@@ -111,9 +123,7 @@ static inline void prepare_rotated_row(const BlockForm& form, const float* x, st
     __builtin_memcpy(to.scales + group * to.scale_stride, &scale, sizeof scale);
     __m512i sums = _mm512_setzero_si512();
     std::byte* line = to.block(begin);
-    for (std::int64_t i = 0; i < values; i += 64, line += to.line) {
-      for (std::int64_t part = 0; part < 64; part += 16) sums = _mm512_add_epi32(sums, prepare_half(rotated + i + part, inverse, line + part));
-    }
+    for (std::int64_t i = 0; i < values; i += 64, line += to.line) sums = prepare_line(rotated + i, inverse, line, sums);
     const std::uint32_t start = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum_lanes(sums));
     __builtin_memcpy(to.starts + group * to.start_stride, &start, sizeof start);
   }
