@@ -19,6 +19,10 @@ template <CacheLevel kInto>
   return from + lines * 64;
 }
 
+// Fetches a line that is about to be written, so that no other core has it any longer. Where the compiler may use PREFETCHW (src/kernels/CMakeLists.txt):
+// a plain fetch leaves the line shared with whoever read it last, and the write waits for that core.
+[[gnu::always_inline]] static inline void prefetch_for_write(const float* line) { __builtin_prefetch(line, 1); }
+
 // Whether results go past the caches. Who writes them so ends with a store fence: other threads read them.
 static inline bool writes_past_caches(const MatmulArgs& args) {
   return args.past_caches && !args.accumulate && args.out_stride % kPanel == 0 && reinterpret_cast<std::uintptr_t>(args.out) % 64 == 0;

@@ -1,4 +1,5 @@
 #include <kernels/attention_view.h>
+#include <kernels/cache_hints.h>
 #include <model/transformer.h>
 
 #include <algorithm>
@@ -62,6 +63,13 @@ namespace {
 
 // Rows that one claim of row-wise work covers: a single row never wakes the team.
 constexpr std::int64_t kRowChunk = 4;
+
+// Row `row` of `width` floats each. The one after it is fetched, since another member has written half of it.
+const float* row_of(const float* rows, std::int64_t row, std::int64_t width) {
+  const float* const x = rows + row * width;
+  kernels::prefetch_lines<kernels::kSecondLevel>(reinterpret_cast<const std::byte*>(x + width), width / 16);
+  return x;
+}
 
 // Claims that attention wants for each member, so that a slow one does not hold the others up.
 constexpr std::int64_t kSharesEach = 4;
@@ -127,7 +135,7 @@ void Transformer::project(std::span<const BatchToken> tokens, std::int32_t index
 
   const std::array projections{Product{&layer.query, space.query}, Product{&layer.key, space.key}, Product{&layer.value, space.value}};
   multiply(projections, rows, space, [&](std::int64_t row, float* scratch) {
-    const float* x = space.residual + row * model_.embedding;
+    const float* x = row_of(space.residual, row, model_.embedding);
     table_.rms_norm(x, layer.attention_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });
@@ -141,7 +149,7 @@ void Transformer::attention_block(std::int64_t rows, std::int32_t index, const K
   const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
   attend(rows, index, kv.layer(index), space);
   const Product output{&layer.attention_output, space.residual, true};
-  multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return space.attended + row * model_.query_width(); });
+  multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return row_of(space.attended, row, model_.query_width()); });
   if (!layer.attention_output_bias.empty())
     for (std::int64_t row = 0; row < rows; ++row)
       table_.add(space.residual + row * model_.embedding, layer.attention_output_bias.data(), model_.embedding);
@@ -284,7 +292,7 @@ void Transformer::attend_in_parts(const kernels::AttentionArgs& shared, std::int
 void Transformer::feed_forward_block(std::int64_t rows, const LayerWeights& layer, Workspace& space) const {
   const std::array projections{Product{&layer.gate, space.gate}, Product{&layer.up, space.up}};
   multiply(projections, rows, space, [&](std::int64_t row, float* scratch) {
-    const float* x = space.residual + row * model_.embedding;
+    const float* x = row_of(space.residual, row, model_.embedding);
     table_.rms_norm(x, layer.feed_forward_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <kernels/amx/soften.h>
+#include <kernels/cache_hints.h>
 
 namespace braid::kernels::amx {
 
@@ -203,11 +204,13 @@ static void attend(Tiles& tiles, Batch& batch) {
     if (!start_chunk(batch, chunk)) continue;
     for_bands(tiles, batch, chunk, [&](const Band& band) { join(batch, band, chunk, begun); });
   }
+  const auto out = [&](int q) { return batch.args->out + batch.query_row(q) * batch.args->out_stride + batch.head_offset(q); };
+  const int ahead = static_cast<int>(kRowsAhead) * batch.group;
   for (int q = 0; q < batch.count; ++q) {
+    for (std::int32_t d = 0; d < batch.kv->head_dim && q + ahead < batch.count; d += 16) prefetch_for_write(out(q + ahead) + d);
     float* sum = batch.sums + q * batch.part();
     sum[1] = batch.sum_tops->total[q];
-    avx512::finish(sum, batch.kv->head_dim,
-                   batch.args->out + batch.query_row(q) * batch.args->out_stride + batch.head_offset(q));
+    avx512::finish(sum, batch.kv->head_dim, out(q));
   }
 }
 

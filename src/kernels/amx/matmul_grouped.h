@@ -317,7 +317,8 @@ class GroupedMatmul {
     if (!square.last) return;
     for (int tile = 0; tile < (square.two_tiles ? 2 : 1); ++tile) {
       for (int i = step * 2; i < step * 2 + 2 && i < square.rows[tile].count; ++i) {
-        __builtin_prefetch(square.rows[tile].out + i * args_.out_stride, 1);
+        prefetch_for_write(square.rows[tile].out + i * args_.out_stride);
+        prefetch_for_write(square.rows[tile].out + i * args_.out_stride + kPanel);
       }
     }
   }

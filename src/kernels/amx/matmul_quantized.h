@@ -350,7 +350,7 @@ class QuantizedMatmul {
     if (!pair.last) return;
     for (int tile = 0; tile < pair.tiles; ++tile) {
       for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].count; ++i) {
-        __builtin_prefetch(pair.rows[tile].out + i * args_.out_stride, 1);
+        prefetch_for_write(pair.rows[tile].out + i * args_.out_stride);
       }
     }
   }

@@ -11,7 +11,7 @@ constexpr int kBatchQueries = 256;
 constexpr int kPairTiles = 2;  // tiles of queries that meet a tile of keys or values once it is loaded
 constexpr int kBandQueries = kPairTiles * kTileRows;
 constexpr std::int64_t kScoreStride = kChunkTokens + 16;  // floats; rows of scores 1 KiB apart would share cache sets
-constexpr std::int64_t kRowsAhead = 2;    // whose queries are fetched
+constexpr std::int64_t kRowsAhead = 2;    // whose queries, and places of results, are fetched
 constexpr std::int64_t kWeightTiles = kChunkTokens / (kTileRowBytes / 2);  // rows of bf16 weights
 
 // Tops and totals of parts (kernel_table.h), those of neighbouring queries side by side.
