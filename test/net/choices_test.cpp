@@ -205,11 +205,11 @@ TEST_F(Choices, TimingsCountTheQueueApart) {
 }
 
 TEST_F(Choices, TimingsAreToldInEveryDialect) {
-  for (const char* stream : {"false", "true"}) {
-    const std::string tail = std::string(R"("timings_per_token":true,"stream":)") + stream + "}";
-    const std::string response = ask(server, "/v1/responses", R"({"input":"a",)" + tail);
+  for (const char* tail : {R"("timings":true,"stream":false})", R"("timings":true,"stream":true})", R"("timings_per_token":true})"}) {
+    const std::string response = ask(server, "/v1/responses", std::string(R"({"input":"a",)") + tail);
     EXPECT_NE(response.find(R"("timings":{"queue_ms":)"), std::string::npos) << response;
-    const std::string message = ask(server, "/v1/messages", R"({"max_tokens":5,"messages":[{"role":"user","content":"a"}],)" + tail);
+    const std::string message =
+        ask(server, "/v1/messages", std::string(R"({"max_tokens":5,"messages":[{"role":"user","content":"a"}],)") + tail);
     EXPECT_NE(message.find(R"("timings":{"queue_ms":)"), std::string::npos) << message;
   }
 }

@@ -134,6 +134,7 @@ TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
       {"prompt_logprobs", {"0", "20"}, {"-1", "21", "true"}},
       {"priority", {"-100", "100"}, {"-101", "101", "1.0"}},
       {"include_stop_str_in_output", {"true", "false"}, {"1"}},
+      {"timings", {"true"}, {"1"}},
       {"timings_per_token", {"true"}, {"1"}},
       {"service_tier", {"\"auto\"", "\"default\"", "\"flex\"", "\"priority\"", "\"scale\""}, {"\"gold\"", "1"}},
       {"user", {"\"u\""}, {"1"}},

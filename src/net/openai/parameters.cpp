@@ -179,7 +179,8 @@ constexpr std::array kCommon = {
     Parameter{"prompt_logprobs", CountRule<Call>{&Call::prompt_logprobs, 0, kMaxTopLogprobs}},
     Parameter{"stream", FlagRule{&Call::stream}},
     Parameter{"stream_options", read_stream_options},
-    Parameter{"timings_per_token", FlagRule{&Call::timings}},
+    Parameter{"timings", FlagRule{&Call::timings}},
+    Parameter{"timings_per_token", FlagRule{&Call::timings}},  // llama-server's name
     Parameter{"return_token_ids", FlagRule{&Call::return_token_ids}},
     Parameter{"cache_salt", read_cache_salt},
     Parameter{"priority", read_priority},
