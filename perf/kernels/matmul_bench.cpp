@@ -6,6 +6,13 @@ namespace {
 
 constexpr auto kRotated8 = static_cast<std::int64_t>(WeightType::kRotated8);
 
+// Panels in claims of `chunk`.
+void multiply(ThreadTeam& team, const KernelTable& kernels, const MatmulArgs& args, std::int64_t chunk) {
+  team.for_claims(args.weights->panels(), chunk, [&](ThreadTeam::Claims& claims, int) {
+    kernels.matmul(args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); }, &claims});
+  });
+}
+
 void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows, bool past_caches = false) {
   const KernelTable& kernels = tier();
   ThreadTeam team(threads());
@@ -16,11 +23,7 @@ void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::in
   const PackedMatrix matrix{type, outputs, inputs, weights.data()};
   kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
   const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false, past_caches};
-  for (auto _ : state) {
-    team.for_claims(matrix.panels(), 8, [&](ThreadTeam::Claims& claims, int) {
-      kernels.matmul(args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); }, &claims});
-    });
-  }
+  for (auto _ : state) multiply(team, kernels, args, 8);
   count_rate(state, "GB/s", static_cast<double>(kernels.packed_bytes(type, outputs, inputs)));
   count_rate(state, "GOP/s", 2.0 * static_cast<double>(outputs * inputs * rows));
   state.SetLabel(std::string(weight_format(type)->name) + " " + kernels.name);
@@ -55,6 +58,35 @@ void Matmul_large_results(benchmark::State& state) {
 BENCHMARK(Matmul_large_results)
     ->ArgsProduct({{8, kRotated8}, {49'152}, {16, 32, 64}, {0, 1}})
     ->ArgsProduct({{kRotated8}, {1536, 4864}, {512}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+// The same product of `layers` layers, one after the other, so that weights come from where they lie in a whole model.
+void Matmul_layers(benchmark::State& state) {
+  const KernelTable& kernels = tier();
+  const auto type = static_cast<WeightType>(state.range(0));
+  const std::int64_t outputs = state.range(1);
+  const std::int64_t inputs = state.range(2);
+  const std::int64_t rows = state.range(3);
+  const std::int64_t layers = state.range(4);
+  ThreadTeam team(threads());
+  const std::size_t layer_bytes = kernels.packed_bytes(type, outputs, inputs);
+  const Bytes weights(layer_bytes * static_cast<std::size_t>(layers) + 8192);
+  const Bytes prepared(kernels.prepared_bytes(type, inputs, rows));
+  const Bytes x(static_cast<std::size_t>(rows * inputs) * sizeof(float));
+  const Bytes out(static_cast<std::size_t>(rows * outputs) * sizeof(float));
+  kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
+  for (auto _ : state) {
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      const PackedMatrix matrix{type, outputs, inputs, weights.data() + layer_bytes * static_cast<std::size_t>(layer)};
+      multiply(team, kernels, {&matrix, prepared.data(), rows, out.floats(), outputs, false, false}, 12);
+    }
+  }
+  count_rate(state, "GB/s", static_cast<double>(layer_bytes) * static_cast<double>(layers));
+  state.SetLabel(std::string(weight_format(type)->name) + " " + kernels.name);
+}
+BENCHMARK(Matmul_layers)  // gate and up of SmolLM2-135M; 30 are 53 MB, 80 as much as the whole model
+    ->ArgsProduct({{8, kRotated8}, {3072}, {576}, {1, 2, 8, 16, 32, 64}, {1, 30, 80}})
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 

@@ -12,11 +12,9 @@
 
 namespace braid::kernels::amx {
 
-// Products of fewer rows have their rows one by one, for the AVX-512 tier: weights are then not worth expanding. They are sooner where codes
-// are bytes already and a row of weights is long, because the tiles' loop keeps memory busier (perf/README.md).
-static inline std::int64_t fewest_rows(WeightType type, std::int64_t inputs) {
-  return (type == WeightType::kQ8_0 || type == WeightType::kRotated8) && inputs >= 1024 ? 4 : 9;
-}
+// Products of fewer rows have their rows one by one, for the AVX-512 tier: weights are then not worth expanding, and vectors keep memory as
+// busy as tiles do (perf/README.md).
+constexpr std::int64_t kFewestRows = 9;
 
 static inline std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 

@@ -10,18 +10,18 @@ namespace {
 
 bool is_half(WeightType type) { return type == WeightType::kF16 || type == WeightType::kBF16; }
 
-bool in_tiles(WeightType type, std::int64_t inputs, std::int64_t rows) { return is_quantized(type) && rows >= fewest_rows(type, inputs); }
+bool in_tiles(WeightType type, std::int64_t rows) { return is_quantized(type) && rows >= kFewestRows; }
 
 std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
   if (is_half(type)) return bf16_row_bytes(inputs) * static_cast<std::size_t>(rows);
-  return kernels::prepared_bytes(type, inputs, in_tiles(type, inputs, rows) ? row_tiles(rows) * kTileRows : rows);
+  return kernels::prepared_bytes(type, inputs, in_tiles(type, rows) ? row_tiles(rows) * kTileRows : rows);
 }
 
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                   std::byte* prepared) noexcept {
   if (is_half(type)) {
     prepare_bf16_rows(x, x_stride, rows, inputs, prepared);
-  } else if (in_tiles(type, inputs, rows.count)) {
+  } else if (in_tiles(type, rows.count)) {
     prepare_tile_rows(type, x, x_stride, rows, inputs, prepared);
   } else {
     avx512::prepare_rows(type, x, x_stride, rows, inputs, prepared);
@@ -30,7 +30,7 @@ void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const 
 
 void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
   const WeightType type = args.weights->type;
-  if (in_tiles(type, args.weights->inputs, args.rows)) return matmul_quantized(args, panels);
+  if (in_tiles(type, args.rows)) return matmul_quantized(args, panels);
   for (PanelRange range; panels.next(panels.context, range);) {
     if (is_quantized(type)) {
       avx512::matmul_quantized(args, range.begin, range.end, avx512::OneRow::kByFours);
