@@ -19,6 +19,28 @@ template <CacheLevel kInto>
   return from + lines * 64;
 }
 
+// What comes next, fetched by a few lines in each of many turns. Several stretches of it go side by side, since the processor fetches ahead by
+// itself in each, and in one alone not as fast as memory can be read (perf/README.md).
+struct NextLines {
+  static constexpr std::int64_t kStretches = 4;
+
+  const std::byte* from = nullptr;
+  std::int64_t stretch = 0;  // lines of one
+  std::int64_t of_turn = 0;  // lines of a turn
+
+  NextLines() = default;
+  [[gnu::always_inline]] inline NextLines(const std::byte* first, std::int64_t bytes, std::int64_t turns)
+      : from(first), of_turn((bytes + 64 * turns - 1) / (64 * turns)) {
+    stretch = (of_turn * turns + kStretches - 1) / kStretches;
+  }
+
+  template <CacheLevel kInto>
+  [[gnu::always_inline]] inline void fetch(std::int64_t turn) const {
+    for (std::int64_t line = turn * of_turn; line < (turn + 1) * of_turn; ++line)
+      __builtin_prefetch(from + (line % kStretches * stretch + line / kStretches) * 64, 0, kInto);
+  }
+};
+
 // Fetches a line that is about to be written, so that no other core has it any longer. Where the compiler may use PREFETCHW (src/kernels/CMakeLists.txt):
 // a plain fetch leaves the line shared with whoever read it last, and the write waits for that core.
 [[gnu::always_inline]] static inline void prefetch_for_write(const float* line) { __builtin_prefetch(line, 1); }

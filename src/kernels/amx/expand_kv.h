@@ -3,6 +3,7 @@
 // comes kAhead positions later is fetched by hand. Limit: reading memory; from the second-level cache about 8 instructions for 32 elements.
 #pragma once
 
+#include <kernels/amx/bf16.h>
 #include <kernels/amx/kv_tiles.h>
 #include <kernels/avx512/kv_load.h>
 
@@ -13,14 +14,6 @@ static inline __m512i interleave(__m512i rows) {
   const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i order = _mm512_or_si512(_mm512_or_si512(lanes, _mm512_slli_epi32(lanes, 16)), _mm512_set1_epi32(0x100000));
   return _mm512_permutexvar_epi16(order, rows);
-}
-
-// bf16 of `low` and then of `high`, half to even.
-static inline __m512i round_to_bf16(__m512 low, __m512 high) {
-  const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
-  __m512i bits;
-  __builtin_memcpy(&bits, &rounded, sizeof(bits));
-  return bits;
 }
 
 // Of bf16 pairs the first and the second elements, those that are wanted; zeros for others.

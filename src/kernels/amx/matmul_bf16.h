@@ -9,8 +9,10 @@
 // takes subnormal numbers for zeros.
 #pragma once
 
+#include <kernels/amx/bf16.h>
 #include <kernels/amx/row_tiles.h>
 #include <kernels/avx512/simd.h>
+#include <kernels/cache_hints.h>
 #include <kernels/packed_layout.h>
 
 namespace braid::kernels::amx {
@@ -18,40 +20,33 @@ namespace braid::kernels::amx {
 constexpr std::int64_t kStepInputs = 32;   // of one tile product
 constexpr std::int64_t kChunkSteps = 8;
 constexpr std::int64_t kChunkInputs = kChunkSteps * kStepInputs;
-constexpr std::int64_t kPrefetchBytes = 4096;  // ahead in each panel
 
 // One chunk of one panel.
 struct ExpandedChunk {
   alignas(64) std::byte tiles[kChunkSteps * kTileBytes];
 };
 
-// Rounds 16 floats to bf16, half to even; NaNs stay NaNs.
-static inline __m256i to_bf16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
-  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, nan, _mm512_set1_epi32(0x7FC0)));
+// Inputs k and k + 1 of a panel as bf16, zeros from w.inputs on.
+static inline __m512i load_inputs(const PackedMatrix& w, const std::byte* panel, std::int64_t k) {
+  const std::byte* const even = panel + k * kPanel * 2;
+  const std::byte* const odd = even + kPanel * 2;
+  const __mmask16 has_even = k < w.inputs ? 0xFFFF : 0;
+  const __mmask16 has_odd = k + 1 < w.inputs ? 0xFFFF : 0;
+  const __m256i low = _mm256_maskz_loadu_epi16(has_even, even);
+  const __m256i high = _mm256_maskz_loadu_epi16(has_odd, odd);
+  if (w.type == WeightType::kF16) return round_to_bf16(_mm512_cvtph_ps(low), _mm512_cvtph_ps(high));
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-static inline __m256i load_input(const PackedMatrix& w, const std::byte* panel, std::int64_t k) {
-  if (k >= w.inputs) return _mm256_setzero_si256();
-  const std::byte* from = panel + k * kPanel * 2;
-  _mm_prefetch(reinterpret_cast<const char*>(from + kPrefetchBytes), _MM_HINT_T0);
-  if (w.type == WeightType::kF16) return to_bf16(avx512::load_halves(from));
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-}
-
-// Inputs [begin, begin + 32 * steps), zeros from w.inputs on.
-static inline void expand_chunk(const PackedMatrix& w, const std::byte* panel, std::int64_t begin, std::int64_t steps,
-                                ExpandedChunk& out) {
+// Inputs [begin, begin + 32 * steps) of a pair of panels. With every two inputs a line of what comes next is fetched for each.
+static inline void expand_chunk(const PackedMatrix& w, const std::byte* const (&panels)[kPanels], std::int64_t begin, std::int64_t steps,
+                                const NextLines& next, ExpandedChunk (&out)[kPanels]) {
   const __m512i places = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
                                           18, 2, 17, 1, 16, 0);
   for (std::int64_t line = 0; line < steps * kTileRows; ++line) {
-    const __m256i even = load_input(w, panel, begin + line * 2);
-    const __m256i odd = load_input(w, panel, begin + line * 2 + 1);
-    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(even), odd, 1);
-    _mm512_store_si512(out.tiles + line * 64, _mm512_permutexvar_epi16(places, both));
+    next.fetch<kFirstLevel>(begin / 2 + line);
+    for (int i = 0; i < kPanels; ++i)
+      _mm512_store_si512(out[i].tiles + line * 64, _mm512_permutexvar_epi16(places, load_inputs(w, panels[i], begin + line * 2)));
   }
 }
 
@@ -104,6 +99,8 @@ template <class Tiles>
 static void multiply_band(Tiles& tiles, const PackedMatrix& w, const std::byte* panel, std::int64_t second, const std::byte* x,
                           std::int64_t row_bytes, const RowTiles& rows, BandSums& band) {
   ExpandedChunk weights[kPanels];
+  const std::int64_t panel_bytes = panel_layout(w.type, w.inputs).bytes;
+  const NextLines next(panel + kPanels * panel_bytes, kPanels * panel_bytes, (w.inputs + 1) / 2);
   const std::int64_t count = rows.count();
   const std::int64_t paired = count / 2 * 2;
   for (auto& panel_sums : band.sums) {
@@ -114,8 +111,7 @@ static void multiply_band(Tiles& tiles, const PackedMatrix& w, const std::byte* 
   for (std::int64_t begin = 0; begin < w.inputs; begin += kChunkInputs) {
     const std::int64_t left = (w.inputs - begin + kStepInputs - 1) / kStepInputs;
     const std::int64_t steps = left < kChunkSteps ? left : kChunkSteps;
-    expand_chunk(w, panel, begin, steps, weights[0]);
-    expand_chunk(w, panel + second, begin, steps, weights[1]);
+    expand_chunk(w, {panel, panel + second}, begin, steps, next, weights);
     const std::byte* from = x + begin * 2;
     multiply_tiles<2>(tiles, weights, steps, from, row_bytes, rows, 0, paired, band);
     multiply_tiles<1>(tiles, weights, steps, from, row_bytes, rows, paired, count, band);

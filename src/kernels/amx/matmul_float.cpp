@@ -12,10 +12,9 @@ void prepare_bf16_rows(const float* x, std::int64_t x_stride, const RowRange& ro
   const auto row_bytes = static_cast<std::int64_t>(bf16_row_bytes(inputs));
   prepared += rows.begin * row_bytes;
   for (std::int64_t r = rows.begin; r < rows.end; ++r, x += x_stride, prepared += row_bytes) {
-    for (std::int64_t i = 0; i < row_bytes / 2; i += 16) {
-      const __m512 values = _mm512_maskz_loadu_ps(avx512::first_lanes(inputs - i), x + i);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(prepared + i * 2), to_bf16(values));
-    }
+    const auto values = [&](std::int64_t i) { return _mm512_maskz_loadu_ps(avx512::first_lanes(inputs - i), x + i); };
+    for (std::int64_t i = 0; i < row_bytes / 2; i += kStepInputs)
+      _mm512_storeu_si512(prepared + i * 2, round_to_bf16(values(i), values(i + 16)));
   }
 }
 

@@ -16,7 +16,6 @@ namespace braid::kernels::avx2 {
 namespace {
 
 constexpr int kMostRows = 5;
-constexpr std::int64_t kPrefetchBytes = 4096;  // ahead of a single row, which runs at the speed of memory
 
 template <int kRows>
 constexpr int kWidth = kRows <= 2 ? 2 : 1;  // vectors side by side
@@ -35,8 +34,8 @@ struct Tile {
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
   bool past_caches;
-  const std::byte* next;    // what this tile prefetches of the next panel, so that memory works while the rows are multiplied:
-  std::int64_t next_lines;  // 64-byte lines in each K block
+  NextLines next;          // the next panel, so that memory works while rows are multiplied: a turn with each K block
+  std::int64_t next_turn;  // of the first block
 };
 
 // Of rows times vectors of outputs.
@@ -186,11 +185,9 @@ template <CodeForm kForm, int kRows>
     for (int r = 0; r < kRows; ++r) total[r][i] = _mm256_setzero_si256();
   }
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
-  if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(group_at(tile.layout, tile.panel, begin) + kPrefetchBytes, tile.layout.codes / 64);
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
-    if constexpr (kRows == 1) prefetch_lines<kFirstLevel>(codes + kPrefetchBytes, kForm.low_bits + kForm.high_bits);
-    else if (first_half == 0) prefetch_lines<kSecondLevel>(tile.next + b * tile.next_lines * 64, tile.next_lines);
+    if (first_half == 0) tile.next.fetch<kSecondLevel>(tile.next_turn + b);
     add_part<kForm, kRows>(tile, codes, scales, b, 0, first_half, table, group, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, scales, b, 1, first_half, table, group, total);
   }
@@ -258,12 +255,12 @@ const Tiles& tiles_of(const CodeForm& form) {
 // All rows times one panel, the rows in tiles of nearly equal height.
 void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
-  tile.next = tile.panel + tile.layout.bytes;
-  tile.next_lines = (tile.layout.bytes + 64 * tile.blocks * count - 1) / (64 * tile.blocks * count);
+  tile.next = NextLines(tile.panel + tile.layout.bytes, tile.layout.bytes, tile.blocks * count);
+  tile.next_turn = 0;
   for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
     tiles[height - 1](tile);
-    tile.next += tile.next_lines * tile.blocks * 64;
+    tile.next_turn += tile.blocks;
     tile.x += height * tile.row.bytes;
     tile.out += height * tile.out_stride;
     rows -= height;

@@ -17,8 +17,6 @@ constexpr int kMostRows = 6;
 constexpr int kMostPanels = 2;
 constexpr int kMostPanelsOfOneRow = 4;
 constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels
-// Stretches of them that are fetched side by side: the processor fetches ahead in each, and in one alone not as fast as memory can be read.
-constexpr std::int64_t kStretches = 4;
 // Ahead of a single row, which runs at the speed of memory, in each of the panels that it reads at a time.
 template <int kPanels>
 constexpr std::int64_t kAheadBytes = kPanels == 1 ? 4096 : 2048;
@@ -37,10 +35,8 @@ struct Tile {
   std::int64_t outputs;  // from `out` to the end of the matrix
   bool accumulate;
   bool past_caches;
-  const std::byte* next;    // panels that are prefetched, so that memory works while the rows are multiplied:
-  std::int64_t stretch;     // 64-byte lines in each of kStretches,
-  std::int64_t next_line;   // of them, stretches in turns, this tile's first one,
-  std::int64_t next_lines;  // and how many it takes with each K block
+  NextLines next;          // panels, so that memory works while several rows are multiplied: a turn with each K block
+  std::int64_t next_turn;  // of the first block
 };
 
 // The starts of the sums of one part of a K block, or of a group.
@@ -159,13 +155,6 @@ template <int kPanels>
   for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.layout.bytes, lines);
 }
 
-// With K block `b` of several rows: a part of the next panels.
-[[gnu::always_inline]] inline void prefetch_next(const Tile& tile, std::int64_t b) {
-  const std::int64_t first = tile.next_line + b * tile.next_lines;
-  for (std::int64_t line = first; line < first + tile.next_lines; ++line)
-    prefetch_lines<kFirstLevel>(tile.next + (line % kStretches * tile.stretch + line / kStretches) * 64, 1);
-}
-
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m512i table,
@@ -187,7 +176,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
     if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, codes, kForm.low_bits + kForm.high_bits);
-    else prefetch_next(tile, b);
+    else tile.next.fetch<kFirstLevel>(tile.next_turn + b);
     add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
   }
@@ -267,14 +256,12 @@ const Tiles& tiles_of(const CodeForm& form) {
 void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int64_t panels) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
   const std::int64_t bytes = panels * tile.layout.bytes;
-  tile.next = tile.panel + bytes;
-  tile.next_line = 0;
-  tile.next_lines = bytes > kMostPrefetched ? 0 : (bytes + 64 * tile.blocks * count - 1) / (64 * tile.blocks * count);
-  tile.stretch = (tile.next_lines * tile.blocks * count + kStretches - 1) / kStretches;
+  tile.next = bytes > kMostPrefetched ? NextLines() : NextLines(tile.panel + bytes, bytes, tile.blocks * count);
+  tile.next_turn = 0;
   for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
     tiles.of(height, panels)(tile);
-    tile.next_line += tile.next_lines * tile.blocks;
+    tile.next_turn += tile.blocks;
     tile.x += height * tile.row.bytes;
     tile.out += height * tile.out_stride;
     rows -= height;
