@@ -41,13 +41,15 @@ float multiply_fma(std::int64_t instructions) {
 }
 
 std::int64_t read_bytes(const std::byte* data, std::int64_t bytes) {
-  __m512i sum[4];
+  __m512i sum[kReadStretches];
   for (auto& chain : sum) chain = _mm512_setzero_si512();
-  for (std::int64_t i = 0; i + 256 <= bytes; i += 256) {
+  const std::int64_t stretch = bytes / kReadStretches / 64 * 64;
+  for (std::int64_t i = 0; i < stretch; i += 64) {
 #pragma GCC unroll 4
-    for (int part = 0; part < 4; ++part) {
-      _mm_prefetch(reinterpret_cast<const char*>(data + i + part * 64 + 4096), _MM_HINT_T0);
-      sum[part] = _mm512_xor_si512(sum[part], _mm512_load_si512(data + i + part * 64));
+    for (int part = 0; part < kReadStretches; ++part) {
+      const std::byte* from = data + part * stretch + i;
+      _mm_prefetch(reinterpret_cast<const char*>(from + kReadAhead), _MM_HINT_T0);
+      sum[part] = _mm512_xor_si512(sum[part], _mm512_load_si512(from));
     }
   }
   return _mm512_reduce_add_epi64(_mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));

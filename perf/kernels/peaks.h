@@ -7,6 +7,10 @@
 
 namespace braid::kernels::perf {
 
+// Reading goes through four stretches side by side: the processor fetches ahead by itself in each, and one alone is not the ceiling.
+constexpr int kReadStretches = 4;
+constexpr std::int64_t kReadAhead = 2048;  // bytes in each
+
 // Each returns something that depends on the work, so that it cannot be dropped.
 std::int64_t multiply_vnni(std::int64_t instructions);
 float multiply_fma(std::int64_t instructions);

@@ -5,17 +5,21 @@
 namespace braid::kernels::perf {
 
 std::int64_t read_bytes_avx2(const std::byte* data, std::int64_t bytes) {
-  __m256i sum[8];
-  for (auto& chain : sum) chain = _mm256_setzero_si256();
-  for (std::int64_t i = 0; i + 256 <= bytes; i += 256) {
-#pragma GCC unroll 8
-    for (int part = 0; part < 8; ++part) {
-      if (part % 2 == 0) _mm_prefetch(reinterpret_cast<const char*>(data + i + part * 32 + 4096), _MM_HINT_T0);
-      sum[part] = _mm256_xor_si256(sum[part], _mm256_load_si256(reinterpret_cast<const __m256i*>(data + i + part * 32)));
+  __m256i sum[kReadStretches][2];
+  for (auto& chains : sum) chains[0] = chains[1] = _mm256_setzero_si256();
+  const std::int64_t stretch = bytes / kReadStretches / 64 * 64;
+  for (std::int64_t i = 0; i < stretch; i += 64) {
+#pragma GCC unroll 4
+    for (int part = 0; part < kReadStretches; ++part) {
+      const std::byte* from = data + part * stretch + i;
+      _mm_prefetch(reinterpret_cast<const char*>(from + kReadAhead), _MM_HINT_T0);
+      for (int half = 0; half < 2; ++half)
+        sum[part][half] = _mm256_xor_si256(sum[part][half], _mm256_load_si256(reinterpret_cast<const __m256i*>(from + half * 32)));
     }
   }
-  for (int part = 1; part < 8; ++part) sum[0] = _mm256_xor_si256(sum[0], sum[part]);
-  return _mm256_extract_epi64(sum[0], 0) ^ _mm256_extract_epi64(sum[0], 1) ^ _mm256_extract_epi64(sum[0], 2) ^ _mm256_extract_epi64(sum[0], 3);
+  __m256i all = _mm256_setzero_si256();
+  for (const auto& chains : sum) all = _mm256_xor_si256(all, _mm256_xor_si256(chains[0], chains[1]));
+  return _mm256_extract_epi64(all, 0) ^ _mm256_extract_epi64(all, 1) ^ _mm256_extract_epi64(all, 2) ^ _mm256_extract_epi64(all, 3);
 }
 
 }  // namespace braid::kernels::perf
