@@ -71,6 +71,12 @@ const float* row_of(const float* rows, std::int64_t row, std::int64_t width) {
   return x;
 }
 
+// Claims of a product that each member makes, so that a slow one does not hold the others up. Each reads all prepared rows, so there are few
+// where these do not stay in a second-level cache.
+constexpr std::int64_t kClaimsEach = 8;
+constexpr std::int64_t kUncachedClaimsEach = 2;
+constexpr std::size_t kCachedRowBytes = 1280 << 10;
+
 // Claims that attention wants for each member, so that a slow one does not hold the others up.
 constexpr std::int64_t kSharesEach = 4;
 constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
@@ -324,7 +330,10 @@ void Transformer::multiply(std::span<const Product> products, std::int64_t rows,
 void Transformer::multiply_prepared(std::span<const Product> products, std::int64_t rows, Workspace& space) const {
   std::int64_t panels = 0;
   for (const Product& product : products) panels += product.weights->panels();
-  const std::int64_t chunk = std::max<std::int64_t>(2, panels / (8 * team_.size()) / 2 * 2);
+  const PackedMatrix& first = *products.front().weights;
+  const bool cached = table_.prepared_bytes(first.type, first.inputs, rows) <= kCachedRowBytes;
+  const std::int64_t parts = (cached ? kClaimsEach : kUncachedClaimsEach) * team_.size();
+  const std::int64_t chunk = std::max<std::int64_t>(2, panels / parts / 2 * 2);
   team_.for_claims(panels, chunk, [&](kernels::ThreadTeam::Claims& claims, int) {
     ClaimedPanels claimed(products, claims);
     while (const Product* product = claimed.next_product()) {
