@@ -69,7 +69,7 @@ class GroupedMatmul {
   static constexpr int kSteps = kWideGroupBlocks / 2;      // of a whole group
   static constexpr std::int64_t kFewTiles = 4;             // up to here a pass has more panels
   static constexpr std::int64_t kPassPanels = 2;
-  static constexpr std::int64_t kPassPanelsOfFew = 8;
+  static constexpr std::int64_t kPassPanelsOfFew = 4;
   static constexpr std::int64_t kSumTiles = kBandTiles * kPassPanels;
   static_assert(kFewTiles * kPassPanelsOfFew <= kSumTiles);
 
