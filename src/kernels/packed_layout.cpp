@@ -139,12 +139,6 @@ void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* p
   }
 }
 
-std::int64_t group_count(const CodeForm& form, std::int64_t blocks) {
-  std::int64_t groups = 0;
-  for (std::int64_t begin = 0; begin < blocks; begin = group_end(form, begin, blocks)) ++groups;
-  return groups;
-}
-
 }  // namespace
 
 bool is_quantized(WeightType type) noexcept { return block_form(type) != nullptr; }

@@ -49,6 +49,11 @@ constexpr std::int64_t kMostWideGroupBlocks = kWideGroupBlocks + kLeftBlocks;
 [[gnu::always_inline]] static constexpr std::int64_t group_end(const CodeForm& form, std::int64_t begin, std::int64_t blocks) {
   return blocks - begin <= blocks_of_group(form) + kLeftBlocks ? blocks : begin + blocks_of_group(form);
 }
+[[gnu::always_inline]] static constexpr std::int64_t group_count(const CodeForm& form, std::int64_t blocks) {
+  std::int64_t groups = 0;
+  for (std::int64_t begin = 0; begin < blocks; begin = group_end(form, begin, blocks)) ++groups;
+  return groups;
+}
 
 // The largest multiplier of a part: with codes of 8 bits a weight fits 16.
 constexpr float kMostMultiplier = 255.0F;

@@ -39,14 +39,14 @@ struct Product {
   std::int64_t rows;
 };
 
-// Rows for the scalar tier, and tiles of them whose missing rows hold anything.
+// Rows for the scalar tier, and tiles of them whose missing rows hold anything, as floats NaN.
 struct Prepared {
   explicit Prepared(const Product& product)
       : rows(prepared_bytes(product.weights.type, product.weights.inputs, product.rows)),
-        tiles(prepared_bytes(product.weights.type, product.weights.inputs, amx::row_tiles(product.rows) * amx::kTileRows)) {
+        tiles(static_cast<std::size_t>(amx::row_tiles(product.rows) * amx::PreparedTiles(product.weights.type, product.weights.inputs).bytes)) {
     const auto& [type, outputs, inputs, data] = product.weights;
     test::scalar_tier().prepare_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, rows.data());
-    std::memset(tiles.data(), 0x7D, tiles.size());
+    std::memset(tiles.data(), 0xFF, tiles.size());
     amx::prepare_tile_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, tiles.data());
   }
   AlignedBytes rows;

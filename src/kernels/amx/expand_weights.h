@@ -4,6 +4,7 @@
 // two stores for 64 weights, about four cycles.
 #pragma once
 
+#include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/tiles.h>
 #include <kernels/avx512/weight_codes.h>
 #include <kernels/cache_hints.h>
@@ -19,18 +20,27 @@ struct ExpandedGroup {
   alignas(64) std::byte high[kMostGroupSteps * kTileBytes];
 };
 
+// Minimums of a group: none, or floats of each block that are added one by one, or integers (ScaleForm::kSub) that a tile product adds up.
+enum class Minimums { kNone, kOfBlocks, kInTile };
+
 // What its integer sums are multiplied by.
 struct GroupScales {
   __m512 scale;
-  __m512 minimum;                      // ScaleForm::kSub
-  __m512i minimums[kMostGroupBlocks];  // pairs of int16 in ScaleForm::kSub, else floats, one vector a block
+  __m512 minimum;                     // kInTile: of the group
+  __m512 minimums[kMostGroupBlocks];  // kOfBlocks
+  // kInTile: each part's as pairs of the same bf16, [part][16][2], between zeros where both tiles of a pair share the tile of their sums.
+  alignas(64) std::byte minimum_lines[3 * kGroupBlocks * kTileRowBytes] = {};
+
+  // What the sums of tile `tile` of a pair are multiplied by.
+  const std::byte* minimums_of(int parts, int tile) const {
+    return minimum_lines + (parts == 1 && tile == 0 ? kGroupBlocks * kTileRowBytes : 0);
+  }
 };
 
 // The parts of a matrix product that stay the same.
 struct QuantizedShape {
   BlockForm form;
   PanelLayout layout;
-  PreparedLayout row;
   std::int64_t blocks;
 
   std::int64_t group_end(std::int64_t begin) const { return kernels::group_end(form.codes, begin, blocks); }
@@ -97,29 +107,35 @@ template <CodeForm kForm>
   }
 }
 
-template <CodeForm kForm>
+template <CodeForm kForm, Minimums kMinimums>
 static inline void load_minimums(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, GroupScales& out) {
-  if (shape.form.scales == ScaleForm::kSub) {
-    out.minimum = avx512::load_supers(group_at(shape.layout, panel, begin), 1);
-    for (int pair = 0; pair < kGroupBlocks * kForm.parts / 2; ++pair) {
-      out.minimums[pair] = avx512::load_minimum_pair<kForm.parts>(shape.layout, panel, begin, pair);
-    }
-  } else {
+  if constexpr (kMinimums == Minimums::kOfBlocks) {
     for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
-      out.minimums[b - begin] = _mm512_castps_si512(avx512::load_scales(shape.form.scales, scales_at(shape.layout, panel, b), 1));
+      out.minimums[b - begin] = avx512::load_scales(shape.form.scales, scales_at(shape.layout, panel, b), 1);
+    }
+  } else if constexpr (kMinimums == Minimums::kInTile) {
+    out.minimum = avx512::load_supers(group_at(shape.layout, panel, begin), 1);
+    std::byte* line = out.minimum_lines + (kForm.parts == 1 ? kGroupBlocks * kTileRowBytes : 0);
+    for (std::int64_t b = begin; b < begin + kGroupBlocks; ++b) {
+      const std::byte* scales = scales_at(shape.layout, panel, b);
+      for (int part = 0; part < kForm.parts; ++part, line += kTileRowBytes) {
+        const __m512i integers = avx512::load_subs<kForm.parts>(shape.layout, scales, part, 1);
+        const __m512i bits = _mm512_castps_si512(_mm512_cvtepi32_ps(integers));
+        _mm512_store_si512(line, _mm512_or_si512(bits, _mm512_srli_epi32(bits, 16)));
+      }
     }
   }
 }
 
 // Expands the group of K blocks from `begin` on. An odd number of blocks ends within a tile. With each block `lines` lines from `next` on
 // are fetched, since memory would have nothing to do meanwhile; returns what follows them.
-template <CodeForm kForm>
+template <CodeForm kForm, Minimums kMinimums>
 static const std::byte* expand_group(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, ExpandedGroup& out,
                                      GroupScales& scales, const std::byte* next, std::int64_t lines) {
   const std::int64_t end = shape.group_end(begin);
   const avx512::GroupScale group = avx512::group_scale(shape.form.scales, shape.layout, panel, begin, end);
   scales.scale = group.scale;
-  if (shape.form.minimum) load_minimums<kForm>(shape, panel, begin, scales);
+  load_minimums<kForm, kMinimums>(shape, panel, begin, scales);
   __m512i table = _mm512_setzero_si512();
   if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(shape.form.table)));
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));

@@ -48,7 +48,7 @@ class GroupedMatmul {
       : tiles_(tiles),
         args_(args),
         layout_(panel_layout(args.weights->type, args.weights->inputs)),
-        prepared_(prepared_layout(args.weights->type, args.weights->inputs)),
+        prepared_(args.weights->type, args.weights->inputs),
         blocks_(args.weights->inputs / kBlockValues) {}
 
   void run(const PanelSource& panels) {

@@ -8,6 +8,9 @@
 // one pair: a pair's sums are stored while the next one begins, and become floats during the pair after that. A group's weights are
 // expanded before its products, into a buffer that the first-level cache still holds.
 //
+// Integer minimums times sums of activations are a tile product of bf16, exact since all of it are integers below 2^24, once for each pair
+// of row tiles and group: by vectors they cost a third of a product of many rows.
+//
 // Limit: the products, at half of the instruction's peak (perf/README.md has the share reached).
 #pragma once
 
@@ -47,18 +50,19 @@ struct TilePair {
 // Where the floats of a pair go: of whole pairs to the sums, or in the panel's last group to the output; of others as each row wants.
 enum class Settling { kSums, kOutput, kAny };
 
-// Integer sums of a pair: [row tile][low, high][row][output].
-struct IntegerSums {
+// Sums of a pair: [row tile][low, high][row][output], and those of minimums, which are integers too.
+struct PairSums {
   alignas(64) std::int32_t sums[2][2][kTileRows][kPanel];
+  alignas(64) float minimums[2][kTileRows][kPanel];
 };
 
 namespace {  // this header is compiled for wide ISAs: nothing of it may be shared with other sources
 
-template <CodeForm kForm, bool kMinimum, class Tiles>
+template <CodeForm kForm, Minimums kMinimums, class Tiles>
 class QuantizedMatmul {
  public:
   QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape)
-      : tiles_(tiles), args_(args), shape_(shape), prepared_(shape.row) {}
+      : tiles_(tiles), args_(args), shape_(shape), prepared_(args.weights->type, args.weights->inputs) {}
 
   void run(const PanelSource& panels) {
     const std::int64_t count = row_tiles(args_.rows);
@@ -136,8 +140,8 @@ class QuantizedMatmul {
   void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band, std::int64_t place) {
     set_ = (set_ + 1) % kSets;
     for (std::int64_t i = 0; i < panels; ++i) {
-      next_ = expand_group<kForm>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i], scales_[set_][i], next_,
-                                  lines_of_block_);
+      next_ = expand_group<kForm, kMinimums>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i],
+                                             scales_[set_][i], next_, lines_of_block_);
     }
     const std::int64_t end = shape_.group_end(begin);
     for (std::int64_t tile = band.begin; tile < band.end; tile += 2) {
@@ -188,7 +192,7 @@ class QuantizedMatmul {
   void multiply_beside(const TilePair& pair, const TilePair& settled, bool two_tiles_before) {
     const bool two_before = kWhole || two_tiles_before;
     const bool two = kWhole || pair.tiles == 2;
-    IntegerSums& to = integers_[(count_ + 1) % 2];
+    PairSums& to = integers_[(count_ + 1) % 2];
     RowAdder<kSettling> rows(*this, settled, integers_[count_ % 2]);
     const std::byte* const x0 = pair.rows[0].x + pair.begin / 2 * kTileBytes;
     const std::byte* const x1 = pair.rows[1].x + pair.begin / 2 * kTileBytes;
@@ -199,6 +203,11 @@ class QuantizedMatmul {
       const bool leave = step == 0;
       const std::int64_t at = step * kTileBytes;
       if (step == kGroupSteps / 2) rows.begin_tile(1);
+      if (leave && kMinimums == Minimums::kInTile) {
+        begin_beside_minimums<kWhole>(pair, to, rows, two, two_before);
+        prefetch(pair, step);
+        continue;
+      }
       if (some) {
         tiles_.template load<4>(x0 + at, kTileRowBytes);
         tiles_.template load<6>(weights->low + at, kTileRowBytes);
@@ -237,25 +246,65 @@ class QuantizedMatmul {
   }
 
   template <int kTile>
-  [[gnu::always_inline]] inline void leave_tile(std::int32_t (&to)[kTileRows][kPanel]) {
+  [[gnu::always_inline]] inline void leave_tile(void* to) {
     tiles_.template store<kTile>(to, kTileRowBytes);
     tiles_.template zero<kTile>();
+  }
+
+  // The first step of a pair in another order, so that the minimums' sums of the pair before can be made in tiles 0 and 1 meanwhile.
+  template <bool kWhole, class Rows>
+  [[gnu::always_inline]] inline void begin_beside_minimums(const TilePair& pair, PairSums& to, Rows& rows, bool two, bool two_before) {
+    constexpr int kX1 = kForm.parts == 1 ? 4 : 5;  // the sums of both tiles' rows are one tile, or two (prepared_tiles.h)
+    const TilePair& before = pairs_[(count_ + 2) % 3];
+    const bool some = kWhole || pair.steps > 0;
+    const bool any_before = kWhole || before.tiles > 0;
+    const std::byte* const x = pair.rows[0].x + pair.begin / 2 * kTileBytes;
+    const std::byte* const sums = before.rows[0].x + prepared_.sums + before.begin / kGroupBlocks * kForm.parts * kTileBytes;
+    leave_tile<0>(to.sums[0][0]);
+    if (any_before) {
+      tiles_.template load<4>(sums, kForm.parts * kTileRowBytes);
+      tiles_.template load<6>(before.scales->minimums_of(kForm.parts, 0), kTileRowBytes);
+      tiles_.template multiply_bf16<0, 4, 6>();
+    }
+    leave_tile<1>(to.sums[0][1]);
+    if (any_before && two_before) {
+      if (kX1 == 5) tiles_.template load<5>(sums + kTileRowBytes, kForm.parts * kTileRowBytes);
+      tiles_.template load<7>(before.scales->minimums_of(kForm.parts, 1), kTileRowBytes);
+      tiles_.template multiply_bf16<1, kX1, 7>();
+    }
+    rows.add_row();
+    if (some && two) tiles_.template load<5>(pair.rows[1].x + pair.begin / 2 * kTileBytes, kTileRowBytes);
+    if (some) tiles_.template load<6>(pair.weights->low, kTileRowBytes);
+    if (two_before) leave_tile<2>(to.sums[1][0]);
+    if (some && two) tiles_.template multiply_unsigned<2, 5, 6>();
+    fill_gap(rows);
+    if (some) tiles_.template load<7>(pair.weights->high, kTileRowBytes);
+    if (two_before) leave_tile<3>(to.sums[1][1]);
+    if (some && two) tiles_.template multiply_signed<3, 5, 7>();
+    fill_gap(rows);
+    if (some) tiles_.template load<4>(x, kTileRowBytes);
+    leave_tile<0>(to.minimums[0]);
+    if (some) tiles_.template multiply_unsigned<0, 4, 6>();
+    fill_gap(rows);
+    if (two_before) leave_tile<1>(to.minimums[1]);
+    if (some) tiles_.template multiply_signed<1, 4, 7>();
+    rows.add_row();
   }
 
   // Adds the integer sums of a settled pair to its floats, row after row.
   template <Settling kSettling>
   class RowAdder {
    public:
-    RowAdder(const QuantizedMatmul& product, const TilePair& pair, const IntegerSums& from)
+    RowAdder(const QuantizedMatmul& product, const TilePair& pair, const PairSums& from)
         : product_(product),
           pair_(pair),
           from_(from),
           kept_(pair.first ? 0 : 0xFFFF),
           accumulated_(product.args_.accumulate ? 0xFFFF : 0),
-          out_stride_(product.args_.out_stride),
-          row_sums_(product.prepared_.row_sums) {
+          out_stride_(product.args_.out_stride) {
       if (pair.tiles == 0) return;
       scale_ = pair.scales->scale;
+      if constexpr (kMinimums == Minimums::kInTile) minimum_ = pair.scales->minimum;
       begin_tile(0);
     }
 
@@ -263,7 +312,8 @@ class QuantizedMatmul {
       const TilePair::Rows& rows = pair_.rows[tile];
       integers_ = from_.sums[tile][0][0];
       x_scale_ = rows.x + product_.prepared_.scales + pair_.begin / kGroupBlocks * kTileRows * 4;
-      x_sums_ = rows.x + product_.prepared_.sums;
+      if constexpr (kMinimums == Minimums::kOfBlocks) x_sums_ = rows.x + product_.prepared_.sums;
+      if constexpr (kMinimums == Minimums::kInTile) minimums_ = from_.minimums[tile][0];
       sum_ = rows.sums;
       out_ = rows.out;
       if constexpr (kSettling != Settling::kAny) return;
@@ -277,13 +327,17 @@ class QuantizedMatmul {
         const __m512 total = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
         const __m512 x_scale = avx512::broadcast_float(x_scale_);
         __m512 y = _mm512_fmadd_ps(total, _mm512_mul_ps(scale_, x_scale), _mm512_maskz_load_ps(kept_, sum_));
-        if constexpr (kMinimum) y = add_minimums(x_scale, y);
+        if constexpr (kMinimums == Minimums::kOfBlocks) y = add_minimums(y);
+        if constexpr (kMinimums == Minimums::kInTile) {
+          y = _mm512_fmadd_ps(_mm512_load_ps(minimums_), _mm512_mul_ps(minimum_, x_scale), y);
+        }
         const bool to_sums = kSettling == Settling::kAny ? !pair_.last : kSettling == Settling::kSums;
         to_sums ? _mm512_store_ps(sum_, y) : write_row(y);
       }
       integers_ += kPanel;
       x_scale_ += 4;
-      if constexpr (kMinimum) x_sums_ += row_sums_;
+      if constexpr (kMinimums == Minimums::kOfBlocks) x_sums_ += kTileRowBytes;
+      if constexpr (kMinimums == Minimums::kInTile) minimums_ += kPanel;
       sum_ += kPanel;
       --left_;
       if constexpr (kSettling != Settling::kSums) out_ += out_stride_;
@@ -302,36 +356,27 @@ class QuantizedMatmul {
       return _mm512_mask_add_ps(y, mask, y, _mm512_maskz_loadu_ps(mask, out_));
     }
 
-    [[gnu::always_inline]] inline __m512 add_minimums(__m512 x_scale, __m512 y) const {
-      const QuantizedShape& shape = product_.shape_;
-      const std::int64_t begin = pair_.begin;
-      const __m512i* minimums = pair_.scales->minimums;
-      if (shape.form.scales != ScaleForm::kSub) {
-        for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
-          y = _mm512_fmadd_ps(_mm512_castsi512_ps(minimums[b - begin]), avx512::broadcast_float(x_sums_ + b * 4), y);
-        }
-        return y;
+    [[gnu::always_inline]] inline __m512 add_minimums(__m512 y) const {
+      const std::int64_t end = product_.shape_.group_end(pair_.begin);
+      for (std::int64_t b = pair_.begin; b < end; ++b) {
+        const std::byte* const x_sum = x_sums_ + b / 16 * kTileBytes + b % 16 * 4;
+        y = _mm512_fmadd_ps(pair_.scales->minimums[b - pair_.begin], avx512::broadcast_float(x_sum), y);
       }
-      constexpr int kParts = kForm.parts;
-      __m512i total = _mm512_setzero_si512();
-#pragma GCC unroll 8
-      for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair) {
-        total = _mm512_dpwssd_epi32(total, minimums[pair], avx512::broadcast_int(x_sums_ + begin * kParts * 2 + pair * 4));
-      }
-      return _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), _mm512_mul_ps(pair_.scales->minimum, x_scale), y);
+      return y;
     }
 
     const QuantizedMatmul& product_;
     const TilePair& pair_;
-    const IntegerSums& from_;
+    const PairSums& from_;
     const __mmask16 kept_;         // of the floats so far
     const __mmask16 accumulated_;  // of the output so far
     const std::int64_t out_stride_;
-    const std::int64_t row_sums_;  // bytes
     __m512 scale_ = _mm512_setzero_ps();
+    __m512 minimum_ = _mm512_setzero_ps();
     const std::int32_t* integers_ = nullptr;
     const std::byte* x_scale_ = nullptr;  // the row's, of the group
     const std::byte* x_sums_ = nullptr;   // the row's
+    const float* minimums_ = nullptr;     // the row's sums of minimums
     float* sum_ = nullptr;
     int left_ = 0;  // rows of the tile
     float* out_ = nullptr;
@@ -364,7 +409,7 @@ class QuantizedMatmul {
   std::int64_t lines_of_step_ = 0;   // at each step of a pair
   std::int64_t count_ = 0;           // pairs so far
   TilePair pairs_[3];                // [turn]
-  IntegerSums integers_[2];
+  PairSums integers_[2];
   ExpandedGroup weights_[kPanels];
   // A group's scales are in use for two pairs more, which may be two groups.
   static constexpr int kSets = 3;
@@ -377,18 +422,19 @@ class QuantizedMatmul {
 
 template <CodeForm kForm, class Tiles>
 static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
-  if (shape.form.minimum) {
-    QuantizedMatmul<kForm, true, Tiles>(tiles, args, shape).run(panels);
+  if (!shape.form.minimum) {
+    QuantizedMatmul<kForm, Minimums::kNone, Tiles>(tiles, args, shape).run(panels);
+  } else if (shape.form.scales == ScaleForm::kSub) {
+    QuantizedMatmul<kForm, Minimums::kInTile, Tiles>(tiles, args, shape).run(panels);
   } else {
-    QuantizedMatmul<kForm, false, Tiles>(tiles, args, shape).run(panels);
+    QuantizedMatmul<kForm, Minimums::kOfBlocks, Tiles>(tiles, args, shape).run(panels);
   }
 }
 
 template <class Tiles>
 static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, const PanelSource& panels) {
   const PackedMatrix& w = *args.weights;
-  const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs),
-                             w.inputs / kBlockValues};
+  const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), w.inputs / kBlockValues};
   const CodeForm& codes = shape.form.codes;
   switch (codes.low_bits * 4 + codes.high_bits) {
     case 8 * 4:

@@ -1,13 +1,17 @@
 // Prepared activations of quantised weights as the tiles load them: 16 rows in one piece, so that a tile is 16 cache lines in a row.
 // Rows far apart cost half as much time again in a product of 512 rows, and twice as much in one of 32.
 //
-// A tile of rows takes 16 times the bytes of a prepared row (PreparedLayout) and has its parts in the same order: codes
-// [64 inputs][row][64], scales [group][row], of grouped types the starts of sums [group][row], sums [row][what a row has]. Other types'
-// starts are left out, because their weights in tiles carry no bias.
-// The last tile is as long as the others; its missing rows are never written and never read as results.
+// A tile of rows has codes [64 inputs][row][64], scales [group][row], of grouped types the starts of sums [group][row], and of types with
+// minimums what those are multiplied by: floats, a block's sum times its scale, [16 blocks][row][16]; in ScaleForm::kSub a part's sum as two
+// bf16, a multiple of 256 and the rest, which tiles multiply exactly. The latter are [group][row][tile of a pair][part of the group], in the
+// first tile of each pair, so that for parts of 32 inputs one tile of them has both. Starts of other types are left out, because their
+// weights in tiles carry no bias.
+// The last tile is as long as the others; its missing rows are never written, but for sums beside those of a row that there is, and never
+// read as results.
 #pragma once
 
 #include <kernels/amx/tiles.h>
+#include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
 
 namespace braid::kernels::amx {
@@ -20,14 +24,22 @@ static inline std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRo
 
 // Byte offsets within one tile of rows.
 struct PreparedTiles {
-  std::int64_t scales = 0;     // [group][16] floats
-  std::int64_t starts = 0;     // [group][16] int32, of grouped types
-  std::int64_t sums = 0;       // [16] rows of
-  std::int64_t row_sums = 0;   // bytes
-  std::int64_t bytes = 0;
+  std::int64_t scales = 0;
+  std::int64_t starts = 0;
+  std::int64_t sums = 0;
+  std::int64_t bytes = 0;  // an odd multiple of a tile, so that the same part of two of them falls into different sets
 
-  explicit PreparedTiles(const PreparedLayout& row)
-      : scales(kTileRows * row.scales), starts(kTileRows * row.starts), sums(kTileRows * row.sums), row_sums(row.bytes - row.sums), bytes(kTileRows * row.bytes) {}
+  PreparedTiles(WeightType type, std::int64_t inputs) {
+    const BlockForm& form = *block_form(type);
+    const std::int64_t blocks = inputs / kBlockValues;
+    const std::int64_t groups = group_count(form.codes, blocks);
+    const std::int64_t group_bytes = groups * kTileRows * 4;
+    scales = (blocks + 1) / 2 * kTileBytes;
+    starts = scales + group_bytes;
+    sums = form.codes.grouped ? starts + group_bytes : starts;
+    const std::int64_t lines = !form.minimum ? 0 : form.scales == ScaleForm::kSub ? groups * form.codes.parts : (blocks + 15) / 16;
+    bytes = ((sums + lines * kTileBytes + kTileBytes - 1) / kTileBytes | 1) * kTileBytes;
+  }
 };
 
 }  // namespace braid::kernels::amx

@@ -14,7 +14,8 @@ bool in_tiles(WeightType type, std::int64_t rows) { return is_quantized(type) &&
 
 std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
   if (is_half(type)) return bf16_row_bytes(inputs) * static_cast<std::size_t>(rows);
-  return kernels::prepared_bytes(type, inputs, in_tiles(type, rows) ? row_tiles(rows) * kTileRows : rows);
+  if (in_tiles(type, rows)) return static_cast<std::size_t>(row_tiles(rows) * PreparedTiles(type, inputs).bytes);
+  return kernels::prepared_bytes(type, inputs, rows);
 }
 
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,

@@ -91,9 +91,19 @@ struct PreparedRow {
   std::byte* starts = nullptr;                // null: not wanted
   std::int64_t start_stride = sizeof(std::int32_t);  // from a group's to the next one's, of a grouped type
   std::byte* sums = nullptr;
+  std::int64_t sum_line = 64;  // bytes from some sums of 4 bytes, side by side, to the next ones,
+  int sum_shift = 4;           // 1 << this many
+  bool split_sums = false;     // integers as two bf16 (amx/prepared_tiles.h), not as int16
 
   std::byte* block(std::int64_t b) const { return codes + b / 2 * line + b % 2 * kBlockValues; }
 };
+
+// An int16 as two bf16 whose sum it is: a multiple of 256 and the rest.
+static inline std::uint32_t split_sum(std::int16_t sum) {
+  const auto rest = static_cast<float>(sum & 255);
+  const auto multiple = static_cast<float>(sum & ~255);
+  return __builtin_bit_cast(std::uint32_t, multiple) | __builtin_bit_cast(std::uint32_t, rest) >> 16;
+}
 
 // What follows from the sum of one part's codes. Unsigned where it may wrap.
 static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_t sum, float scale, const PreparedRow& to) {
@@ -101,10 +111,13 @@ static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_
     reinterpret_cast<std::uint32_t*>(to.starts)[part] = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum);
   }
   if (!form.minimum) return;
-  if (form.scales == ScaleForm::kSub) {
-    reinterpret_cast<std::int16_t*>(to.sums)[part] = static_cast<std::int16_t>(sum);
+  std::byte* const at = to.sums + (part >> to.sum_shift) * to.sum_line + (part & ((1 << to.sum_shift) - 1)) * 4;
+  if (form.scales != ScaleForm::kSub) {
+    *reinterpret_cast<float*>(at) = scale * static_cast<float>(sum);
+  } else if (to.split_sums) {
+    *reinterpret_cast<std::uint32_t*>(at) = split_sum(static_cast<std::int16_t>(sum));
   } else {
-    reinterpret_cast<float*>(to.sums)[part] = scale * static_cast<float>(sum);
+    reinterpret_cast<std::int16_t*>(to.sums)[part] = static_cast<std::int16_t>(sum);
   }
 }
 
