@@ -67,19 +67,22 @@ template <int kBits>
   return {_mm512_shuffle_epi8(size, to_even), _mm512_shuffle_epi8(size, to_odd), negative, _mm512_shuffle_epi8(multipliers, to_both)};
 }
 
-// Splits the products of 16 * 4 codes and their multipliers into bytes. Negative multipliers negate the codes; -128 has no negative, so
-// 8-bit codes then take the longer way.
-template <int kBits>
+// What multiplies codes: kPlain has no bias and nothing negative, kPositive nothing negative. Negative multipliers negate the codes; -128 has
+// no negative, so 8-bit codes then take kLong.
+enum class Signs { kPlain, kPositive, kNegating, kLong };
+
+// Splits the products of 16 * 4 codes and their multipliers into bytes.
+template <Signs kSigns>
 [[gnu::always_inline]] static inline void store_products(__m512i codes, __m512i bias, const Multipliers& by, std::byte* low,
                                                          std::byte* high) {
-  const __m512i value = _mm512_sub_epi8(codes, bias);
+  const __m512i value = kSigns == Signs::kPlain ? codes : _mm512_sub_epi8(codes, bias);
   __m512i even;
   __m512i odd;
-  if (kBits == 8 && by.negative != 0) {
+  if constexpr (kSigns == Signs::kLong) {
     even = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8), by.both);
     odd = _mm512_mullo_epi16(_mm512_srai_epi16(value, 8), by.both);
   } else {
-    const __m512i signed_value = kBits == 8 ? value : _mm512_mask_sub_epi8(value, by.negative, bias, codes);
+    const __m512i signed_value = kSigns == Signs::kNegating ? _mm512_mask_sub_epi8(value, by.negative, bias, codes) : value;
     even = _mm512_maddubs_epi16(by.even, signed_value);
     odd = _mm512_maddubs_epi16(by.odd, signed_value);
   }
@@ -89,20 +92,33 @@ template <int kBits>
   _mm512_store_si512(high, _mm512_mask_shuffle_epi8(odd, 0x5555555555555555U, even, swapped));
 }
 
+// Expands one part of a K block, whose codes lie at `block`.
+template <CodeForm kForm, Signs kSigns>
+[[gnu::always_inline]] static inline void expand_part(const std::byte* block, int part, __m512i table, __m512i bias, const Multipliers& by,
+                                                      std::byte* low, std::byte* high) {
+  constexpr int kGroups = 8 / kForm.parts;
+#pragma GCC unroll 8
+  for (int i = 0; i < kGroups; ++i) {
+    const int g = part * kGroups + i;
+    const __m512i codes = avx512::group_codes<kForm>(_mm512_load_si512(block + g % kForm.low_bits * 64), block, g, table);
+    store_products<kSigns>(codes, bias, by, low + g * 64, high + g * 64);
+  }
+}
+
 // Expands one K block into 8 rows of both tiles.
-template <CodeForm kForm>
+template <CodeForm kForm, Minimums kMinimums>
 [[gnu::always_inline]] static inline void expand_block(const QuantizedShape& shape, const std::byte* panel, std::int64_t b, __m512 inverse,
                                                        __m512i table, __m512i bias, std::byte* low, std::byte* high) {
-  constexpr int kGroups = 8 / kForm.parts;
   const std::byte* block = codes_at(shape.layout, panel, b);
   const std::byte* scales = scales_at(shape.layout, panel, b);
   for (int part = 0; part < kForm.parts; ++part) {
     const Multipliers by = spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, scales, part, inverse));
-#pragma GCC unroll 8
-    for (int i = 0; i < kGroups; ++i) {
-      const int g = part * kGroups + i;
-      const __m512i codes = avx512::group_codes<kForm>(_mm512_load_si512(block + g % kForm.low_bits * 64), block, g, table);
-      store_products<kForm.low_bits>(codes, bias, by, low + g * 64, high + g * 64);
+    if constexpr (kMinimums == Minimums::kInTile) {  // the integer scales of such types are unsigned
+      expand_part<kForm, Signs::kPlain>(block, part, table, bias, by, low, high);
+    } else if (by.negative == 0) {
+      expand_part<kForm, Signs::kPositive>(block, part, table, bias, by, low, high);
+    } else {
+      expand_part<kForm, kForm.low_bits == 8 ? Signs::kLong : Signs::kNegating>(block, part, table, bias, by, low, high);
     }
   }
 }
@@ -141,7 +157,7 @@ static const std::byte* expand_group(const QuantizedShape& shape, const std::byt
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));
   for (std::int64_t b = begin; b < end; ++b) {
     next = prefetch_lines<kSecondLevel>(next, lines);
-    expand_block<kForm>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
+    expand_block<kForm, kMinimums>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
   }
   for (std::int64_t line = (end - begin) * 8; line % kTileRows != 0; ++line) {
     _mm512_store_si512(out.low + line * 64, _mm512_setzero_si512());
