@@ -4,7 +4,8 @@
     perf/compare/models.py --braid build/release/perf/model/model_bench --peer 'llama.cpp=DIR/llama-batched-bench' \\
       --peer 'ik_llama.cpp=DIR/llama-batched-bench -rtr' --kernels build/release/perf/kernels/bench_kernels MODEL.gguf ...
 
-A peer is its name and the command of its benchmark. All sides: a prompt of 512 alone; and sequences with a prompt of 128 that each
+A peer is its name and the command of its benchmark. All sides: a prompt of 512 alone, the second one of a process, since the first one pays
+for touching memory; and sequences with a prompt of 128 that each
 generate tokens, keys and values of 16 bits (braid's own type, bf16 with AMX and f16 without; the peers' f16), no HTTP. With --kernels each round also reads memory, about as much as the file has: one row's
 share of that rate is printed, its bytes being those of the weights that a step reads.
 """
@@ -45,7 +46,7 @@ def peer(command, options, model):
              "-npp", str(prompt), "-ntg", str(tokens), "-npl", ",".join(map(str, rows))], errors=subprocess.STDOUT), re.MULTILINE)
     figures = {}
     if not options.no_prefill:
-        figures[PREFILL] = float(batched(512, 1, [1])[0][1])
+        figures[PREFILL] = float(batched("512,512", 1, [1])[1][1])
     if options.rows:
         figures.update({name_of(int(rows)): float(rate) for rows, _, rate in batched(128, options.tokens, options.rows)})
     return figures
