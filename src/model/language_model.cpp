@@ -280,7 +280,7 @@ void LanguageModel::use_logits(std::size_t begin, std::size_t end, StepResult& r
     Sampler& sampler = samplers_[static_cast<std::size_t>(member)];
     for (std::int64_t i = from; i < to; ++i) {
       const Picked& picked = picked_[begin + static_cast<std::size_t>(i)];
-      const std::span<const float> logits(space_.logits + i * model_.vocab, static_cast<std::size_t>(model_.vocab));
+      const std::span<const float> logits(space_.logits[i], static_cast<std::size_t>(model_.vocab));
       if (picked.scored == kSampled) {
         sample(sampler, logits, picked, result);
       } else {

@@ -14,7 +14,7 @@ using kernels::PackedMatrix;
 // One matrix product of the rows at hand.
 struct Transformer::Product {
   const PackedMatrix* weights = nullptr;
-  float* out = nullptr;           // [rows, weights->outputs]
+  Rows out;                       // [rows, weights->outputs]
   bool accumulate = false;
 };
 
@@ -65,9 +65,9 @@ namespace {
 constexpr std::int64_t kRowChunk = 4;
 
 // Row `row` of `width` floats each. The one after it is fetched, since another member has written half of it.
-const float* row_of(const float* rows, std::int64_t row, std::int64_t width) {
-  const float* const x = rows + row * width;
-  kernels::prefetch_lines<kernels::kSecondLevel>(reinterpret_cast<const std::byte*>(x + width), width / 16);
+const float* row_of(const Rows& rows, std::int64_t row, std::int64_t width) {
+  const float* const x = rows[row];
+  kernels::prefetch_lines<kernels::kSecondLevel>(reinterpret_cast<const std::byte*>(rows[row + 1]), width / 16);
   return x;
 }
 
@@ -104,7 +104,7 @@ void Transformer::forward(std::span<const BatchToken> tokens, std::span<const st
 void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& space) const {
   const Product product{&weights_.output, space.logits};
   multiply({&product, 1}, count, space, [&](std::int64_t row, float* scratch) {
-    const float* x = space.residual + (begin + row) * model_.embedding;
+    const float* x = space.residual[begin + row];
     table_.rms_norm(x, weights_.output_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });
@@ -114,8 +114,8 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
 std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, Workspace& space) const {
   std::int64_t to = 0;
   for (const std::int32_t from : picked) {
-    std::copy_n(space.residual + std::int64_t{from} * model_.embedding, model_.embedding, space.residual + to * model_.embedding);
-    std::copy_n(space.query + std::int64_t{from} * model_.query_width(), model_.query_width(), space.query + to * model_.query_width());
+    std::copy_n(space.residual[from], model_.embedding, space.residual[to]);
+    std::copy_n(space.query[from], model_.query_width(), space.query[to]);
     space.attention_rows[to++] = space.attention_rows[from];
   }
   return to;
@@ -126,7 +126,7 @@ void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) co
   team_.for_chunks(static_cast<std::int64_t>(tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t row = begin; row < end; ++row) {
       const BatchToken& token = tokens[static_cast<std::size_t>(row)];
-      table_.unpack_row(weights_.embedding, token.token, space.residual + row * model_.embedding);
+      table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
       rope_.fill(token.position, space.cos + row * pairs, space.sin + row * pairs);
       space.attention_rows[row] = {.blocks = token.blocks, .position = token.position};
     }
@@ -158,7 +158,7 @@ void Transformer::attention_block(std::int64_t rows, std::int32_t index, const K
   multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return row_of(space.attended, row, model_.query_width()); });
   if (!layer.attention_output_bias.empty())
     for (std::int64_t row = 0; row < rows; ++row)
-      table_.add(space.residual + row * model_.embedding, layer.attention_output_bias.data(), model_.embedding);
+      table_.add(space.residual[row], layer.attention_output_bias.data(), model_.embedding);
 }
 
 // Biases, head norms and rotation of one token's projections; its keys and values go to the pool.
@@ -176,9 +176,9 @@ void Transformer::rotate_and_store(const BatchToken& token, std::int64_t row, co
     table_.rope(heads, count, model_.head_dim, model_.rope.rotated, space.cos + row * pairs, space.sin + row * pairs,
                 model_.family->interleaved_rope);
   };
-  float* query = space.query + row * model_.query_width();
-  float* key = space.key + row * model_.kv_width();
-  float* value = space.value + row * model_.kv_width();
+  float* query = space.query[row];
+  float* key = space.key[row];
+  float* value = space.value[row];
   finish(query, model_.heads, layer.query_bias, layer.query_norm);
   finish(key, model_.kv_heads, layer.key_bias, layer.key_norm);
   finish(value, model_.kv_heads, layer.value_bias, {});
@@ -193,10 +193,10 @@ void Transformer::attend(std::int64_t rows, std::int32_t layer, const KvLayer& p
   const Visibility visible = model_.layer_visibility(layer);
   const kernels::AttentionArgs shared{.kv = &pool,
                                       .rows = space.attention_rows,
-                                      .queries = space.query,
-                                      .out = space.attended,
-                                      .query_stride = model_.query_width(),
-                                      .out_stride = model_.query_width(),
+                                      .queries = space.query.data,
+                                      .out = space.attended.data,
+                                      .query_stride = space.query.stride,
+                                      .out_stride = space.attended.stride,
                                       .heads = model_.heads,
                                       .window = visible.window,
                                       .sink = visible.sink,
@@ -304,7 +304,7 @@ void Transformer::feed_forward_block(std::int64_t rows, const LayerWeights& laye
   });
   const Product down{&layer.down, space.residual, true};
   multiply({&down, 1}, rows, space, [&](std::int64_t row, float* scratch) {
-    table_.swiglu(space.gate + row * model_.feed_forward, space.up + row * model_.feed_forward, model_.feed_forward, scratch);
+    table_.swiglu(space.gate[row], space.up[row], model_.feed_forward, scratch);
     return scratch;
   });
 }
@@ -341,8 +341,8 @@ void Transformer::multiply_prepared(std::span<const Product> products, std::int6
       const kernels::MatmulArgs args{.weights = product->weights,
                                      .prepared = space.prepared,
                                      .rows = rows,
-                                     .out = product->out,
-                                     .out_stride = outputs,
+                                     .out = product->out.data,
+                                     .out_stride = product->out.stride,
                                      .accumulate = product->accumulate,
                                      .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results};
       table_.matmul(args, claimed.source());

@@ -8,6 +8,7 @@ namespace braid::model {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t kLineFloats = kAlignment / sizeof(float);
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -20,6 +21,11 @@ class Carver {
   void take(T*& part, std::int64_t rows, std::int64_t width) {
     if (base_ != nullptr) part = reinterpret_cast<T*>(base_ + used_);
     used_ += aligned(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) * sizeof(T));
+  }
+
+  void take(Rows& part, std::int64_t rows, std::int64_t width) {
+    part.stride = ((width + kLineFloats - 1) / kLineFloats | 1) * kLineFloats;
+    take(part.data, rows, part.stride);
   }
 
   std::size_t used() const { return used_; }

@@ -24,6 +24,15 @@ struct ContextPart {
   std::int32_t chunk = 0;         // its first position
 };
 
+// Rows of floats. They lie an odd number of cache lines apart, so that a column of them falls into different sets of a cache: products
+// write 16 rows at a time (perf/README.md, What a prefill's products wait for).
+struct Rows {
+  float* data = nullptr;
+  std::int64_t stride = 0;  // floats from a row to the next
+
+  float* operator[](std::int64_t row) const { return data + row * stride; }
+};
+
 struct Workspace {
   static Result<Workspace> create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
                                   const WorkspaceShape& shape, HugePages pages = HugePages::kTransparent);
@@ -32,16 +41,16 @@ struct Workspace {
                            const WorkspaceShape& shape);
 
   WorkspaceShape shape;
-  float* residual = nullptr;       // [rows, embedding]
-  float* query = nullptr;          // [rows, heads * head_dim]
-  float* key = nullptr;            // [rows, kv_heads * head_dim]
-  float* value = nullptr;          // [rows, kv_heads * head_dim]
-  float* attended = nullptr;       // [rows, heads * head_dim]
-  float* gate = nullptr;           // [rows, feed_forward]
-  float* up = nullptr;             // [rows, feed_forward]
+  Rows residual;                  // [rows, embedding]
+  Rows query;                     // [rows, heads * head_dim]
+  Rows key;                       // [rows, kv_heads * head_dim]
+  Rows value;                     // [rows, kv_heads * head_dim]
+  Rows attended;                  // [rows, heads * head_dim]
+  Rows gate;                      // [rows, feed_forward]
+  Rows up;                        // [rows, feed_forward]
   float* cos = nullptr;            // [rows, rotated / 2]
   float* sin = nullptr;            // [rows, rotated / 2]
-  float* logits = nullptr;         // [logit_rows, vocab]
+  Rows logits;                     // [logit_rows, vocab]
   std::byte* prepared = nullptr;   // rows of the largest kind
   kernels::AttentionRow* attention_rows = nullptr;  // [rows]
   std::int32_t* tile_begin = nullptr;               // [rows + 1], rows of attention that are claimed together
