@@ -92,14 +92,14 @@ void run_window(std::span<const TokenId> window, std::int32_t first_counted, std
     const std::int32_t from = std::max(0, first_counted - begin);
     const std::int32_t to = std::min(rows, length - 1 - begin);
     if (from >= to) continue;
-    const float* expected = reference.logits();
+    const model::Rows expected = reference.logits();
     for (Candidate& candidate : candidates) {
-      const float* logits = candidate.run->logits();
+      const model::Rows logits = candidate.run->logits();
       std::vector<Divergence> sums(static_cast<std::size_t>(team.size()));
       team.for_chunks(to - from, 1, [&](std::int64_t row_begin, std::int64_t row_end, int member) {
         for (std::int64_t row = from + row_begin; row < from + row_end; ++row)
           sums[static_cast<std::size_t>(member)].add(
-              perf::compare({expected + row * vocab, static_cast<std::size_t>(vocab)}, {logits + row * vocab, static_cast<std::size_t>(vocab)},
+              perf::compare({expected[row], static_cast<std::size_t>(vocab)}, {logits[row], static_cast<std::size_t>(vocab)},
                             window[static_cast<std::size_t>(begin + row + 1)]));
       });
       for (const Divergence& sum : sums) candidate.sum.add(sum);

@@ -37,7 +37,7 @@ void ForwardRun::forward(std::span<const TokenId> tokens, std::int32_t position)
   transformer_.forward(batch_, all, kv_, space_);
 }
 
-const float* ForwardRun::logits() {
+model::Rows ForwardRun::logits() {
   transformer_.logits(0, static_cast<std::int64_t>(batch_.size()), space_);
   return space_.logits;
 }

@@ -27,8 +27,8 @@ class ForwardRun {
 
   // Computes at most kRows tokens at [position, position + tokens.size()) of the window.
   void forward(std::span<const TokenId> tokens, std::int32_t position);
-  // Logits [tokens.size(), vocab] of the last forward(); valid until the next call.
-  const float* logits();
+  // Of the last forward(), a row for each token; valid until the next call.
+  model::Rows logits();
 
  private:
   ForwardRun(const model::HyperParameters& model, const model::Weights& weights, const kernels::KernelTable& table,

@@ -16,6 +16,7 @@ struct Transformer::Product {
   const PackedMatrix* weights = nullptr;
   Rows out;                       // [rows, weights->outputs]
   bool accumulate = false;
+  const PackedMatrix* up = nullptr;  // MatmulArgs
 };
 
 // The panels of several products as one range, of which a member of the team claims: those of one product at a time.
@@ -296,14 +297,16 @@ void Transformer::attend_in_parts(const kernels::AttentionArgs& shared, std::int
 }
 
 void Transformer::feed_forward_block(std::int64_t rows, const LayerWeights& layer, Workspace& space) const {
-  const std::array projections{Product{&layer.gate, space.gate}, Product{&layer.up, space.up}};
-  multiply(projections, rows, space, [&](std::int64_t row, float* scratch) {
+  const bool fused = layer.gate.type == layer.up.type && table_.fuses_swiglu != nullptr && table_.fuses_swiglu(layer.gate.type, rows);
+  const std::array projections{Product{&layer.gate, space.gate, false, fused ? &layer.up : nullptr}, Product{&layer.up, space.up}};
+  multiply(std::span(projections).first(fused ? 1 : 2), rows, space, [&](std::int64_t row, float* scratch) {
     const float* x = row_of(space.residual, row, model_.embedding);
     table_.rms_norm(x, layer.feed_forward_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });
   const Product down{&layer.down, space.residual, true};
-  multiply({&down, 1}, rows, space, [&](std::int64_t row, float* scratch) {
+  multiply({&down, 1}, rows, space, [&](std::int64_t row, float* scratch) -> const float* {
+    if (fused) return row_of(space.gate, row, model_.feed_forward);
     table_.swiglu(space.gate[row], space.up[row], model_.feed_forward, scratch);
     return scratch;
   });
@@ -344,7 +347,8 @@ void Transformer::multiply_prepared(std::span<const Product> products, std::int6
                                      .out = product->out.data,
                                      .out_stride = product->out.stride,
                                      .accumulate = product->accumulate,
-                                     .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results};
+                                     .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results,
+                                     .up = product->up};
       table_.matmul(args, claimed.source());
     }
   });

@@ -41,13 +41,13 @@ struct Workspace {
                            const WorkspaceShape& shape);
 
   WorkspaceShape shape;
-  Rows residual;                  // [rows, embedding]
-  Rows query;                     // [rows, heads * head_dim]
-  Rows key;                       // [rows, kv_heads * head_dim]
-  Rows value;                     // [rows, kv_heads * head_dim]
-  Rows attended;                  // [rows, heads * head_dim]
-  Rows gate;                      // [rows, feed_forward]
-  Rows up;                        // [rows, feed_forward]
+  Rows residual;                   // [rows, embedding]
+  Rows query;                      // [rows, heads * head_dim]
+  Rows key;                        // [rows, kv_heads * head_dim]
+  Rows value;                      // [rows, kv_heads * head_dim]
+  Rows attended;                   // [rows, heads * head_dim]
+  Rows gate;                       // [rows, feed_forward]
+  Rows up;                         // [rows, feed_forward]
   float* cos = nullptr;            // [rows, rotated / 2]
   float* sin = nullptr;            // [rows, rotated / 2]
   Rows logits;                     // [logit_rows, vocab]

@@ -161,6 +161,36 @@ TEST_P(Matmul, ResultsPastTheCachesAreTheSame) {
   }
 }
 
+// What a tier fuses is what it would have computed in steps, for any range of panels.
+TEST_P(Matmul, FusedSwiGluIsThatOfTwoProducts) {
+  Random random(10);
+  int fused = 0;
+  for (const WeightType type : kAllTypes) {
+    for (const std::int64_t rows : {1, 5, 16, 33, 64}) {
+      if (GetParam()->fuses_swiglu == nullptr || !GetParam()->fuses_swiglu(type, rows)) continue;
+      ++fused;
+      for (const std::int64_t outputs : {69, 128}) {
+        const std::int64_t inputs = whole_blocks(type, 1024);
+        const Weights gate(*GetParam(), random, type, outputs, inputs);
+        const Weights up(*GetParam(), random, type, outputs, inputs);
+        const std::vector<float> x = test::random_floats(random, rows * inputs);
+        const std::vector<float> none(static_cast<std::size_t>(rows * outputs));
+        std::vector<float> expected = multiply(*GetParam(), gate.packed, x, rows, none, false);
+        const std::vector<float> of_up = multiply(*GetParam(), up.packed, x, rows, none, false);
+        GetParam()->swiglu(expected.data(), of_up.data(), rows * outputs, expected.data());
+        AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
+        GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
+        std::vector<float> found(none);
+        const MatmulArgs args{
+            .weights = &gate.packed, .prepared = prepared.data(), .rows = rows, .out = found.data(), .out_stride = outputs, .up = &up.packed};
+        test::multiply_panels(*GetParam(), args, {{3, gate.packed.panels()}, {0, 2}, {2, 3}});
+        EXPECT_TRUE(test::same_bits(found, expected)) << weight_format(type)->name << " rows " << rows << " outputs " << outputs;
+      }
+    }
+  }
+  if (fused == 0) GTEST_SKIP() << "this tier fuses nothing";
+}
+
 // Which loop takes few rows may depend on their number and on the length of a row of weights.
 TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
   Random random(8);

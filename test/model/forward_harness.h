@@ -51,7 +51,10 @@ class ForwardHarness {
       std::iota(picked.begin(), picked.end(), 0);
       transformer_.forward(batch, picked, *kv_, space_);
       transformer_.logits(0, static_cast<std::int64_t>(count), space_);
-      all.insert(all.end(), space_.logits, space_.logits + count * static_cast<std::size_t>(model_.vocab));
+      for (std::size_t i = 0; i < count; ++i) {
+        const float* row = space_.logits[static_cast<std::int64_t>(i)];
+        all.insert(all.end(), row, row + model_.vocab);
+      }
     }
     return all;
   }

@@ -41,7 +41,8 @@ struct Square {
   Rows rows[2];
 };
 
-template <class Tiles>
+// kSwiGlu: panels come alternately from the matrices of gate and of up, and what is written is SwiGLU of both.
+template <class Tiles, bool kSwiGlu>
 class GroupedMatmul {
  public:
   GroupedMatmul(Tiles& tiles, const MatmulArgs& args)
@@ -73,6 +74,14 @@ class GroupedMatmul {
   static constexpr std::int64_t kSumTiles = kBandTiles * kPassPanels;
   static_assert(kFewTiles * kPassPanelsOfFew <= kSumTiles);
 
+  static constexpr std::int64_t kMatrices = kSwiGlu ? 2 : 1;
+
+  const std::byte* panel_at(std::int64_t panel) const {
+    const PackedMatrix& matrix = panel % kMatrices == 0 ? *args_.weights : *args_.up;
+    return matrix.data + panel / kMatrices * layout_.bytes;
+  }
+  std::int64_t output_of(std::int64_t panel) const { return panel / kMatrices * kPanel; }
+
   // Row tiles [tile_begin, tile_end).
   void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, const PanelRange& panels) {
     const std::int64_t count = tile_end - tile_begin;
@@ -80,8 +89,8 @@ class GroupedMatmul {
     few_rows_ = count <= 2;
     const std::int64_t lines = (blocks_ <= kMostWideGroupBlocks ? layout_.bytes : layout_.group) / 64;
     lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
-    for (std::int64_t p = panels.begin; p < panels.end; p += width) {
-      const std::int64_t end = p + width < panels.end ? p + width : panels.end;
+    for (std::int64_t p = panels.begin * kMatrices; p < panels.end * kMatrices; p += width) {
+      const std::int64_t end = p + width < panels.end * kMatrices ? p + width : panels.end * kMatrices;
       for (std::int64_t begin = 0; begin < blocks_; begin = group_end(kCodes8Grouped, begin, blocks_)) {
         for (std::int64_t tile = tile_begin; tile < tile_end; tile += 2) {
           for (std::int64_t q = p; q < end; q += 2) {
@@ -104,7 +113,6 @@ class GroupedMatmul {
 
   // In its place, since a copy would have to wait for the fields to arrive in memory, behind all that tiles and rows store.
   [[gnu::always_inline]] inline void fill(Square& square, std::int64_t begin, const Place& tile, const Place& panel) {
-    const std::byte* const weights = args_.weights->data + panel.at * layout_.bytes;
     square.two_tiles = tile.has_next();
     square.two_panels = panel.has_next();
     square.group = begin / kWideGroupBlocks;
@@ -113,10 +121,10 @@ class GroupedMatmul {
     square.first = begin == 0;
     square.last = end == blocks_;
     for (int i = 0; i < 2; ++i) {
-      const std::byte* const own = weights + (square.two_panels ? i : 0) * layout_.bytes;
+      const std::byte* const own = panel_at(panel.at + (square.two_panels ? i : 0));
       square.codes[i] = codes_at(layout_, own, begin);
       square.scales[i] = avx512::load_supers(group_at(layout_, own, begin), 0);
-      square.outputs[i] = avx512::first_lanes(args_.weights->outputs - (panel.at + i) * kPanel);
+      square.outputs[i] = avx512::first_lanes(args_.weights->outputs - output_of(panel.at + i));
     }
     square.rows[1].count = 0;
     for (std::int64_t t = 0; t < (square.two_tiles ? 2 : 1); ++t) {
@@ -126,7 +134,7 @@ class GroupedMatmul {
       for (std::int64_t i = 0; i < (square.two_panels ? 2 : 1); ++i) {
         rows.sums[i] = sums_[((tile.at - tile.begin) / 2 * (panel.end - panel.begin) + panel.at + i - panel.begin) * 2 + t][0];
       }
-      rows.out = args_.out + first_row * args_.out_stride + panel.at * kPanel;
+      rows.out = args_.out + first_row * args_.out_stride + output_of(panel.at);
       rows.count = static_cast<int>(args_.rows - first_row < kTileRows ? args_.rows - first_row : kTileRows);
     }
     square.whole = square.two_tiles && square.two_panels && square.rows[1].count == kTileRows && square.outputs[1] == 0xFFFF;
@@ -137,8 +145,9 @@ class GroupedMatmul {
   void find_next(std::int64_t end, const Place& tile, const Place& panel) {
     const bool last = end == blocks_;
     const std::int64_t next = panel.at + (last ? panel.end - panel.begin : 0);
-    const std::byte* group = group_at(layout_, args_.weights->data + next * layout_.bytes, last ? 0 : end);
-    next_ = next + 1 < args_.weights->panels() ? group + (tile.at - tile.begin) / 2 * kSteps * lines_of_step_ * 64 : nullptr;
+    fetches_ = next + 1 < args_.weights->panels() * kMatrices;
+    const std::int64_t share = (tile.at - tile.begin) / 2 * kSteps * lines_of_step_ * 64;
+    for (int i = 0; i < 2 && fetches_; ++i) next_[i] = group_at(layout_, panel_at(next + i), last ? 0 : end) + share;
   }
 
   // Multiplies `square`, the newest, stores the sums of the one before, and adds those of the one before that to its floats.
@@ -264,8 +273,19 @@ class GroupedMatmul {
       if (kWhole || left_ > 0) {
         const __m512 x_scale = avx512::broadcast_float(scale_);
         const __m512i start = avx512::broadcast_int(start_);
-        add_panel<0>(x_scale, start);
-        if (kWhole || square_.two_panels) add_panel<1>(x_scale, start);
+        const __m512 first = add_panel<0>(x_scale, start);
+        if constexpr (kSwiGlu) {
+          const __m512 second = add_panel<1>(x_scale, start);
+          if (ends()) {
+            write<0>(avx512::swiglu(first, second));
+          } else {
+            _mm512_store_ps(sums_[0], first);
+            _mm512_store_ps(sums_[1], second);
+          }
+        } else {
+          leave<0>(first);
+          if (kWhole || square_.two_panels) leave<1>(add_panel<1>(x_scale, start));
+        }
       }
       integers_ += kPanel;
       scale_ += 4;
@@ -277,15 +297,26 @@ class GroupedMatmul {
     }
 
    private:
+    // Whether it is the last group of its panels.
+    bool ends() const { return kWhole ? kSettled != Settled::kGroup : square_.last; }
+
     template <int kIndex>
-    [[gnu::always_inline]] inline void add_panel(__m512 x_scale, __m512i start) {
+    [[gnu::always_inline]] inline __m512 add_panel(__m512 x_scale, __m512i start) const {
       const __m512i sum = _mm512_add_epi32(_mm512_load_si512(integers_ + kIndex * kTileRows * kPanel), start);
       const __m512 scale = _mm512_mul_ps(square_.scales[kIndex], x_scale);
-      float* const out = out_ + kIndex * kPanel;
       const __m512 before = kSettled == Settled::kWhole ? _mm512_setzero_ps() : _mm512_maskz_load_ps(kept_, sums_[kIndex]);
-      const __m512 y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, before);
+      return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, before);
+    }
+
+    template <int kIndex>
+    [[gnu::always_inline]] inline void leave(__m512 y) const {
+      ends() ? write<kIndex>(y) : _mm512_store_ps(sums_[kIndex], y);
+    }
+
+    template <int kIndex>
+    [[gnu::always_inline]] inline void write(__m512 y) const {
+      float* const out = out_ + kIndex * kPanel;
       if constexpr (kSettled == Settled::kWhole) return _mm512_storeu_ps(out, y);
-      if (kWhole ? kSettled == Settled::kGroup : !square_.last) return _mm512_store_ps(sums_[kIndex], y);
       if constexpr (kWhole) {
         _mm512_storeu_ps(out, _mm512_mask_add_ps(y, accumulated_, y, _mm512_maskz_loadu_ps(accumulated_, out)));
       } else {
@@ -310,15 +341,12 @@ class GroupedMatmul {
 
   // Weights, and where the rows of the last group will be written.
   [[gnu::always_inline]] inline void prefetch(const Square& square, int step) {
-    if (next_ != nullptr) {
-      prefetch_lines<kSecondLevel>(next_ + layout_.bytes, lines_of_step_);
-      next_ = prefetch_lines<kSecondLevel>(next_, lines_of_step_);
-    }
+    for (int i = 0; i < 2 && fetches_; ++i) next_[i] = prefetch_lines<kSecondLevel>(next_[i], lines_of_step_);
     if (!square.last) return;
     for (int tile = 0; tile < (square.two_tiles ? 2 : 1); ++tile) {
       for (int i = step * 2; i < step * 2 + 2 && i < square.rows[tile].count; ++i) {
         prefetch_for_write(square.rows[tile].out + i * args_.out_stride);
-        prefetch_for_write(square.rows[tile].out + i * args_.out_stride + kPanel);
+        if (!kSwiGlu) prefetch_for_write(square.rows[tile].out + i * args_.out_stride + kPanel);
       }
     }
   }
@@ -328,7 +356,8 @@ class GroupedMatmul {
   const PanelLayout layout_;
   const PreparedTiles prepared_;
   const std::int64_t blocks_;
-  const std::byte* next_ = nullptr;  // to be prefetched with each step, here and a panel further on; null: nothing
+  const std::byte* next_[2] = {};    // of two panels, to be prefetched with each step,
+  bool fetches_ = false;             // if there are any
   std::int64_t lines_of_step_ = 0;   // 64 bytes each
   bool few_rows_ = false;            // of the band: one pair of tiles
   std::int64_t count_ = 0;           // squares so far

@@ -438,7 +438,8 @@ static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, const Panel
   const CodeForm& codes = shape.form.codes;
   switch (codes.low_bits * 4 + codes.high_bits) {
     case 8 * 4:
-      return codes.grouped ? GroupedMatmul<Tiles>(tiles, args).run(panels) : multiply_form<kCodes8>(tiles, args, shape, panels);
+      if (!codes.grouped) return multiply_form<kCodes8>(tiles, args, shape, panels);
+      return args.up != nullptr ? GroupedMatmul<Tiles, true>(tiles, args).run(panels) : GroupedMatmul<Tiles, false>(tiles, args).run(panels);
     case 4 * 4:
       return codes.table ? multiply_form<kCodes4Table>(tiles, args, shape, panels)
                          : multiply_form<kCodes4>(tiles, args, shape, panels);

@@ -43,6 +43,8 @@ void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
   }
 }
 
+bool fuses_swiglu(WeightType type, std::int64_t rows) noexcept { return in_tiles(type, rows) && block_form(type)->codes.grouped; }
+
 constexpr KernelTable make_table() {
   KernelTable table = avx512::kEntries;
   table.isa = Isa::kAmx;
@@ -52,6 +54,7 @@ constexpr KernelTable make_table() {
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
+  table.fuses_swiglu = fuses_swiglu;
   table.attention_scratch_bytes = attention_scratch_bytes;
   table.attention = attention;
   table.attention_part = attention_part;

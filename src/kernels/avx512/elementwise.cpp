@@ -60,10 +60,7 @@ void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rota
 
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
   const auto vector = [&](std::int64_t i, __mmask16 mask) {
-    const __m512 g = _mm512_maskz_loadu_ps(mask, gate + i);
-    const __m512 negated = _mm512_xor_ps(g, _mm512_set1_ps(-0.0F));
-    const __m512 silu = _mm512_div_ps(g, _mm512_add_ps(_mm512_set1_ps(1.0F), exp(negated)));
-    _mm512_mask_storeu_ps(out + i, mask, _mm512_mul_ps(silu, _mm512_maskz_loadu_ps(mask, up + i)));
+    _mm512_mask_storeu_ps(out + i, mask, swiglu(_mm512_maskz_loadu_ps(mask, gate + i), _mm512_maskz_loadu_ps(mask, up + i)));
   };
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) vector(i, 0xFFFF);

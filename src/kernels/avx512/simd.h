@@ -38,6 +38,12 @@ static inline __m512 exp(__m512 x) {
   return _mm512_maskz_mul_ps(static_cast<__mmask16>(~lowest), fraction, _mm512_castsi512_ps(exponent));
 }
 
+// silu(gate) * up
+static inline __m512 swiglu(__m512 gate, __m512 up) {
+  const __m512 negated = _mm512_xor_ps(gate, _mm512_set1_ps(-0.0F));
+  return _mm512_mul_ps(_mm512_div_ps(gate, _mm512_add_ps(_mm512_set1_ps(1.0F), exp(negated))), up);
+}
+
 static inline __m512i broadcast_int(const std::byte* from) {
   std::int32_t value;
   __builtin_memcpy(&value, from, sizeof(value));
