@@ -50,6 +50,13 @@ class Bytes {
   std::byte* data_;
 };
 
+// Panels in claims of `chunk`.
+inline void multiply(ThreadTeam& team, const KernelTable& kernels, const MatmulArgs& args, std::int64_t chunk) {
+  team.for_claims(args.weights->panels(), chunk, [&](ThreadTeam::Claims& claims, int) {
+    kernels.matmul(args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); }, &claims});
+  });
+}
+
 inline void count_rate(benchmark::State& state, const char* name, double amount_per_iteration) {
   state.counters[name] =
       benchmark::Counter(amount_per_iteration * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

@@ -6,13 +6,6 @@ namespace {
 
 constexpr auto kRotated8 = static_cast<std::int64_t>(WeightType::kRotated8);
 
-// Panels in claims of `chunk`.
-void multiply(ThreadTeam& team, const KernelTable& kernels, const MatmulArgs& args, std::int64_t chunk) {
-  team.for_claims(args.weights->panels(), chunk, [&](ThreadTeam::Claims& claims, int) {
-    kernels.matmul(args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); }, &claims});
-  });
-}
-
 void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows, bool past_caches = false) {
   const KernelTable& kernels = tier();
   ThreadTeam team(threads());

@@ -49,7 +49,8 @@ struct MatmulArgs {
   // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
   // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, by tiles and by scalar code.
   bool past_caches = false;
-  // Of the same shape and type, only where KernelTable::fuses_swiglu: the result is silu(weights * x) * (up * x).
+  // Of the shape and type of `weights`, only where KernelTable::fuses_swiglu. Then weights are those of the gate, and the result is
+  // silu(y of the gate) * (y of up), the same bits as by swiglu.
   const PackedMatrix* up = nullptr;
 };
 
@@ -132,7 +133,7 @@ struct KernelTable {
   // Computes the outputs of one range of panels after the other, tiles without a stop between them.
   void (*matmul)(const MatmulArgs& args, const PanelSource& panels) noexcept = nullptr;
 
-  // Whether a product of so many rows can be SwiGLU's, MatmulArgs::up. Null: none can.
+  // Whether a product of so many rows takes MatmulArgs::up. Null: none does.
   bool (*fuses_swiglu)(WeightType type, std::int64_t rows) noexcept = nullptr;
 
   // --- the rest of a step --------------------------------------------------------------------------------------------------

@@ -6,12 +6,15 @@
 // in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first. Of one pair of
 // row tiles weights, which a pass loads once, and of more the activations are kept out of that cache (perf/README.md).
 //
+// Two panels side by side may be those of gate and of up (panel_turns.h): then SwiGLU of both is what is written, half as many results.
+//
 // As in matmul_quantized.h the sums of a square of tiles are stored while the next one begins, and become floats between the products of
 // the one after that.
 //
 // Limit: lines from the second-level cache, activations and float sums (perf/README.md has the share reached).
 #pragma once
 
+#include <kernels/amx/panel_turns.h>
 #include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/row_tiles.h>
 #include <kernels/avx512/weight_codes.h>
@@ -41,7 +44,7 @@ struct Square {
   Rows rows[2];
 };
 
-// kSwiGlu: panels come alternately from the matrices of gate and of up, and what is written is SwiGLU of both.
+// kSwiGlu: a pair of panels is one of gate and one of up, and what is written is SwiGLU of both.
 template <class Tiles, bool kSwiGlu>
 class GroupedMatmul {
  public:
@@ -49,6 +52,7 @@ class GroupedMatmul {
       : tiles_(tiles),
         args_(args),
         layout_(panel_layout(args.weights->type, args.weights->inputs)),
+        turns_(args, layout_.bytes),
         prepared_(args.weights->type, args.weights->inputs),
         blocks_(args.weights->inputs / kBlockValues) {}
 
@@ -57,7 +61,7 @@ class GroupedMatmul {
     const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
     for (PanelRange range; panels.next(panels.context, range);) {
-      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band(tile, tile + most < count ? tile + most : count, range);
+      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band(tile, tile + most < count ? tile + most : count, turns_.range(range));
     }
     for (int i = 0; i < 2; ++i) {
       squares_[count_ % 3] = Square{};
@@ -74,14 +78,6 @@ class GroupedMatmul {
   static constexpr std::int64_t kSumTiles = kBandTiles * kPassPanels;
   static_assert(kFewTiles * kPassPanelsOfFew <= kSumTiles);
 
-  static constexpr std::int64_t kMatrices = kSwiGlu ? 2 : 1;
-
-  const std::byte* panel_at(std::int64_t panel) const {
-    const PackedMatrix& matrix = panel % kMatrices == 0 ? *args_.weights : *args_.up;
-    return matrix.data + panel / kMatrices * layout_.bytes;
-  }
-  std::int64_t output_of(std::int64_t panel) const { return panel / kMatrices * kPanel; }
-
   // Row tiles [tile_begin, tile_end).
   void multiply_band(std::int64_t tile_begin, std::int64_t tile_end, const PanelRange& panels) {
     const std::int64_t count = tile_end - tile_begin;
@@ -89,8 +85,8 @@ class GroupedMatmul {
     few_rows_ = count <= 2;
     const std::int64_t lines = (blocks_ <= kMostWideGroupBlocks ? layout_.bytes : layout_.group) / 64;
     lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
-    for (std::int64_t p = panels.begin * kMatrices; p < panels.end * kMatrices; p += width) {
-      const std::int64_t end = p + width < panels.end * kMatrices ? p + width : panels.end * kMatrices;
+    for (std::int64_t p = panels.begin; p < panels.end; p += width) {
+      const std::int64_t end = p + width < panels.end ? p + width : panels.end;
       for (std::int64_t begin = 0; begin < blocks_; begin = group_end(kCodes8Grouped, begin, blocks_)) {
         for (std::int64_t tile = tile_begin; tile < tile_end; tile += 2) {
           for (std::int64_t q = p; q < end; q += 2) {
@@ -121,10 +117,10 @@ class GroupedMatmul {
     square.first = begin == 0;
     square.last = end == blocks_;
     for (int i = 0; i < 2; ++i) {
-      const std::byte* const own = panel_at(panel.at + (square.two_panels ? i : 0));
+      const std::byte* const own = turns_.data(panel.at + (square.two_panels ? i : 0));
       square.codes[i] = codes_at(layout_, own, begin);
       square.scales[i] = avx512::load_supers(group_at(layout_, own, begin), 0);
-      square.outputs[i] = avx512::first_lanes(args_.weights->outputs - output_of(panel.at + i));
+      square.outputs[i] = avx512::first_lanes(args_.weights->outputs - turns_.first_output(panel.at + i));
     }
     square.rows[1].count = 0;
     for (std::int64_t t = 0; t < (square.two_tiles ? 2 : 1); ++t) {
@@ -134,7 +130,7 @@ class GroupedMatmul {
       for (std::int64_t i = 0; i < (square.two_panels ? 2 : 1); ++i) {
         rows.sums[i] = sums_[((tile.at - tile.begin) / 2 * (panel.end - panel.begin) + panel.at + i - panel.begin) * 2 + t][0];
       }
-      rows.out = args_.out + first_row * args_.out_stride + output_of(panel.at);
+      rows.out = args_.out + first_row * args_.out_stride + turns_.first_output(panel.at);
       rows.count = static_cast<int>(args_.rows - first_row < kTileRows ? args_.rows - first_row : kTileRows);
     }
     square.whole = square.two_tiles && square.two_panels && square.rows[1].count == kTileRows && square.outputs[1] == 0xFFFF;
@@ -145,9 +141,9 @@ class GroupedMatmul {
   void find_next(std::int64_t end, const Place& tile, const Place& panel) {
     const bool last = end == blocks_;
     const std::int64_t next = panel.at + (last ? panel.end - panel.begin : 0);
-    fetches_ = next + 1 < args_.weights->panels() * kMatrices;
+    fetches_ = next + 1 < turns_.count();
     const std::int64_t share = (tile.at - tile.begin) / 2 * kSteps * lines_of_step_ * 64;
-    for (int i = 0; i < 2 && fetches_; ++i) next_[i] = group_at(layout_, panel_at(next + i), last ? 0 : end) + share;
+    for (int i = 0; i < 2 && fetches_; ++i) next_[i] = group_at(layout_, turns_.data(next + i), last ? 0 : end) + share;
   }
 
   // Multiplies `square`, the newest, stores the sums of the one before, and adds those of the one before that to its floats.
@@ -354,6 +350,7 @@ class GroupedMatmul {
   Tiles& tiles_;
   const MatmulArgs& args_;
   const PanelLayout layout_;
+  const PanelTurns turns_;
   const PreparedTiles prepared_;
   const std::int64_t blocks_;
   const std::byte* next_[2] = {};    // of two panels, to be prefetched with each step,

@@ -8,6 +8,9 @@
 // one pair: a pair's sums are stored while the next one begins, and become floats during the pair after that. A group's weights are
 // expanded before its products, into a buffer that the first-level cache still holds.
 //
+// Of panels that are gate and up in turns (panel_turns.h) the sums of up become SwiGLU where they are settled last, of its own and of the
+// gate's, which are settled before it and kept.
+//
 // Integer minimums times sums of activations are a tile product of bf16, exact since all of it are integers below 2^24, once for each pair
 // of row tiles and group: by vectors they cost a third of a product of many rows.
 //
@@ -16,6 +19,7 @@
 
 #include <kernels/amx/expand_weights.h>
 #include <kernels/amx/matmul_grouped.h>
+#include <kernels/amx/panel_turns.h>
 #include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/row_tiles.h>
 
@@ -32,6 +36,7 @@ struct TilePair {
   struct Rows {
     const std::byte* x = nullptr;  // prepared
     float* sums = nullptr;         // [kTileRows][kPanel]
+    const float* gate = nullptr;   // sums of the turn before, where SwiGLU of those and of these is the result
     float* out = nullptr;          // of the tile's first row
     int count = 0;                 // rows that the tile has
   };
@@ -41,14 +46,15 @@ struct TilePair {
   int steps = 0;
   int tiles = 0;
   bool first = false;  // group of its panel
-  bool last = false;
-  bool whole = false;  // two whole tiles of rows: nothing to decide row by row
+  bool written = false;  // the last group of its panel, whose floats are results
+  bool whole = false;    // two whole tiles of rows: nothing to decide row by row
   __mmask16 outputs = 0;
   Rows rows[2];
 };
 
-// Where the floats of a pair go: of whole pairs to the sums, or in the panel's last group to the output; of others as each row wants.
-enum class Settling { kSums, kOutput, kAny };
+// Where the floats of a pair go: of whole pairs to the sums, or in the panel's last group to the output, maybe as SwiGLU; of others as each
+// row wants.
+enum class Settling { kSums, kOutput, kSwiGlu, kAny };
 
 // Sums of a pair: [row tile][low, high][row][output], and those of minimums, which are integers too.
 struct PairSums {
@@ -62,14 +68,14 @@ template <CodeForm kForm, Minimums kMinimums, class Tiles>
 class QuantizedMatmul {
  public:
   QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape)
-      : tiles_(tiles), args_(args), shape_(shape), prepared_(args.weights->type, args.weights->inputs) {}
+      : tiles_(tiles), args_(args), shape_(shape), turns_(args, shape.layout.bytes), prepared_(args.weights->type, args.weights->inputs) {}
 
   void run(const PanelSource& panels) {
     const std::int64_t count = row_tiles(args_.rows);
     const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
     for (PanelRange range; panels.next(panels.context, range);) {
-      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band({tile, tile + most < count ? tile + most : count}, range);
+      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band({tile, tile + most < count ? tile + most : count}, turns_.range(range));
     }
     for (int i = 0; i < 2; ++i) {
       pairs_[count_ % 3] = TilePair{};
@@ -89,7 +95,7 @@ class QuantizedMatmul {
 
   void multiply_band(const Band& band, const PanelRange& range) {
     if (band.count() <= kFewTiles) {
-      const std::int64_t most = band.count() * prepared_.bytes <= kMostNearBytes ? 1 : kChunkPanels;
+      const std::int64_t most = band.count() * prepared_.bytes > kMostNearBytes ? kChunkPanels : turns_.fused() ? 2 : 1;
       for (std::int64_t p = range.begin; p < range.end; p += most) multiply_chunk(p, range.end - p < most ? range.end - p : most, band);
     } else {
       for (std::int64_t p = range.begin; p < range.end; p += kPanels) {
@@ -117,8 +123,9 @@ class QuantizedMatmul {
   void prefetch_group(std::int64_t panel, std::int64_t begin, std::int64_t pairs) {
     lines_of_block_ = 0;
     lines_of_step_ = 0;
-    if (panel >= args_.weights->panels()) return;
-    next_ = group_at(shape_.layout, args_.weights->data + panel * shape_.layout.bytes, begin);
+    two_places_ = false;
+    if (panel >= turns_.count()) return;
+    next_[0] = group_at(shape_.layout, turns_.data(panel), begin);
     const std::int64_t blocks = shape_.group_end(begin) - begin;
     const std::int64_t steps = pairs * kGroupSteps;
     const PanelLayout& layout = shape_.layout;
@@ -131,17 +138,20 @@ class QuantizedMatmul {
   void prefetch_panels(std::int64_t panel, std::int64_t panels, std::int64_t pairs_of_group) {
     const std::int64_t bytes = panels * shape_.layout.bytes;
     const std::int64_t steps = (shape_.layout.last_group / kGroupBlocks + 1) * pairs_of_group * kGroupSteps;
-    next_ = args_.weights->data + panel * shape_.layout.bytes;
     lines_of_block_ = 0;
-    lines_of_step_ = bytes <= kMostPrefetched && panel < args_.weights->panels() ? (bytes / 64 + steps - 1) / steps : 0;
+    lines_of_step_ = 0;
+    if (bytes > kMostPrefetched || panel >= turns_.count()) return;
+    lines_of_step_ = (bytes / 64 + steps - 1) / steps;
+    two_places_ = turns_.fused();
+    next_[0] = turns_.data(panel);
+    if (two_places_) next_[1] = turns_.data(panel + 1);
   }
 
   // Panels side by side, so that activations come from the first-level cache for the second one. `place` is that of their sums.
   void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band, std::int64_t place) {
     set_ = (set_ + 1) % kSets;
     for (std::int64_t i = 0; i < panels; ++i) {
-      next_ = expand_group<kForm, kMinimums>(shape_, args_.weights->data + (p + i) * shape_.layout.bytes, begin, weights_[i],
-                                             scales_[set_][i], next_, lines_of_block_);
+      next_[0] = expand_group<kForm, kMinimums>(shape_, turns_.data(p + i), begin, weights_[i], scales_[set_][i], next_[0], lines_of_block_);
     }
     const std::int64_t end = shape_.group_end(begin);
     for (std::int64_t tile = band.begin; tile < band.end; tile += 2) {
@@ -153,8 +163,8 @@ class QuantizedMatmul {
         pair.steps = static_cast<int>((end - begin + 1) / 2);
         pair.tiles = band.end - tile < 2 ? 1 : 2;
         pair.first = begin == 0;
-        pair.last = end == shape_.blocks;
-        pair.outputs = avx512::first_lanes(args_.weights->outputs - (p + i) * kPanel);
+        pair.written = end == shape_.blocks && turns_.writes(p + i);
+        pair.outputs = avx512::first_lanes(args_.weights->outputs - turns_.first_output(p + i));
         for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(tile + t, place + tile + t - band.begin, p + i, i) : TilePair::Rows{};
         pair.whole = pair.tiles == 2 && pair.rows[1].count == kTileRows && pair.outputs == 0xFFFF;
         multiply(pair);
@@ -165,9 +175,11 @@ class QuantizedMatmul {
   // `place` is that of the tile's sums, `i` the panel's among those that share a pass.
   TilePair::Rows rows_of(std::int64_t tile, std::int64_t place, std::int64_t panel, std::int64_t i) {
     const std::int64_t first = tile * kTileRows;
+    const float* const before = i > 0 ? band_.sums[i - 1][place][0] : place >= kFewTiles ? band_.sums[i][place - kFewTiles][0] : nullptr;
     return {.x = args_.prepared + tile * prepared_.bytes,
             .sums = band_.sums[i][place][0],
-            .out = args_.out + first * args_.out_stride + panel * kPanel,
+            .gate = turns_.is_up(panel) ? before : nullptr,
+            .out = args_.out + first * args_.out_stride + turns_.first_output(panel),
             .count = static_cast<int>(args_.rows - first < kTileRows ? args_.rows - first : kTileRows)};
   }
 
@@ -175,13 +187,18 @@ class QuantizedMatmul {
   void multiply(const TilePair& pair) {
     const TilePair& settled = pairs_[(count_ + 1) % 3];
     const bool two_before = pairs_[(count_ + 2) % 3].tiles == 2;
-    if (!settled.whole) {
+    const bool straight = two_before && pair.tiles == 2 && pair.steps >= kGroupSteps;
+    const bool swiglu = settled.written && turns_.fused();
+    if (!settled.whole || (swiglu && !straight)) {
       multiply_beside<Settling::kAny, false>(pair, settled, two_before);
-    } else if (!two_before || pair.tiles != 2 || pair.steps < kGroupSteps) {
-      settled.last ? multiply_beside<Settling::kOutput, false>(pair, settled, two_before)
-                   : multiply_beside<Settling::kSums, false>(pair, settled, two_before);
+    } else if (!straight) {
+      settled.written ? multiply_beside<Settling::kOutput, false>(pair, settled, two_before)
+                      : multiply_beside<Settling::kSums, false>(pair, settled, two_before);
+    } else if (swiglu) {
+      multiply_beside<Settling::kSwiGlu, true>(pair, settled, true);
     } else {
-      settled.last ? multiply_beside<Settling::kOutput, true>(pair, settled, true) : multiply_beside<Settling::kSums, true>(pair, settled, true);
+      settled.written ? multiply_beside<Settling::kOutput, true>(pair, settled, true)
+                      : multiply_beside<Settling::kSums, true>(pair, settled, true);
     }
     ++count_;
   }
@@ -315,6 +332,7 @@ class QuantizedMatmul {
       if constexpr (kMinimums == Minimums::kOfBlocks) x_sums_ = rows.x + product_.prepared_.sums;
       if constexpr (kMinimums == Minimums::kInTile) minimums_ = from_.minimums[tile][0];
       sum_ = rows.sums;
+      gate_ = rows.gate;
       out_ = rows.out;
       if constexpr (kSettling != Settling::kAny) return;
       left_ = rows.count;
@@ -331,19 +349,25 @@ class QuantizedMatmul {
         if constexpr (kMinimums == Minimums::kInTile) {
           y = _mm512_fmadd_ps(_mm512_load_ps(minimums_), _mm512_mul_ps(minimum_, x_scale), y);
         }
-        const bool to_sums = kSettling == Settling::kAny ? !pair_.last : kSettling == Settling::kSums;
-        to_sums ? _mm512_store_ps(sum_, y) : write_row(y);
+        const bool to_sums = kSettling == Settling::kAny ? !pair_.written : kSettling == Settling::kSums;
+        to_sums ? _mm512_store_ps(sum_, y) : write_row(result(y));
       }
       integers_ += kPanel;
       x_scale_ += 4;
       if constexpr (kMinimums == Minimums::kOfBlocks) x_sums_ += kTileRowBytes;
       if constexpr (kMinimums == Minimums::kInTile) minimums_ += kPanel;
       sum_ += kPanel;
+      if (kSettling == Settling::kSwiGlu || (kSettling == Settling::kAny && gate_ != nullptr)) gate_ += kPanel;
       --left_;
       if constexpr (kSettling != Settling::kSums) out_ += out_stride_;
     }
 
    private:
+    [[gnu::always_inline]] inline __m512 result(__m512 y) const {
+      const bool swiglu = kSettling == Settling::kSwiGlu || (kSettling == Settling::kAny && gate_ != nullptr);
+      return swiglu ? avx512::swiglu(_mm512_load_ps(gate_), y) : y;
+    }
+
     [[gnu::always_inline]] inline void write_row(__m512 y) const {
       if constexpr (kSettling == Settling::kAny) {
         _mm512_mask_storeu_ps(out_, pair_.outputs, add_output(accumulated_ & pair_.outputs, y));
@@ -378,6 +402,7 @@ class QuantizedMatmul {
     const std::byte* x_sums_ = nullptr;   // the row's
     const float* minimums_ = nullptr;     // the row's sums of minimums
     float* sum_ = nullptr;
+    const float* gate_ = nullptr;
     int left_ = 0;  // rows of the tile
     float* out_ = nullptr;
   };
@@ -391,8 +416,9 @@ class QuantizedMatmul {
 
   // The next panels, and where the rows of a panel's last group will be written.
   [[gnu::always_inline]] inline void prefetch(const TilePair& pair, int step) {
-    next_ = prefetch_lines<kSecondLevel>(next_, lines_of_step_);
-    if (!pair.last) return;
+    const std::byte*& next = next_[two_places_ ? step % 2 : 0];
+    next = prefetch_lines<kSecondLevel>(next, lines_of_step_);
+    if (!pair.written) return;
     for (int tile = 0; tile < pair.tiles; ++tile) {
       for (int i = step * 4; i < step * 4 + 4 && i < pair.rows[tile].count; ++i) {
         prefetch_for_write(pair.rows[tile].out + i * args_.out_stride);
@@ -403,8 +429,10 @@ class QuantizedMatmul {
   Tiles& tiles_;
   const MatmulArgs& args_;
   const QuantizedShape& shape_;
+  const PanelTurns turns_;
   const PreparedTiles prepared_;
-  const std::byte* next_ = nullptr;  // of the next panels, to be prefetched:
+  const std::byte* next_[2] = {};    // of the next panels, to be prefetched,
+  bool two_places_ = false;          // in turns from both:
   std::int64_t lines_of_block_ = 0;  // 64 bytes each, with each K block that is expanded
   std::int64_t lines_of_step_ = 0;   // at each step of a pair
   std::int64_t count_ = 0;           // pairs so far

@@ -10,7 +10,7 @@ namespace {
 
 bool is_half(WeightType type) { return type == WeightType::kF16 || type == WeightType::kBF16; }
 
-bool in_tiles(WeightType type, std::int64_t rows) { return is_quantized(type) && rows >= kFewestRows; }
+bool in_tiles(WeightType type, std::int64_t rows) noexcept { return is_quantized(type) && rows >= kFewestRows; }
 
 std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
   if (is_half(type)) return bf16_row_bytes(inputs) * static_cast<std::size_t>(rows);
@@ -43,8 +43,6 @@ void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
   }
 }
 
-bool fuses_swiglu(WeightType type, std::int64_t rows) noexcept { return in_tiles(type, rows) && block_form(type)->codes.grouped; }
-
 constexpr KernelTable make_table() {
   KernelTable table = avx512::kEntries;
   table.isa = Isa::kAmx;
@@ -54,7 +52,7 @@ constexpr KernelTable make_table() {
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
-  table.fuses_swiglu = fuses_swiglu;
+  table.fuses_swiglu = in_tiles;
   table.attention_scratch_bytes = attention_scratch_bytes;
   table.attention = attention;
   table.attention_part = attention_part;
