@@ -15,7 +15,7 @@ void run(benchmark::State& state, WeightType type, std::int64_t outputs, std::in
   const Bytes out(static_cast<std::size_t>(rows * outputs) * sizeof(float));
   const PackedMatrix matrix{type, outputs, inputs, weights.data()};
   kernels.prepare_rows(type, x.floats(), inputs, {0, rows, rows}, inputs, prepared.data());
-  const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false, past_caches};
+  const MatmulArgs args{&matrix, prepared.data(), rows, out.floats(), outputs, false, past_caches, kernels.side_by_side};
   for (auto _ : state) multiply(team, kernels, args, 8);
   count_rate(state, "GB/s", static_cast<double>(kernels.packed_bytes(type, outputs, inputs)));
   count_rate(state, "GOP/s", 2.0 * static_cast<double>(outputs * inputs * rows));
@@ -72,7 +72,7 @@ void Matmul_layers(benchmark::State& state) {
   for (auto _ : state) {
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       const PackedMatrix matrix{type, outputs, inputs, weights.data() + layer_bytes * static_cast<std::size_t>(layer)};
-      multiply(team, kernels, {&matrix, prepared.data(), rows, out.floats(), outputs, false, false}, 12);
+      multiply(team, kernels, {&matrix, prepared.data(), rows, out.floats(), outputs, false, false, kernels.side_by_side}, 12);
     }
   }
   count_rate(state, "GB/s", static_cast<double>(layer_bytes) * static_cast<double>(layers));

@@ -40,20 +40,25 @@ float multiply_fma(std::int64_t instructions) {
   return _mm512_reduce_add_ps(all);
 }
 
+template <int kStretches>
 std::int64_t read_bytes(const std::byte* data, std::int64_t bytes) {
-  __m512i sum[kReadStretches];
+  __m512i sum[kStretches];
   for (auto& chain : sum) chain = _mm512_setzero_si512();
-  const std::int64_t stretch = bytes / kReadStretches / 64 * 64;
+  const std::int64_t stretch = bytes / kStretches / 64 * 64;
   for (std::int64_t i = 0; i < stretch; i += 64) {
 #pragma GCC unroll 4
-    for (int part = 0; part < kReadStretches; ++part) {
+    for (int part = 0; part < kStretches; ++part) {
       const std::byte* from = data + part * stretch + i;
       _mm_prefetch(reinterpret_cast<const char*>(from + kReadAhead), _MM_HINT_T0);
       sum[part] = _mm512_xor_si512(sum[part], _mm512_load_si512(from));
     }
   }
-  return _mm512_reduce_add_epi64(_mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));
+  __m512i all = sum[0];
+  for (int part = 1; part < kStretches; ++part) all = _mm512_xor_si512(all, sum[part]);
+  return _mm512_reduce_add_epi64(all);
 }
+template std::int64_t read_bytes<1>(const std::byte*, std::int64_t);
+template std::int64_t read_bytes<4>(const std::byte*, std::int64_t);
 
 void multiply_int8_tiles(std::int64_t instructions) {
   using Tiles = amx::HardwareTiles;

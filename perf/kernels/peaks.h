@@ -7,14 +7,15 @@
 
 namespace braid::kernels::perf {
 
-// Reading goes through four stretches side by side: the processor fetches ahead by itself in each, and one alone is not the ceiling.
-constexpr int kReadStretches = 4;
+// Reading goes through one stretch or through four side by side, whichever the processor does faster (KernelTable::side_by_side).
 constexpr std::int64_t kReadAhead = 2048;  // bytes in each
 
 // Each returns something that depends on the work, so that it cannot be dropped.
 std::int64_t multiply_vnni(std::int64_t instructions);
 float multiply_fma(std::int64_t instructions);
+template <int kStretches>
 std::int64_t read_bytes(const std::byte* data, std::int64_t bytes);
+template <int kStretches>
 std::int64_t read_bytes_avx2(const std::byte* data, std::int64_t bytes);
 
 // Tile products of 16 rows by 64 bytes by 16 outputs.

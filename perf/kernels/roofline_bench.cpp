@@ -10,7 +10,9 @@ constexpr std::int64_t kInstructions = 1 << 22;
 
 void Roofline_read(benchmark::State& state) {
   if (!cpu_features().avx2_fma_f16c) return state.SkipWithError("needs AVX2");
-  const auto read = cpu_features().avx512 ? read_bytes : read_bytes_avx2;
+  const CpuFeatures features = cpu_features();
+  const auto read = features.avx512 ? (features.side_by_side ? read_bytes<4> : read_bytes<1>)
+                                    : (features.side_by_side ? read_bytes_avx2<4> : read_bytes_avx2<1>);
   ThreadTeam team(threads());
   const std::int64_t bytes = state.range(0) << 20;
   const Bytes data(static_cast<std::size_t>(bytes) + 8192);

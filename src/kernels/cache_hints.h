@@ -19,25 +19,24 @@ template <CacheLevel kInto>
   return from + lines * 64;
 }
 
-// What comes next, fetched by a few lines in each of many turns. Several stretches of it go side by side, since the processor fetches ahead by
-// itself in each, and in one alone not as fast as memory can be read (perf/README.md).
+// What comes next, fetched by a few lines in each of many turns: in order, or four stretches of it side by side (KernelTable::side_by_side).
 struct NextLines {
-  static constexpr std::int64_t kStretches = 4;
-
   const std::byte* from = nullptr;
+  int shift = 0;             // of a line's number to that within its stretch
   std::int64_t stretch = 0;  // lines of one
   std::int64_t of_turn = 0;  // lines of a turn
 
   NextLines() = default;
-  [[gnu::always_inline]] inline NextLines(const std::byte* first, std::int64_t bytes, std::int64_t turns)
-      : from(first), of_turn((bytes + 64 * turns - 1) / (64 * turns)) {
-    stretch = (of_turn * turns + kStretches - 1) / kStretches;
+  [[gnu::always_inline]] inline NextLines(const std::byte* first, std::int64_t bytes, std::int64_t turns, bool side_by_side)
+      : from(first), shift(side_by_side ? 2 : 0), of_turn((bytes + 64 * turns - 1) / (64 * turns)) {
+    stretch = (of_turn * turns + (std::int64_t{1} << shift) - 1) >> shift;
   }
 
   template <CacheLevel kInto>
   [[gnu::always_inline]] inline void fetch(std::int64_t turn) const {
+    const std::int64_t mask = (std::int64_t{1} << shift) - 1;
     for (std::int64_t line = turn * of_turn; line < (turn + 1) * of_turn; ++line)
-      __builtin_prefetch(from + (line % kStretches * stretch + line / kStretches) * 64, 0, kInto);
+      __builtin_prefetch(from + ((line & mask) * stretch + (line >> shift)) * 64, 0, kInto);
   }
 };
 

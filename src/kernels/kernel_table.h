@@ -49,6 +49,7 @@ struct MatmulArgs {
   // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
   // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, by tiles and by scalar code.
   bool past_caches = false;
+  bool side_by_side = true;  // a hint: KernelTable's
   // Of the shape and type of `weights`, only where KernelTable::fuses_swiglu. Then weights are those of the gate, and the result is
   // silu(y of the gate) * (y of up), the same bits as by swiglu.
   const PackedMatrix* up = nullptr;
@@ -115,6 +116,8 @@ struct KernelTable {
   KvType kv_type = KvType::kF16;  // what keys and values are unless something else is asked for
   // Bytes of a product's results from which on MatmulArgs::past_caches pays: 256 rows of a small model's gate or up, 8 rows of its logits.
   std::int64_t large_results = 3 << 19;
+  // Whether this processor reads memory faster from several places at once than in order: Intel's do, AMD's do not (perf/README.md).
+  bool side_by_side = true;
 
   // --- weights -------------------------------------------------------------------------------------------------------------
   std::size_t (*packed_bytes)(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept = nullptr;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace braid::kernels {
 namespace {
@@ -43,10 +44,31 @@ bool request_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+bool made_by_amd() {
+  const Leaf vendor = cpuid(0, 0);
+  char name[12];
+  std::memcpy(name, &vendor.ebx, 4);
+  std::memcpy(name + 4, &vendor.edx, 4);
+  std::memcpy(name + 8, &vendor.ecx, 4);
+  return std::memcmp(name, "AuthenticAMD", sizeof(name)) == 0 || std::memcmp(name, "HygonGenuine", sizeof(name)) == 0;
+}
+
+// A tier's table for processors that read in order.
+template <const KernelTable& kTable>
+const KernelTable& in_order() {
+  static const KernelTable table = [] {
+    KernelTable copy = kTable;
+    copy.side_by_side = false;
+    return copy;
+  }();
+  return table;
+}
+
 }  // namespace
 
 CpuFeatures cpu_features() {
   CpuFeatures features;
+  features.side_by_side = !made_by_amd();
   const Leaf basic = cpuid(1, 0);
   if (!bit(basic.ecx, 27)) return features;  // OSXSAVE: without it XGETBV faults
   const std::uint64_t states = saved_states();
@@ -70,11 +92,11 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
     case Isa::kScalar:
       return &scalar::kTable;
     case Isa::kAvx2:
-      if (features.avx2_fma_f16c) return &avx2::kTable;
+      if (features.avx2_fma_f16c) return features.side_by_side ? &avx2::kTable : &in_order<avx2::kTable>();
       missing = "this processor or operating system lacks AVX2, FMA or F16C";
       return nullptr;
     case Isa::kAvx512:
-      if (features.avx512) return &avx512::kTable;
+      if (features.avx512) return features.side_by_side ? &avx512::kTable : &in_order<avx512::kTable>();
       missing = "this processor or operating system lacks AVX-512 F, BW, VL, DQ or VNNI";
       return nullptr;
     case Isa::kAmx:

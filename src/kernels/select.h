@@ -15,6 +15,7 @@ struct CpuFeatures {
   bool avx_vnni = false;
   bool avx512 = false;       // F, BW, VL, DQ and VNNI, with OS support
   bool avx512_bf16 = false;
+  bool side_by_side = true;  // KernelTable::side_by_side
   bool amx = false;          // tiles, INT8 and BF16, with OS support, and AVX-512-BF16
 };
 CpuFeatures cpu_features();

@@ -348,6 +348,7 @@ void Transformer::multiply_prepared(std::span<const Product> products, std::int6
                                      .out_stride = product->out.stride,
                                      .accumulate = product->accumulate,
                                      .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results,
+                                     .side_by_side = table_.side_by_side,
                                      .up = product->up};
       table_.matmul(args, claimed.source());
     }

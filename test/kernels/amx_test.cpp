@@ -87,7 +87,7 @@ TEST_F(EmulatedAmx, OneRowByFourPanelsEqualsScalarBitForBit) {
     MatmulArgs args{&product.weights, prepared.rows.data(), 1, expected.data(), product.weights.outputs, round % 2 == 1};
     test::multiply_all(test::scalar_tier(), args);
     args.out = found.data();
-    avx512::matmul_quantized(args, 0, product.weights.panels(), avx512::OneRow::kByFours);
+    avx512::matmul_quantized(args, 0, product.weights.panels());
     ASSERT_TRUE(test::same_bits(found, expected))
         << weight_format(type)->name << " outputs " << product.weights.outputs << " inputs " << product.weights.inputs;
   }

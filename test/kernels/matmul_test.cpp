@@ -161,6 +161,31 @@ TEST_P(Matmul, ResultsPastTheCachesAreTheSame) {
   }
 }
 
+// Weights that are read side by side or in order give the same.
+TEST_P(Matmul, TheOrderOfReadingChangesNothing) {
+  Random random(13);
+  for (const WeightType type : kAllTypes) {
+    for (const std::int64_t rows : {1, 2, 7, 13}) {
+      const std::int64_t inputs = whole_blocks(type, 352);
+      const Weights w(*GetParam(), random, type, 150, inputs);
+      const std::vector<float> x = test::random_floats(random, rows * inputs);
+      AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
+      GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
+      const auto multiplied = [&](bool side_by_side) {
+        std::vector<float> out(static_cast<std::size_t>(rows * 150));
+        test::multiply_all(*GetParam(), {.weights = &w.packed,
+                                         .prepared = prepared.data(),
+                                         .rows = rows,
+                                         .out = out.data(),
+                                         .out_stride = 150,
+                                         .side_by_side = side_by_side});
+        return out;
+      };
+      EXPECT_TRUE(test::same_bits(multiplied(true), multiplied(false))) << weight_format(type)->name << " rows " << rows;
+    }
+  }
+}
+
 // What a tier fuses is what it would have computed in steps, for any range of panels.
 TEST_P(Matmul, FusedSwiGluIsThatOfTwoProducts) {
   Random random(10);

@@ -18,6 +18,7 @@ TEST(Select, ATierIsGivenOrItsLackIsNamed) {
     const KernelTable* table = kernel_table(isa, missing);
     EXPECT_NE(table == nullptr, missing.empty());
     EXPECT_TRUE(table == nullptr || table->isa == isa);
+    EXPECT_EQ(kernel_table(isa, missing), table);
   }
 }
 

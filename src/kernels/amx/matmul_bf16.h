@@ -100,7 +100,7 @@ static void multiply_band(Tiles& tiles, const PackedMatrix& w, const std::byte* 
                           std::int64_t row_bytes, const RowTiles& rows, BandSums& band) {
   ExpandedChunk weights[kPanels];
   const std::int64_t panel_bytes = panel_layout(w.type, w.inputs).bytes;
-  const NextLines next(panel + kPanels * panel_bytes, kPanels * panel_bytes, (w.inputs + 1) / 2);
+  const NextLines next(panel + kPanels * panel_bytes, kPanels * panel_bytes, (w.inputs + 1) / 2, true);
   const std::int64_t count = rows.count();
   const std::int64_t paired = count / 2 * 2;
   for (auto& panel_sums : band.sums) {

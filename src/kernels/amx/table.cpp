@@ -34,7 +34,7 @@ void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
   if (in_tiles(type, args.rows)) return matmul_quantized(args, panels);
   for (PanelRange range; panels.next(panels.context, range);) {
     if (is_quantized(type)) {
-      avx512::matmul_quantized(args, range.begin, range.end, avx512::OneRow::kByFours);
+      avx512::matmul_quantized(args, range.begin, range.end);
     } else if (is_half(type)) {
       matmul_bf16(args, range.begin, range.end);
     } else {

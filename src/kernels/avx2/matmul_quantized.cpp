@@ -253,9 +253,9 @@ const Tiles& tiles_of(const CodeForm& form) {
 }
 
 // All rows times one panel, the rows in tiles of nearly equal height.
-void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows) {
+void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows, bool side_by_side) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
-  tile.next = NextLines(tile.panel + tile.layout.bytes, tile.layout.bytes, tile.blocks * count);
+  tile.next = NextLines(tile.panel + tile.layout.bytes, tile.layout.bytes, tile.blocks * count, side_by_side);
   tile.next_turn = 0;
   for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
@@ -289,7 +289,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
     tile.panel = w.data + p * tile.layout.bytes;
     tile.out = args.out + p * kPanel;
     tile.outputs = w.outputs - p * kPanel;
-    multiply_panel(tiles, tile, args.rows);
+    multiply_panel(tiles, tile, args.rows, args.side_by_side);
   }
   if (tile.past_caches) _mm_sfence();
 }

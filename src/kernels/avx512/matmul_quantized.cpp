@@ -253,10 +253,10 @@ const Tiles& tiles_of(const CodeForm& form) {
 }
 
 // All rows times `panels` panels, the rows in tiles of nearly equal height.
-void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int64_t panels) {
+void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int64_t panels, bool side_by_side) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
   const std::int64_t bytes = panels * tile.layout.bytes;
-  tile.next = bytes > kMostPrefetched ? NextLines() : NextLines(tile.panel + bytes, bytes, tile.blocks * count);
+  tile.next = bytes > kMostPrefetched ? NextLines() : NextLines(tile.panel + bytes, bytes, tile.blocks * count, side_by_side);
   tile.next_turn = 0;
   for (; count > 0; --count) {
     const std::int64_t height = (rows + count - 1) / count;
@@ -270,12 +270,12 @@ void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int6
 
 }  // namespace
 
-void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end, OneRow one_row) noexcept {
+void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   if (args.rows == 0) return;
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = tiles_of(form.codes);
-  const std::int64_t width = args.rows > 1 ? kMostPanels : one_row == OneRow::kByPanels ? 1 : kMostPanelsOfOneRow;
+  const std::int64_t width = args.rows > 1 ? kMostPanels : args.side_by_side ? kMostPanelsOfOneRow : 1;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);
@@ -291,7 +291,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
     tile.panel = w.data + p * tile.layout.bytes;
     tile.out = args.out + p * kPanel;
     tile.outputs = w.outputs - p * kPanel;
-    multiply_panels(tiles, tile, args.rows, panel_end - p < width ? panel_end - p : width);
+    multiply_panels(tiles, tile, args.rows, panel_end - p < width ? panel_end - p : width, args.side_by_side);
   }
   if (tile.past_caches) _mm_sfence();
 }

@@ -6,7 +6,7 @@ namespace {
 void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
   for (PanelRange range; panels.next(panels.context, range);) {
     if (is_quantized(args.weights->type)) {
-      matmul_quantized(args, range.begin, range.end, OneRow::kByPanels);
+      matmul_quantized(args, range.begin, range.end);
     } else {
       matmul_float(args, range.begin, range.end);
     }

@@ -8,10 +8,7 @@ namespace braid::kernels::avx512 {
 void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const RowRange& rows, std::int64_t inputs,
                   std::byte* prepared) noexcept;
 void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
-// How one row reads weights from memory: panel after panel, from the first byte to the last, is fastest on Zen; four panels side by side on
-// Xeons with AMX (perf/README.md). The results are the same.
-enum class OneRow { kByPanels, kByFours };
-void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end, OneRow one_row) noexcept;
+void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept;
 void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
           bool interleaved) noexcept;
