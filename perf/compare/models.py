@@ -4,10 +4,10 @@
     perf/compare/models.py --braid build/release/perf/model/model_bench --peer 'llama.cpp=DIR/llama-batched-bench' \\
       --peer 'ik_llama.cpp=DIR/llama-batched-bench -rtr' --kernels build/release/perf/kernels/bench_kernels MODEL.gguf ...
 
-A peer is its name and the command of its benchmark. All sides: a prompt of 512 alone, the second one of a process, since the first one pays
-for touching memory; and sequences with a prompt of 128 that each
-generate tokens, keys and values of 16 bits (braid's own type, bf16 with AMX and f16 without; the peers' f16), no HTTP. With --kernels each round also reads memory, about as much as the file has: one row's
-share of that rate is printed, its bytes being those of the weights that a step reads.
+A peer is its name and the command of its benchmark. All sides: a prompt of 512 alone, the second one of a process, since the first
+one pays for touching memory; and sequences with a prompt of 128 that each generate tokens, keys and values of 16 bits (braid's own type, bf16
+with AMX and f16 without; the peers' f16), no HTTP. With --kernels each round also reads memory, about as much as the file has: one row's share
+of that rate is printed, its bytes being those of the weights that a step reads.
 """
 import argparse
 import json
