@@ -191,7 +191,7 @@ TEST_P(Matmul, FusedSwiGluIsThatOfTwoProducts) {
   Random random(10);
   int fused = 0;
   for (const WeightType type : kAllTypes) {
-    for (const std::int64_t rows : {1, 5, 16, 33, 64}) {
+    for (const std::int64_t rows : {1, 5, 13, 16, 33, 64, 151}) {
       if (GetParam()->fuses_swiglu == nullptr || !GetParam()->fuses_swiglu(type, rows)) continue;
       ++fused;
       for (const std::int64_t outputs : {69, 128}) {
@@ -229,6 +229,29 @@ TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
         const std::vector<float> found = multiply(*GetParam(), w.packed, few, rows, std::vector<float>(static_cast<std::size_t>(rows * 37)), false);
         ASSERT_TRUE(std::equal(found.begin(), found.end(), all.begin())) << weight_format(type)->name << " inputs " << inputs << " rows " << rows;
       }
+    }
+  }
+}
+
+// Which loop takes many rows, and how many bands of them there are, depends on their number.
+TEST_P(Matmul, ManyRowsEqualScalarBitForBit) {
+  Random random(14);
+  constexpr std::int64_t kOutputs = 69;
+  for (const WeightType type : kAllTypes) {
+    if (!is_quantized(type)) continue;
+    for (const std::int64_t rows : {12, 13, 19, 151}) {
+      const std::int64_t inputs = whole_blocks(type, rows == 151 ? 1376 : 608);
+      const Weights w(*GetParam(), random, type, kOutputs, inputs);
+      const std::vector<float> x = test::random_floats(random, rows * inputs);
+      const std::vector<float> before = test::random_floats(random, rows * kOutputs);
+      const std::vector<float> expected = multiply(test::scalar_tier(), w.packed, x, rows, before, true);
+      EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, rows, before, true), expected)) << weight_format(type)->name << " rows " << rows;
+      AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
+      GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
+      std::vector<float> pieces(before);
+      const MatmulArgs args{&w.packed, prepared.data(), rows, pieces.data(), kOutputs, true};
+      test::multiply_panels(*GetParam(), args, {{4, 5}, {1, 4}, {0, 1}});
+      EXPECT_TRUE(test::same_bits(pieces, expected)) << weight_format(type)->name << " rows " << rows << ", in pieces";
     }
   }
 }

@@ -6,7 +6,7 @@
 //
 // Limits. Many rows: the multiplication by a block's multiplier goes through the pipes of vpdpbusd (perf/README.md has the share). One
 // row: the reading of memory.
-#include <kernels/avx512/tier.h>
+#include <kernels/avx512/many_rows.h>
 #include <kernels/avx512/weight_codes.h>
 #include <kernels/cache_hints.h>
 
@@ -155,6 +155,16 @@ template <int kPanels>
   for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.layout.bytes, lines);
 }
 
+// Fetches what the tile's results will be added to.
+template <int kRows, int kPanels>
+[[gnu::always_inline]] inline void prefetch_results(const Tile& tile) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) prefetch_for_write(tile.out + r * tile.out_stride + p * kPanel);
+  }
+}
+
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m512i table,
@@ -200,6 +210,7 @@ void multiply(const Tile& given) {
   const Tile tile = given;  // a copy whose fields stay in registers
   __m512i table = _mm512_setzero_si512();
   if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(tile.table)));
+  if (kRows > 1 && tile.accumulate) prefetch_results<kRows, kPanels>(tile);
   __m512 acc[kRows][kPanels];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -272,6 +283,7 @@ void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int6
 
 void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
   if (args.rows == 0) return;
+  if (takes_many_rows(args.rows)) return matmul_many_rows(args, panel_begin, panel_end);
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = tiles_of(form.codes);

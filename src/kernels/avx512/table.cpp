@@ -1,4 +1,5 @@
 #include <kernels/avx512/entries.h>
+#include <kernels/avx512/many_rows.h>
 
 namespace braid::kernels::avx512 {
 namespace {
@@ -13,11 +14,14 @@ void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
   }
 }
 
+bool fuses_swiglu(WeightType type, std::int64_t rows) noexcept { return is_quantized(type) && takes_many_rows(rows); }
+
 constexpr KernelTable make_table() {
   KernelTable table = kEntries;
   table.isa = Isa::kAvx512;
   table.name = "avx512";
   table.matmul = matmul;
+  table.fuses_swiglu = fuses_swiglu;
   return table;
 }
 

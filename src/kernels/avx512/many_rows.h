@@ -1,0 +1,15 @@
+// Products of many rows with quantised weights, as in prefill.
+#pragma once
+
+#include <kernels/avx512/tier.h>
+
+namespace braid::kernels::avx512 {
+
+// From here on it pays to expand weights for several tiles of rows (perf/README.md).
+constexpr std::int64_t kManyRows = 13;
+[[gnu::always_inline]] static constexpr bool takes_many_rows(std::int64_t rows) { return rows >= kManyRows; }
+
+// matmul_quantized() of many rows, which takes MatmulArgs::up.
+void matmul_many_rows(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
+
+}  // namespace braid::kernels::avx512

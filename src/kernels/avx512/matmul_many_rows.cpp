@@ -1,0 +1,311 @@
+// Products of many 8-bit rows with weights of up to 8 bits. Two panels are expanded group after group for a band of rows (weight_group.h), so
+// that what a group costs apart from its products is paid once for the band, and its codes come from the first-level cache. Float sums
+// wait in memory from one group to the next. Same bits as matmul_quantized.cpp, which has the fewer rows.
+//
+// The two panels are neighbours, or one of gate and one of up, of whose sums SwiGLU is what is written (MatmulArgs::up).
+//
+// Limit: vpdpbusd; a multiplier costs one vpmulld for each 8 or 4 of them, in the same pipes (perf/README.md has the share reached).
+#include <kernels/avx512/many_rows.h>
+#include <kernels/avx512/weight_group.h>
+#include <kernels/cache_hints.h>
+
+namespace braid::kernels::avx512 {
+namespace {
+
+constexpr std::int64_t kMostTileRows = 6;
+constexpr std::int64_t kFewestTileRows = 4;  // of many rows in tiles of nearly equal height
+constexpr std::int64_t kMostStretches = 4;
+constexpr std::int64_t kBandTiles = 24;
+static_assert((kManyRows + kMostTileRows - 1) / kMostTileRows * kFewestTileRows <= kManyRows);
+
+using TileSums = __m512[kMostTileRows][kPanels];
+
+// What all tiles have in common.
+struct Shape {
+  PanelLayout layout;
+  PreparedLayout row;
+  BlockForm form;
+  std::int64_t blocks = 0;
+  std::int64_t out_stride = 0;
+  bool accumulate = false;
+  bool past_caches = false;
+  bool swiglu = false;
+};
+
+struct Tile {
+  const std::byte* x = nullptr;  // the first prepared row
+  float* out = nullptr;          // of that row and the first panel
+  std::int64_t outputs[kPanels] = {};
+  __m512 (*sums)[kPanels] = nullptr;  // [rows][kPanels], of the groups before
+  const std::byte* next = nullptr;    // in the panels after these, what memory is to bring meanwhile,
+  std::int64_t next_lines = 0;        // with each K block
+};
+
+// `kFours` fours of inputs of one K block.
+template <int kFours, int kRows>
+[[gnu::always_inline]] inline void add_products(const std::byte* const (&codes)[kPanels], const std::byte* x, std::int64_t row_bytes,
+                                                __m512i (&sum)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int four = 0; four < kFours; ++four) {
+    const __m512i first = _mm512_load_si512(codes[0] + four * 64);
+    const __m512i second = _mm512_load_si512(codes[1] + four * 64);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i values = broadcast_int(x + r * row_bytes + four * 4);
+      sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], first, values);
+      sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], second, values);
+    }
+  }
+}
+
+template <int kRows>
+[[gnu::always_inline]] inline void load_starts(const std::byte* starts, std::int64_t row_bytes, __m512i (&sum)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = broadcast_int(starts + r * row_bytes);
+}
+
+// The integer sums of a group. kParts: how many multipliers a K block has; none if a group has only its scale.
+template <int kParts, int kRows>
+[[gnu::always_inline]] inline void sum_group(const Shape& shape, const Group& group, const Tile& tile, __m512i (&total)[kRows][kPanels]) {
+  const std::int64_t row_bytes = shape.row.bytes;
+  const std::byte* x = tile.x + group.begin * kBlockValues;
+  const std::byte* starts = tile.x + shape.row.starts;
+  const std::byte* codes[kPanels] = {group.codes[0], group.codes[1]};
+  const std::byte* next = tile.next;
+  if constexpr (kParts == 0) {
+    load_starts(starts + group.begin / kWideGroupBlocks * 4, row_bytes, total);
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) total[r][0] = total[r][1] = _mm512_setzero_si512();
+    starts += group.begin * kParts * 4;
+  }
+  const __m512i(*multipliers)[kPanels] = group.multipliers;
+  for (std::int64_t b = 0; b < group.end - group.begin; ++b, x += kBlockValues) {
+    next = prefetch_lines<kFirstLevel>(next, tile.next_lines);
+    if constexpr (kParts == 0) add_products<8>(codes, x, row_bytes, total);
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part, ++multipliers, starts += 4) {
+      constexpr int kFours = kParts == 0 ? 8 : 8 / kParts;
+      __m512i sum[kRows][kPanels];
+      load_starts(starts, row_bytes, sum);
+      const std::byte* const of_part[kPanels] = {codes[0] + part * kFours * 64, codes[1] + part * kFours * 64};
+      add_products<kFours>(of_part, x + part * kFours * 4, row_bytes, sum);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+        for (int p = 0; p < kPanels; ++p) total[r][p] = _mm512_add_epi32(total[r][p], _mm512_mullo_epi32((*multipliers)[p], sum[r][p]));
+      }
+    }
+    codes[0] += kCodeBytes;
+    codes[1] += kCodeBytes;
+  }
+}
+
+template <int kParts, int kRows>
+void add_minimums(const Shape& shape, const Group& group, const std::byte* rows, __m512 (&acc)[kRows][kPanels]) {
+  if (shape.form.scales != ScaleForm::kSub) {
+    for (std::int64_t b = 0; b < group.end - group.begin; ++b) {
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const __m512 sum = broadcast_float(rows + r * shape.row.bytes + shape.row.sums + (group.begin + b) * 4);
+        for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(group.minimums[b][p], sum, acc[r][p]);
+      }
+    }
+    return;
+  }
+  __m512i total[kRows][kPanels] = {};
+#pragma GCC unroll 8
+  for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i sums = broadcast_int(rows + r * shape.row.bytes + shape.row.sums + group.begin * kParts * 2 + pair * 4);
+      for (int p = 0; p < kPanels; ++p) total[r][p] = _mm512_dpwssd_epi32(total[r][p], group.minimum_pairs[pair][p], sums);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 x_scale = broadcast_float(rows + r * shape.row.bytes + shape.row.scales + group.begin / kGroupBlocks * 4);
+    for (int p = 0; p < kPanels; ++p)
+      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(group.minimum_scales[p], x_scale), acc[r][p]);
+  }
+}
+
+template <int kRows>
+[[gnu::always_inline]] inline void write(const Shape& shape, const Tile& tile, const __m512 (&acc)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    float* const out = tile.out + r * shape.out_stride;
+    if (shape.swiglu) {
+      store_panel(out, tile.outputs[0], false, shape.past_caches, swiglu(acc[r][0], acc[r][1]));
+    } else {
+      for (int p = 0; p < kPanels; ++p) store_panel(out + p * kPanel, tile.outputs[p], shape.accumulate, shape.past_caches, acc[r][p]);
+    }
+  }
+}
+
+// Adds a group to the float sums of a tile; writes its results after the last one.
+template <int kParts, int kRows>
+void multiply(const Shape& shape, const Group& group, const Tile& tile) {
+  const bool last = group.end == shape.blocks;
+  if (last && shape.accumulate) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int p = 0; p < kPanels; ++p) prefetch_for_write(tile.out + r * shape.out_stride + p * kPanel);
+    }
+  }
+  __m512i total[kRows][kPanels];
+  sum_group<kParts>(shape, group, tile, total);
+  __m512 acc[kRows][kPanels];
+  const std::int64_t index = group.begin / (kParts == 0 ? kWideGroupBlocks : kGroupBlocks);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 x_scale = broadcast_float(tile.x + r * shape.row.bytes + shape.row.scales + index * 4);
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) {
+      const __m512 before = group.begin == 0 ? _mm512_setzero_ps() : tile.sums[r][p];
+      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(group.scales[p], x_scale), before);
+    }
+  }
+  if constexpr (kParts != 0) {
+    if (shape.form.minimum) add_minimums<kParts>(shape, group, tile.x, acc);
+  }
+  if (last) return write(shape, tile, acc);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    for (int p = 0; p < kPanels; ++p) tile.sums[r][p] = acc[r][p];
+  }
+}
+
+// The code of one form of weights.
+struct Functions {
+  void (*codes)(const BlockForm&, const PanelLayout&, const std::byte*, const Group&, std::byte*) = nullptr;  // null: they are bytes as they are
+  void (*scales)(const BlockForm&, const PanelLayout&, const std::byte*, int, Group&) = nullptr;
+  void (*multiply[kMostTileRows - kFewestTileRows + 1])(const Shape&, const Group&, const Tile&) = {};
+};
+
+template <CodeForm kForm>
+constexpr Functions functions_of() {
+  constexpr int kParts = kForm.grouped ? 0 : kForm.parts;
+  Functions of{nullptr, expand_scales<kForm.parts>, {multiply<kParts, 4>, multiply<kParts, 5>, multiply<kParts, 6>}};
+  if constexpr (kForm.low_bits != 8) of.codes = expand_codes<kForm>;
+  return of;
+}
+
+Functions functions_for(const CodeForm& form) {
+  switch (form.low_bits * 4 + form.high_bits) {
+    case 8 * 4:
+      return form.grouped ? functions_of<kCodes8Grouped>() : functions_of<kCodes8>();
+    case 4 * 4:
+      return form.table ? functions_of<kCodes4Table>() : functions_of<kCodes4>();
+    case 4 * 4 + 1:
+      return functions_of<kCodes5>();
+    case 4 * 4 + 2:
+      return functions_of<kCodes6>();
+    case 2 * 4:
+      return functions_of<kCodes2>();
+    default:
+      return functions_of<kCodes3>();
+  }
+}
+
+class ManyRows {
+ public:
+  explicit ManyRows(const MatmulArgs& args) : args_(args), functions_(functions_for(block_form(args.weights->type)->codes)) {
+    const PackedMatrix& w = *args.weights;
+    shape_ = {panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs), *block_form(w.type), w.inputs / kBlockValues,
+              args.out_stride, args.accumulate, writes_past_caches(args), args.up != nullptr};
+  }
+
+  void multiply_panels(std::int64_t begin, std::int64_t end) {
+    const std::int64_t width = shape_.swiglu ? 1 : kPanels;
+    for (std::int64_t p = begin; p < end; p += width) {
+      const std::byte* const first = args_.weights->data + p * shape_.layout.bytes;
+      const bool second = shape_.swiglu || p + 1 < end;
+      panels_[0] = first;
+      panels_[1] = shape_.swiglu ? args_.up->data + p * shape_.layout.bytes : second ? first + shape_.layout.bytes : first;
+      tile_.outputs[0] = args_.weights->outputs - p * kPanel;
+      tile_.outputs[1] = second ? tile_.outputs[0] - kPanel : 0;
+      multiply_rows(args_.out + p * kPanel);
+    }
+  }
+
+ private:
+  void multiply_rows(float* out) {
+    const std::int64_t count = (args_.rows + kMostTileRows - 1) / kMostTileRows;
+    const std::int64_t bands = (count + kBandTiles - 1) / kBandTiles;
+    begin_fetching(count);
+    for (std::int64_t band = 0; band < bands; ++band) {
+      const std::int64_t begin = band * count / bands;
+      const std::int64_t end = (band + 1) * count / bands;
+      for (group_.begin = 0; group_.begin < shape_.blocks; group_.begin = group_.end) {
+        group_.end = group_end(shape_.form.codes, group_.begin, shape_.blocks);
+        expand();
+        for (std::int64_t t = begin; t < end; ++t) multiply_tile(t, count, sums_[t - begin], out);
+      }
+    }
+  }
+
+  // What comes next is fetched by tile after tile, evenly: in order, or from four stretches in turn (KernelTable::side_by_side).
+  void begin_fetching(std::int64_t tiles) {
+    const std::int64_t bytes = kPanels * shape_.layout.bytes;
+    stretches_ = args_.side_by_side ? kMostStretches : 1;
+    stretch_ = bytes / stretches_;
+    lines_of_block_ = (bytes / 64 + tiles * shape_.blocks - 1) / (tiles * shape_.blocks);
+    runs_ = 0;
+    for (std::int64_t& fetched : fetched_) fetched = 0;
+  }
+
+  void fetch_meanwhile() {
+    const std::int64_t s = runs_++ % stretches_;
+    const std::int64_t at = s * stretch_ + fetched_[s];
+    const int p = at < shape_.layout.bytes ? 0 : 1;
+    tile_.next = panels_[p] + (shape_.swiglu ? 1 : kPanels) * shape_.layout.bytes + at - p * shape_.layout.bytes;
+    tile_.next_lines = fetched_[s] < stretch_ ? lines_of_block_ : 0;
+    fetched_[s] += tile_.next_lines * (group_.end - group_.begin) * 64;
+  }
+
+  void expand() {
+    for (int p = 0; p < kPanels; ++p) {
+      functions_.scales(shape_.form, shape_.layout, panels_[p], p, group_);
+      if (functions_.codes != nullptr) {
+        functions_.codes(shape_.form, shape_.layout, panels_[p], group_, codes_[p]);
+        group_.codes[p] = codes_[p];
+      } else {
+        group_.codes[p] = codes_at(shape_.layout, panels_[p], group_.begin);
+      }
+    }
+  }
+
+  void multiply_tile(std::int64_t number, std::int64_t count, TileSums& sums, float* out) {
+    const std::int64_t begin = number * args_.rows / count;
+    const std::int64_t height = (number + 1) * args_.rows / count - begin;
+    tile_.x = args_.prepared + begin * shape_.row.bytes;
+    tile_.out = out + begin * args_.out_stride;
+    tile_.sums = sums;
+    fetch_meanwhile();
+    functions_.multiply[height - kFewestTileRows](shape_, group_, tile_);
+  }
+
+  const MatmulArgs& args_;
+  const Functions functions_;
+  Shape shape_;
+  const std::byte* panels_[kPanels] = {};
+  Group group_;
+  Tile tile_;
+  std::int64_t stretches_ = 1;                 // of the next panels
+  std::int64_t stretch_ = 0;                   // bytes of one,
+  std::int64_t fetched_[kMostStretches] = {};  // and those fetched so far
+  std::int64_t runs_ = 0;                      // of lines, one for each group of a tile
+  std::int64_t lines_of_block_ = 0;
+  TileSums sums_[kBandTiles];
+  alignas(64) std::byte codes_[kPanels][kMostGroupBlocks * kCodeBytes];
+};
+
+}  // namespace
+
+void matmul_many_rows(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+  ManyRows product(args);
+  product.multiply_panels(panel_begin, panel_end);
+  if (writes_past_caches(args)) _mm_sfence();
+}
+
+}  // namespace braid::kernels::avx512
