@@ -215,32 +215,35 @@ class ManyRows {
               args.out_stride, args.accumulate, writes_past_caches(args), args.up != nullptr};
   }
 
+  // A band's rows stay in the second-level cache while all of these panels go by.
   void multiply_panels(std::int64_t begin, std::int64_t end) {
+    const std::int64_t tiles = (args_.rows + kMostTileRows - 1) / kMostTileRows;
+    const std::int64_t bands = (tiles + kBandTiles - 1) / kBandTiles;
     const std::int64_t width = shape_.swiglu ? 1 : kPanels;
-    for (std::int64_t p = begin; p < end; p += width) {
-      const std::byte* const first = args_.weights->data + p * shape_.layout.bytes;
-      const bool second = shape_.swiglu || p + 1 < end;
-      panels_[0] = first;
-      panels_[1] = shape_.swiglu ? args_.up->data + p * shape_.layout.bytes : second ? first + shape_.layout.bytes : first;
-      tile_.outputs[0] = args_.weights->outputs - p * kPanel;
-      tile_.outputs[1] = second ? tile_.outputs[0] - kPanel : 0;
-      multiply_rows(args_.out + p * kPanel);
+    for (std::int64_t band = 0; band < bands; ++band) {
+      for (std::int64_t p = begin; p < end; p += width) {
+        set_panels(p, end);
+        multiply_band({band * tiles / bands, (band + 1) * tiles / bands, tiles}, args_.out + p * kPanel);
+      }
     }
   }
 
  private:
-  void multiply_rows(float* out) {
-    const std::int64_t count = (args_.rows + kMostTileRows - 1) / kMostTileRows;
-    const std::int64_t bands = (count + kBandTiles - 1) / kBandTiles;
-    begin_fetching(count);
-    for (std::int64_t band = 0; band < bands; ++band) {
-      const std::int64_t begin = band * count / bands;
-      const std::int64_t end = (band + 1) * count / bands;
-      for (group_.begin = 0; group_.begin < shape_.blocks; group_.begin = group_.end) {
-        group_.end = group_end(shape_.form.codes, group_.begin, shape_.blocks);
-        expand();
-        for (std::int64_t t = begin; t < end; ++t) multiply_tile(t, count, sums_[t - begin], out);
-      }
+  void set_panels(std::int64_t p, std::int64_t end) {
+    const std::byte* const first = args_.weights->data + p * shape_.layout.bytes;
+    const bool second = shape_.swiglu || p + 1 < end;
+    panels_[0] = first;
+    panels_[1] = shape_.swiglu ? args_.up->data + p * shape_.layout.bytes : second ? first + shape_.layout.bytes : first;
+    tile_.outputs[0] = args_.weights->outputs - p * kPanel;
+    tile_.outputs[1] = second ? tile_.outputs[0] - kPanel : 0;
+  }
+
+  void multiply_band(const RowRange& tiles, float* out) {
+    begin_fetching(tiles.end - tiles.begin);
+    for (group_.begin = 0; group_.begin < shape_.blocks; group_.begin = group_.end) {
+      group_.end = group_end(shape_.form.codes, group_.begin, shape_.blocks);
+      expand();
+      for (std::int64_t t = tiles.begin; t < tiles.end; ++t) multiply_tile(t, tiles.count, sums_[t - tiles.begin], out);
     }
   }
 
