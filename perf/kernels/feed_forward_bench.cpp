@@ -19,7 +19,13 @@ struct FeedForward {
   static std::size_t floats(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
 
   MatmulArgs product(const PackedMatrix& matrix, const Bytes& out) const {
-    return {.weights = &matrix, .prepared = prepared.data(), .rows = rows, .out = out.floats(), .out_stride = stride, .side_by_side = kernels.side_by_side};
+    return {.weights = &matrix,
+            .prepared = prepared.data(),
+            .rows = rows,
+            .out = out.floats(),
+            .out_stride = stride,
+            .past_caches = rows * features * std::int64_t{sizeof(float)} >= kernels.large_results,
+            .side_by_side = kernels.side_by_side};
   }
 
   void in_steps(ThreadTeam& team) const {

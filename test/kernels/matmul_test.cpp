@@ -205,11 +205,20 @@ TEST_P(Matmul, FusedSwiGluIsThatOfTwoProducts) {
         GetParam()->swiglu(expected.data(), of_up.data(), rows * outputs, expected.data());
         AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
         GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
-        std::vector<float> found(none);
-        const MatmulArgs args{
-            .weights = &gate.packed, .prepared = prepared.data(), .rows = rows, .out = found.data(), .out_stride = outputs, .up = &up.packed};
-        test::multiply_panels(*GetParam(), args, {{3, gate.packed.panels()}, {0, 2}, {2, 3}});
-        EXPECT_TRUE(test::same_bits(found, expected)) << weight_format(type)->name << " rows " << rows << " outputs " << outputs;
+        for (const bool past_caches : {false, true}) {
+          AlignedBytes found(none.size() * sizeof(float));
+          auto* const out = reinterpret_cast<float*>(found.data());
+          const MatmulArgs args{.weights = &gate.packed,
+                                .prepared = prepared.data(),
+                                .rows = rows,
+                                .out = out,
+                                .out_stride = outputs,
+                                .past_caches = past_caches,
+                                .up = &up.packed};
+          test::multiply_panels(*GetParam(), args, {{3, gate.packed.panels()}, {0, 2}, {2, 3}});
+          EXPECT_TRUE(test::same_bits(std::vector<float>(out, out + none.size()), expected))
+              << weight_format(type)->name << " rows " << rows << " outputs " << outputs << (past_caches ? ", past the caches" : "");
+        }
       }
     }
   }

@@ -37,8 +37,10 @@ struct Tile {
   float* out = nullptr;          // of that row and the first panel
   std::int64_t outputs[kPanels] = {};
   __m512 (*sums)[kPanels] = nullptr;  // [rows][kPanels], of the groups before
-  const std::byte* next = nullptr;    // in the panels after these, what memory is to bring meanwhile,
-  std::int64_t next_lines = 0;        // with each K block
+  // What memory is to bring meanwhile, in the panels after these: from each of some places so many lines with each K block.
+  const std::byte* next[kMostStretches] = {};
+  std::int64_t stretches = 1;
+  std::int64_t next_lines = 0;
 };
 
 // `kFours` fours of inputs of one K block.
@@ -71,7 +73,7 @@ template <int kParts, int kRows>
   const std::byte* x = tile.x + group.begin * kBlockValues;
   const std::byte* starts = tile.x + shape.row.starts;
   const std::byte* codes[kPanels] = {group.codes[0], group.codes[1]};
-  const std::byte* next = tile.next;
+  std::int64_t fetched = 0;
   if constexpr (kParts == 0) {
     load_starts(starts + group.begin / kWideGroupBlocks * 4, row_bytes, total);
   } else {
@@ -81,7 +83,9 @@ template <int kParts, int kRows>
   }
   const __m512i(*multipliers)[kPanels] = group.multipliers;
   for (std::int64_t b = 0; b < group.end - group.begin; ++b, x += kBlockValues) {
-    next = prefetch_lines<kFirstLevel>(next, tile.next_lines);
+    for (std::int64_t line = 0; line < tile.next_lines; ++line, fetched += 64) {
+      for (std::int64_t s = 0; s < tile.stretches; ++s) prefetch_lines<kFirstLevel>(tile.next[s] + fetched, 1);
+    }
     if constexpr (kParts == 0) add_products<8>(codes, x, row_bytes, total);
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part, ++multipliers, starts += 4) {
@@ -247,23 +251,24 @@ class ManyRows {
     }
   }
 
-  // What comes next is fetched by tile after tile, evenly: in order, or from four stretches in turn (KernelTable::side_by_side).
+  // What comes next is fetched by tile after tile, evenly: in order, or from four stretches side by side (KernelTable::side_by_side).
   void begin_fetching(std::int64_t tiles) {
-    const std::int64_t bytes = kPanels * shape_.layout.bytes;
-    stretches_ = args_.side_by_side ? kMostStretches : 1;
-    stretch_ = bytes / stretches_;
-    lines_of_block_ = (bytes / 64 + tiles * shape_.blocks - 1) / (tiles * shape_.blocks);
-    runs_ = 0;
-    for (std::int64_t& fetched : fetched_) fetched = 0;
+    const std::int64_t lines = kPanels * shape_.layout.bytes / 64;
+    tile_.stretches = args_.side_by_side ? kMostStretches : 1;
+    stretch_ = (lines + tile_.stretches - 1) / tile_.stretches * 64;
+    lines_of_block_ = (stretch_ / 64 + tiles * shape_.blocks - 1) / (tiles * shape_.blocks);
+    fetched_ = 0;
   }
 
   void fetch_meanwhile() {
-    const std::int64_t s = runs_++ % stretches_;
-    const std::int64_t at = s * stretch_ + fetched_[s];
-    const int p = at < shape_.layout.bytes ? 0 : 1;
-    tile_.next = panels_[p] + (shape_.swiglu ? 1 : kPanels) * shape_.layout.bytes + at - p * shape_.layout.bytes;
-    tile_.next_lines = fetched_[s] < stretch_ ? lines_of_block_ : 0;
-    fetched_[s] += tile_.next_lines * (group_.end - group_.begin) * 64;
+    const std::int64_t bytes = shape_.layout.bytes;
+    for (std::int64_t s = 0; s < tile_.stretches; ++s) {
+      const std::int64_t at = s * stretch_ + fetched_;
+      const int p = at < bytes ? 0 : 1;
+      tile_.next[s] = panels_[p] + (shape_.swiglu ? 1 : kPanels) * bytes + at - p * bytes;
+    }
+    tile_.next_lines = fetched_ < stretch_ ? lines_of_block_ : 0;
+    fetched_ += tile_.next_lines * (group_.end - group_.begin) * 64;
   }
 
   void expand() {
@@ -294,10 +299,8 @@ class ManyRows {
   const std::byte* panels_[kPanels] = {};
   Group group_;
   Tile tile_;
-  std::int64_t stretches_ = 1;                 // of the next panels
-  std::int64_t stretch_ = 0;                   // bytes of one,
-  std::int64_t fetched_[kMostStretches] = {};  // and those fetched so far
-  std::int64_t runs_ = 0;                      // of lines, one for each group of a tile
+  std::int64_t stretch_ = 0;  // bytes of one
+  std::int64_t fetched_ = 0;  // of each, so far
   std::int64_t lines_of_block_ = 0;
   TileSums sums_[kBandTiles];
   alignas(64) std::byte codes_[kPanels][kMostGroupBlocks * kCodeBytes];
