@@ -299,8 +299,8 @@ class ManyRows {
   const std::byte* panels_[kPanels] = {};
   Group group_;
   Tile tile_;
-  std::int64_t stretch_ = 0;  // bytes of one
-  std::int64_t fetched_ = 0;  // of each, so far
+  std::int64_t stretch_ = 0;  // bytes of one place's part of the next panels
+  std::int64_t fetched_ = 0;  // of each so far
   std::int64_t lines_of_block_ = 0;
   TileSums sums_[kBandTiles];
   alignas(64) std::byte codes_[kPanels][kMostGroupBlocks * kCodeBytes];
