@@ -18,16 +18,36 @@ struct CodeForm {
   int high_bits;  // 0, 1 or 2
   int parts;
   bool table;     // 4-bit codes stand for 8-bit ones
+  bool minimums;  // some types of these codes have them
   bool grouped = false;  // one scale for a group, whose weights and activations are rotated (rotation.h)
 };
-constexpr CodeForm kCodes8{8, 0, 1, false};
-constexpr CodeForm kCodes8Grouped{8, 0, 1, false, true};
-constexpr CodeForm kCodes4{4, 0, 1, false};
-constexpr CodeForm kCodes4Table{4, 0, 1, true};
-constexpr CodeForm kCodes5{4, 1, 1, false};
-constexpr CodeForm kCodes6{4, 2, 2, false};
-constexpr CodeForm kCodes2{2, 0, 2, false};
-constexpr CodeForm kCodes3{2, 1, 2, false};
+constexpr CodeForm kCodes8{8, 0, 1, false, false};
+constexpr CodeForm kCodes8Grouped{8, 0, 1, false, false, true};
+constexpr CodeForm kCodes4{4, 0, 1, false, true};
+constexpr CodeForm kCodes4Table{4, 0, 1, true, false};
+constexpr CodeForm kCodes5{4, 1, 1, false, true};
+constexpr CodeForm kCodes6{4, 2, 2, false, false};
+constexpr CodeForm kCodes2{2, 0, 2, false, true};
+constexpr CodeForm kCodes3{2, 1, 2, false, false};
+
+// Calls `visitor`, whose template parameter is a CodeForm, with the one of these that `form` is.
+template <class Visitor>
+decltype(auto) with_form(const CodeForm& form, const Visitor& visitor) {
+  switch (form.low_bits * 4 + form.high_bits) {
+    case 8 * 4:
+      return form.grouped ? visitor.template operator()<kCodes8Grouped>() : visitor.template operator()<kCodes8>();
+    case 4 * 4:
+      return form.table ? visitor.template operator()<kCodes4Table>() : visitor.template operator()<kCodes4>();
+    case 4 * 4 + 1:
+      return visitor.template operator()<kCodes5>();
+    case 4 * 4 + 2:
+      return visitor.template operator()<kCodes6>();
+    case 2 * 4:
+      return visitor.template operator()<kCodes2>();
+    default:
+      return visitor.template operator()<kCodes3>();
+  }
+}
 
 enum class ScaleForm {
   kF16,   // one for 32 values

@@ -448,38 +448,33 @@ class QuantizedMatmul {
 
 }  // namespace
 
+// Only of combinations that types have, since each is long to compile.
 template <CodeForm kForm, class Tiles>
 static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
-  if (!shape.form.minimum) {
-    QuantizedMatmul<kForm, Minimums::kNone, Tiles>(tiles, args, shape).run(panels);
-  } else if (shape.form.scales == ScaleForm::kSub) {
-    QuantizedMatmul<kForm, Minimums::kInTile, Tiles>(tiles, args, shape).run(panels);
-  } else {
-    QuantizedMatmul<kForm, Minimums::kOfBlocks, Tiles>(tiles, args, shape).run(panels);
+  if constexpr (kForm.minimums) {
+    if (shape.form.minimum && shape.form.scales == ScaleForm::kSub) {
+      return QuantizedMatmul<kForm, Minimums::kInTile, Tiles>(tiles, args, shape).run(panels);
+    }
+    if constexpr (kForm.parts == 1) {
+      if (shape.form.minimum) return QuantizedMatmul<kForm, Minimums::kOfBlocks, Tiles>(tiles, args, shape).run(panels);
+    }
   }
+  QuantizedMatmul<kForm, Minimums::kNone, Tiles>(tiles, args, shape).run(panels);
 }
 
 template <class Tiles>
 static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, const PanelSource& panels) {
   const PackedMatrix& w = *args.weights;
   const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), w.inputs / kBlockValues};
-  const CodeForm& codes = shape.form.codes;
-  switch (codes.low_bits * 4 + codes.high_bits) {
-    case 8 * 4:
-      if (!codes.grouped) return multiply_form<kCodes8>(tiles, args, shape, panels);
-      return args.up != nullptr ? GroupedMatmul<Tiles, true>(tiles, args).run(panels) : GroupedMatmul<Tiles, false>(tiles, args).run(panels);
-    case 4 * 4:
-      return codes.table ? multiply_form<kCodes4Table>(tiles, args, shape, panels)
-                         : multiply_form<kCodes4>(tiles, args, shape, panels);
-    case 4 * 4 + 1:
-      return multiply_form<kCodes5>(tiles, args, shape, panels);
-    case 4 * 4 + 2:
-      return multiply_form<kCodes6>(tiles, args, shape, panels);
-    case 2 * 4:
-      return multiply_form<kCodes2>(tiles, args, shape, panels);
-    default:
-      return multiply_form<kCodes3>(tiles, args, shape, panels);
-  }
+  with_form(shape.form.codes, [&]<CodeForm kForm>() {
+    if constexpr (!kForm.grouped) {
+      multiply_form<kForm>(tiles, args, shape, panels);
+    } else if (args.up != nullptr) {
+      GroupedMatmul<Tiles, true>(tiles, args).run(panels);
+    } else {
+      GroupedMatmul<Tiles, false>(tiles, args).run(panels);
+    }
+  });
 }
 
 }  // namespace braid::kernels::amx

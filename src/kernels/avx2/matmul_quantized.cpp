@@ -198,7 +198,9 @@ template <CodeForm kForm, int kRows>
       const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
       acc[r][i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][i]), _mm256_mul_ps(group[i].scale, scale), acc[r][i]);
     }
-    if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, first_half, i, acc);
+    if constexpr (kForm.minimums) {
+      if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, first_half, i, acc);
+    }
   }
 }
 
@@ -235,23 +237,6 @@ using Tiles = Multiply[kMostRows];
 template <CodeForm kForm>
 constexpr Tiles kTiles = {multiply<kForm, 1>, multiply<kForm, 2>, multiply<kForm, 3>, multiply<kForm, 4>, multiply<kForm, 5>};
 
-const Tiles& tiles_of(const CodeForm& form) {
-  switch (form.low_bits * 4 + form.high_bits) {
-    case 8 * 4:
-      return form.grouped ? kTiles<kCodes8Grouped> : kTiles<kCodes8>;
-    case 4 * 4:
-      return form.table ? kTiles<kCodes4Table> : kTiles<kCodes4>;
-    case 4 * 4 + 1:
-      return kTiles<kCodes5>;
-    case 4 * 4 + 2:
-      return kTiles<kCodes6>;
-    case 2 * 4:
-      return kTiles<kCodes2>;
-    default:
-      return kTiles<kCodes3>;
-  }
-}
-
 // All rows times one panel, the rows in tiles of nearly equal height.
 void multiply_panel(const Tiles& tiles, Tile tile, std::int64_t rows, bool side_by_side) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
@@ -273,7 +258,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   if (args.rows == 0) return;
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
-  const Tiles& tiles = tiles_of(form.codes);
+  const Tiles& tiles = with_form(form.codes, []<CodeForm kForm>() -> const Tiles& { return kTiles<kForm>; });
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);

@@ -186,29 +186,13 @@ struct Functions {
   void (*multiply[kMostTileRows - kFewestTileRows + 1])(const Shape&, const Group&, const Tile&) = {};
 };
 
-template <CodeForm kForm>
-constexpr Functions functions_of() {
-  constexpr int kParts = kForm.grouped ? 0 : kForm.parts;
-  Functions of{nullptr, expand_scales<kForm.parts>, {multiply<kParts, 4>, multiply<kParts, 5>, multiply<kParts, 6>}};
-  if constexpr (kForm.low_bits != 8) of.codes = expand_codes<kForm>;
-  return of;
-}
-
 Functions functions_for(const CodeForm& form) {
-  switch (form.low_bits * 4 + form.high_bits) {
-    case 8 * 4:
-      return form.grouped ? functions_of<kCodes8Grouped>() : functions_of<kCodes8>();
-    case 4 * 4:
-      return form.table ? functions_of<kCodes4Table>() : functions_of<kCodes4>();
-    case 4 * 4 + 1:
-      return functions_of<kCodes5>();
-    case 4 * 4 + 2:
-      return functions_of<kCodes6>();
-    case 2 * 4:
-      return functions_of<kCodes2>();
-    default:
-      return functions_of<kCodes3>();
-  }
+  return with_form(form, []<CodeForm kForm>() {
+    constexpr int kParts = kForm.grouped ? 0 : kForm.parts;
+    Functions of{nullptr, expand_scales<kForm.parts>, {multiply<kParts, 4>, multiply<kParts, 5>, multiply<kParts, 6>}};
+    if constexpr (kForm.low_bits != 8) of.codes = expand_codes<kForm>;
+    return of;
+  });
 }
 
 class ManyRows {

@@ -198,10 +198,12 @@ template <CodeForm kForm, int kRows, int kPanels>
       acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(scale[p], x_scale), acc[r][p]);
     }
   }
-  if (!tile.minimum) return;
+  if constexpr (kForm.minimums) {
+    if (!tile.minimum) return;
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) {
-    add_minimums<kForm.parts, kRows>(tile, tile.panel + p * tile.layout.bytes, begin, end, &acc[0][p], kPanels);
+    for (int p = 0; p < kPanels; ++p) {
+      add_minimums<kForm.parts, kRows>(tile, tile.panel + p * tile.layout.bytes, begin, end, &acc[0][p], kPanels);
+    }
   }
 }
 
@@ -246,23 +248,6 @@ constexpr Tiles kTiles = {{multiply<kForm, 1, 1>, multiply<kForm, 1, 2>, multipl
                            {multiply<kForm, 5, 1>, multiply<kForm, 5, 2>},
                            {multiply<kForm, 6, 1>, multiply<kForm, 6, 2>}}};
 
-const Tiles& tiles_of(const CodeForm& form) {
-  switch (form.low_bits * 4 + form.high_bits) {
-    case 8 * 4:
-      return form.grouped ? kTiles<kCodes8Grouped> : kTiles<kCodes8>;
-    case 4 * 4:
-      return form.table ? kTiles<kCodes4Table> : kTiles<kCodes4>;
-    case 4 * 4 + 1:
-      return kTiles<kCodes5>;
-    case 4 * 4 + 2:
-      return kTiles<kCodes6>;
-    case 2 * 4:
-      return kTiles<kCodes2>;
-    default:
-      return kTiles<kCodes3>;
-  }
-}
-
 // All rows times `panels` panels, the rows in tiles of nearly equal height.
 void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int64_t panels, bool side_by_side) {
   std::int64_t count = (rows + kMostRows - 1) / kMostRows;
@@ -286,7 +271,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   if (takes_many_rows(args.rows)) return matmul_many_rows(args, panel_begin, panel_end);
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
-  const Tiles& tiles = tiles_of(form.codes);
+  const Tiles& tiles = with_form(form.codes, []<CodeForm kForm>() -> const Tiles& { return kTiles<kForm>; });
   const std::int64_t width = args.rows > 1 ? kMostPanels : args.side_by_side ? kMostPanelsOfOneRow : 1;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
