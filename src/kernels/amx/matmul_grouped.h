@@ -85,6 +85,7 @@ class GroupedMatmul {
     few_rows_ = count <= 2;
     const std::int64_t lines = (blocks_ <= kMostWideGroupBlocks ? layout_.bytes : layout_.group) / 64;
     lines_of_step_ = (lines + (count + 1) / 2 * kSteps - 1) / ((count + 1) / 2 * kSteps);
+    lines_of_gap_ = lines_of_step_ / 4;
     for (std::int64_t p = panels.begin; p < panels.end; p += width) {
       const std::int64_t end = p + width < panels.end ? p + width : panels.end;
       for (std::int64_t begin = 0; begin < blocks_; begin = group_end(kCodes8Grouped, begin, blocks_)) {
@@ -192,14 +193,17 @@ class GroupedMatmul {
       if (leave) leave_tile<0>(to[0][0]);
       if (some) tiles_.template multiply_unsigned<0, 4, 6>();
       rows.add_row();
+      fetch(lines_of_gap_);
       if (some && two_panels) load_weights<7>(square.codes[1] + at);
       if (leave) leave_tile<1>(to[0][1]);
       if (some && two_panels) tiles_.template multiply_unsigned<1, 4, 7>();
       rows.add_row();
+      fetch(lines_of_gap_);
       if (some && two_tiles) load_rows<5>(x1 + at);
       if (leave) leave_tile<2>(to[1][0]);
       if (some && two_tiles) tiles_.template multiply_unsigned<2, 5, 6>();
       rows.add_row();
+      fetch(lines_of_gap_);
       if (leave) leave_tile<3>(to[1][1]);
       if (some && two_tiles && two_panels) tiles_.template multiply_unsigned<3, 5, 7>();
       rows.add_row();
@@ -335,9 +339,14 @@ class GroupedMatmul {
     int left_ = 0;  // rows of the tile
   };
 
+  // Of the next weights' lines: few at a time, so that those that tiles wait for find a place between them.
+  [[gnu::always_inline]] inline void fetch(std::int64_t lines) {
+    for (int i = 0; i < 2 && fetches_; ++i) next_[i] = prefetch_lines<kSecondLevel>(next_[i], lines);
+  }
+
   // Weights, and where the rows of the last group will be written.
   [[gnu::always_inline]] inline void prefetch(const Square& square, int step) {
-    for (int i = 0; i < 2 && fetches_; ++i) next_[i] = prefetch_lines<kSecondLevel>(next_[i], lines_of_step_);
+    fetch(lines_of_step_ - 3 * lines_of_gap_);
     if (!square.last) return;
     for (int tile = 0; tile < (square.two_tiles ? 2 : 1); ++tile) {
       for (int i = step * 2; i < step * 2 + 2 && i < square.rows[tile].count; ++i) {
@@ -356,6 +365,7 @@ class GroupedMatmul {
   const std::byte* next_[2] = {};    // of two panels, to be prefetched with each step,
   bool fetches_ = false;             // if there are any
   std::int64_t lines_of_step_ = 0;   // 64 bytes each
+  std::int64_t lines_of_gap_ = 0;    // of these, after each product but the last
   bool few_rows_ = false;            // of the band: one pair of tiles
   std::int64_t count_ = 0;           // squares so far
   Square squares_[3];                // [turn]: the newest one, and what is stored and settled meanwhile
