@@ -48,7 +48,7 @@ constexpr KernelTable make_table() {
   table.isa = Isa::kAmx;
   table.name = "amx";
   table.kv_type = KvType::kBF16;  // tiles round f16 to it
-  table.large_results = std::numeric_limits<std::int64_t>::max();  // such machines' third-level caches hold them (perf/README.md)
+  table.large_results = std::numeric_limits<std::int64_t>::max();  // such machines' third-level caches hold them (perf/notes/avx512.md)
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
