@@ -128,6 +128,21 @@ static inline void split_queries(int first, int last, const Use& use) {
   }
 }
 
+// Calls `visitor`, whose template parameter is a KvType, with `type`.
+template <class Visitor>
+static inline void with_kv_type(KvType type, const Visitor& visitor) {
+  switch (type) {
+    case KvType::kF32:
+      return visitor.template operator()<KvType::kF32>();
+    case KvType::kF16:
+      return visitor.template operator()<KvType::kF16>();
+    case KvType::kBF16:
+      return visitor.template operator()<KvType::kBF16>();
+    case KvType::kInt8:
+      return visitor.template operator()<KvType::kInt8>();
+  }
+}
+
 template <class Steps>
 static void attend_tile(typename Steps::Tile& tile) {
   const AttentionArgs& args = *tile.args;

@@ -1,6 +1,6 @@
 #include <kernels/amx/prepared_tiles.h>
 #include <kernels/amx/tier.h>
-#include <kernels/avx512/entries.h>
+#include <kernels/avx512/tier.h>
 
 #include <cstdint>
 #include <limits>
@@ -44,9 +44,7 @@ void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
 }
 
 constexpr KernelTable make_table() {
-  KernelTable table = avx512::kEntries;
-  table.isa = Isa::kAmx;
-  table.name = "amx";
+  KernelTable table = avx512::entries(Isa::kAmx, "amx");
   table.kv_type = KvType::kBF16;  // tiles round f16 to it
   table.large_results = std::numeric_limits<std::int64_t>::max();  // such machines' third-level caches hold them (perf/notes/avx512.md)
   table.prepared_bytes = prepared_bytes;

@@ -267,16 +267,7 @@ void compute_all(Tile& tile, int first, int last) {
 }
 
 void compute_chunk(Tile& tile, int first, int last) {
-  switch (tile.kv->type) {
-    case KvType::kF32:
-      return compute_all<KvType::kF32>(tile, first, last);
-    case KvType::kF16:
-      return compute_all<KvType::kF16>(tile, first, last);
-    case KvType::kBF16:
-      return compute_all<KvType::kBF16>(tile, first, last);
-    case KvType::kInt8:
-      return compute_all<KvType::kInt8>(tile, first, last);
-  }
+  with_kv_type(tile.kv->type, [&]<KvType kType> { compute_all<kType>(tile, first, last); });
 }
 
 void finish(const float* sum, std::int32_t head_dim, float* out) {

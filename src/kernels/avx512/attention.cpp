@@ -224,22 +224,10 @@ void compute_all(Tile& tile, int first, int last) {
   split_queries<12, 8, 4, 3, 2, 1>(first, last, [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
 }
 
-template <KvType kType>
-void compute_typed(Tile& tile, int first, int last) {
-  tile.kv->block_tokens < 16 ? compute_all<kType, true>(tile, first, last) : compute_all<kType, false>(tile, first, last);
-}
-
 void compute_chunk(Tile& tile, int first, int last) {
-  switch (tile.kv->type) {
-    case KvType::kF32:
-      return compute_typed<KvType::kF32>(tile, first, last);
-    case KvType::kF16:
-      return compute_typed<KvType::kF16>(tile, first, last);
-    case KvType::kBF16:
-      return compute_typed<KvType::kBF16>(tile, first, last);
-    case KvType::kInt8:
-      return compute_typed<KvType::kInt8>(tile, first, last);
-  }
+  with_kv_type(tile.kv->type, [&]<KvType kType> {
+    tile.kv->block_tokens < 16 ? compute_all<kType, true>(tile, first, last) : compute_all<kType, false>(tile, first, last);
+  });
 }
 
 struct Steps {
