@@ -25,7 +25,7 @@ class BlockTable {
   // Appends blocks until there are `count`. Takes all that are missing or, when the pool has too few, none.
   bool grow_to(std::int32_t count) {
     if (count - size() > pool_->free()) return false;
-    while (size() < count) blocks_.push_back(*pool_->allocate());
+    for (; size() < count; ++present_) blocks_.push_back(*pool_->allocate());
     return true;
   }
 
@@ -33,6 +33,7 @@ class BlockTable {
   void adopt(std::span<const BlockId> blocks) {
     for (const BlockId block : blocks) pool_->share(block);
     blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
+    present_ += static_cast<std::int32_t>(blocks.size());
   }
 
   // Exchanges one for a block with the same contents.
@@ -45,23 +46,30 @@ class BlockTable {
 
   // Gives back those of [begin, end) that are there; their places stay.
   void drop(std::int32_t begin, std::int32_t end) {
-    for (std::int32_t index = begin; index < std::min(end, size()); ++index)
-      if (BlockId& place = blocks_[static_cast<std::size_t>(index)]; place != kAbsent) pool_->release(std::exchange(place, kAbsent));
+    for (std::int32_t index = begin; index < std::min(end, size()); ++index) {
+      BlockId& place = blocks_[static_cast<std::size_t>(index)];
+      if (place == kAbsent) continue;
+      pool_->release(std::exchange(place, kAbsent));
+      --present_;
+    }
   }
 
   // The last one first, so that among cached blocks what continues a prefix is older than the prefix (see PrefixIndex).
   void clear() {
     for (; !blocks_.empty(); blocks_.pop_back())
       if (blocks_.back() != kAbsent) pool_->release(blocks_.back());
+    present_ = 0;
   }
 
   BlockId operator[](std::int32_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
   std::span<const BlockId> first(std::int32_t count) const { return std::span(blocks_).first(static_cast<std::size_t>(count)); }
-  std::int32_t size() const { return static_cast<std::int32_t>(blocks_.size()); }
+  std::int32_t size() const { return static_cast<std::int32_t>(blocks_.size()); }  // places
+  std::int32_t present() const { return present_; }                               // of these, blocks that are there
 
  private:
   BlockPool* pool_;
   std::vector<BlockId> blocks_;
+  std::int32_t present_ = 0;
 };
 
 }  // namespace braid::cache

@@ -109,17 +109,19 @@ void Roster::return_released() {
   released_.clear();
 }
 
-// For its known tokens. With a window, for what is seen at once: a long prefill takes the others as it goes (BatchPlanner).
+// For its known tokens. With a window, for what is seen at once, of which it may hold a part: a long prefill takes the others as it goes
+// (BatchPlanner).
 std::int32_t Roster::blocks_to_start(const Sequence& sequence) const {
   const std::int32_t all = blocks_for(sequence.known());
-  return has_window_ ? std::max(sequence.blocks.size(), std::min(all, blocks_for(sequence.planned) + window_blocks_)) : all;
+  const std::int32_t places = sequence.blocks.size();
+  return has_window_ ? std::max(places, std::min(all, places + window_blocks_ - sequence.blocks.present())) : all;
 }
 
 // All blocks that it starts with or none.
 bool Roster::take_blocks(Sequence& sequence) {
   const std::int32_t blocks = blocks_to_start(sequence);
   const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
-  if (pool_.free() + parked_blocks_ - sequence.blocks.size() < wanted) return false;  // nobody gives up blocks for nothing
+  if (pool_.free() + parked_blocks_ - sequence.blocks.present() < wanted) return false;  // nobody gives up blocks for nothing
   if (!reclaim_parked(wanted, &sequence)) return false;
   set_parked(sequence, false);
   return sequence.blocks.grow_to(blocks);
@@ -162,15 +164,17 @@ void Roster::fork_beginning(Sequence& sequence) {
   sequence.reused += found.count;
 }
 
-// What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch.
+// What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch. Of a path
+// longer than its window only what it will see: the rest could fill the pool, and it would never find room to start.
 void Roster::reuse_prefix(Sequence& sequence) {
   if (kv_verify_) return;
   path_.clear();
   prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
   sequence.blocks.adopt(path_);
-  set_parked(sequence, true);
   sequence.published = sequence.blocks.size();
   sequence.planned = sequence.computed = sequence.reused = sequence.published * block_tokens_;
+  if (has_window_) drop_invisible(sequence, visibility_, block_tokens_);
+  set_parked(sequence, true);
 }
 
 void Roster::count_reuse(Sequence& sequence) {
@@ -334,8 +338,8 @@ void Roster::move(Sequence& sequence, SequenceMap& to) {
 // Outside the batch, with the blocks that it holds at the moment of the call.
 void Roster::set_parked(Sequence& sequence, bool is_parked) {
   const bool was_parked = parked_.contains(sequence.rank);
-  if (is_parked == was_parked || sequence.blocks.size() == 0) return;
-  parked_blocks_ += is_parked ? sequence.blocks.size() : -sequence.blocks.size();
+  if (is_parked == was_parked || sequence.blocks.present() == 0) return;
+  parked_blocks_ += is_parked ? sequence.blocks.present() : -sequence.blocks.present();
   if (is_parked) {
     parked_.emplace(sequence.rank, &sequence);
   } else {

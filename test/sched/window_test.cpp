@@ -81,6 +81,22 @@ TEST(Window, PromptsLongerThanThePoolAreAnswered) {
   }
 }
 
+// A prompt's cached beginning may fill the pool: only what its window sees is held until there is room to start.
+TEST(Window, PromptsLongerThanThePoolAreAnsweredAfterTheirCachedBeginning) {
+  SchedulerOptions options = windowed(16, 4);
+  options.blocks = 9;
+  Rig rig(options);
+  std::vector<TokenId> prompt = Rig::prompt_of(32, 1);
+  rig.complete(prompt, 1);
+  const std::vector<TokenId> more = Rig::prompt_of(30, 2);
+  prompt.insert(prompt.end(), more.begin(), more.end());
+  const Client& long_one = rig.complete(prompt, 5);
+  rig.expect_right(long_one);
+  EXPECT_GE(long_one.finish->usage.cached_tokens, 32);
+  rig.expect_right(rig.complete(Rig::prompt_of(20, 3), 5));
+  rig.run_to_end();
+}
+
 TEST(Window, PromptsLongerThanThePoolAreRefusedWhereTheirWindowDoesNotFit) {
   SchedulerOptions options = windowed(40, 4);
   options.blocks = 9;
