@@ -78,7 +78,7 @@ test("HTTPS for node and curl, and a certificate that is replaced", async (t) =>
   await certificate(t, folder, "second");
   server.child.kill("SIGHUP");
   while (!server.errors.includes("SIGHUP")) await new Promise((resolve) => server.child.stderr.once("data", resolve));
-  const renewed = await ask(server.url, "/health", { ca: readFileSync(files[1]) });
+  const renewed = await ask(server.url, "/v1/completions", { body: story, ca: readFileSync(files[1]) });
   assert.equal(renewed.status, 200);
   assert.equal((await braid(t, ["serve", "--port", "0", "--no-model", "--tls-cert", files[1]])).code, 2);
   const wrong = await braid(t, ["serve", "--port", "0", "--no-model", "--tls-cert", files[3], "--tls-key", files[1]]);

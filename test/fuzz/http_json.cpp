@@ -125,7 +125,7 @@ void fuzz_http_json(std::string_view bytes) {
     for (bool more = true; more;) {
       input.erase(0, reader->feed(input));
       more = reader->stage() == Stage::kComplete && !input.empty();
-      if (reader->stage() == Stage::kFailed) return require(reader->failure().status < 500);
+      if (reader->stage() == Stage::kFailed) return require(reader->failure().status < 500 || reader->failure().status == 501);
       if (reader->stage() != Stage::kComplete) break;
       follow(reader->take());
       reader = std::make_unique<net::http::RequestReader>(kLimits);

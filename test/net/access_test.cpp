@@ -67,6 +67,20 @@ TEST(ApiKeys, ARefusalHasTheFormOfItsDialect) {
             R"({"type":"error","error":{"type":"authentication_error","message":"the API key is not one of this server's"}})");
 }
 
+// SIGHUP renews a certificate, too.
+TEST(ApiKeys, AServerWithoutAnyStaysOpenWhenTheyAreReadAgain) {
+  TestServer server;
+  server.on_loop([&] { server.server().replace_api_keys({}); });
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody)).status, 200);
+}
+
+TEST(ApiKeys, AServerWhoseKeysAreAllTakenAwayLetsNobodyIn) {
+  TestServer server(with_keys({key("a", "sk-right")}));
+  server.on_loop([&] { server.server().replace_api_keys({}); });
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-right"))).status, 401);
+  EXPECT_EQ(server.ask(post("/v1/completions", kBody)).status, 401);
+}
+
 TEST(ApiKeys, OneOfTheKeysThatComeMustBeRight) {
   TestServer server(with_keys({key("a", "sk-first"), key("b", "sk-second")}));
   const auto status = [&](const std::string& headers) { return server.ask(get("/v1/models", headers)).status; };

@@ -65,7 +65,7 @@ TEST_P(Disconnect, WhileALongPromptIsTokenised) {
 
 TEST_P(Disconnect, InTheMiddleOfARequest) {
   RawClient client = server.connect();
-  client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 14\r\n\r\n{");
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{");
   ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; }));
   leave(client);
   EXPECT_TRUE(everything_ends());

@@ -184,8 +184,8 @@ TEST(Http, ChunkExtensionsAndTrailersThatAreTooLargeAreRefused) {
 TEST(Http, WhatIsNotHttpIsRefused) {
   TestServer server;
   EXPECT_EQ(server.ask("hello\r\n\r\n").status, 400);
-  EXPECT_EQ(server.ask("POST /v1/completions HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc").status, 400);
-  EXPECT_EQ(server.ask("POST /v1/completions HTTP/1.1\r\nContent-Length: -1\r\n\r\nabc").status, 400);
+  EXPECT_EQ(server.ask("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc").status, 400);
+  EXPECT_EQ(server.ask("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\nabc").status, 400);
   EXPECT_EQ(server.ask("GET /health HTTP/2.0\r\n\r\n").status, 400);
 }
 
@@ -222,7 +222,7 @@ TEST(Http, AHeaderThatTricklesInTimesOut) {
   options.header_timeout = 30ms;
   TestServer server(options);
   RawClient client = server.connect();
-  client.send("GET /health HTTP/1.1\r\nX: ");
+  client.send("GET /health HTTP/1.1\r\nHost: a\r\nX: ");
   ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; }));
   EXPECT_TRUE(server.eventually([&] {
     client.send("x");

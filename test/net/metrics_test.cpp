@@ -96,7 +96,7 @@ TEST(Metrics, AreNotServedWhenTheyAreOff) {
 
 TEST(Metrics, RefusalsAreCountedByReason) {
   TestServer server;
-  server.ask("GET /health HTTP/1.1\r\nContent-Length: x\r\n\r\n");
+  server.ask("GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n");
   server.ask(get("/nowhere"));
   server.ask(post("/v1/completions", R"({"prompt":3})"));
   server.ask(post("/tokenize", "{}"));

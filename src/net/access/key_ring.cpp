@@ -16,11 +16,11 @@ Digest digest_of(std::string_view key) {
 
 KeyRing::KeyRing(std::vector<ApiKey> keys, Rules anonymous, Clock::time_point now)
     : anonymous_(std::make_shared<Account>("", std::move(anonymous), now)) {
-  if (!keys.empty()) replace(std::move(keys), now);
+  replace(std::move(keys), now);
 }
 
 void KeyRing::replace(std::vector<ApiKey> keys, Clock::time_point now) {
-  required_ = true;
+  required_ = required_ || !keys.empty();
   std::map<std::string, std::shared_ptr<Account>> known;
   for (Entry& entry : entries_) known[entry.account->name()] = std::move(entry.account);
   entries_.clear();

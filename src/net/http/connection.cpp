@@ -115,10 +115,11 @@ asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
   error_code failure;
   if (tls_ != nullptr) tls_->say_end();
   socket_.shutdown(Socket::shutdown_send, failure);
-  deadline_ = Clock::now() + timeout;
+  const Clock::time_point until = Clock::now() + timeout;
   std::size_t discarded = 0;
   char buffer[kReadBytes];
-  while (!failure && discarded < kMaxLingerBytes) {
+  while (!failure && discarded < kMaxLingerBytes && Clock::now() < until) {
+    deadline_ = until;  // each time: one that passes between two reads has nothing to cancel
     const auto count = co_await socket_.async_read_some(asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, failure));
     discarded += count;
   }

@@ -5,6 +5,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <optional>
 #include <utility>
 
 namespace braid::net::http {
@@ -48,6 +49,20 @@ std::string bearer_key(std::string_view authorization) {
   return begin == std::string_view::npos ? std::string() : std::string(authorization.substr(begin));
 }
 
+// What Beast takes and this server does not (RFC 9112, 3.2, 6.1 and 6.3): whoever is in front of it may see other requests in the same bytes.
+std::optional<RequestReader::Failure> fault_of(const beast_http::request_header<>& header, bool chunked) {
+  const auto hosts = header.count(beast_http::field::host);
+  if (hosts > 1 || (hosts == 0 && header.version() >= 11)) return RequestReader::Failure{400, "a request names its host once, in the header Host"};
+  const auto codings = header.count(beast_http::field::transfer_encoding);
+  if (codings == 0) return std::nullopt;
+  if (!chunked || header.version() < 11) return RequestReader::Failure{400, "a Transfer-Encoding must end in chunked, in a request of HTTP/1.1"};
+  if (header.count(beast_http::field::content_length) > 0)
+    return RequestReader::Failure{400, "a request has a Content-Length or a Transfer-Encoding, not both"};
+  if (codings > 1 || !boost::beast::iequals(header[beast_http::field::transfer_encoding], "chunked"))
+    return RequestReader::Failure{501, "this server knows no Transfer-Encoding but chunked"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 struct RequestReader::Parser : beast_http::request_parser<beast_http::string_body> {};
@@ -78,7 +93,12 @@ std::size_t RequestReader::feed(std::string_view bytes) {
       }
       break;
     }
+    const bool header_ends = stage_ == Stage::kHeader && parser_->is_header_done();
     stage_ = parser_->is_done() ? Stage::kComplete : parser_->is_header_done() ? Stage::kBody : Stage::kHeader;
+    if (std::optional<Failure> fault = header_ends ? fault_of(parser_->get(), parser_->chunked()) : std::nullopt) {
+      fail(fault->status, std::move(fault->message));
+      break;
+    }
     if (failure || taken == 0) break;
   }
   // Beast waits for the end of a chunk's header and of the trailers, however long they are.
