@@ -24,7 +24,7 @@ enum class ErrorCode {
   kModelNotLoaded,     // 503: started without a model, or still loading
   kDraining,           // 503: shutting down
   kTimeout,            // 504: the request took longer than this server allows
-  kCancelled,          // the caller went away
+  kCancelled,          // 499: the caller went away, or had it aborted
   kBadFile,            // cannot start: a model or config file is damaged or contradicts itself
   kUnsupported,        // cannot start: the file is sound, but uses something this build lacks
   kIo,                 // the operating system refused

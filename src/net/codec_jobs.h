@@ -4,16 +4,29 @@
 #include <braid/result.h>
 #include <net/service.h>
 
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <memory>
 
 namespace braid::net {
 
+struct CodecJob;
+
+// Whether somebody still wants what a job is for. Loop only; outlives the job's wait.
+class Abandonment {
+ public:
+  // A job whose turn has not come does not run, and its wait ends at once; one that runs ends as ever.
+  void abandon();
+
+ private:
+  friend boost::asio::awaitable<Result<void>> run_codec_job(Service& service, Abandonment& abandonment, std::function<void()> work);
+
+  bool abandoned_ = false;
+  std::shared_ptr<CodecJob> job_;  // while one waits
+};
+
 // Runs `work` on the codec worker and returns when it has ended; what `work` refers to outlives that. kOverloaded when too many
-// such jobs are there already, kCancelled when `abandoned` has turned true before its turn came: `work` has not run then. Loop
-// only.
-boost::asio::awaitable<Result<void>> run_codec_job(Service& service, const std::atomic<bool>& abandoned,
-                                                   std::function<void()> work);
+// such jobs are there already, kCancelled when it has been abandoned before its turn came: `work` does not run then. Loop only.
+boost::asio::awaitable<Result<void>> run_codec_job(Service& service, Abandonment& abandonment, std::function<void()> work);
 
 }  // namespace braid::net

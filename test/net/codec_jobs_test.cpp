@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 
 #include "test_server.h"
@@ -73,6 +74,44 @@ TEST_F(CodecJobs, DoNothingForAClientThatHasLeft) {
   server.on_loop([&] { server.server().abort_connections("a test"); });
   codec.gate.count_down();
   EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
+  EXPECT_EQ(codec.calls, 1);
+}
+
+// Their answers come by another way than those of generations.
+TEST_F(CodecJobs, DoNothingForATokenizationWhoseClientHasLeft) {
+  RawClient first = send_long(1);
+  EXPECT_TRUE(server.eventually([&] { return codec.calls == 1; }));
+  {
+    RawClient second = server.connect();
+    second.send(post("/tokenize", R"({"content":")" + std::string(50'000, 'a') + R"("})"));
+    EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 2; }));
+    const std::string taken = "active_requests 3\n";
+    for (int i = 0; i < 1000 && server.ask(get("/metrics")).body.find(taken) == std::string::npos; ++i) {
+    }
+  }
+  EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; })) << "its wait ends at once";
+  EXPECT_EQ(figure(server.ask(get("/metrics")).body, "client_disconnects_total"), 1);
+  codec.gate.count_down();
+  EXPECT_EQ(first.read_reply().status, 200);
+  EXPECT_EQ(codec.calls, 1);
+}
+
+TEST_F(CodecJobs, EndAtTheirDeadlineBeforeTheirTurn) {
+  net::ServerOptions options = two_jobs();
+  options.request_timeout = std::chrono::milliseconds(50);
+  TestServer hurried(options);
+  hurried.on_loop([&] {
+    hurried.model().codec = &codec;
+    hurried.model().context_length = 100'000;
+  });
+  RawClient first = hurried.connect();
+  first.send(request);
+  EXPECT_TRUE(hurried.eventually([&] { return codec.calls == 1; }));
+  const Reply late = hurried.ask(request);
+  EXPECT_EQ(late.status, 504);
+  EXPECT_NE(late.body.find("did not end within 50ms"), std::string::npos);
+  codec.gate.count_down();
+  EXPECT_EQ(first.read_reply().status, 504) << "it had begun";
   EXPECT_EQ(codec.calls, 1);
 }
 

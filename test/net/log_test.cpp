@@ -147,6 +147,21 @@ TEST_F(RequestLog, AnAbortByIdIsOneLine) {
   EXPECT_NE(abort_line(server).find(R"(reason="cancelled by id")"), std::string::npos);
 }
 
+// Nor does a client that tries again by itself undo it.
+TEST_F(RequestLog, AnAbortOfAWholeAnswerIsNoServerError) {
+  TestServer server(options());
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", R"({"prompt":[1]})"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.engine().cancel(server.engine().submitted[0].id); });
+  const Reply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 499);
+  EXPECT_FALSE(reply.headers.contains("retry-after"));
+  EXPECT_NE(reply.body.find(R"("code":"cancelled")"), std::string::npos);
+  EXPECT_NE(abort_line(server).find(R"(reason="cancelled by id")"), std::string::npos);
+}
+
 TEST_F(RequestLog, WhatTheServersEndTakesIsOneLine) {
   TestServer server(options());
   server.on_loop([&] { server.engine().script = nullptr; });

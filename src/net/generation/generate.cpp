@@ -13,7 +13,6 @@
 #include <net/log/request_record.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
@@ -33,8 +32,6 @@ namespace asio = boost::asio;
 using http::Clock;
 using http::Connection;
 
-constexpr int kClientClosedRequest = 499;          // nginx's name for it; never sent
-
 constexpr char kAccountSalt = '\x01';              // begins the salt of a request whose account has one
 
 double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
@@ -46,12 +43,8 @@ class Generation final : WakeHint {
              RequestRecord& record)
       : service_(service), connection_(connection), visit_(visit), request_(std::move(request)), dialect_(dialect), record_(record) {
     const std::size_t one_request = service.options.max_header_bytes + service.options.max_body_bytes;
-    connection_.begin_watch(one_request, [this] {
-      const bool gone = connection_.gone();
-      if (gone) abandoned_ = true;
-      interrupted_ = true;
-      if (streams_) gone ? streams_->cancel() : streams_->wake();
-    });
+    connection_.begin_watch(one_request, [this] { interrupt(); });
+    connection_.interrupt_at(deadlines_.next(Progress::kQueued));
   }
   ~Generation() {
     record_.usage = usage_;
@@ -71,6 +64,7 @@ class Generation final : WakeHint {
       record_.log(spdlog::level::err, "admitting a request failed", bug.what());
     }
     if (connection_.gone()) co_return lost();
+    if (missed_) co_return co_await refuse_late();
     if (!admitted) {
       service_.counters.count(refusal_of(admitted.error().code));
       co_return co_await refuse(admitted.error());
@@ -80,6 +74,17 @@ class Generation final : WakeHint {
   }
 
  private:
+  // By the connection: the client has gone, a ping is due, or a deadline has come.
+  void interrupt() {
+    const bool gone = connection_.gone();
+    interrupted_ = true;
+    if (streams_) {
+      gone ? streams_->cancel() : streams_->wake();
+    } else if (gone || deadlines_.overdue(Clock::now(), Progress::kQueued)) {
+      abandonment_.abandon();
+    }
+  }
+
   // Parsing, tokenising and submitting: nothing has been sent yet, so every failure still has a status.
   asio::awaitable<Result<void>> admit() {
     const Result<const ServedModel*> model = served_model(service_.status);
@@ -87,7 +92,8 @@ class Generation final : WakeHint {
     model_ = *model;
     record_.model = model_->id;
     const responses::Shelf shelf(service_.stored_responses, visit_.account().name());
-    Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, shelf, request_.body, abandoned_);
+    Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, shelf, request_.body, abandonment_);
+    if (miss_deadline(Progress::kQueued)) co_return *failure_;
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
@@ -216,12 +222,15 @@ class Generation final : WakeHint {
     guarded([&] {
       if (!failure_) format_->append_whole(response.body, answers, usage_);
     });
-    if (failure_) {
-      const bool keep_alive = co_await refuse(*failure_);
-      if (!connection_.gone()) fail(*failure_);
-      co_return keep_alive;
-    }
+    if (failure_) co_return co_await refuse_late();
     co_return co_await respond(response);
+  }
+
+  // With what has ended it after it was admitted, or while it waited for that.
+  asio::awaitable<bool> refuse_late() {
+    const bool keep_alive = co_await refuse(*failure_);
+    if (!connection_.gone()) fail(*failure_);
+    co_return keep_alive;
   }
 
   // The connection interrupts the wait for tokens when the next one is due.
@@ -229,11 +238,16 @@ class Generation final : WakeHint {
     const Progress progress = usage_.completion_tokens > 0 ? Progress::kAnswering
                               : streams_->started()        ? Progress::kStarted
                                                            : Progress::kQueued;
-    if (std::optional<Overdue> overdue = deadlines_.overdue(Clock::now(), progress)) {
-      failure_ = std::move(overdue->error);
-      missed_ = overdue->reason;
-    }
+    miss_deadline(progress);
     connection_.interrupt_at(deadlines_.next(progress));
+  }
+
+  bool miss_deadline(Progress progress) {
+    std::optional<Overdue> overdue = deadlines_.overdue(Clock::now(), progress);
+    if (!overdue) return false;
+    failure_ = std::move(overdue->error);
+    missed_ = overdue->reason;
+    return true;
   }
 
   bool ended() const { return running_ == 0 || failure_; }
@@ -380,15 +394,7 @@ class Generation final : WakeHint {
 
   bool lost() {
     streams_.reset();
-    record_.status = kClientClosedRequest;
-    if (connection_.closed()) {
-      record_.reason = RequestEnd::kDrain;
-    } else if (connection_.timed_out()) {
-      record_.reason = RequestEnd::kWriteTimeout;
-    } else {
-      ++service_.counters.disconnects;
-      record_.reason = RequestEnd::kClientGone;
-    }
+    record_.lose();
     return false;
   }
 
@@ -425,7 +431,7 @@ class Generation final : WakeHint {
   RequestRecord& record_;
   const ServedModel* model_ = nullptr;
   std::string answer_id_;               // empty until submitted
-  std::atomic<bool> abandoned_{false};  // set on the loop when the client has gone, read by the codec worker
+  Abandonment abandonment_;             // of its preparation
   Deadlines deadlines_{service_.options, start_};
   std::optional<RequestEnd> missed_;  // a deadline
 };

@@ -62,7 +62,7 @@ struct Preparation {
 }  // namespace
 
 boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
-                                                 const responses::Shelf& shelf, std::string& body, const std::atomic<bool>& abandoned) {
+                                                 const responses::Shelf& shelf, std::string& body, Abandonment& abandonment) {
   Preparation preparation{dialect, model, shelf, body};
   Result<void> result;
   // A short body may name a long conversation.
@@ -80,7 +80,7 @@ boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect
     if (!preparation.call) result = preparation.parse();
     if (result) result = preparation.encode();
   };
-  const Result<void> ran = co_await run_codec_job(service, abandoned, std::move(work));
+  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
   if (!ran) co_return ran.error();
   if (!result) co_return result.error();
   co_return preparation.take();

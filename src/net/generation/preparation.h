@@ -4,12 +4,12 @@
 #include <braid/request.h>
 #include <braid/result.h>
 #include <braid/served_model.h>
+#include <net/codec_jobs.h>
 #include <net/generation/call.h>
 #include <net/generation/generate.h>
 #include <net/responses/store.h>
 #include <net/service.h>
 
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <string>
 #include <vector>
@@ -21,9 +21,9 @@ struct Prepared {
   std::vector<std::vector<TokenId>> prompts;
 };
 
-// On the loop when that is quick; long bodies and constraints to be compiled go to the codec worker, which leaves it at that once
-// `abandoned`. The body is used up. Everything outlives the wait.
+// On the loop when that is quick; long bodies and constraints to be compiled go to the codec worker (run_codec_job). The body is used up.
+// Everything outlives the wait.
 boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
-                                                 const responses::Shelf& shelf, std::string& body, const std::atomic<bool>& abandoned);
+                                                 const responses::Shelf& shelf, std::string& body, Abandonment& abandonment);
 
 }  // namespace braid::net

@@ -29,7 +29,7 @@ constexpr std::array<Row, 16> kTable = {{
     {ErrorCode::kModelNotLoaded, 503, "service_unavailable_error", "model_not_loaded"},
     {ErrorCode::kDraining, 503, "service_unavailable_error", "shutting_down"},
     {ErrorCode::kTimeout, 504, "timeout_error", "timeout"},
-    {ErrorCode::kCancelled, 503, "service_unavailable_error", "cancelled"},
+    {ErrorCode::kCancelled, 499, kInvalid, "cancelled"},  // not one that clients try again by themselves
     {ErrorCode::kBadFile, 500, "server_error", "internal_error"},
     {ErrorCode::kUnsupported, 500, "server_error", "internal_error"},
     {ErrorCode::kIo, 500, "server_error", "internal_error"},

@@ -68,14 +68,15 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
   }
 }
 
-// Of what did not come to a generation, which counts its own refusals.
-asio::awaitable<bool> write_response(Service& service, Connection& connection, const Request& request, const Response& response,
-                                     bool keep_alive) {
+// Sends an answer of what did not come to a generation, which counts its own refusals, and says in the record how that went.
+asio::awaitable<bool> conclude(Service& service, Connection& connection, const Request& request, const Response& response,
+                               bool keep_alive, RequestRecord& record) {
   if (response.refusal) service.counters.count(refusal_of(*response.refusal));
   std::string bytes;
   append_head(bytes, response, Framing::kLength, request, keep_alive);
   if (request.method != Method::kHead) bytes += response.body;
   const bool written = co_await connection.write(bytes, service.options.write_timeout);
+  written ? record.end(response.status) : record.lose();
   co_return written&& keep_alive;
 }
 
@@ -87,18 +88,16 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Con
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
     const Response response = refuse(endpoint, visit.error());
-    record.end(response.status);
-    co_return co_await write_response(*service, *connection, request, response, keep_alive);
+    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   if (const Dialect* dialect = dialect_of(endpoint)) {
     auto generation = generate(service, connection, std::move(request), *dialect, *visit, record);
     co_return co_await std::move(generation);
   }
-  auto answering = answer_text(service, *text_job_of(endpoint), std::move(request.body));
+  auto answering = answer_text(service, connection, *text_job_of(endpoint), std::move(request.body));
   const Response response = co_await std::move(answering);
-  record.end(response.status);
   account->append_headers(request.answer_headers, Clock::now());
-  co_return co_await write_response(*service, *connection, request, response, keep_alive);
+  co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 
 // Answers one request. True when the connection may take another.
@@ -110,14 +109,12 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   const bool keep_alive = request.keep_alive && !service->is_closing();
   if (!connection->admits(request.capability)) {
     const Response response = error_response({ErrorCode::kUnauthorized, "this socket wants its token in the header X-Braid-Token", ""});
-    record.end(response.status);
-    co_return co_await write_response(*service, *connection, request, response, keep_alive);
+    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   Resolution resolution = resolve(request.method, request.target);
   if (auto* response = std::get_if<Response>(&resolution)) {
-    record.end(response->status);
     service->cors.append_preflight(*response, request);
-    co_return co_await write_response(*service, *connection, request, *response, keep_alive);
+    co_return co_await conclude(*service, *connection, request, *response, keep_alive, record);
   }
   const Route& route = std::get<Route>(resolution);
   record.route(route.endpoint);
@@ -125,14 +122,12 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   if (account) record.key = (*account)->name();
   if (!account && !is_open(route.endpoint, service->options)) {
     const Response response = refuse(route.endpoint, account.error());
-    record.end(response.status);
-    co_return co_await write_response(*service, *connection, request, response, keep_alive);
+    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   if (dialect_of(route.endpoint) != nullptr || text_job_of(route.endpoint) != nullptr)
     co_return co_await work(service, connection, request, route.endpoint, *account, record);
   const Response response = answer_now(*service, route, request.body, record.key);
-  record.end(response.status);
-  co_return co_await write_response(*service, *connection, request, response, keep_alive);
+  co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 
 // A timeout has been counted as that.
@@ -165,14 +160,13 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     if (const auto* failure = std::get_if<Failure>(&received)) {
       RequestRecord record(*service, *connection);
       count_failure(service->counters, failure->status);
-      const Response response = protocol_error(failure->status, failure->message);
       Request unknown;
       unknown.method = Method::kOther;
       unknown.target.clear();
       unknown.request_id = service->new_id("req");
       record.begin(unknown);
-      record.end(response.status);
-      co_await write_response(*service, *connection, unknown, response, false);
+      const Response response = protocol_error(failure->status, failure->message);
+      co_await conclude(*service, *connection, unknown, response, false, record);
       co_await connection->linger(service->options.linger_timeout);
     }
     auto* request = std::get_if<Request>(&received);

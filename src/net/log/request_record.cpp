@@ -12,6 +12,7 @@ namespace {
 namespace level = spdlog::level;
 
 constexpr std::size_t kMaxPathBytes = 256;
+constexpr int kClientClosedRequest = 499;  // nginx's name for it
 
 struct Ending {
   std::string_view name;
@@ -83,6 +84,18 @@ void RequestRecord::route(Endpoint endpoint) {
 void RequestRecord::end(int answer_status) {
   status = answer_status;
   reason = answer_status < 400 ? RequestEnd::kDone : RequestEnd::kRefused;
+}
+
+void RequestRecord::lose() {
+  status = kClientClosedRequest;
+  if (connection_.closed()) {
+    reason = RequestEnd::kDrain;
+  } else if (connection_.timed_out()) {
+    reason = RequestEnd::kWriteTimeout;
+  } else {
+    ++service_.counters.disconnects;
+    reason = RequestEnd::kClientGone;
+  }
 }
 
 RequestRecord::~RequestRecord() {

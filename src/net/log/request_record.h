@@ -45,7 +45,8 @@ class RequestRecord {
   void begin(const http::Request& request);
   void route(Endpoint endpoint);
 
-  void end(int answer_status);  // an answer that was complete when it was begun
+  void end(int answer_status);  // the client has been sent the answer with this status, to its end
+  void lose();                  // it has not: the connection says why
 
   // A line about this request besides those of its end.
   void log(spdlog::level::level_enum level, std::string_view message, std::string_view detail) const;

@@ -2,7 +2,6 @@
 #include <net/text/text_job.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
 #include <exception>
 #include <functional>
 #include <utility>
@@ -12,24 +11,42 @@ namespace {
 
 namespace asio = boost::asio;
 
-asio::awaitable<Result<std::string>> run(Service& service, TextJob job, std::string& body) {
+// While it lives, a client that goes abandons the job.
+class Watch {
+ public:
+  Watch(http::Connection& connection, const ServerOptions& options, Abandonment& abandonment) : connection_(connection) {
+    connection.begin_watch(options.max_header_bytes + options.max_body_bytes, [&connection, &abandonment] {
+      if (connection.gone()) abandonment.abandon();
+    });
+  }
+  ~Watch() { connection_.end_watch(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  http::Connection& connection_;
+};
+
+asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, TextJob job, std::string& body) {
   const Result<const ServedModel*> model = served_model(service.status);
   if (!model) co_return model.error();
   if (body.size() <= service.options.max_inline_body_bytes) co_return job.run(body, **model);
   Result<std::string> answer = std::string();
   std::function<void()> work = [&answer, &body, job, served = *model] { answer = job.run(body, *served); };
-  const std::atomic<bool> abandoned{false};
-  const Result<void> ran = co_await run_codec_job(service, abandoned, std::move(work));
+  Abandonment abandonment;
+  const Watch watch(connection, service.options, abandonment);
+  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
   if (!ran) co_return ran.error();
   co_return answer;
 }
 
 }  // namespace
 
-asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, TextJob job, std::string body) {
+asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, TextJob job,
+                                            std::string body) {
   Result<std::string> answer = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
   try {
-    answer = co_await run(*service, job, body);
+    answer = co_await run(*service, *connection, job, body);
   } catch (const std::exception& bug) {
     spdlog::error("a text job: {}", bug.what());
   }

@@ -3,6 +3,7 @@
 
 #include <braid/result.h>
 #include <braid/served_model.h>
+#include <net/http/connection.h>
 #include <net/http/response.h>
 #include <net/service.h>
 
@@ -18,7 +19,8 @@ struct TextJob {
   http::Response (*refuse)(const Error& error);  // instead of an answer
 };
 
-// Runs the job here when the body is short, else on the codec worker.
-boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, TextJob job, std::string body);
+// Runs the job here when the body is short, else on the codec worker, unless the client goes before its turn comes.
+boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, TextJob job,
+                                                   std::string body);
 
 }  // namespace braid::net
