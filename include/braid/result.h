@@ -15,6 +15,7 @@ namespace braid {
 enum class ErrorCode {
   kInvalidArgument,    // 400: the request is wrong; `param` names the field
   kContextLength,      // 400: the prompt does not fit the context
+  kUnknownResponse,    // 400: the response that a conversation goes on from is not kept
   kUnauthorized,       // 401: no API key, or a wrong one
   kNotFound,           // 404: unknown model, id or route
   kMethodNotAllowed,   // 405

@@ -112,9 +112,9 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   if (rope.rotated > head_dim || rope.rotated % 2 != 0)
     keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected an even number up to the head size {}",
                                                keys.full("rope.dimension_count"), rope.rotated, head_dim));
-  // Files of 2023 name a linear factor by rope.scale_linear and no type.
-  const bool old_linear = keys.has("rope.scale_linear");
-  const std::string name = keys.text("rope.scaling.type", old_linear ? "linear" : "none");
+  // As llama.cpp reads them: a factor without a type is linear, and files of 2023 call it rope.scale_linear.
+  const bool has_factor = keys.has("rope.scaling.factor");
+  const std::string name = keys.text("rope.scaling.type", has_factor || keys.has("rope.scale_linear") ? "linear" : "none");
   const auto scaling = parse_scaling(name);
   if (!scaling)
     keys.fail(ErrorCode::kUnsupported,
@@ -122,7 +122,7 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   rope.scaling = scaling.value_or(RopeScaling::kNone);
   if (rope.scaling == RopeScaling::kNone) return rope;
 
-  rope.factor = keys.number(old_linear ? "rope.scale_linear" : "rope.scaling.factor", 1.0, 1e-3, 1e6);
+  rope.factor = keys.number(has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
   rope.original_context =
       keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
   rope.attention_factor = keys.number("rope.scaling.attn_factor", 1.0, 1e-3, 1e3);

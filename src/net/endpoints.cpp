@@ -45,7 +45,7 @@ constexpr Dialect kChat = {"chatcmpl", parse_alone<openai::parse_chat>,
                            },
                            http::error_response};
 
-constexpr Dialect kResponses = {"resp", responses::parse_response, responses::response_format, http::error_response};
+constexpr Dialect kResponses = {"resp", responses::parse_response, responses::response_format, responses::error_response};
 
 constexpr Dialect kMessages = {"msg", parse_alone<anthropic::parse_message>,
                                [](const std::string& id, const ServedModel& model, const GenerationCall& call) {

@@ -56,6 +56,18 @@ TEST(HyperParameters, ReadTheOldNameOfALinearFactor) {
   EXPECT_EQ(rope.factor, 2.0);
 }
 
+// llama.cpp does the same.
+TEST(HyperParameters, AFactorWithoutATypeIsLinearAndGoesBeforeItsOldName) {
+  TinyModel tiny;
+  tiny.keys["llama.rope.scaling.factor"] = 4.0F;
+  for (const bool old_too : {false, true}) {
+    if (old_too) tiny.keys["llama.rope.scale_linear"] = 2.0F;
+    const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+    EXPECT_EQ(rope.scaling, RopeScaling::kLinear);
+    EXPECT_EQ(rope.factor, 4.0);
+  }
+}
+
 TEST(HyperParameters, ReadTheWindowAndTheScoreCap) {
   TinyModel tiny;
   EXPECT_EQ(read_hyper_parameters(tiny.file()).value().visibility().window, 0);

@@ -139,6 +139,8 @@ TEST(SpecialTokens, bos_and_eos_follow_the_metadata) {
 TEST(SpecialTokens, those_of_phi_3_take_the_space_after_them) {
   const Tokenizer tokenizer = open(braid::test::sentence_piece_vocabulary().string("general.name", "Phi-3-mini"));
   EXPECT_THAT(pieces(tokenizer, "<|user|>\n hello", kSpecial), ElementsAre("<|user|>", "\u2581hello"));
+  EXPECT_EQ(pieces(tokenizer, "<|user|> hello", kSpecial), pieces(tokenizer, "<|user|>hello", kSpecial));
+  EXPECT_NE(pieces(tokenizer, "<s> hello", kSpecial), pieces(tokenizer, "<s>hello", kSpecial)) << "but not of all";
 }
 
 TEST(SpecialTokens, the_usual_names_end_answers) {

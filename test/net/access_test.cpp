@@ -146,7 +146,7 @@ TEST_F(OwnWork, StoredResponsesAreReadDeletedAndContinuedByTheirClientAlone) {
   EXPECT_EQ(ask("other", "GET", path).status, 404);
   EXPECT_EQ(ask("other", "GET", path + "/input_items").status, 404);
   EXPECT_EQ(ask("other", "DELETE", path).status, 404);
-  EXPECT_EQ(respond("other", previous).status, 404);
+  EXPECT_EQ(respond("other", previous).status, 400);
   EXPECT_EQ(ask("mine", "GET", path).body, body);
   EXPECT_EQ(ask("mine", "GET", path + "/input_items").status, 200);
   EXPECT_EQ(respond("mine", previous).status, 200);

@@ -64,6 +64,11 @@ TEST(Messages, ErrorsHaveItsEnvelope) {
   EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"temperature":1.5)"), 400);
   EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"x"})"), 400);
   EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"model":"claude")"), 404);
+  const auto error_of = [&](const std::string& members) {
+    return server.ask(post("/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],)" + members + "}")).body;
+  };
+  EXPECT_NE(error_of(R"("stop_sequences":[""])").find("'stop_sequences[0]'"), std::string::npos);
+  EXPECT_NE(error_of(R"("tools":[{"name":"f","input_schema":5}])").find("'tools[0].input_schema'"), std::string::npos);
 }
 
 TEST(Messages, BlocksBecomeChatMessages) {

@@ -75,7 +75,9 @@ TEST(Responses, ThePreviousResponseIsTheBeginningOfTheNext) {
   const Reply input = server.ask("GET /v1/responses/" + first + "/input_items HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   EXPECT_NE(input.body.find(R"("text":"one")"), std::string::npos);
   EXPECT_EQ(server.ask("DELETE /v1/responses/" + first + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").status, 200);
-  EXPECT_EQ(server.ask(post("/v1/responses", R"({"input":"two","previous_response_id":")" + first + R"("})")).status, 404);
+  const Reply unknown = server.ask(post("/v1/responses", R"({"input":"two","previous_response_id":")" + first + R"("})"));
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_NE(unknown.body.find(R"("param":"previous_response_id","code":"previous_response_not_found")"), std::string::npos) << unknown.body;
 }
 
 TEST(Responses, WhatIsNotToBeStoredIsNot) {
@@ -102,6 +104,8 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({"input":"x","background":true})"), R"("background")");
   EXPECT_EQ(param_of(R"({"input":"x","truncation":"auto"})"), R"("truncation")");
   EXPECT_EQ(param_of(R"({"input":"x","temperature":9})"), R"("temperature")");
+  EXPECT_EQ(param_of(R"({"input":"x","text":{"verbosity":"low"}})"), R"("text.verbosity")");
+  EXPECT_EQ(param_of(R"({"input":")" + std::string(2000, 'x') + R"("})"), R"("input")");
 }
 
 TEST(Responses, CallsAndReasoningJoinTheirMessage) {

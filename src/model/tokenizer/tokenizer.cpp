@@ -94,12 +94,19 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
     out.push_back(match.token);
     at_start = true;
     at += match.size;
-    while (vocabulary_.special_strips_right && at < text.size() && is_space(text[at])) ++at;
+    while (strips_right(match.token) && at < text.size() && is_space(text[at])) ++at;
     begin = at;
   }
   encode_before(text.size());
   if (options.add_special && vocabulary_.add_eos) out.push_back(*vocabulary_.eos);
   return out;
+}
+
+// llama.cpp leaves out these of Phi-3's.
+bool Tokenizer::strips_right(TokenId token) const {
+  if (!vocabulary_.special_strips_right) return false;
+  const std::string_view text = vocabulary_.entries[static_cast<std::size_t>(token)].text;
+  return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
 }
 
 bool Tokenizer::spells_control_token(std::string_view text, std::size_t at) const {

@@ -39,6 +39,8 @@ class Tokenizer {
  private:
   Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> encoder);
 
+  bool strips_right(TokenId token) const;  // whether white space after it belongs to it
+
   Vocabulary vocabulary_;
   std::unique_ptr<const PieceEncoder> encoder_;
   PrefixTrie special_;       // control, unknown and user-defined tokens

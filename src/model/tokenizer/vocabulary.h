@@ -43,7 +43,7 @@ struct Vocabulary {
   bool add_bos = false;                                // for WordPiece: [CLS] as bos, [SEP] as eos
   bool add_eos = false;
   bool add_space_prefix = false;
-  bool special_strips_right = false;                   // white space after a special token belongs to it (Phi-3)
+  bool special_strips_right = false;                   // white space after most special tokens belongs to them (Phi-3)
   std::vector<std::string> warnings;
 
   std::size_t size() const { return entries.size(); }

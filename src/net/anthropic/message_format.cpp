@@ -5,7 +5,9 @@
 #include <net/http/error_response.h>
 #include <net/json/write.h>
 
+#include <array>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -183,10 +185,21 @@ std::unique_ptr<AnswerFormat> message_format(const std::string& id, const Served
   return std::make_unique<MessageFormat>(id, model, timings);
 }
 
+// Names of the chat request that a message became.
 http::Response error_response(const Error& error) {
-  http::Response response = http::error_response(error);
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
+      {"'stop[", "'stop_sequences["},
+      {"'stop'", "'stop_sequences'"},
+      {".function.parameters", ".input_schema"},
+      {".function.", "."},
+      {"'continue_final_message' needs a last message with text", "a last message of the assistant needs text"},
+  }};
+  Error own = error;
+  for (const auto& [chat, name] : kNames)
+    if (const std::size_t at = own.message.find(chat); at != std::string::npos) own.message.replace(at, chat.size(), name);
+  http::Response response = http::error_response(own);
   response.body.clear();
-  append_error_body(response.body, error);
+  append_error_body(response.body, own);
   return response;
 }
 

@@ -172,13 +172,7 @@ Result<GenerationCall> parse(std::string& body, const ServedModel& model, bool c
     draft->messages.insert(draft->messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(draft->system)}});
   draft->chat.emplace_back("messages", std::move(draft->messages));
   Value chat(std::move(draft->chat));
-  Result<GenerationCall> call = openai::read_chat(chat, model);
-  if (!call && call.error().param.starts_with("stop")) {
-    Error error = call.error();
-    error.param.replace(0, 4, "stop_sequences");
-    return error;
-  }
-  return call;
+  return openai::read_chat(chat, model);
 }
 
 }  // namespace

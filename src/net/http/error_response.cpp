@@ -17,9 +17,10 @@ struct Row {
 
 constexpr std::string_view kInvalid = "invalid_request_error";
 
-constexpr std::array<Row, 16> kTable = {{
+constexpr std::array<Row, 17> kTable = {{
     {ErrorCode::kInvalidArgument, 400, kInvalid, ""},
     {ErrorCode::kContextLength, 400, kInvalid, "context_length_exceeded"},
+    {ErrorCode::kUnknownResponse, 400, kInvalid, "previous_response_not_found"},
     {ErrorCode::kUnauthorized, 401, kInvalid, "invalid_api_key"},
     {ErrorCode::kNotFound, 404, kInvalid, "not_found"},
     {ErrorCode::kMethodNotAllowed, 405, kInvalid, "method_not_allowed"},

@@ -69,6 +69,8 @@ Result<Value> parse(std::string& text) {
   dom::element root;
   const auto failure = parser.parse(text.data(), text.size(), false).get(root);
   if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
+  if (failure == simdjson::NUMBER_ERROR)
+    return invalid_argument("the body has a number that is not valid JSON, or too large for 64 bits");
   if (failure != simdjson::SUCCESS) return invalid_argument(fmt::format("the body is not valid JSON: {}", error_message(failure)));
   Converter converter;
   Value value = converter.convert(root);

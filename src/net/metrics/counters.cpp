@@ -22,6 +22,7 @@ Refusal refusal_of(ErrorCode code) {
     case ErrorCode::kCancelled:
       return Refusal::kDraining;
     case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnknownResponse:
     case ErrorCode::kNotFound:
     case ErrorCode::kMethodNotAllowed:
       return Refusal::kInvalid;

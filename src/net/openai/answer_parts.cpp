@@ -9,18 +9,9 @@
 namespace braid::net::openai {
 namespace {
 
-bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t length = json::utf8_length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
-
 std::string printable_token(const TextCodec& codec, TokenId id) {
   std::string bytes = codec.token_bytes(id);
-  if (is_utf8(bytes)) return bytes;
+  if (json::is_utf8(bytes)) return bytes;
   std::string text = "bytes:";
   for (const char c : bytes)
     fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <net/json/fields.h>
+#include <net/http/error_response.h>
 #include <net/json/parse.h>
 #include <net/json/write_value.h>
 #include <net/openai/request.h>
@@ -49,7 +50,7 @@ Result<void> read_previous(Draft& draft, Value& value, const std::string& path) 
   if (!id) return id.error();
   const auto previous = draft.shelf.find(*id);
   if (previous == nullptr)
-    return Error{ErrorCode::kNotFound, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
+    return Error{ErrorCode::kUnknownResponse, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
   ValueList& conversation = draft.details->conversation;  // the input, if it was read before, comes behind
   conversation.insert(conversation.begin(), previous->messages.begin(), previous->messages.end());
   return {};
@@ -128,6 +129,7 @@ Result<void> read_tool_choice(Draft& draft, Value& value, const std::string&) {
 
 Result<void> read_text(Draft& draft, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
+  if (const Value* verbosity = value.find("verbosity")) draft.chat.emplace_back("verbosity", *verbosity);
   const Value* format = value.find("format");
   if (format == nullptr || format->is_null()) return {};
   const Value* type = format->find("type");
@@ -254,7 +256,8 @@ std::string echo_of(const Value& body) {
 
 // Names of the chat request in an error become those of this dialect.
 Error in_own_terms(Error error) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
+      {"verbosity", "text.verbosity"},
       {"max_completion_tokens", "max_output_tokens"},
       {"response_format.json_schema", "text.format"},
       {"response_format", "text.format"},
@@ -270,6 +273,8 @@ Error in_own_terms(Error error) {
 }
 
 }  // namespace
+
+http::Response error_response(const Error& error) { return http::error_response(in_own_terms(error)); }
 
 Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, const Shelf& shelf) {
   Result<Value> document = json::parse(body);
@@ -290,7 +295,8 @@ Result<GenerationCall> parse_response(std::string& body, const ServedModel& mode
   if (draft.logprobs) draft.chat.emplace_back("logprobs", true);
   Value chat(std::move(draft.chat));
   Result<GenerationCall> call = openai::read_chat(chat, model);
-  if (!call) return in_own_terms(call.error());
+  if (!call) return call.error();
+  call->prompt_field = "input";
   call->details = std::move(draft.details);
   return call;
 }

@@ -4,6 +4,7 @@
 #include <braid/result.h>
 #include <braid/served_model.h>
 #include <net/generation/call.h>
+#include <net/http/response.h>
 #include <net/responses/store.h>
 
 #include <optional>
@@ -19,7 +20,10 @@ struct ResponseDetails final : DialectDetails {
   std::optional<Shelf> shelf;  // nullopt: not to be kept
 };
 
-// The body becomes a chat request: the conversation of previous_response_id, then `input`, under `instructions`. kNotFound when the
+// An error in this dialect's terms, whatever part of the server has it.
+http::Response error_response(const Error& error);
+
+// The body becomes a chat request: the conversation of previous_response_id, then `input`, under `instructions`. kUnknownResponse when the
 // previous response is no longer kept, or another client's.
 Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, const Shelf& shelf);
 

@@ -36,7 +36,8 @@ Result<std::vector<TokenId>> encode_chat(std::string& body, const ServedModel& m
 }
 
 Result<std::vector<TokenId>> encode_text(const Value& body, const TextCodec& codec) {
-  const bool is_content = body.find("content") != nullptr;
+  const Value* const content = body.find("content");
+  const bool is_content = content != nullptr && !content->is_null();
   const char* const field = is_content ? "content" : "prompt";
   const Value* value = body.find(field);
   if (value == nullptr) return invalid_argument("one of 'content', 'prompt' and 'messages' must be given", "content");
@@ -49,19 +50,10 @@ Result<std::vector<TokenId>> encode_text(const Value& body, const TextCodec& cod
   return codec.encode(*text, {.add_special = *add_special, .parse_special = *parse_special});
 }
 
-bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::size_t length = json::utf8_length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
-
 void append_piece(std::string& out, const TextCodec& codec, TokenId id) {
   const std::string bytes = codec.token_bytes(id);
   fmt::format_to(std::back_inserter(out), R"({{"id":{},"piece":)", id);
-  if (is_utf8(bytes)) {
+  if (json::is_utf8(bytes)) {
     json::append_string(out, bytes);
   } else {
     const std::vector<unsigned> numbers = [&bytes] {
