@@ -77,7 +77,7 @@ test("a key neither sees, nor reads, nor ends the work of another", async (t) =>
   await assert.rejects(bob.responses.retrieve(kept.id), is_unknown);
   await assert.rejects(bob.responses.inputItems.list(kept.id), is_unknown);
   await assert.rejects(bob.responses.delete(kept.id), is_unknown);
-  await assert.rejects(bob.responses.create(next), is_unknown);
+  await assert.rejects(bob.responses.create(next), (error) => error instanceof OpenAI.BadRequestError && error.code === "previous_response_not_found");
   await alice.responses.create(next);
   assert.equal((await alice.responses.retrieve(kept.id)).output_text, kept.output_text);
 
