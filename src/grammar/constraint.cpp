@@ -23,8 +23,7 @@ class AutomatonState final : public ConstraintState {
       for (std::size_t i = 0; i < count; ++i)
         if (const Thread thread = threads_.top_at(i); !thread.covered) allow(thread, allowed);
     }
-    const auto none = [&] { return std::all_of(allowed.begin(), allowed.end(), [](std::uint32_t word) { return word == 0; }); };
-    if (threads_.returned() || none())
+    if (ended_ || threads_.returned())
       for (const TokenId token : constraint_->vocabulary().end_tokens()) set(allowed, token);
   }
 

@@ -85,6 +85,7 @@ Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t
   const auto state = constraint.start({});
   for (std::size_t i = 0; i < most_tokens; ++i) {
     const auto allowed = allowed_tokens(*state);
+    if (allowed.empty()) break;
     const auto bytes = [&](TokenId token) -> const std::string& { return tokens[static_cast<std::size_t>(token)].bytes; };
     TokenId token = allowed[random() % allowed.size()];
     if (i >= free_tokens && allowed.front() == kEnd) token = kEnd;
@@ -108,7 +109,8 @@ bool accepts(const Constraint& constraint, std::string_view text) {
     if (!std::binary_search(allowed.begin(), allowed.end(), kFirstByte + static_cast<unsigned char>(byte))) return false;
     accept_byte(*state, byte);
   }
-  return allowed_tokens(*state).front() == kEnd;
+  const auto allowed = allowed_tokens(*state);
+  return !allowed.empty() && allowed.front() == kEnd;
 }
 
 }  // namespace braid::test

@@ -24,7 +24,7 @@ std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
 std::vector<TokenId> allowed_tokens(ConstraintState& state);
 
 // A text of tokens drawn uniformly from those allowed. After `free_tokens` the walk mostly takes what brings JSON to its end, and
-// ends where it may; it gives up after `most_tokens`.
+// ends where it may; it gives up after `most_tokens`, or where nothing is allowed.
 struct Walk {
   std::string text;
   bool ended = false;
