@@ -26,5 +26,24 @@ TEST(JsonSchema, HonoursTypesAndOrder) {
   EXPECT_FALSE(accepts(*constraint, R"({"name":"x","age":3,"more":1})"));
 }
 
+// The JSON reader keeps whole numbers beyond 64 bits as doubles: their last digits are lost.
+TEST(JsonSchema, RefusesConstantsWithMoreDigitsThanAreKept) {
+  for (const auto& [schema, path] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"enum":["a",12345678901234567890]})", "schema.enum[1]"},
+           {R"({"const":9223372036854775808})", "schema.const"},
+           {R"({"const":-1e19})", "schema.const"},
+           {R"({"properties":{"id":{"type":"integer","const":1e30}}})", "schema.properties.id.const"},
+           {R"({"enum":[{"a":[1,{"b":18446744073709551615}]}]})", "schema.enum[0]"},
+           {R"({"anyOf":[{"type":"null"},{"const":[12345678901234567890]}]})", "schema.anyOf[1].const"}}) {
+    const auto refused = toy_compiler().compile(schema_spec(schema));
+    ASSERT_FALSE(refused) << schema;
+    EXPECT_EQ(refused.error().param, path) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("64 bits"), std::string::npos) << refused.error().message;
+  }
+  for (const char* number : {"9223372036854775807", "-9223372036854775808", "1.5", "1e+18"})
+    EXPECT_TRUE(accepts(*compile_or_die(schema_spec(std::string(R"({"enum":[)") + number + "]}")), number)) << number;
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"string","enum":["a",12345678901234567890]})")), "\"a\""));
+}
+
 }  // namespace
 }  // namespace braid::test
