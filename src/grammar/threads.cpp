@@ -46,7 +46,10 @@ void Threads::pop() {
 
 void Threads::add(Thread thread) {
   const State& state = automaton_->states[thread.state];
-  if (merge(thread) || threads_.size() - sets_.back().begin >= kMaxThreads) return;
+  if (merge(thread)) return;
+  const std::size_t size = threads_.size() - sets_.back().begin;
+  widest_ = std::max(widest_, size + 1);
+  if (size >= kMaxThreads) return;
   threads_.push_back(thread);
   threads_.back().covered = thread.covered || state.forwards;
   if (state.plain) return;

@@ -54,6 +54,8 @@ class Threads {
   void keep_top();
 
   std::size_t size() const { return sets_.size(); }
+  // The most threads that a set has had so far; kMaxThreads + 1 when one was cut off.
+  std::size_t widest() const { return widest_; }
   std::span<const Thread> top() const { return {threads_.data() + sets_.back().begin, threads_.size() - sets_.back().begin}; }
   // One of the top set; other than top(), valid while sets are pushed and popped above it.
   Thread top_at(std::size_t index) const { return threads_[sets_.back().begin + index]; }
@@ -91,6 +93,7 @@ class Threads {
   std::vector<Frame> frames_;
   std::vector<Set> sets_;
   std::vector<FrameId> moved_;  // scratch of keep_top
+  std::size_t widest_ = 0;
 };
 
 }  // namespace braid::grammar

@@ -163,7 +163,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
         if (!provably_disjoint(*resolved[k], *resolved[i]))
           return refused(fmt::format("{}.oneOf[{}]", path, i),
                          fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
-  return grammar_.choice(std::move(options));
+  const auto [known, fresh] = unions_.try_emplace(options, 0);
+  if (fresh) known->second = grammar_.choice(std::move(options));
+  return known->second;
 }
 
 // Keywords beside enum and const other than `type` would have to be tested on each value.
@@ -189,17 +191,18 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
 }
 
 SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& reference, const std::string& path) {
-  if (const auto known = references_.find(reference); known != references_.end()) return grammar_.call(known->second);
+  if (const auto known = references_.find(reference); known != references_.end()) return known->second;
   const auto target = target_of(reference, path);
   if (!target) return target.error();
   const RuleId rule = grammar_.declare(reference);
-  references_.emplace(reference, rule);
+  const ExprId call = grammar_.call(rule);
+  references_.emplace(reference, call);
   std::string place = path_;
   for (const char c : reference.substr(1)) place += c == '/' ? '.' : c;
   const Expr body = compile(**target, place);
   if (!body) return body;
   grammar_.define(rule, *body);
-  return grammar_.call(rule);
+  return call;
 }
 
 Result<const Value*> SchemaCompiler::target_of(const std::string& reference, const std::string& path) const {
