@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <grammar/build.h>
+#include <grammar/depth.h>
 #include <grammar/determinise.h>
 #include <grammar/threads.h>
 
@@ -153,7 +154,12 @@ Result<Automaton> build_with(Inlining inlining, const Grammar& grammar, ExprId r
   const Assembly assembly(draft);
   if (!assembly.matches_anything()) return invalid_argument("no finite text satisfies the constraint");
   if (assembly.left_recursive()) return invalid_argument("a rule begins with itself through another rule (left recursion)");
-  return assembly.assemble();
+  Automaton automaton = assembly.assemble();
+  const auto depths = least_depths(automaton, Threads::kMaxDepth + 1);
+  for (StateId id = 0; id < automaton.states.size(); ++id) automaton.states[id].depth = depths[id];
+  if (depths[automaton.start] > Threads::kMaxDepth)
+    return invalid_argument(fmt::format("every text nests deeper than {} rules", Threads::kMaxDepth));
+  return automaton;
 }
 
 // The most threads that a state makes with what it calls; more than kMaxThreads are not told apart.
@@ -164,7 +170,7 @@ std::size_t most_threads(const Automaton& automaton) {
     threads.clear();
     threads.push_state(id, 0, kBottom);
   }
-  return threads.widest();
+  return threads.take_widest();
 }
 
 }  // namespace

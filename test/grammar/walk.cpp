@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include <grammar/threads.h>
 #include <net/json/parse.h>
 
 #include <algorithm>
@@ -76,6 +77,25 @@ std::vector<TokenId> allowed_tokens(ConstraintState& state) {
   std::vector<TokenId> out;
   for (std::size_t i = 0; i < vocab; ++i)
     if ((mask[i / 32] >> (i % 32) & 1U) != 0) out.push_back(static_cast<TokenId>(i));
+  return out;
+}
+
+std::vector<TokenId> readable_tokens(const Constraint& constraint, std::string_view text) {
+  const auto& automaton = dynamic_cast<const grammar::AutomatonConstraint&>(constraint);
+  const grammar::Vocabulary& vocabulary = automaton.vocabulary();
+  grammar::Threads threads(automaton.automaton());
+  threads.push_state(automaton.automaton().start, 0, grammar::kBottom);
+  for (const char byte : text) threads.push_byte(static_cast<std::uint8_t>(byte));
+  std::vector<TokenId> out;
+  if (threads.returned()) out.push_back(kEnd);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string& bytes = vocabulary.bytes(static_cast<TokenId>(id));
+    if (bytes.empty() || id == kEnd) continue;
+    const std::size_t before = threads.size();
+    for (const char byte : bytes) threads.push_byte(static_cast<std::uint8_t>(byte));
+    if (!threads.top().empty()) out.push_back(static_cast<TokenId>(id));
+    while (threads.size() > before) threads.pop();
+  }
   return out;
 }
 
