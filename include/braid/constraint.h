@@ -37,7 +37,8 @@ class ConstraintState {
   virtual ~ConstraintState() = default;
 
   // Sets bit i % 32 of word i / 32 for each token i that may come next, clears the others. End-of-sequence tokens are allowed exactly
-  // where the text may end. At least one bit is set. `allowed` has (vocabulary + 31) / 32 words.
+  // where the text may end. No bit is set where no token goes on and the text may not end: the answer cannot be completed.
+  // `allowed` has (vocabulary + 31) / 32 words.
   virtual void fill_mask(std::span<std::uint32_t> allowed) = 0;
 
   // Advances by an allowed token.

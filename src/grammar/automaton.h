@@ -39,6 +39,7 @@ struct State {
   std::uint32_t calls_end = 0;
   std::uint32_t loop = kNoState;  // index into loops
   std::uint32_t rule = 0;
+  std::uint32_t depth = 0;  // of calls that the flattest way to the rule's end takes
   bool final = false;     // the rule may return here
   bool plain = false;     // neither final nor calls nor loop
   bool forwards = false;  // nothing but a single call: what its callee says, it says

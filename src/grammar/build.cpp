@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 #include <grammar/build.h>
+#include <grammar/depth.h>
 #include <grammar/determinise.h>
+#include <grammar/threads.h>
 
 #include <algorithm>
 #include <map>
 
 namespace braid::grammar {
 namespace {
+
+constexpr std::size_t kFewThreads = Threads::kMaxThreads / 4;
 
 // Turns a draft into an automaton: marks what can reach its rule's end, drops the rest, numbers what is left.
 class Assembly {
@@ -143,16 +147,50 @@ class Assembly {
   std::vector<bool> nullable_;
 };
 
-}  // namespace
-
-Result<Automaton> build(const Grammar& grammar, ExprId root, const BuildLimits& limits) {
-  const Draft draft = determinise(grammar, root, limits);
+Result<Automaton> build_with(Inlining inlining, const Grammar& grammar, ExprId root, const BuildLimits& limits) {
+  const Draft draft = determinise(grammar, root, limits, inlining);
   if (draft.overflowed)
     return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
   const Assembly assembly(draft);
   if (!assembly.matches_anything()) return invalid_argument("no finite text satisfies the constraint");
   if (assembly.left_recursive()) return invalid_argument("a rule begins with itself through another rule (left recursion)");
-  return assembly.assemble();
+  Automaton automaton = assembly.assemble();
+  const auto depths = least_depths(automaton, Threads::kMaxDepth + 1);
+  for (StateId id = 0; id < automaton.states.size(); ++id) automaton.states[id].depth = depths[id];
+  if (depths[automaton.start] > Threads::kMaxDepth)
+    return invalid_argument(fmt::format("every text nests deeper than {} rules", Threads::kMaxDepth));
+  return automaton;
+}
+
+// The most threads that a state makes with what it calls; more than kMaxThreads are not told apart.
+std::size_t most_threads(const Automaton& automaton) {
+  Threads threads(automaton, Threads::Scope::kWithin);
+  for (StateId id = 0; id < automaton.states.size(); ++id) {
+    if (automaton.states[id].plain) continue;
+    threads.clear();
+    threads.push_state(id, 0, kBottom);
+  }
+  return threads.take_widest();
+}
+
+}  // namespace
+
+// Rules stay calls, which keeps automata small, unless so many begin at one place that following them all costs too much or is
+// impossible: then the alternatives of choices are merged, as far as sizes allow.
+Result<Automaton> build(const Grammar& grammar, ExprId root, const BuildLimits& limits) {
+  auto automaton = build_with(Inlining::kSmall, grammar, root, limits);
+  if (!automaton) return automaton;
+  std::size_t threads = most_threads(*automaton);
+  if (threads > kFewThreads) {
+    auto merged = build_with(Inlining::kBranches, grammar, root, limits);
+    if (const std::size_t fewer = merged ? most_threads(*merged) : threads; fewer < threads) {
+      automaton = std::move(merged);
+      threads = fewer;
+    }
+  }
+  if (threads > Threads::kMaxThreads)
+    return invalid_argument(fmt::format("too many rules can begin at one place: more than {} are not followed", Threads::kMaxThreads));
+  return automaton;
 }
 
 void remove_direct_left_recursion(Grammar& grammar) {

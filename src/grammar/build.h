@@ -16,7 +16,8 @@ struct BuildLimits {
 // Rewrites rules that begin with themselves, A = A x | y, into y x*; other left recursion is refused by build().
 void remove_direct_left_recursion(Grammar& grammar);
 
-// kInvalidArgument (without param) when the grammar is too large, matches no text at all, or has a left-recursive rule.
+// kInvalidArgument (without param) when the grammar is too large, matches no text at all, has a left-recursive rule, or when `Threads`
+// cannot follow it: more rules begin at one place, or nest in every text.
 Result<Automaton> build(const Grammar& grammar, ExprId root, const BuildLimits& limits = {});
 
 }  // namespace braid::grammar

@@ -107,7 +107,7 @@ class Determiniser {
 
 }  // namespace
 
-Draft determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits) {
+Draft determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits, Inlining inlining) {
   Draft draft;
   const Measure measure(grammar);
   std::size_t work = 0;
@@ -119,7 +119,7 @@ Draft determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits
       draft.states.back().counted = static_cast<std::uint32_t>(unit);
       continue;
     }
-    NfaBuilder builder(grammar, measure, draft.units, limits.states * 4);
+    NfaBuilder builder(grammar, measure, draft.units, limits, inlining);
     const std::uint32_t start = builder.build(draft.units[unit].expr);
     if (builder.overflowed()) {
       draft.overflowed = true;

@@ -25,6 +25,6 @@ struct Draft {
 };
 
 // All units that `root` leads to; unit 0 is the root.
-Draft determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits);
+Draft determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits, Inlining inlining);
 
 }  // namespace braid::grammar

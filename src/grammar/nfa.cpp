@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::uint32_t kUnrollWeight = 40;  // a bounded repetition up to this size needs no counter
 constexpr std::uint32_t kUnrollNullable = 20'000;
-constexpr std::size_t kMaxDepth = 4'000;  // of nested expressions: bounds recursion
+constexpr std::ptrdiff_t kFewBranches = 8;  // alternatives of a choice that may stay calls
+constexpr std::size_t kMaxDepth = 4'000;    // of nested expressions: bounds recursion
 
 }  // namespace
 
@@ -25,8 +26,8 @@ std::uint32_t Units::of_repeat(ExprId body, std::uint32_t min, std::uint32_t max
   return it->second;
 }
 
-NfaBuilder::NfaBuilder(const Grammar& grammar, const Measure& measure, Units& units, std::size_t node_limit)
-    : grammar_(grammar), measure_(measure), units_(units), node_limit_(node_limit), nodes_(1) {}
+NfaBuilder::NfaBuilder(const Grammar& grammar, const Measure& measure, Units& units, const BuildLimits& limits, Inlining inlining)
+    : grammar_(grammar), measure_(measure), units_(units), node_limit_(limits.states * 4), inlining_(inlining), nodes_(1) {}
 
 std::uint32_t NfaBuilder::add() {
   if (nodes_.size() >= node_limit_) {
@@ -42,7 +43,9 @@ std::uint32_t NfaBuilder::build(ExprId id, std::uint32_t next) {
   const std::uint64_t key = std::uint64_t{id} << 32 | next;
   if (const auto it = built_.find(key); it != built_.end()) return it->second;
   if (++depth_ > kMaxDepth) overflowed_ = true;
-  const std::uint32_t node = build_new(grammar_.expr(id), next);
+  const Expr& expr = grammar_.expr(id);
+  const bool apart = inlining_ == Inlining::kBranches && is_large_choice(expr);
+  const std::uint32_t node = apart ? call(units_.of_expr(id), next) : build_new(expr, next);
   --depth_;
   built_.emplace(key, node);
   return node;
@@ -75,6 +78,31 @@ std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
       break;
   }
   return build_until(expr.bytes, next);
+}
+
+// What may begin a unit: rules and choices are taken in until something is read. Without left recursion that comes to an end.
+std::uint32_t NfaBuilder::build_branch(ExprId id, std::uint32_t next) {
+  while (grammar_.expr(id).kind == ExprKind::kRule) id = grammar_.rule(grammar_.expr(id).rule).body;
+  if (grammar_.expr(id).kind != ExprKind::kChoice) return build(id, next);
+  const std::uint64_t key = std::uint64_t{id} << 32 | next;
+  if (const auto it = built_.find(key); it != built_.end()) return it->second;
+  const std::uint32_t node = add();
+  if (++depth_ > kMaxDepth) overflowed_ = true;
+  for (const ExprId child : grammar_.expr(id).children) {
+    if (overflowed_) return 0;
+    const std::uint32_t target = build_branch(child, next);
+    nodes_[node].free.push_back(target);
+  }
+  --depth_;
+  built_.emplace(key, node);
+  return node;
+}
+
+bool NfaBuilder::is_large_choice(const Expr& expr) const {
+  const auto is_call = [&](ExprId child) {
+    return grammar_.expr(child).kind == ExprKind::kRule && !measure_.inlined(grammar_.expr(child).rule);
+  };
+  return expr.kind == ExprKind::kChoice && std::count_if(expr.children.begin(), expr.children.end(), is_call) > kFewBranches;
 }
 
 std::uint32_t NfaBuilder::call(std::uint32_t unit, std::uint32_t next) {

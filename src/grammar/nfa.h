@@ -1,6 +1,7 @@
 // The nondeterministic automaton of one rule, built from its expression.
 #pragma once
 
+#include <grammar/build.h>
 #include <grammar/grammar.h>
 #include <grammar/measure.h>
 
@@ -19,6 +20,10 @@ struct Unit {
   std::uint32_t min = 0;
   std::uint32_t max = 0;
 };
+
+// Which calls are replaced by the rule's body: those of small rules, or also the alternatives of large choices. Such a choice is a
+// unit of its own, so that each body is taken in once for a choice, wherever that stands.
+enum class Inlining : std::uint8_t { kSmall, kBranches };
 
 // Numbers the units as they are called for.
 class Units {
@@ -52,17 +57,19 @@ struct NfaNode {
 // expressions with one continuation share their nodes.
 class NfaBuilder {
  public:
-  // Node 0 accepts.
-  NfaBuilder(const Grammar& grammar, const Measure& measure, Units& units, std::size_t node_limit);
+  // Node 0 accepts. With kBranches no rule may be left-recursive.
+  NfaBuilder(const Grammar& grammar, const Measure& measure, Units& units, const BuildLimits& limits, Inlining inlining);
 
   // The node from which `expr` leads to acceptance; meaningless when overflowed().
-  std::uint32_t build(ExprId expr) { return build(expr, 0); }
+  std::uint32_t build(ExprId expr) { return inlining_ == Inlining::kBranches ? build_branch(expr, 0) : build(expr, 0); }
   bool overflowed() const { return overflowed_; }
   const std::vector<NfaNode>& nodes() const { return nodes_; }
 
  private:
   std::uint32_t build(ExprId id, std::uint32_t next);
   std::uint32_t build_new(const Expr& expr, std::uint32_t next);
+  std::uint32_t build_branch(ExprId id, std::uint32_t next);
+  bool is_large_choice(const Expr& expr) const;
   std::uint32_t build_bytes(const std::string& bytes, std::uint32_t next);
   std::uint32_t build_chars(const CodePointSet& chars, std::uint32_t next);
   std::uint32_t build_repeat(const Expr& expr, std::uint32_t next);
@@ -74,6 +81,7 @@ class NfaBuilder {
   const Measure& measure_;
   Units& units_;
   std::size_t node_limit_;
+  Inlining inlining_;
   std::size_t depth_ = 0;
   bool overflowed_ = false;
   std::vector<NfaNode> nodes_;

@@ -14,6 +14,8 @@ constexpr std::uint32_t kMaxRepeat = 100'000;
 
 CodePointSet digits() { return CodePointSet({{'0', '9'}}); }
 CodePointSet word() { return CodePointSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
+// ECMA-262's, which JSON Schema names; the other dialects' are among them.
+CodePointSet line_terminators() { return CodePointSet({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
 CodePointSet ascii_space() { return CodePointSet({{'\t', '\r'}, {' ', ' '}}); }
 // \S leaves out what any dialect takes for white space.
 CodePointSet every_space() {
@@ -163,7 +165,7 @@ class Parser {
     if (peek() == '[') return character(bracket());
     if (peek() == '^') fail("an anchor in the middle");
     if (peek() == '*' || peek() == '+' || peek() == '?') fail("a quantifier without anything to repeat");
-    if (take('.')) return character(options_.dot_all ? CodePointSet::all() : CodePointSet::of("\n\r").complement());
+    if (take('.')) return character(options_.dot_all ? CodePointSet::all() : line_terminators().complement());
     if (peek() == '\\') return character(escape(false));
     return character(literal());
   }

@@ -13,7 +13,7 @@ struct RegexOptions {
   // Whether the text must match from end to end. Otherwise ^ and $ say where it must, and any text may stand around a match.
   bool whole = true;
   bool ignore_case = false;  // ASCII letters only
-  bool dot_all = false;      // `.` matches line ends too
+  bool dot_all = false;      // `.` matches line terminators too
   // One character of a set, as it stands in the text.
   std::function<ExprId(const CodePointSet&)> character;
 };

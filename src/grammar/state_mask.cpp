@@ -27,17 +27,49 @@ StateMask::StateMask(const Automaton& automaton, const TokenTrie& trie, StateId 
   std::vector<std::string> remainders;
   const bool loop = automaton.states[state].loop != kNoState;
   threads.push_state(state, 0, kBottom);
+  threads.take_widest();
+  std::uint8_t first = 0;  // byte of the tokens below the node
   nodes_walked_ = walk_tokens(trie, 0, first_bytes(automaton, threads), threads, ends, [&](std::uint32_t node) {
     const std::uint32_t on_return = threads.returned() ? threads.return_count() : kUnbounded;
+    const std::size_t others = remainders.size();
     if (threads.returned()) add_remainders(trie, node, on_return, follow, remainders);
+    if (threads.size() == 2) first = trie.byte(node);
+    add_to_crowd(first, threads.take_widest(), remainders.size() > others);
     if (trie.tokens(node).empty()) return;
     std::uint32_t rounds = loop ? on_return : 0;
     if (loop)
       for (const Thread& thread : threads.top()) rounds = std::min(rounds, threads.base_count(thread));
     for (const TokenId token : trie.tokens(node)) tokens_.push_back({rounds, token});
   });
+  deepest_ = threads.deepest();
+  merge_crowds();
   if (!remainders.empty()) remainder_tree_.emplace(remainders);
   add_levels(trie.vocab_size());
+}
+
+// Bytes come in ascending order, one after the other.
+void StateMask::add_to_crowd(std::uint8_t byte, std::size_t threads, bool remainders) {
+  if (crowds_.empty() || crowds_.back().last != byte) crowds_.push_back({byte, byte, 0, false});
+  Crowd& crowd = crowds_.back();
+  crowd.widest = std::max(crowd.widest, static_cast<std::uint8_t>(threads));
+  widest_ = std::max(widest_, threads);
+  crowd.remainders = crowd.remainders || remainders;
+}
+
+// Neighbours that are alike become one.
+void StateMask::merge_crowds() {
+  std::size_t kept = 0;
+  for (const Crowd& crowd : crowds_) {
+    Crowd* before = kept > 0 ? &crowds_[kept - 1] : nullptr;
+    if (before != nullptr && before->last + 1 == crowd.first && before->widest == crowd.widest &&
+        before->remainders == crowd.remainders) {
+      before->last = crowd.last;
+    } else {
+      crowds_[kept++] = crowd;
+    }
+  }
+  crowds_.resize(kept);
+  crowds_.shrink_to_fit();
 }
 
 // The bytes below `node`, where the rule has returned, are for its caller.
@@ -87,7 +119,8 @@ void StateMask::allow(std::span<std::uint32_t> allowed, std::uint32_t rounds) co
 }
 
 std::size_t StateMask::memory_bytes() const {
-  std::size_t sum = sizeof(*this) + tokens_.size() * sizeof(CostedToken) + remainders_.size() * sizeof(Remainder);
+  std::size_t sum = sizeof(*this) + tokens_.size() * sizeof(CostedToken) + remainders_.size() * sizeof(Remainder) +
+                    crowds_.size() * sizeof(Crowd);
   if (remainder_tree_) sum += remainder_tree_->memory_bytes();
   for (const Level& level : levels_) sum += sizeof(level) + level.bits.size() * sizeof(std::uint32_t);
   return sum;

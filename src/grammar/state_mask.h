@@ -34,6 +34,19 @@ class StateMask {
   const TokenTrie* remainder_tree() const { return remainder_tree_ ? &*remainder_tree_ : nullptr; }
   const Remainder& remainder(TokenId number) const { return remainders_[static_cast<std::size_t>(number)]; }
 
+  // The most threads that the rule alone makes while it reads a token that begins with one of the bytes, and whether some of these
+  // tokens have remainders.
+  struct Crowd {
+    std::uint8_t first = 0;
+    std::uint8_t last = 0;  // inclusive
+    std::uint8_t widest = 0;
+    bool remainders = false;
+  };
+  std::span<const Crowd> crowds() const { return crowds_; }  // by first byte; disjoint
+  std::size_t widest() const { return widest_; }             // of them
+  // How deep the calls within a token have to nest.
+  std::uint32_t deepest() const { return deepest_; }
+
   std::size_t memory_bytes() const;
   std::size_t nodes_walked() const { return nodes_walked_; }
 
@@ -48,6 +61,8 @@ class StateMask {
     std::uint32_t rounds;
     TokenId token;
   };
+  void add_to_crowd(std::uint8_t byte, std::size_t threads, bool remainders);
+  void merge_crowds();
   void add_levels(std::size_t vocab_size);
   void add_remainders(const TokenTrie& trie, std::uint32_t node, std::uint32_t rounds, const std::bitset<256>& follow,
                       std::vector<std::string>& texts);
@@ -57,6 +72,9 @@ class StateMask {
   std::optional<TokenTrie> remainder_tree_;
   std::vector<Remainder> remainders_;
   std::size_t nodes_walked_ = 0;
+  std::vector<Crowd> crowds_;
+  std::size_t widest_ = 0;
+  std::uint32_t deepest_ = 0;
 };
 
 // Memory for masks, shared by the constraints of a model.

@@ -46,7 +46,10 @@ void Threads::pop() {
 
 void Threads::add(Thread thread) {
   const State& state = automaton_->states[thread.state];
-  if (merge(thread) || threads_.size() - sets_.back().begin >= kMaxThreads) return;
+  if (!fits(thread.state, thread.frame) || merge(thread)) return;
+  const std::size_t size = threads_.size() - sets_.back().begin;
+  widest_ = std::max(widest_, size + 1);
+  if (size >= kMaxThreads) return;
   threads_.push_back(thread);
   threads_.back().covered = thread.covered || state.forwards;
   if (state.plain) return;
@@ -68,6 +71,13 @@ void Threads::add(Thread thread) {
     }
   }
   if (state.final) leave(0, thread.frame);
+}
+
+// Whether the state's rule can reach its end on top of `frame`.
+bool Threads::fits(StateId state, FrameId frame) {
+  const std::uint32_t needed = depth(frame) + automaton_->states[state].depth;
+  deepest_ = std::max(deepest_, needed);
+  return needed <= kMaxDepth;
 }
 
 // Whether the top set has the thread already.
@@ -94,9 +104,8 @@ bool Threads::same_stack(FrameId a, FrameId b) const {
 }
 
 void Threads::call(const Call& call, bool covered) {
-  const std::uint32_t depth = call.frame == kBottom ? 1 : frames_[call.frame].depth + 1;
-  if (depth > kMaxDepth) return;
-  frames_.push_back({call.next, call.next_count, call.frame, depth});
+  if (!fits(call.next, call.frame)) return;
+  frames_.push_back({call.next, call.next_count, call.frame, depth(call.frame) + 1});
   add({call.callee, 0, static_cast<FrameId>(frames_.size() - 1), covered});
 }
 
@@ -107,6 +116,12 @@ void Threads::leave(std::uint32_t count, FrameId frame) {
   }
   const Frame target = frames_[frame];
   add({target.state, target.count, target.below, false});
+}
+
+bool Threads::goes_on() const {
+  return returned() || std::ranges::any_of(top(), [&](const Thread& thread) {
+           return !automaton_->bytes(automaton_->states[thread.state]).empty();
+         });
 }
 
 std::uint32_t Threads::base_count(const Thread& thread) const {

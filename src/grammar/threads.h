@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace braid::grammar {
@@ -31,7 +32,8 @@ struct Thread {
 };
 
 // A stack of thread sets over one arena of frames; each set is the one before it advanced by a byte. Ambiguity beyond kMaxThreads
-// and nesting beyond kMaxDepth are cut off: what is left is still a part of the language.
+// and nesting beyond kMaxDepth are cut off: what is left is still a part of the language. A thread that cannot reach the end of the
+// text without nesting beyond that is none to begin with.
 class Threads {
  public:
   static constexpr std::size_t kMaxThreads = 128;
@@ -54,9 +56,16 @@ class Threads {
   void keep_top();
 
   std::size_t size() const { return sets_.size(); }
+  // The most threads that a set has had since this was asked last, and the deepest that a thread ever had to nest. More than
+  // kMaxThreads and kMaxDepth: something was cut off.
+  std::size_t take_widest() { return std::exchange(widest_, 0); }
+  std::uint32_t deepest() const { return deepest_; }
   std::span<const Thread> top() const { return {threads_.data() + sets_.back().begin, threads_.size() - sets_.back().begin}; }
   // One of the top set; other than top(), valid while sets are pushed and popped above it.
   Thread top_at(std::size_t index) const { return threads_[sets_.back().begin + index]; }
+  std::uint32_t depth(FrameId frame) const { return frame == kBottom ? 0 : frames_[frame].depth; }
+  // Whether the top set reads another byte or has returned from the lowest rule.
+  bool goes_on() const;
   // The count of the lowest rule's loop.
   std::uint32_t base_count(const Thread& thread) const;
 
@@ -74,6 +83,7 @@ class Threads {
 
   void open() { sets_.push_back({threads_.size(), frames_.size()}); }
   void add(Thread thread);
+  bool fits(StateId state, FrameId frame);
   bool merge(const Thread& thread);
   bool same_stack(FrameId a, FrameId b) const;
   struct Call {
@@ -91,6 +101,8 @@ class Threads {
   std::vector<Frame> frames_;
   std::vector<Set> sets_;
   std::vector<FrameId> moved_;  // scratch of keep_top
+  std::size_t widest_ = 0;
+  std::uint32_t deepest_ = 0;
 };
 
 }  // namespace braid::grammar

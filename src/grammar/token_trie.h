@@ -26,6 +26,10 @@ class TokenTrie {
   std::span<const TokenId> tokens(std::uint32_t node) const {
     return {tokens_.data() + tokens_begin_[node], tokens_begin_[node + 1] - tokens_begin_[node]};
   }
+  // Those of `node` and of the nodes below it.
+  std::span<const TokenId> tokens_from(std::uint32_t node) const {
+    return {tokens_.data() + tokens_begin_[node], tokens_begin_[end(node)] - tokens_begin_[node]};
+  }
   std::size_t memory_bytes() const { return byte_.size() * 9 + tokens_.size() * sizeof(TokenId); }
 
  private:

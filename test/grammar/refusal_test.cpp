@@ -72,6 +72,26 @@ TEST(SchemaRefusal, BoundsWhatIsMergedAndCompared) {
     EXPECT_FALSE(toy_compiler().compile(schema_spec(schema))) << schema.substr(0, 60);
 }
 
+// Rules that begin alike and cannot be told apart by what they begin with.
+TEST(GrammarRefusal, BoundsHowManyRulesBeginAtOnePlace) {
+  const auto text = [](int rules) {
+    std::string root = "root ::= \"a\" (";
+    std::string others;
+    for (int i = 0; i < rules; ++i) {
+      const std::string number = std::to_string(i);
+      root += (i > 0 ? " | r" : "r") + number + " \"" + number + "\"";
+      others += "\nr" + number + " ::= \"(\" r" + number + " \")\" | \"x" + number + "\"";
+    }
+    return root + ")" + others;
+  };
+  const auto spec = [](std::string grammar) { return ConstraintSpec{ConstraintSpec::Grammar{std::move(grammar)}, "grammar"}; };
+  EXPECT_TRUE(accepts(*compile_or_die(spec(text(60))), "a((x59))59"));
+  const auto refused = toy_compiler().compile(spec(text(200)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().param, "grammar");
+  EXPECT_NE(refused.error().message.find("at one place"), std::string::npos) << refused.error().message;
+}
+
 TEST(SchemaRefusal, ComparesSchemasThatItNeverCompiles) {
   const std::string odd = R"({"type":"object","required":["a"],"properties":{"a":{"type":"bogus"}}})";
   (void)toy_compiler().compile(schema_spec(R"({"type":"string","oneOf":[)" + odd + "," + odd + "]}"));  // no crash

@@ -114,6 +114,20 @@ TEST(Regex, TakesAnchorsAtItsEndsForGranted) {
   EXPECT_FALSE(accepts(*constraint, "abc"));
 }
 
+// ECMA-262 has four line terminators.
+TEST(Regex, ADotMatchesNoLineTerminator) {
+  const auto dot = compile_or_die(guided_regex("a.b"));
+  const auto pattern = compile_or_die(schema_spec(R"({"type":"string","pattern":"^a.b$"})"));
+  for (const char* end : {"\n", "\r", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+    EXPECT_FALSE(accepts(*dot, std::string("a") + end + "b")) << end;
+    EXPECT_FALSE(accepts(*pattern, std::string("\"a") + end + "b\"")) << end;
+  }
+  for (const char* other : {"x", "\xC2\x85", "\xE2\x80\xA7", "\xE2\x80\xAA"}) {
+    EXPECT_TRUE(accepts(*dot, std::string("a") + other + "b")) << other;
+    EXPECT_TRUE(accepts(*pattern, std::string("\"a") + other + "b\"")) << other;
+  }
+}
+
 TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
   for (const auto& [pattern, position] : std::initializer_list<std::pair<const char*, const char*>>{
            {"a(?=b)", "2"},      {"a(?!b)", "2"}, {"(?<=a)b", "3"}, {"(a)\\1", "4"}, {"a\\b", "2"}, {"\\p{L}", "1"},

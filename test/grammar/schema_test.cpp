@@ -1,4 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "walk.h"
 
@@ -24,6 +27,62 @@ TEST(JsonSchema, HonoursTypesAndOrder) {
   EXPECT_FALSE(accepts(*constraint, R"({"name":"x"})"));
   EXPECT_FALSE(accepts(*constraint, R"({"name":"x","age":3.5})"));
   EXPECT_FALSE(accepts(*constraint, R"({"name":"x","age":3,"more":1})"));
+}
+
+std::string union_of(int branches, const std::string& extra, bool by_reference) {
+  std::string text = R"({"anyOf":[)";
+  std::string defs;
+  const auto kind = [&](int i) {
+    return fmt::format(R"({{"type":"object","properties":{{"kind":{{"const":"k{:03}"}},"title":{{"type":"string"}},)"
+                       R"("count":{{"type":"integer"}}{}}},)"
+                       R"("required":["kind","title","count"],"additionalProperties":false}})",
+                       i, extra);
+  };
+  for (int i = 0; i < branches; ++i) {
+    text += (i > 0 ? "," : "") + (by_reference ? fmt::format(R"({{"$ref":"#/$defs/d{}"}})", i) : kind(i));
+    defs += fmt::format(R"({}"d{}":{})", i > 0 ? "," : "", i, kind(i));
+  }
+  return text + R"(],"$defs":{)" + defs + "}}";
+}
+
+// Members as the branches may have besides: none, the union again, a choice with it, and the union written out.
+TEST(JsonSchema, HonoursEachBranchOfALargeUnion) {
+  for (const int branches : {20, 40, 60, 64, 100, 200}) {
+    std::string written_out = R"(,"next":{"anyOf":[{"type":"null"})";
+    for (int i = 0; i < branches; ++i) written_out += fmt::format(R"(,{{"$ref":"#/$defs/d{}"}})", i);
+    written_out += "]}";
+    if (branches > 40) written_out.clear();  // the first branch nests the second and so on
+    for (const std::string& extra : {std::string(), std::string(R"(,"next":{"$ref":"#"})"),
+                                     std::string(R"(,"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]})"), written_out}) {
+      const auto constraint = compile_or_die(schema_spec(union_of(branches, extra, true)));
+      for (const int branch : {0, 1, branches / 2, branches - 1}) {
+        const std::string text = fmt::format(R"({{"kind":"k{:03}","title":"a","count":1}})", branch);
+        EXPECT_TRUE(accepts(*constraint, text)) << branches << " " << text;
+        const std::string nested = fmt::format(R"({{"kind":"k{:03}","title":"a","count":1,"next":{}}})", branch, text);
+        EXPECT_EQ(accepts(*constraint, nested), !extra.empty()) << branches << extra.substr(0, 60) << " " << nested;
+      }
+      EXPECT_FALSE(accepts(*constraint, fmt::format(R"({{"kind":"k{:03}","title":"a","count":1}})", branches)));
+    }
+  }
+}
+
+// The JSON reader keeps whole numbers beyond 64 bits as doubles: their last digits are lost.
+TEST(JsonSchema, RefusesConstantsWithMoreDigitsThanAreKept) {
+  for (const auto& [schema, path] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"enum":["a",12345678901234567890]})", "schema.enum[1]"},
+           {R"({"const":9223372036854775808})", "schema.const"},
+           {R"({"const":-1e19})", "schema.const"},
+           {R"({"properties":{"id":{"type":"integer","const":1e30}}})", "schema.properties.id.const"},
+           {R"({"enum":[{"a":[1,{"b":18446744073709551615}]}]})", "schema.enum[0]"},
+           {R"({"anyOf":[{"type":"null"},{"const":[12345678901234567890]}]})", "schema.anyOf[1].const"}}) {
+    const auto refused = toy_compiler().compile(schema_spec(schema));
+    ASSERT_FALSE(refused) << schema;
+    EXPECT_EQ(refused.error().param, path) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("64 bits"), std::string::npos) << refused.error().message;
+  }
+  for (const char* number : {"9223372036854775807", "-9223372036854775808", "1.5", "1e+18"})
+    EXPECT_TRUE(accepts(*compile_or_die(schema_spec(std::string(R"({"enum":[)") + number + "]}")), number)) << number;
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"string","enum":["a",12345678901234567890]})")), "\"a\""));
 }
 
 }  // namespace

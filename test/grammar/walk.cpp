@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include <grammar/threads.h>
 #include <net/json/parse.h>
 
 #include <algorithm>
@@ -79,12 +80,32 @@ std::vector<TokenId> allowed_tokens(ConstraintState& state) {
   return out;
 }
 
+std::vector<TokenId> readable_tokens(const Constraint& constraint, std::string_view text) {
+  const auto& automaton = dynamic_cast<const grammar::AutomatonConstraint&>(constraint);
+  const grammar::Vocabulary& vocabulary = automaton.vocabulary();
+  grammar::Threads threads(automaton.automaton());
+  threads.push_state(automaton.automaton().start, 0, grammar::kBottom);
+  for (const char byte : text) threads.push_byte(static_cast<std::uint8_t>(byte));
+  std::vector<TokenId> out;
+  if (threads.returned()) out.push_back(kEnd);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string& bytes = vocabulary.bytes(static_cast<TokenId>(id));
+    if (bytes.empty() || id == kEnd) continue;
+    const std::size_t before = threads.size();
+    for (const char byte : bytes) threads.push_byte(static_cast<std::uint8_t>(byte));
+    if (!threads.top().empty()) out.push_back(static_cast<TokenId>(id));
+    while (threads.size() > before) threads.pop();
+  }
+  return out;
+}
+
 Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t free_tokens, std::size_t most_tokens) {
   static const auto tokens = toy_tokens();
   Walk walk;
   const auto state = constraint.start({});
   for (std::size_t i = 0; i < most_tokens; ++i) {
     const auto allowed = allowed_tokens(*state);
+    if (allowed.empty()) break;
     const auto bytes = [&](TokenId token) -> const std::string& { return tokens[static_cast<std::size_t>(token)].bytes; };
     TokenId token = allowed[random() % allowed.size()];
     if (i >= free_tokens && allowed.front() == kEnd) token = kEnd;
@@ -108,7 +129,8 @@ bool accepts(const Constraint& constraint, std::string_view text) {
     if (!std::binary_search(allowed.begin(), allowed.end(), kFirstByte + static_cast<unsigned char>(byte))) return false;
     accept_byte(*state, byte);
   }
-  return allowed_tokens(*state).front() == kEnd;
+  const auto allowed = allowed_tokens(*state);
+  return !allowed.empty() && allowed.front() == kEnd;
 }
 
 }  // namespace braid::test

@@ -23,8 +23,11 @@ std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
 // The tokens that may come next, in order.
 std::vector<TokenId> allowed_tokens(ConstraintState& state);
 
+// Which tokens the automaton reads from where `text` has brought it, found without masks.
+std::vector<TokenId> readable_tokens(const Constraint& constraint, std::string_view text);
+
 // A text of tokens drawn uniformly from those allowed. After `free_tokens` the walk mostly takes what brings JSON to its end, and
-// ends where it may; it gives up after `most_tokens`.
+// ends where it may; it gives up after `most_tokens`, or where nothing is allowed.
 struct Walk {
   std::string text;
   bool ended = false;

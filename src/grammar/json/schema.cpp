@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace braid::grammar::json {
 namespace {
@@ -50,6 +51,14 @@ const std::string* only_reference(const Value& schema) {
   const Value* reference = dict == nullptr ? nullptr : find(*dict, "$ref");
   if (reference == nullptr || has_constraints(without(*dict, "$ref"))) return nullptr;
   return reference->get_if<std::string>();
+}
+
+// Whether the value holds a whole number that may have been read inexactly: beyond 64 bits it comes as a double.
+bool has_rounded_number(const Value& value) {
+  if (const auto* real = value.get_if<double>()) return std::fabs(*real) >= 0x1p63;
+  if (const auto* list = value.get_if<ValueList>()) return std::any_of(list->begin(), list->end(), has_rounded_number);
+  const auto* dict = value.get_if<ValueDict>();
+  return dict != nullptr && std::any_of(dict->begin(), dict->end(), [](const auto& member) { return has_rounded_number(member.second); });
 }
 
 }  // namespace
@@ -154,7 +163,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
         if (!provably_disjoint(*resolved[k], *resolved[i]))
           return refused(fmt::format("{}.oneOf[{}]", path, i),
                          fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
-  return grammar_.choice(std::move(options));
+  const auto [known, fresh] = unions_.try_emplace(options, 0);
+  if (fresh) known->second = grammar_.choice(std::move(options));
+  return known->second;
 }
 
 // Keywords beside enum and const other than `type` would have to be tested on each value.
@@ -165,15 +176,14 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
   const Value* constant = find(schema, "const");
   const Value* list = find(schema, "enum");
   const Types types = types_of(schema);
+  const ValueList values = list == nullptr ? ValueList{*constant} : *list->get_if<ValueList>();
   std::vector<ExprId> options;
-  const auto add = [&](const Value& value) {
-    if (!has_type(types, value) || (constant != nullptr && !same_value(*constant, value))) return;
-    options.push_back(syntax_.constant(value));
-  };
-  if (list == nullptr) {
-    add(*constant);
-  } else {
-    for (const Value& value : *list->get_if<ValueList>()) add(value);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!has_type(types, values[i]) || (constant != nullptr && !same_value(*constant, values[i]))) continue;
+    if (has_rounded_number(values[i]))
+      return refused(path + (list == nullptr ? ".const" : fmt::format(".enum[{}]", i)),
+                     "whole numbers that do not fit into 64 bits with a sign are not supported");
+    options.push_back(syntax_.constant(values[i]));
   }
   if (options.empty())
     return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
@@ -181,17 +191,18 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
 }
 
 SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& reference, const std::string& path) {
-  if (const auto known = references_.find(reference); known != references_.end()) return grammar_.call(known->second);
+  if (const auto known = references_.find(reference); known != references_.end()) return known->second;
   const auto target = target_of(reference, path);
   if (!target) return target.error();
   const RuleId rule = grammar_.declare(reference);
-  references_.emplace(reference, rule);
+  const ExprId call = grammar_.call(rule);
+  references_.emplace(reference, call);
   std::string place = path_;
   for (const char c : reference.substr(1)) place += c == '/' ? '.' : c;
   const Expr body = compile(**target, place);
   if (!body) return body;
   grammar_.define(rule, *body);
-  return grammar_.call(rule);
+  return call;
 }
 
 Result<const Value*> SchemaCompiler::target_of(const std::string& reference, const std::string& path) const {

@@ -64,7 +64,8 @@ class SchemaCompiler {
   Syntax syntax_;
   const Value& root_;
   std::string path_;
-  std::map<std::string, RuleId> references_;
+  std::map<std::string, ExprId> references_;      // as calls
+  std::map<std::vector<ExprId>, ExprId> unions_;  // by branches: a schema often repeats a union wherever it is used
   std::size_t depth_ = 0;
   std::size_t schemas_ = 0;
 };
