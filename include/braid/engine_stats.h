@@ -36,7 +36,7 @@ struct DiskCacheStats {
   std::uint64_t writes = 0;
   std::uint64_t write_bytes = 0;
   std::uint64_t write_errors = 0;
-  std::uint64_t writes_dropped = 0;     // for want of host buffers, or after an error
+  std::uint64_t writes_dropped = 0;     // for want of buffers, or while writing is paused or another process's
   double write_seconds = 0.0;
   std::uint64_t pruned = 0;             // blocks that were too old, or had no room
 };

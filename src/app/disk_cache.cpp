@@ -45,7 +45,7 @@ Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& op
     return opened;
   }
   if (opened) {
-    const store::StoreStats stats = (*opened)->stats();
+    const DiskCacheStats stats = (*opened)->stats();
     spdlog::info("disk cache: {} blocks, {} of at most {} in {}, by {}", stats.records, format_size(stats.bytes),
                  format_size(options.limit), options.directory, (*opened)->io_name());
     return opened;

@@ -136,23 +136,4 @@ void DiskTier::on_step_back(const model::StepPlan& plan, bool has_failed) {
   back.loads.clear();
 }
 
-DiskCacheStats DiskTier::stats() const {
-  const store::StoreStats from = store_.stats();
-  DiskCacheStats stats;
-  stats.records = from.records;
-  stats.bytes = from.bytes;
-  stats.segments = from.segments;
-  stats.reads = from.reads;
-  stats.read_bytes = from.read_bytes;
-  stats.read_errors = from.read_errors;
-  stats.read_seconds = from.read_seconds;
-  stats.writes = from.writes;
-  stats.write_bytes = from.write_bytes;
-  stats.write_errors = from.write_errors;
-  stats.writes_dropped = from.writes_dropped;
-  stats.write_seconds = from.write_seconds;
-  stats.pruned = from.records_pruned;
-  return stats;
-}
-
 }  // namespace braid::sched

@@ -69,7 +69,7 @@ class DiskTier {
   void complete(model::StepPlan& plan);
   void on_step_back(const model::StepPlan& plan, bool has_failed);
 
-  DiskCacheStats stats() const;
+  DiskCacheStats stats() const { return store_.stats(); }
   bool has_saves() const { return !saves_.empty(); }
   store::BlockStore& store() { return store_; }
   const store::BlockStore& store() const { return store_; }

@@ -121,9 +121,9 @@ std::int32_t Roster::blocks_to_start(const Sequence& sequence) const {
 bool Roster::take_blocks(Sequence& sequence) {
   const std::int32_t blocks = blocks_to_start(sequence);
   const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
-  if (pool_.free() + parked_blocks_ - sequence.blocks.present() < wanted) return false;  // nobody gives up blocks for nothing
-  if (!reclaim_parked(wanted, &sequence)) return false;
-  set_parked(sequence, false);
+  if (pool_.free() + outside_blocks_ - sequence.blocks.present() < wanted) return false;  // nobody gives up blocks for nothing
+  if (!reclaim_outside(wanted, &sequence)) return false;
+  set_outside_holder(sequence, false);
   return sequence.blocks.grow_to(blocks);
 }
 
@@ -174,7 +174,7 @@ void Roster::reuse_prefix(Sequence& sequence) {
   sequence.published = sequence.blocks.size();
   sequence.planned = sequence.computed = sequence.reused = sequence.published * block_tokens_;
   if (has_window_) drop_invisible(sequence, visibility_, block_tokens_);
-  set_parked(sequence, true);
+  set_outside_holder(sequence, true);
 }
 
 void Roster::count_reuse(Sequence& sequence) {
@@ -327,7 +327,7 @@ void Roster::observe_cancelled(const Sequence& sequence) {
 void Roster::leave_batch(Sequence& sequence, SequenceMap& to) {
   slots_.push_back(sequence.slot);
   move(sequence, to);
-  set_parked(sequence, true);
+  set_outside_holder(sequence, true);
 }
 
 void Roster::move(Sequence& sequence, SequenceMap& to) {
@@ -336,14 +336,14 @@ void Roster::move(Sequence& sequence, SequenceMap& to) {
 }
 
 // Outside the batch, with the blocks that it holds at the moment of the call.
-void Roster::set_parked(Sequence& sequence, bool is_parked) {
-  const bool was_parked = parked_.contains(sequence.rank);
-  if (is_parked == was_parked || sequence.blocks.present() == 0) return;
-  parked_blocks_ += is_parked ? sequence.blocks.present() : -sequence.blocks.present();
-  if (is_parked) {
-    parked_.emplace(sequence.rank, &sequence);
+void Roster::set_outside_holder(Sequence& sequence, bool is_holder) {
+  const bool was_holder = outside_holders_.contains(sequence.rank);
+  if (is_holder == was_holder || sequence.blocks.present() == 0) return;
+  outside_blocks_ += is_holder ? sequence.blocks.present() : -sequence.blocks.present();
+  if (is_holder) {
+    outside_holders_.emplace(sequence.rank, &sequence);
   } else {
-    parked_.erase(sequence.rank);
+    outside_holders_.erase(sequence.rank);
   }
 }
 

@@ -138,7 +138,7 @@ class Roster {
   bool take_blocks(Sequence& sequence);
   bool fits_free(const Sequence& sequence) const;
   void start(Sequence& sequence);
-  bool reclaim_parked(std::int32_t wanted, const Sequence* keep);
+  bool reclaim_outside(std::int32_t wanted, const Sequence* keep);
   void reuse_prefix(Sequence& sequence);
   void begin_prefill(Sequence& sequence);
   void compute_rest(Sequence& sequence);
@@ -161,7 +161,7 @@ class Roster {
   void rewind(Sequence& sequence);
   void leave_batch(Sequence& sequence, SequenceMap& to);
   void move(Sequence& sequence, SequenceMap& to);
-  void set_parked(Sequence& sequence, bool is_parked);
+  void set_outside_holder(Sequence& sequence, bool is_holder);
 
   std::int32_t block_tokens_;
   std::chrono::milliseconds ageing_;
@@ -185,8 +185,8 @@ class Roster {
   SequenceMap batch_;                 // also those that have left it but are named by posted steps
   SequenceMap stalled_;
   SequenceMap following_;
-  std::map<Rank, Sequence*> parked_;  // those outside the batch that hold blocks
-  std::int32_t parked_blocks_ = 0;    // how many these hold
+  std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
+  std::int32_t outside_blocks_ = 0;            // how many these hold
   std::unordered_map<std::string_view, Sequence*> by_id_;
   std::uint64_t next_serial_ = 0;
   std::vector<cache::BlockId> path_;  // reused by lookups

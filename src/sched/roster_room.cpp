@@ -20,7 +20,7 @@ std::int32_t Roster::make_room() {
   };
   auto needed = static_cast<std::int32_t>(std::ranges::count_if(batch_, [&](const auto& entry) { return wants_block(entry.second); }));
   std::int32_t preempted = 0;
-  while (!reclaim_parked(needed - promised(), nullptr)) {
+  while (!reclaim_outside(needed - promised(), nullptr)) {
     Sequence* victim = next_victim();
     if (victim == nullptr) break;
     if (wants_block(*victim)) --needed;
@@ -73,8 +73,8 @@ double Roster::loss_per_block(const Sequence& sequence) const {
 }
 
 // True once `wanted` blocks are free, after taking them from the last in rank outside the batch as far as it needs; never from `keep`.
-bool Roster::reclaim_parked(std::int32_t wanted, const Sequence* keep) {
-  for (auto at = parked_.end(); pool_.free() < wanted && at != parked_.begin();) {
+bool Roster::reclaim_outside(std::int32_t wanted, const Sequence* keep) {
+  for (auto at = outside_holders_.end(); pool_.free() < wanted && at != outside_holders_.begin();) {
     Sequence& sequence = *(--at)->second;
     if (&sequence == keep) continue;
     ++at;  // stays valid when it goes
@@ -99,7 +99,7 @@ std::int32_t Roster::freed_by(const Sequence& sequence) const {
 }
 
 void Roster::drop_blocks(Sequence& sequence) {
-  if (sequence.home != &batch_) set_parked(sequence, false);
+  if (sequence.home != &batch_) set_outside_holder(sequence, false);
   publish_tail(sequence);
   sequence.fork_source.clear();
   sequence.blocks.clear();

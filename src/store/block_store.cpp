@@ -194,8 +194,8 @@ void BlockStore::on_read(std::uint64_t id, int error, std::span<std::byte> paylo
   read->done(ReadBlock{std::move(read->buffer), payload});
 }
 
-StoreStats BlockStore::stats() const {
-  StoreStats stats = counters_;
+DiskCacheStats BlockStore::stats() const {
+  DiskCacheStats stats = counters_;
   stats.records = index_.records();
   stats.bytes = index_.bytes();
   stats.segments = index_.segments().size();

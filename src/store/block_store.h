@@ -14,6 +14,7 @@
 #include "store/segment_index.h"
 #include "store/worker.h"
 
+#include <braid/engine_stats.h>
 #include <braid/result.h>
 
 #include <chrono>
@@ -46,16 +47,6 @@ struct Prefix {
 struct ReadBlock {
   Buffer buffer;
   std::span<std::byte> payload;  // in the buffer
-};
-
-// Counters only grow.
-struct StoreStats {
-  std::uint64_t records = 0, bytes = 0, segments = 0;   // that can be found now
-  std::uint64_t reads = 0, read_bytes = 0, read_errors = 0;
-  std::uint64_t writes = 0, write_bytes = 0, write_errors = 0;
-  std::uint64_t writes_dropped = 0;                     // for want of buffers, or while writing is paused or the predecessor's
-  std::uint64_t records_pruned = 0;                     // too old, or no room
-  double read_seconds = 0.0, write_seconds = 0.0;       // sums over records, from request to completion
 };
 
 // Loop only, but for open() and the destructor. The threads it owns touch buffers and files, never the metadata.
@@ -102,7 +93,7 @@ class BlockStore {
 
   std::size_t free_buffers() const { return buffers_.free(); }
   bool idle() const { return reads_.empty() && writes_.empty() && !writing_; }
-  StoreStats stats() const;
+  DiskCacheStats stats() const;
   const char* io_name() const { return io_->name(); }
 
  private:
@@ -140,7 +131,7 @@ class BlockStore {
   std::function<void()> on_written_;
   BufferPool buffers_;
   SegmentIndex index_;
-  StoreStats counters_;
+  DiskCacheStats counters_;
   QuietLog log_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Read>> reads_;  // under way
   std::uint64_t next_read_ = 0;

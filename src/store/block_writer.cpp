@@ -138,7 +138,7 @@ bool BlockStore::prune() {
 }
 
 void BlockStore::drop(const Segment& segment) {
-  counters_.records_pruned += segment.keys.size();
+  counters_.pruned += segment.keys.size();
   doomed_.push_back(segment.number);
   index_.drop(segment);
 }

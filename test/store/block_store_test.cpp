@@ -93,7 +93,7 @@ TEST(BlockStore, KeepsTheLimitAndDropsTheOldestFirst) {
   EXPECT_FALSE(rig.read(Block(0, 0)));
   EXPECT_TRUE(rig.read(Block(299, 0)));
   EXPECT_TRUE(rig.read(Block(270, 0)));
-  EXPECT_GT(rig.store->stats().records_pruned, 100U);
+  EXPECT_GT(rig.store->stats().pruned, 100U);
   while (rig.store->prune()) {
   }
   const auto on_disk = [&] {
