@@ -93,7 +93,7 @@ class Generation final : WakeHint {
     record_.model = model_->id;
     const responses::Shelf shelf(service_.stored_responses, visit_.account().name());
     Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, shelf, request_.body, abandonment_);
-    if (miss_deadline(Progress::kQueued)) co_return *failure_;
+    if (!prepared && prepared.error().code == ErrorCode::kCancelled && miss_deadline(Progress::kQueued)) co_return *failure_;
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
