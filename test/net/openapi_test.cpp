@@ -83,7 +83,8 @@ TEST(OpenApi, NamesTheStatusesThatAreNotOfOneField) {
       const bool wants_key = operation.find("security") == nullptr;
       EXPECT_EQ(wants_key, !net::is_open(endpoint, net::ServerOptions())) << path;
       EXPECT_EQ(responses.find("401") != nullptr, wants_key) << path;
-      for (const char* status : {"429", "503"}) EXPECT_EQ(responses.find(status) != nullptr, works) << path;
+      EXPECT_EQ(responses.find("429") != nullptr, works) << path;
+      EXPECT_EQ(responses.find("503") != nullptr, works || endpoint == net::Endpoint::kReadyz) << path;
       EXPECT_EQ(responses.find("504") != nullptr, generates) << path;
     }
   }
