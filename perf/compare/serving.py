@@ -28,9 +28,9 @@ SOONER = lambda times: ("ttft", lambda ours, theirs: theirs["ttft_p99"] / ours["
 SMOOTHER = lambda times: ("itl", lambda ours, theirs: theirs["itl_p99"] / ours["itl_p99"], times, f"inter-token p99 at most 1/{times}")
 ROWS = {
     "1": Row(1, 20, 57, 64, 3, [FASTER(1.6)]),
-    "8": Row(8, 5, 57, 64, 2, [FASTER(5), SOONER(5)]),
-    "32": Row(32, 2, 57, 64, 2, [FASTER(10), SOONER(10), SMOOTHER(20)]),
-    "128": Row(128, 1, 57, 64, 1, [FASTER(10)]),
+    "8": Row(8, 20, 57, 64, 2, [FASTER(5), SOONER(5)]),
+    "32": Row(32, 20, 57, 64, 1, [FASTER(10), SOONER(10), SMOOTHER(20)]),
+    "128": Row(128, 5, 57, 64, 1, [FASTER(10)]),
     "1000": Row(1000, 1, 23, 8, 1, [FASTER(8)]),
 }
 FIGURES = {"rate": "output_throughput", "ttft_p50": "p50_ttft_ms", "ttft_p99": "p99_ttft_ms", "itl_p50": "p50_itl_ms",
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--bench", help="model_bench, for the bare step executor's rate")
     parser.add_argument("--peer", help="llama-server")
     parser.add_argument("--rows", default="1,8,32,128,1000,join,10000")
-    parser.add_argument("--rounds", type=int, help="of each row, instead of 3, 2, 2, 1 and 1")
+    parser.add_argument("--rounds", type=int, help="of each row, instead of 3, 2 and 1")
     parser.add_argument("--threads", type=int, default=2, help="of the peer and of model_bench")
     parser.add_argument("--peer-arguments", default="", help="more options of llama-server, as one string")
     parser.add_argument("model", nargs="?")
