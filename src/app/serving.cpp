@@ -260,7 +260,7 @@ void Serving::on_signal(int number) {
   }
   if (!shutting_down_) {
     if (succession_) succession_->stop();
-    if (activated_) return take_leave(name);
+    if (activated_ || (succession_ && succession_->has_successor())) return take_leave(name);
     spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", name, server_->open_streams(),
                  options_.drain_timeout);
     shutting_down_ = true;

@@ -93,6 +93,24 @@ test("a successor that cannot start changes nothing", async (t) => {
   assert.match(needs.stderr, /--takeover needs --kv-memory/);
 });
 
+test("a server that is told to end while its successor loads leaves it all its sockets", async (t) => {
+  const folder = temporaryFolder(t);
+  const [control, socketPath] = [path.join(folder, "control"), path.join(folder, "socket")];
+  const args = ["--takeover", control, "--unix-socket", socketPath, "--unix-token", "off", "--kv-memory", "64MiB"];
+  const first = await serve(t, args);
+  const loading = serve(t, args);
+  await eventually("it has the sockets", () => first.errors.includes("a successor has the listening sockets"));
+  first.child.kill("SIGTERM");
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+  const waits = ask(first.url, "/health");
+  const successor = await loading;
+  assert.equal((await waits).status, 200);
+  assert.equal((await ask({ socketPath }, "/health")).status, 200);
+  const third = await serve(t, args);
+  assert.equal(third.url, successor.url);
+  assert.deepEqual(await successor.exited, { code: 0, signal: null });
+});
+
 test("the units that are shipped are valid", async (t) => {
   const is_there = await run(t, "systemd-analyze", ["--version"]).then(({ code }) => code === 0, () => false);
   if (!is_there) return t.skip("there is no systemd-analyze");

@@ -297,6 +297,28 @@ TEST_F(Takeover, ASuccessorThatFailsChangesNothing) {
   first.on_loop([this] { EXPECT_FALSE(taken); });
 }
 
+// Whoever is told to end meanwhile neither waits for the successor nor takes its path away.
+TEST_F(Takeover, MayEndWhileItsSuccessorLoads) {
+  auto found = net::Predecessor::find(path);
+  ASSERT_TRUE(found && *found) << found.error().message;
+  bool had_successor = false;
+  first.on_loop([&] {
+    had_successor = succession->has_successor();
+    succession->stop();
+  });
+  EXPECT_TRUE(had_successor);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_TRUE(first.eventually([this] { return succession.use_count() == 1; })) << "it still waits for its successor";
+  const FileDescriptor connection = (*found)->dismiss();
+  pollfd end{connection.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 0), 0) << "the end is told by the destructor";
+  first.on_loop([this] {
+    EXPECT_FALSE(taken);
+    succession = nullptr;
+  });
+  EXPECT_EQ(::poll(&end, 1, 30'000), 1);
+}
+
 TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {
   const std::string path_of_lock = folder / "lock";
   first.on_loop([&] {

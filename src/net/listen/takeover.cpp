@@ -146,8 +146,10 @@ void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_thi
 
 void Succession::stop() {
   if (!acceptor_.is_open()) return;
-  ::unlink(path_.c_str());
+  if (!successor_) ::unlink(path_.c_str());
   stop_here();
+  error_code ignored;
+  if (successor_) successor_->cancel(ignored);
 }
 
 // As Listener::stop_here().
@@ -170,15 +172,18 @@ asio::awaitable<void> Succession::await_successor(std::shared_ptr<Succession> se
       spdlog::warn("{}: a process of another user was turned away", self->path_);
       continue;
     }
-    if (!co_await self->introduce(successor)) continue;
     self->successor_.emplace(std::move(successor));
-    self->stop_here();
-    self->on_taken_();
+    if (co_await self->introduce()) {
+      self->stop_here();
+      self->on_taken_();
+    } else if (self->acceptor_.is_open()) {
+      self->successor_.reset();
+    }
   }
 }
 
-// Passes the estate on; true when the successor serves them, false when it has gone before.
-asio::awaitable<bool> Succession::introduce(stream_protocol::socket& successor) {
+// Passes the estate on; true when the successor serves them, false when it has gone before or stop() was called.
+asio::awaitable<bool> Succession::introduce() {
   Estate estate = estate_();
   estate.sockets.resize(std::min(estate.sockets.size(), kMaxFiles - 2));
   std::string text(kGreeting);
@@ -192,16 +197,16 @@ asio::awaitable<bool> Succession::introduce(stream_protocol::socket& successor) 
     text += kDiskLock;
     files.push_back(estate.disk_lock.get());
   }
-  if (!send_files(successor.native_handle(), text, files)) {
+  if (!send_files(successor_->native_handle(), text, files)) {
     spdlog::warn("the sockets could not be passed on: {}", std::strerror(errno));
     co_return false;
   }
   spdlog::info("a successor has the listening sockets; serving until it is ready");
   char answer = 0;
   error_code failure;
-  co_await successor.async_read_some(asio::buffer(&answer, 1), asio::redirect_error(asio::use_awaitable, failure));
+  co_await successor_->async_read_some(asio::buffer(&answer, 1), asio::redirect_error(asio::use_awaitable, failure));
   if (!failure && answer == kDismissal) co_return true;
-  spdlog::warn("the successor ended before it was ready");
+  if (acceptor_.is_open()) spdlog::warn("the successor ended before it was ready");
   co_return false;
 }
 

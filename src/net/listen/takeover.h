@@ -53,19 +53,21 @@ class Succession : public std::enable_shared_from_this<Succession> {
   Succession(boost::asio::io_context& loop, ListeningSocket control, std::function<Estate()> estate, std::function<void()> on_taken);
 
   void start();
-  void stop();  // no successor will come; removes the path unless one has come
+  void stop();  // waits for nobody any more; removes the path unless a successor has it
+
+  bool has_successor() const { return successor_.has_value(); }  // it holds the sockets, and serves them or is getting ready to
 
  private:
   static boost::asio::awaitable<void> await_successor(std::shared_ptr<Succession> self);
   void stop_here();
-  boost::asio::awaitable<bool> introduce(boost::asio::generic::stream_protocol::socket& successor);
+  boost::asio::awaitable<bool> introduce();
 
   boost::asio::io_context& loop_;
   std::string path_;
   std::function<Estate()> estate_;
   std::function<void()> on_taken_;
   boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol> acceptor_;
-  std::optional<boost::asio::generic::stream_protocol::socket> successor_;  // that has come
+  std::optional<boost::asio::generic::stream_protocol::socket> successor_;
 };
 
 }  // namespace braid::net
