@@ -1,5 +1,6 @@
 #include "app/watchdog.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace braid::app {
@@ -23,12 +24,21 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-void Watchdog::check() {
+// While the process was stopped (SIGSTOP, a frozen container), the clock went on and the step did not.
+Watchdog::Seconds Watchdog::awake_step_age(std::chrono::steady_clock::time_point now) {
   const Seconds age = hooks_.step_age();
+  const Seconds overslept = now - timer_.expiry();
+  const bool is_new = age <= now - std::exchange(looked_, now);  // it began since the last look
+  asleep_ = is_new ? std::min(overslept, age) : asleep_ + overslept;
+  return age - asleep_;
+}
+
+void Watchdog::check() {
+  const auto now = std::chrono::steady_clock::now();
+  const Seconds age = awake_step_age(now);
   if (bounds_.hung.count() > 0 && age > bounds_.hung) hooks_.on_hung(age);
   const bool is_late = bounds_.late.count() > 0 && age > bounds_.late;
   if (std::exchange(is_late_, is_late) != is_late) is_late ? hooks_.on_late(age) : hooks_.on_recovered();
-  const auto now = std::chrono::steady_clock::now();
   if (const auto interval = manager_.watchdog_interval(); interval && !is_late && now - told_ >= *interval) {
     manager_.notify("WATCHDOG=1");
     told_ = now;

@@ -39,12 +39,15 @@ class Watchdog {
 
  private:
   void check();
+  Seconds awake_step_age(std::chrono::steady_clock::time_point now);
 
   const ServiceManager& manager_;
   const Bounds bounds_;
   const Hooks hooks_;
   boost::asio::steady_timer timer_;
   std::chrono::steady_clock::time_point told_;  // when the service manager was
+  std::chrono::steady_clock::time_point looked_;
+  Seconds asleep_{0};  // of the step's age, this process was stopped
   bool is_armed_ = false;
   bool is_stopped_ = false;
   bool is_late_ = false;

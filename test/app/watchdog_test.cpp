@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace braid::app {
 namespace {
@@ -45,6 +46,21 @@ TEST(Watchdog, TellsOfALateStepOnceAndOfItsEnd) {
   EXPECT_EQ(watched.recovered, 1);
   EXPECT_EQ(watched.hung, 0);
   watched.age = 601.0;
+  watched.loop.run_one();
+  EXPECT_EQ(watched.hung, 1);
+}
+
+TEST(Watchdog, DoesNotCountTheTimeForWhichTheProcessWasStopped) {
+  const ServiceManager manager;
+  Watched watched(manager);
+  watched.dog.arm();
+  watched.age = 0.1;
+  watched.loop.run_one();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // nobody looks
+  watched.age = 600.2;
+  watched.loop.run_one();
+  EXPECT_EQ(watched.hung, 0);
+  watched.age = 700.0;
   watched.loop.run_one();
   EXPECT_EQ(watched.hung, 1);
 }
