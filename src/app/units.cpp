@@ -28,6 +28,7 @@ constexpr std::array kSizeUnits = {
 constexpr std::array kTimeUnits = {Unit{"", 1e3}, Unit{"MS", 1}, Unit{"S", 1e3}, Unit{"M", 6e4}, Unit{"H", 3.6e6}, Unit{"D", 8.64e7}};
 
 constexpr double kLargest = 9e15;  // exact in a double, far beyond any memory or patience
+constexpr std::chrono::days kLongest{36'500};  // added to a clock's time in nanoseconds, it stays below 2^63
 
 // A number of at least 0 and one of `units`, multiplied; nullopt when `text` is anything else or too large.
 std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {
@@ -55,7 +56,9 @@ Result<std::uint64_t> parse_size(std::string_view text) {
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   const auto ms = parse_quantity(text, kTimeUnits);
   if (!ms) return invalid_argument(fmt::format("'{}' is not a duration: write a number and a unit, such as 500ms, 30s or 2m", text));
-  return std::chrono::milliseconds(static_cast<std::int64_t>(*ms));
+  const std::chrono::milliseconds duration(static_cast<std::int64_t>(*ms));
+  if (duration > kLongest) return invalid_argument(fmt::format("'{}' is too long: {}d are the most", text, kLongest.count()));
+  return duration;
 }
 
 std::string format_size(std::uint64_t bytes) {

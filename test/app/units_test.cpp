@@ -34,6 +34,8 @@ TEST(Units, Durations) {
   EXPECT_EQ(parse_duration("7d").value(), std::chrono::days(7));
   EXPECT_EQ(parse_duration("0.5").value(), milliseconds(500));
   for (const char* text : {"", "s", "-1s", "5 minutes", "1w"}) EXPECT_TRUE(parse_duration(text).has_error()) << text;
+  EXPECT_EQ(parse_duration("36500d").value(), std::chrono::days(36'500));
+  EXPECT_EQ(parse_duration("1000000d").error().message, "'1000000d' is too long: 36500d are the most");
 }
 
 TEST(Units, FormatsWithThreeDigits) {
