@@ -319,6 +319,26 @@ TEST_F(Takeover, MayEndWhileItsSuccessorLoads) {
   EXPECT_EQ(::poll(&end, 1, 30'000), 1);
 }
 
+TEST_F(Takeover, HearsASuccessorAgainWhenFilesHadRunOut) {
+  std::ostringstream log;
+  spdlog::default_logger()->sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const FileDescriptor early(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const rlimit low{static_cast<rlim_t>(early.get() + 1), before.rlim_max};  // the lowest that is free has been given away
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  ASSERT_EQ(::connect(early.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_TRUE(first.eventually([&] { return log.str().find("a successor has to wait: Too many open files") != std::string::npos; }));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ::shutdown(early.get(), SHUT_RDWR);
+  const auto found = net::Predecessor::find(path);
+  EXPECT_TRUE(found && *found) << found.error().message;
+  spdlog::default_logger()->sinks().pop_back();
+}
+
 TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {
   const std::string path_of_lock = folder / "lock";
   first.on_loop([&] {

@@ -11,8 +11,10 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <string_view>
@@ -34,6 +36,7 @@ constexpr char kDiskLock = 'k';
 constexpr char kDismissal = 'r';
 constexpr std::size_t kMaxFiles = 64;
 constexpr timeval kPatience{60, 0};
+constexpr std::chrono::milliseconds kRetryHearing{100};  // when files have run out
 
 union Control {
   cmsghdr header;
@@ -160,14 +163,19 @@ void Succession::stop_here() {
 
 // One at a time; while a successor loads its model, others wait for it to succeed or to end.
 asio::awaitable<void> Succession::await_successor(std::shared_ptr<Succession> self) {
+  bool exhausted = false;  // told once, not at each attempt
   while (self->acceptor_.is_open()) {
     error_code failure;
     stream_protocol::socket successor(self->loop_);
     co_await self->acceptor_.async_accept(successor, asio::redirect_error(asio::use_awaitable, failure));
+    if (!self->acceptor_.is_open()) co_return;
     if (failure) {
-      if (self->acceptor_.is_open()) spdlog::warn("no successor can be heard any more: {}", failure.message());
-      co_return;
+      if (!std::exchange(exhausted, true)) spdlog::warn("{}: a successor has to wait: {}", self->path_, failure.message());
+      asio::steady_timer pause(self->loop_, kRetryHearing);
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, failure));
+      continue;
     }
+    exhausted = false;
     if (!is_trusted_peer(successor.native_handle())) {
       spdlog::warn("{}: a process of another user was turned away", self->path_);
       continue;
