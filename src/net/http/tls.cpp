@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -27,7 +28,7 @@ using Context = std::unique_ptr<SSL_CTX, FreeContext>;
 
 Error unusable(const std::string& file) {
   const unsigned long code = ERR_peek_error();
-  const char* reason = ERR_reason_error_string(code);
+  const char* reason = ERR_SYSTEM_ERROR(code) ? std::strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
   ERR_clear_error();
   return Error{ErrorCode::kBadFile, fmt::format("cannot use {} for TLS: {}", file, reason != nullptr ? reason : "unknown reason"), ""};
 }
