@@ -20,6 +20,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -68,6 +69,16 @@ TEST(Listen, OnePortServesBothWildcards) {
   const auto taken = net::listen_tcp({"0.0.0.0", v4->port}, 16, false);
   ASSERT_FALSE(taken);
   EXPECT_THAT(taken.error().message, HasSubstr(std::to_string(v4->port)));
+}
+
+TEST(Listen, AUserTimeoutBeyondTheSystemsIsTheSystemsLongest) {
+  net::ServerOptions options = test_options();
+  options.tcp_user_timeout = std::chrono::days(30);  // more milliseconds than an int has
+  TestServer server(options);
+  server.on_loop([&] {
+    const std::vector<ListeningSocket> copies = server.server().duplicate_sockets();
+    EXPECT_EQ(option(copies.at(0).file.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), std::numeric_limits<int>::max());
+  });
 }
 
 TEST(Listen, ConnectionsInheritWhatFindsSilentPeers) {

@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <climits>
 #include <exception>
 #include <utility>
 
@@ -42,7 +43,7 @@ int seconds(std::chrono::milliseconds time) {
 void set_for_connections(int listener, const ServerOptions& options) {
   const auto set = [listener](int level, int name, int value) { ::setsockopt(listener, level, name, &value, sizeof value); };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(options.tcp_user_timeout.count()));
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min<std::int64_t>(options.tcp_user_timeout.count(), INT_MAX)));
   set(SOL_SOCKET, SO_SNDBUF, static_cast<int>(options.client_buffer_bytes));  // else the system lets it grow to megabytes
   set(SOL_SOCKET, SO_KEEPALIVE, options.tcp_keepalive.count() > 0 ? 1 : 0);
   if (options.tcp_keepalive.count() == 0) return;
