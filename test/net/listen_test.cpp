@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -171,6 +172,33 @@ TEST_F(UnixSocket, AsksForItsToken) {
   EXPECT_EQ(client.read_reply().status, 200);
   client.send(post("/v1/completions", R"({"prompt":"a"})", "X-Braid-Token: " + token + "\r\n"));
   EXPECT_EQ(client.read_reply().status, 200);
+}
+
+// As systemd may pass it on: without a path, it is no less a Unix socket.
+TEST_F(UnixSocket, AsksForItsTokenOnAnAbstractOne) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = '\0' + std::filesystem::path(folder / "s").filename().string() + std::to_string(::getpid());
+  name.copy(address.sun_path, name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  FileDescriptor file(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(file.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(file.get(), 16), 0);
+  auto socket = net::adopt_socket(std::move(file));
+  ASSERT_TRUE(socket);
+  EXPECT_EQ(socket->unix_path, "@" + name.substr(1));
+  net::ServerOptions mine = options();
+  mine.unix_token = folder / "token";
+  std::vector<ListeningSocket> given;
+  given.push_back(std::move(*socket));
+  TestServer server(mine, std::move(given));
+  const FileDescriptor client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  const std::string request = get("/health");
+  ASSERT_EQ(::send(client.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  std::string answer(12, ' ');
+  ASSERT_EQ(::recv(client.get(), answer.data(), answer.size(), MSG_WAITALL), static_cast<ssize_t>(answer.size()));
+  EXPECT_EQ(answer, "HTTP/1.1 401");
 }
 
 TEST_F(UnixSocket, TakesATokenFromAFileOrNone) {

@@ -34,6 +34,12 @@ std::string describe(const TcpAddress& address) {
   return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", address.host, is_v6 ? "]" : "", address.port);
 }
 
+// An abstract name, which has no file, is written with an @, as systemd does.
+std::string path_of(const sockaddr_un& address, std::size_t length) {
+  const std::string_view path(address.sun_path, length);
+  return path.starts_with('\0') ? "@" + std::string(path.substr(1)) : std::string(path.substr(0, path.find('\0')));
+}
+
 // Sets port and name from the address that the socket is bound to.
 void read_address(ListeningSocket& socket) {
   sockaddr_storage storage{};
@@ -42,8 +48,7 @@ void read_address(ListeningSocket& socket) {
   if (::getsockname(socket.file.get(), address, &size) != 0) return;
   if (storage.ss_family == AF_UNIX) {
     const auto* local = reinterpret_cast<const sockaddr_un*>(&storage);
-    const std::size_t length = size - offsetof(sockaddr_un, sun_path);
-    socket.unix_path = std::string(local->sun_path, ::strnlen(local->sun_path, length));
+    socket.unix_path = path_of(*local, size - offsetof(sockaddr_un, sun_path));
     socket.name = socket.unix_path;
     return;
   }
