@@ -5,7 +5,9 @@
 #include <braid/engine.h>
 #include <braid/text_codec.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace braid {
@@ -20,6 +22,7 @@ struct ServedModel {
   const TextCodec* codec = nullptr;  // likewise
   const ConstraintCompiler* constraints = nullptr;  // likewise; null: structured output is refused
   std::string fingerprint = {};  // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
+  std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
 };
 
 // kLate: ready, but for a step that takes too long; requests are still accepted.

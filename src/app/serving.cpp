@@ -180,6 +180,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.id = options_.alias.empty() ? loaded_->id : options_.alias;
   served_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   served_.context_length = options.context_length;
+  served_.most_waiting = static_cast<std::size_t>(options.max_waiting);
   served_.architecture = loaded_->architecture;
   served_.parameters = loaded_->language_model->parameters();
   served_.fingerprint = loaded_->fingerprint;

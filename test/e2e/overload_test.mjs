@@ -4,6 +4,13 @@ import { test } from "node:test";
 import { serve } from "./support/processes.mjs";
 import { collect, frees_everything, metric, post } from "./support/client.mjs";
 
+test("a request of more answers than the queue holds is no matter of time", async (t) => {
+  const server = await serve(t, ["--max-batch", "1", "--max-waiting", "2"]);
+  const answers = (n) => post(`${server.url}/v1/completions`, { prompt: "Once", max_tokens: 4, n });
+  assert.equal((await answers(2)).status, 200);
+  assert.equal((await answers(3)).status, 400);
+});
+
 test("more requests than the queue holds", async (t) => {
   const server = await serve(t, ["--isa", "avx2", "--threads", "1", "--max-batch", "1", "--max-waiting", "2"]);
   const body = { prompt: "Once upon a time", max_tokens: 300, temperature: 0, ignore_eos: true, return_token_ids: true, stream: true };

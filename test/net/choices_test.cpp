@@ -69,6 +69,14 @@ TEST_F(Choices, ShareAPromptAndDifferInTheirKey) {
   });
 }
 
+TEST_F(Choices, BeyondTheQueueAreRefusedForGood) {
+  server.on_loop([this] { server.model().most_waiting = 5; });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":[[7,8]],"n":5})")).status, 200);
+  const Reply refused = server.ask(post("/v1/completions", R"({"prompt":[[7,8],[9]],"n":3})"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("6 answers are asked for at once, and this server's queue holds 5"), std::string::npos) << refused.body;
+}
+
 TEST_F(Choices, OfAChatAreStreamedSideBySide) {
   const std::string body =
       ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"n":2,"stream":true})");

@@ -152,6 +152,8 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
   const std::string field(call.prompt_field);
   const bool answer = call.max_tokens.value_or(1) > 0;
   const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
+  if (total > model.most_waiting)  // they are queued at once: a full queue would never let them in
+    return invalid_argument(fmt::format("{} answers are asked for at once, and this server's queue holds {}", total, model.most_waiting), "n");
   const std::int32_t scored = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   std::size_t scores = 0;  // of prompt tokens, over all choices
   std::vector<Request> requests;
