@@ -69,6 +69,13 @@ struct ThreadTeam::Shared {
   bool strand_is_pinned = false;
   std::vector<std::jthread> workers;
 
+  // Ends the workers, of which there are fewer where the system refused to start one.
+  ~Shared() {
+    stop.store(true, std::memory_order_release);
+    epoch.fetch_add(2, std::memory_order_seq_cst);
+    epoch.notify_all();
+  }
+
   void take_part(int member) {
     Claims claims(*this, member);
     call(context, claims, member);
@@ -112,11 +119,7 @@ ThreadTeam::ThreadTeam(int threads, std::vector<int> cpus) : shared_(std::make_u
   }
 }
 
-ThreadTeam::~ThreadTeam() {
-  shared_->stop.store(true, std::memory_order_release);
-  shared_->epoch.fetch_add(2, std::memory_order_seq_cst);
-  shared_->epoch.notify_all();
-}
+ThreadTeam::~ThreadTeam() = default;
 
 int ThreadTeam::size() const { return static_cast<int>(shared_->workers.size()) + 1; }
 

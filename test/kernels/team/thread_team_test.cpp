@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
 #include <kernels/thread_team.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <latch>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -103,6 +109,30 @@ TEST(ThreadTeam, EndsWhileIdleOrAsleep) {
     if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which want more addresses than the limit leaves
+
+// Leaves room for the stacks of a few threads, as a limit on processes would; that one does not hold for root.
+[[noreturn]] void start_more_threads_than_there_may_be() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (64U << 20);
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_AS, &limit);
+  alarm(30);  // instead of waiting forever
+  try {
+    const ThreadTeam team(1000);
+  } catch (const std::system_error&) {
+    std::_Exit(0);
+  }
+  std::_Exit(1);
+}
+
+TEST(ThreadTeam, EndsWhatItHasStartedWhereThereAreTooFewThreads) {
+  EXPECT_EXIT(start_more_threads_than_there_may_be(), testing::ExitedWithCode(0), "");
+}
+
+#endif
 
 }  // namespace
 }  // namespace braid::kernels
