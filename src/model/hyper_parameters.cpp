@@ -58,6 +58,12 @@ class KeyReader {
     return *found;
   }
 
+  // The same, where `unset` stands for a missing key: llama.cpp saves all keys, those of features that a model lacks included.
+  double number_unless(double unset, std::string_view key, double fallback, double low, double high) {
+    const auto found = file_.number_or(full(key), fallback);
+    return found && *found == unset ? fallback : number(key, fallback, low, high);
+  }
+
   std::string text(std::string_view key, std::string fallback) {
     auto found = file_.string_or(full(key), std::move(fallback));
     if (!found) return take(found.error()), std::string();
@@ -122,11 +128,11 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   rope.scaling = scaling.value_or(RopeScaling::kNone);
   if (rope.scaling == RopeScaling::kNone) return rope;
 
-  rope.factor = keys.number(has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
+  rope.factor = keys.number_unless(0.0, has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
   rope.original_context =
       keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
   rope.attention_factor = keys.number("rope.scaling.attn_factor", 1.0, 1e-3, 1e3);
-  rope.yarn_extrapolation = keys.number("rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
+  rope.yarn_extrapolation = keys.number_unless(-1.0, "rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
   rope.attention_factor *= keys.number("rope.scaling.yarn_attn_factor", 1.0, 1e-3, 1e3);
   rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);
   rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1.0, 1e-3, 1e6);
@@ -170,7 +176,9 @@ void check_heads(const HyperParameters& model, KeyReader& keys) {
 void read_attention(KeyReader& keys, HyperParameters& model) {
   model.window = keys.count("attention.sliding_window", kMaxContext);
   model.window_period = keys.count("attention.sliding_window_pattern", kMaxLayers);
-  model.score_cap = static_cast<float>(keys.number("attn_logit_softcapping", 0.0, 0.0, 1e6));
+  // llama.cpp saves caps of 50 for scores and 30 for final logits, which no architecture here has, into every model, and applies neither.
+  const bool saved_by_llama_cpp = keys.has("final_logit_softcapping");
+  if (!saved_by_llama_cpp) model.score_cap = static_cast<float>(keys.number("attn_logit_softcapping", 0.0, 0.0, 1e6));
 }
 
 }  // namespace
@@ -217,7 +225,8 @@ Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
   model.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(model.heads), 65536);
   model.head_dim = keys.size("attention.key_length", static_cast<std::uint64_t>(std::max(1, model.embedding / model.heads)), 4096);
   model.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", std::nullopt, 1e-12, 1.0));
-  if (keys.has("expert_count")) keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute");
+  if (keys.count("expert_count", kMaxDimension) > 0)
+    keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute");
   check_heads(model, keys);
   read_attention(keys, model);
   model.rope = read_rope(keys, model.head_dim, model.context_length);

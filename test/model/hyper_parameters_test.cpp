@@ -79,6 +79,25 @@ TEST(HyperParameters, ReadTheWindowAndTheScoreCap) {
   EXPECT_EQ(model.score_cap, 50.0F);
 }
 
+// What llama_model_save_to_file, and so llama-finetune, writes for a model of none of these features.
+TEST(HyperParameters, ReadWhatLlamaCppSaves) {
+  TinyModel tiny;
+  for (const char* key : {"expert_count", "expert_used_count", "attention.sliding_window"}) tiny.keys[std::string("llama.") + key] = 0U;
+  tiny.keys["llama.rope.scaling.type"] = "linear";
+  tiny.keys["llama.rope.scaling.factor"] = 0.0F;
+  tiny.keys["llama.rope.scaling.attn_factor"] = 1.0F;
+  tiny.keys["llama.rope.scaling.yarn_ext_factor"] = -1.0F;
+  tiny.keys["llama.attn_logit_softcapping"] = 50.0F;
+  tiny.keys["llama.final_logit_softcapping"] = 30.0F;
+  const auto model = read_hyper_parameters(tiny.file());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->rope.factor, 1.0);
+  EXPECT_EQ(model->rope.attention_factor, 1.0);
+  EXPECT_EQ(model->rope.yarn_extrapolation, 1.0);
+  EXPECT_EQ(model->window, 0);
+  EXPECT_EQ(model->score_cap, 0.0F);
+}
+
 TEST(HyperParameters, SeeWhatTheWindowsAndTheLimitLeave) {
   HyperParameters model;
   model.layers = 6;
