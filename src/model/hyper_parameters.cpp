@@ -64,6 +64,12 @@ class KeyReader {
     return found && *found == unset ? fallback : number(key, fallback, low, high);
   }
 
+  bool flag(std::string_view key, bool fallback) {
+    auto found = file_.bool_or(full(key), fallback);
+    if (!found) return take(found.error()), fallback;
+    return *found;
+  }
+
   std::string text(std::string_view key, std::string fallback) {
     auto found = file_.string_or(full(key), std::move(fallback));
     if (!found) return take(found.error()), std::string();
@@ -174,6 +180,8 @@ void check_heads(const HyperParameters& model, KeyReader& keys) {
 }
 
 void read_attention(KeyReader& keys, HyperParameters& model) {
+  if (!keys.flag("attention.causal", true))  // of embedding models, whose tokens see those after them, too
+    keys.fail(ErrorCode::kUnsupported, fmt::format("{} is false, which this build cannot compute", keys.full("attention.causal")));
   model.window = keys.count("attention.sliding_window", kMaxContext);
   model.window_period = keys.count("attention.sliding_window_pattern", kMaxLayers);
   // llama.cpp saves caps of 50 for scores and 30 for final logits, which no architecture here has, into every model, and applies neither.

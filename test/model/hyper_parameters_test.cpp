@@ -83,6 +83,7 @@ TEST(HyperParameters, ReadTheWindowAndTheScoreCap) {
 TEST(HyperParameters, ReadWhatLlamaCppSaves) {
   TinyModel tiny;
   for (const char* key : {"expert_count", "expert_used_count", "attention.sliding_window"}) tiny.keys[std::string("llama.") + key] = 0U;
+  tiny.keys["llama.attention.causal"] = true;
   tiny.keys["llama.rope.scaling.type"] = "linear";
   tiny.keys["llama.rope.scaling.factor"] = 0.0F;
   tiny.keys["llama.rope.scaling.attn_factor"] = 1.0F;
@@ -146,6 +147,7 @@ TEST(HyperParameters, NameTheKeyThatIsWrong) {
       {"llama.attention.sliding_window", 4000000000U, "is 4000000000", "a number up to"},
       {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
       {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
+      {"llama.attention.causal", false, "llama.attention.causal is false", "cannot compute"},
       {"general.architecture", std::string("mamba"), "\"mamba\"", "llama, qwen2, qwen3"},
   };
   for (const Broken& broken : cases) {

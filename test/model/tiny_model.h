@@ -15,7 +15,7 @@
 namespace braid::model::test {
 
 struct TinyModel {
-  using Value = std::variant<std::uint32_t, float, std::string, std::vector<std::uint32_t>>;
+  using Value = std::variant<std::uint32_t, float, std::string, std::vector<std::uint32_t>, bool>;
   struct Tensor {
     std::vector<std::int64_t> shape;
     std::uint32_t type = 0;
@@ -57,6 +57,7 @@ struct TinyModel {
       if (const auto* number = std::get_if<float>(&value)) writer.f32(key, *number);
       if (const auto* text = std::get_if<std::string>(&value)) writer.string(key, *text);
       if (const auto* array = std::get_if<std::vector<std::uint32_t>>(&value)) writer.u32s(key, *array);
+      if (const auto* flag = std::get_if<bool>(&value)) writer.boolean(key, *flag);
     }
     for (const auto& [name, tensor] : tensors) {
       std::int64_t values = 1;
