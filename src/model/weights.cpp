@@ -45,8 +45,7 @@ void read_rope_divisors(TensorReader& reader, const HyperParameters& model, std:
   const bool longrope = rope.scaling == RopeScaling::kLongrope;
   const bool stretched = context > rope.original_context;
   const std::string used = !longrope ? "rope_freqs.weight" : stretched ? "rope_factors_long.weight" : "rope_factors_short.weight";
-  reader.ignore("rope_factors_long.weight");
-  reader.ignore("rope_factors_short.weight");
+  if (longrope) reader.ignore(stretched ? "rope_factors_short.weight" : "rope_factors_long.weight");
   reader.vector(used, rope.rotated / 2, longrope ? Presence::kRequired : Presence::kOptional, out);
 }
 

@@ -187,6 +187,14 @@ TEST(Weights, ZeroRopeDivisorsAreRefused) {
   EXPECT_THAT(error_of(tiny).message, HasSubstr("rope divisors"));
 }
 
+TEST(Weights, DivisorsThatTheScalingDoesNotUseAreRefused) {
+  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
+    TinyModel tiny;
+    tiny.tensors[name] = {{8}};
+    EXPECT_THAT(error_of(tiny).message, AllOf(HasSubstr(name), HasSubstr("not part of the llama architecture")));
+  }
+}
+
 TEST(Weights, ALayerCountBeyondTheFileIsRefused) {
   TinyModel tiny;
   tiny.keys["llama.block_count"] = 4000U;
