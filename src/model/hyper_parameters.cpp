@@ -124,7 +124,9 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   if (rope.rotated > head_dim || rope.rotated % 2 != 0)
     keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected an even number up to the head size {}",
                                                keys.full("rope.dimension_count"), rope.rotated, head_dim));
-  // As llama.cpp reads them: a factor without a type is linear, and files of 2023 call it rope.scale_linear.
+  // As llama.cpp reads them: this one counts without scaling, too, a factor without a type is linear, and files of 2023 call it
+  // rope.scale_linear.
+  rope.attention_factor = keys.number("rope.scaling.attn_factor", 1.0, 1e-3, 1e3);
   const bool has_factor = keys.has("rope.scaling.factor");
   const std::string name = keys.text("rope.scaling.type", has_factor || keys.has("rope.scale_linear") ? "linear" : "none");
   const auto scaling = parse_scaling(name);
@@ -137,7 +139,6 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   rope.factor = keys.number_unless(0.0, has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
   rope.original_context =
       keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
-  rope.attention_factor = keys.number("rope.scaling.attn_factor", 1.0, 1e-3, 1e3);
   rope.yarn_extrapolation = keys.number_unless(-1.0, "rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
   rope.attention_factor *= keys.number("rope.scaling.yarn_attn_factor", 1.0, 1e-3, 1e3);
   rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);

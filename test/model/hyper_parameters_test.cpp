@@ -68,6 +68,18 @@ TEST(HyperParameters, AFactorWithoutATypeIsLinearAndGoesBeforeItsOldName) {
   }
 }
 
+// llama.cpp does the same.
+TEST(HyperParameters, AnAttentionFactorCountsWithoutScaling) {
+  TinyModel tiny;
+  tiny.keys["llama.rope.scaling.attn_factor"] = 1.25F;
+  for (const bool named : {false, true}) {
+    if (named) tiny.keys["llama.rope.scaling.type"] = "none";
+    const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+    EXPECT_EQ(rope.scaling, RopeScaling::kNone);
+    EXPECT_EQ(rope.attention_factor, 1.25);
+  }
+}
+
 TEST(HyperParameters, ReadTheWindowAndTheScoreCap) {
   TinyModel tiny;
   EXPECT_EQ(read_hyper_parameters(tiny.file()).value().visibility().window, 0);
