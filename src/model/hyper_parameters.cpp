@@ -13,6 +13,7 @@ namespace {
 // Far above any model known, low enough that products of three stay within 63 bits.
 constexpr std::uint64_t kMaxDimension = 1U << 24;
 constexpr std::uint64_t kMaxLayers = 4096;
+constexpr std::uint64_t kMaxHeads = 16384;  // kernels count those of a KV head in 16 bits
 constexpr std::uint64_t kMaxContext = 1U << 24;
 
 // Reads the keys of one architecture. The first failure is kept and every later look-up answers with its fallback.
@@ -230,8 +231,8 @@ Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
   model.layers = keys.size("block_count", std::nullopt, kMaxLayers);
   model.embedding = keys.size("embedding_length", std::nullopt);
   model.feed_forward = keys.size("feed_forward_length", std::nullopt);
-  model.heads = keys.size("attention.head_count", std::nullopt, 65536);
-  model.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(model.heads), 65536);
+  model.heads = keys.size("attention.head_count", std::nullopt, kMaxHeads);
+  model.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(model.heads), kMaxHeads);
   model.head_dim = keys.size("attention.key_length", static_cast<std::uint64_t>(std::max(1, model.embedding / model.heads)), 4096);
   model.norm_epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", std::nullopt, 1e-12, 1.0));
   if (keys.count("expert_count", kMaxDimension) > 0)

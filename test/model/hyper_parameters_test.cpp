@@ -149,6 +149,7 @@ TEST(HyperParameters, NameTheKeyThatIsWrong) {
       {"llama.embedding_length", 4000000000U, "is 4000000000", "from 1 to"},
       {"llama.context_length", 4000000000U, "is 4000000000", "from 1 to"},
       {"llama.attention.head_count", 5U, "is 2", "a divisor of llama.attention.head_count = 5"},
+      {"llama.attention.head_count", 32768U, "is 32768", "from 1 to 16384"},
       {"llama.attention.head_count_kv", 3U, "is 3", "a divisor of"},
       {"llama.attention.head_count_kv", std::vector<std::uint32_t>{2, 4}, "differs between layers", "2 and 4"},
       {"llama.attention.layer_norm_rms_epsilon", -1.0F, "is -1", "a number from"},
