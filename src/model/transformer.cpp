@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 namespace braid::model {
 
@@ -72,6 +74,12 @@ const float* row_of(const Rows& rows, std::int64_t row, std::int64_t width) {
   return x;
 }
 
+bool all_finite(const float* x, std::int64_t count) {
+  std::uint32_t largest = 0;  // magnitude, in bits: infinities and NaNs come last
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFFU);
+  return largest < 0x7F800000U;
+}
+
 // Claims of a product that each member makes, so that a slow one does not hold the others up. Each reads all prepared rows, so there are few
 // where these do not stay in a second-level cache.
 constexpr std::int64_t kClaimsEach = 8;
@@ -109,6 +117,10 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
     table_.rms_norm(x, weights_.output_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });
+  // 8-bit activations have no NaN: of a row that has overflowed they make zeros, from which any token would be drawn.
+  for (std::int64_t row = 0; row < count; ++row)
+    if (!all_finite(space.residual[begin + row], model_.embedding))
+      std::fill_n(space.logits[row], model_.vocab, std::numeric_limits<float>::quiet_NaN());
 }
 
 // After the last layer's keys and values only the rows picked matter: they move to the front.

@@ -229,5 +229,26 @@ TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
   EXPECT_EQ(result.rows.at(0).token, 0) << "zero weights tie all tokens";
 }
 
+TEST(LanguageModel, ARowThatIsNoNumberEndsInAnErrorWhateverTheTypeOfItsLogitsWeights) {
+  for (const std::uint32_t type : {0U, 8U}) {  // F32, Q8_0
+    TinyModel tiny;
+    tiny.spoilt = "token_embd.weight";
+    tiny.tensors["output.weight"] = {{64, 40}, type};
+    auto model = load(tiny).value();
+    model->allocate_kv(1).value();
+    StepPlan plan;
+    plan.starts.push_back({.slot = 0, .sampling = {.temperature = 1.0F}, .stop = {}});
+    plan.tokens = {1, 2, 3};
+    plan.blocks = {0};
+    plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
+    StepResult result;
+    model->execute(plan, result);
+    EXPECT_FALSE(result.failure);
+    EXPECT_FALSE(result.rows.at(0).sampled);
+    EXPECT_TRUE(result.rows.at(0).finished);
+    EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError);
+  }
+}
+
 }  // namespace
 }  // namespace braid::model::test
