@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "fake_chat.h"
 #include "test_server.h"
 
 namespace braid::test {
@@ -88,6 +89,36 @@ TEST(Messages, BlocksBecomeChatMessages) {
   EXPECT_EQ(*call.find("function")->find("arguments"), Value(R"({"x":1})"));
   EXPECT_EQ(*chat[1].find("role"), Value("tool"));
   EXPECT_EQ(*chat[2].find("content"), Value("and"));
+}
+
+// What parse_message() makes of a message with these further members.
+Result<net::GenerationCall> message_with(const std::string& members) {
+  std::string body = R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],)" + members + "}";
+  return net::anthropic::parse_message(body, kFakeModel);
+}
+
+TEST(Messages, ASchemaOfTheAnswerIsHonoured) {
+  const std::string format = R"({"type":"json_schema","schema":{"type":"object"}})";
+  for (const std::string& members : {R"("output_config":{"effort":"low","format":)" + format + "}", R"("output_format":)" + format}) {
+    const auto call = message_with(members);
+    ASSERT_TRUE(call) << members;
+    ASSERT_TRUE(call->constraint_spec) << members;
+    const auto* json = std::get_if<ConstraintSpec::JsonSchema>(&call->constraint_spec->kind);
+    ASSERT_NE(json, nullptr);
+    EXPECT_EQ(json->schema, Value(ValueDict{{"type", "object"}}));
+  }
+  for (const char* none : {R"("output_config":null)", R"("output_config":{"format":null})", R"("output_format":null)"})
+    EXPECT_FALSE(message_with(none)->constraint_spec) << none;
+  for (const char* wrong : {R"("output_config":1)", R"("output_config":{"format":"json"})", R"("output_format":{"type":"xml"})",
+                            R"("output_format":{"type":"json_schema"})"})
+    EXPECT_FALSE(message_with(wrong)) << wrong;
+}
+
+TEST(Messages, AStrictToolIsOne) {
+  const auto call = message_with(R"("tools":[{"name":"f","strict":true},{"name":"g"}])");
+  ASSERT_TRUE(call);
+  EXPECT_TRUE(call->tools->functions[0].strict);
+  EXPECT_FALSE(call->tools->functions[1].strict);
 }
 
 }  // namespace

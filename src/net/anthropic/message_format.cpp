@@ -187,11 +187,12 @@ std::unique_ptr<AnswerFormat> message_format(const std::string& id, const Served
 
 // Names of the chat request that a message became.
 http::Response error_response(const Error& error) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNames = {{
       {"'stop[", "'stop_sequences["},
       {"'stop'", "'stop_sequences'"},
       {".function.parameters", ".input_schema"},
       {".function.", "."},
+      {"response_format.json_schema.", "output_config.format."},
       {"'continue_final_message' needs a last message with text", "a last message of the assistant needs text"},
   }};
   Error own = error;

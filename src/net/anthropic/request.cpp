@@ -84,7 +84,8 @@ Result<void> read_tools(Draft& draft, Value& value, const std::string& path) {
       return invalid_argument(fmt::format("'{}' is a tool of the provider's; only custom tools are supported", tool_path),
                               at_key(tool_path, "type"));
     ValueDict function;
-    for (const auto& [own, chat] : {std::pair("name", "name"), std::pair("description", "description"), std::pair("input_schema", "parameters")})
+    for (const auto& [own, chat] : {std::pair("name", "name"), std::pair("description", "description"),
+                                    std::pair("input_schema", "parameters"), std::pair("strict", "strict")})
       if (const Value* member = tool.find(own)) function.emplace_back(chat, *member);
     chat_tools.emplace_back(ValueDict{{"type", "function"}, {"function", std::move(function)}});
   }
@@ -122,6 +123,26 @@ Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) 
   return {};
 }
 
+// {"type":"json_schema","schema":{…}}
+Result<void> read_output_format(Draft& draft, Value& value, const std::string& path) {
+  if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
+  const Value* type = value.find("type");
+  const std::string type_path = at_key(path, "type");
+  if (type == nullptr || *type != Value("json_schema"))
+    return invalid_argument(fmt::format("'{}' must be 'json_schema'", type_path), type_path);
+  ValueDict format;
+  if (const Value* schema = value.find("schema")) format.emplace_back("schema", *schema);
+  return as_chat(draft, "response_format", ValueDict{{"type", "json_schema"}, {"json_schema", std::move(format)}});
+}
+
+Result<void> read_output_config(Draft& draft, Value& value, const std::string& path) {
+  if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
+  const Value* format = value.find("format");
+  if (format == nullptr || format->is_null()) return {};
+  Value own = *format;
+  return read_output_format(draft, own, at_key(path, "format"));
+}
+
 Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
 
 struct Parameter {
@@ -138,6 +159,8 @@ constexpr std::array kParameters = {
     Parameter{"tools", read_tools},
     Parameter{"tool_choice", read_tool_choice},
     Parameter{"thinking", read_thinking},
+    Parameter{"output_config", read_output_config},
+    Parameter{"output_format", read_output_format},  // the older name of output_config.format
     Parameter{"n", [](Draft&, Value&, const std::string& path) -> Result<void> {
                 return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
               }},
