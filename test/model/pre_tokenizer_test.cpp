@@ -48,5 +48,12 @@ TEST(PreTokenizer, invalid_bytes_stay_in_place) {
   EXPECT_THAT(words("gpt-2", "a\xff\xfe b\xc3"), ElementsAre("a", "\xff\xfe", " b", "\xc3"));
 }
 
+// Names of models whose tokenizers have the rules of another one.
+TEST(PreTokenizer, models_share_rules) {
+  for (const char* name : {"deepseek-r1-qwen", "megrez"}) EXPECT_EQ(pre_tokenizer_named(name).value(), PreTokenizer::kQwen2) << name;
+  for (const char* name : {"falcon3", "midm-2.0", "pixtral"}) EXPECT_EQ(pre_tokenizer_named(name).value(), PreTokenizer::kLlama3) << name;
+  for (const char* name : {"a.x-4.0", "mellum"}) EXPECT_EQ(pre_tokenizer_named(name).value(), PreTokenizer::kGpt2) << name;
+}
+
 }  // namespace
 }  // namespace braid::model

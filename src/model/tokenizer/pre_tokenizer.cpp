@@ -217,11 +217,14 @@ struct Name {
   PreTokenizer rules;
 };
 constexpr Name kNames[] = {
-    {"default", PreTokenizer::kDefault},           {"gpt-2", PreTokenizer::kGpt2},
-    {"llama-bpe", PreTokenizer::kLlama3},          {"llama-v3", PreTokenizer::kLlama3},
-    {"llama3", PreTokenizer::kLlama3},             {"qwen2", PreTokenizer::kQwen2},
-    {"deepseek-llm", PreTokenizer::kDeepSeek},     {"starcoder", PreTokenizer::kSingleDigits},
-    {"smollm", PreTokenizer::kSingleDigits},
+    {"default", PreTokenizer::kDefault},        {"gpt-2", PreTokenizer::kGpt2},
+    {"a.x-4.0", PreTokenizer::kGpt2},           {"mellum", PreTokenizer::kGpt2},
+    {"llama-bpe", PreTokenizer::kLlama3},       {"llama-v3", PreTokenizer::kLlama3},
+    {"llama3", PreTokenizer::kLlama3},          {"falcon3", PreTokenizer::kLlama3},
+    {"midm-2.0", PreTokenizer::kLlama3},        {"pixtral", PreTokenizer::kLlama3},
+    {"qwen2", PreTokenizer::kQwen2},            {"deepseek-r1-qwen", PreTokenizer::kQwen2},
+    {"megrez", PreTokenizer::kQwen2},           {"deepseek-llm", PreTokenizer::kDeepSeek},
+    {"starcoder", PreTokenizer::kSingleDigits}, {"smollm", PreTokenizer::kSingleDigits},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <model/tokenizer/pre_tokenizer.h>
 #include <model/tokenizer/vocabulary.h>
 
 #include <fmt/format.h>
@@ -155,7 +156,8 @@ class VocabularyReader {
     const bool sentence_piece = vocabulary_.kind == TokenizerKind::kSentencePiece;
     const bool word_piece = vocabulary_.kind == TokenizerKind::kWordPiece;
     const std::string pre = take(file_.string_or("tokenizer.ggml.pre", ""));
-    const bool llama3 = pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3";
+    const auto rules = pre_tokenizer_named(pre);
+    const bool llama3 = rules && *rules == PreTokenizer::kLlama3;
     vocabulary_.add_bos = take(file_.bool_or("tokenizer.ggml.add_bos_token", sentence_piece || word_piece || llama3));
     vocabulary_.add_eos = take(file_.bool_or("tokenizer.ggml.add_eos_token", word_piece));
     vocabulary_.add_space_prefix = take(file_.bool_or("tokenizer.ggml.add_space_prefix", sentence_piece));
