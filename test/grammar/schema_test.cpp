@@ -29,6 +29,15 @@ TEST(JsonSchema, HonoursTypesAndOrder) {
   EXPECT_FALSE(accepts(*constraint, R"({"name":"x","age":3,"more":1})"));
 }
 
+// A function without parameters is declared so.
+TEST(JsonSchema, InventsNoMembersBesideNoProperties) {
+  const auto closed = compile_or_die(schema_spec(R"({"type":"object","properties":{}})"));
+  EXPECT_TRUE(accepts(*closed, "{}"));
+  EXPECT_FALSE(accepts(*closed, R"({"a":1})"));
+  const auto open = compile_or_die(schema_spec(R"({"type":"object","properties":{},"additionalProperties":true})"));
+  EXPECT_TRUE(accepts(*open, R"({"a":1})"));
+}
+
 std::string union_of(int branches, const std::string& extra, bool by_reference) {
   std::string text = R"({"anyOf":[)";
   std::string defs;

@@ -153,7 +153,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& sche
     const Expr value = compile(schemas.front().second, place);
     return value ? Expr(syntax_.member(*key, *value)) : value;
   }
-  const bool invented = additional == nullptr && (names_some || find(schema, "required") != nullptr);
+  const bool invented = additional == nullptr && (properties != nullptr || find(schema, "required") != nullptr);
   if (invented || (additional != nullptr && *additional == Value(false))) return grammar_.nothing();
   const Expr key = compile_keys(schema, path);
   if (!key) return key;
