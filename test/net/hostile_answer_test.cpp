@@ -104,6 +104,8 @@ TEST(HostileAnswer, BytesThatAreNoUtf8BecomeReplacements) {
   EXPECT_EQ(written("\xE0\x80\xAF"), "\"" + mark + mark + mark + "\"") << "in three";
   EXPECT_EQ(written("\xF4\x90\x80\x80"), "\"" + mark + mark + mark + mark + "\"") << "beyond U+10FFFF";
   EXPECT_EQ(written("é\xC3"), "\"é" + mark + "\"");
+  EXPECT_EQ(written("\xF0\x9F\xA6"), "\"" + mark + "\"") << "the beginning of a character is one, as where answers are decoded";
+  EXPECT_EQ(written("\xE4\xB8\xE4\xB8\x96\xF0\x9F!"), "\"" + mark + "世" + mark + "!\"");
 }
 
 TEST(HostileAnswer, ABodyOfTooManyValuesIsRefused) {

@@ -33,6 +33,29 @@ void append_escaped(std::string& out, char c) {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
+// Bytes of the character that `c` begins; 0 when it begins none.
+std::size_t length_by_lead(char c) {
+  const auto lead = static_cast<unsigned char>(c);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  return lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+}
+
+bool may_follow(char first, char c) {
+  const auto lead = static_cast<unsigned char>(first);
+  const auto second = static_cast<unsigned char>(c);
+  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool outside = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);  // surrogates; beyond U+10FFFF
+  return is_continuation(c) && !overlong && !outside;
+}
+
+// `bytes` begins with no whole character: how long the beginning of one is that it has, or 1.
+std::size_t broken_length(std::string_view bytes) {
+  const std::size_t length = length_by_lead(bytes[0]);
+  if (length < 3 || bytes.size() < 2 || !may_follow(bytes[0], bytes[1])) return 1;
+  return length == 4 && bytes.size() > 2 && is_continuation(bytes[2]) ? 3 : 2;
+}
+
 }  // namespace
 
 void append_string(std::string& out, std::string_view text) {
@@ -59,16 +82,11 @@ bool is_utf8(std::string_view bytes) {
 
 std::size_t utf8_length(std::string_view text) {
   if (text.empty()) return 0;
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
+  const std::size_t length = length_by_lead(text[0]);
+  if (text.size() < length || (length > 1 && !may_follow(text[0], text[1]))) return 0;
+  for (std::size_t i = 2; i < length; ++i)
     if (!is_continuation(text[i])) return 0;
-  const auto second = static_cast<unsigned char>(text[1]);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool outside = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);  // surrogates; beyond U+10FFFF
-  return overlong || outside ? 0 : length;
+  return length;
 }
 
 void append_lossy_string(std::string& out, std::string_view bytes) {
@@ -76,7 +94,7 @@ void append_lossy_string(std::string& out, std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t length = utf8_length(bytes);
     text += length == 0 ? std::string_view("\xEF\xBF\xBD") : bytes.substr(0, length);
-    bytes.remove_prefix(length == 0 ? 1 : length);
+    bytes.remove_prefix(length == 0 ? broken_length(bytes) : length);
   }
   append_string(out, text);
 }

@@ -9,7 +9,7 @@ namespace braid::net::json {
 // `text` is UTF-8. Appends it with quotes and escapes.
 void append_string(std::string& out, std::string_view text);
 
-// The same for bytes that may not be UTF-8: each offending byte becomes U+FFFD.
+// The same for bytes that may not be UTF-8: what is none becomes U+FFFD, one for each maximal subpart of a character, as in answers.
 void append_lossy_string(std::string& out, std::string_view bytes);
 
 // The shortest form that reads back as the same float; JSON has no infinities, so those become ±9999 as OpenAI writes them.
