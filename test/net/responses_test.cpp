@@ -98,7 +98,7 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({"input":[]})"), R"("input")");
   EXPECT_EQ(param_of(R"({"input":[{"type":"message","role":"king","content":"x"}]})"), R"("input[0].role")");
   EXPECT_EQ(param_of(R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})"), R"("input[0].content[0]")");
-  EXPECT_EQ(param_of(R"({"input":[{"type":"item_reference","id":"x"}]})"), R"("input[0].type")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":"computer_call","id":"x"}]})"), R"("input[0].type")");
   EXPECT_EQ(param_of(R"({"input":"x","max_output_tokens":0})"), R"("max_output_tokens")");
   EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"web_search"}]})"), R"("tools[0].type")");
   EXPECT_EQ(param_of(R"({"input":"x","background":true})"), R"("background")");
@@ -106,6 +106,28 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({"input":"x","temperature":9})"), R"("temperature")");
   EXPECT_EQ(param_of(R"({"input":"x","text":{"verbosity":"low"}})"), R"("text.verbosity")");
   EXPECT_EQ(param_of(R"({"input":")" + std::string(2000, 'x') + R"("})"), R"("input")");
+}
+
+TEST(Responses, AReferenceStandsForAnItemThatIsKept) {
+  TestServer server;
+  const std::string id = id_in(server.ask(post("/v1/responses", R"({"input":"one"})")).body);
+  const auto reference = [](const std::string& item) { return R"({"type":"item_reference","id":")" + item + R"("})"; };
+  const auto ask = [&](const std::string& item) {
+    return server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"one"},)" + item + R"(,{"role":"user","content":"two"}]})"));
+  };
+  const std::string answer = "msg_" + id.substr(id.find('-') + 1) + "_0";
+  const Reply second = ask(reference(answer));
+  ASSERT_EQ(second.status, 200) << second.body;
+  server.on_loop([&] {
+    const auto& prompt = server.engine().submitted[1].prompt;
+    EXPECT_EQ(std::string(prompt.begin(), prompt.end()), "user:one;assistant:Hi;user:two;assistant:");
+  });
+  for (const std::string& unknown : {reference("msg_x_0"), reference(answer + "1"), reference("msg"), reference(""),
+                                     std::string(R"({"type":"item_reference"})"), std::string(R"({"type":"item_reference","id":1})")}) {
+    const Reply refused = ask(unknown);
+    EXPECT_EQ(refused.status, 400) << unknown;
+    EXPECT_NE(refused.body.find(R"("param":"input[1].id")"), std::string::npos) << refused.body;
+  }
 }
 
 TEST(Responses, CallsAndReasoningJoinTheirMessage) {

@@ -66,7 +66,8 @@ boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect
   Preparation preparation{dialect, model, shelf, body};
   Result<void> result;
   // A short body may name a long conversation.
-  const bool recalls = body.find("previous_response_id") != std::string::npos;
+  const bool recalls =
+      body.find("previous_response_id") != std::string::npos || body.find("item_reference") != std::string::npos;
   if (!recalls && body.size() <= service.options.max_inline_body_bytes) {
     result = preparation.parse();
     if (!result) co_return result.error();

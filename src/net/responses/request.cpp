@@ -5,6 +5,7 @@
 #include <net/json/write_value.h>
 #include <net/openai/request.h>
 #include <net/responses/input_items.h>
+#include <net/responses/item_references.h>
 #include <net/responses/request.h>
 
 #include <algorithm>
@@ -57,6 +58,8 @@ Result<void> read_previous(Draft& draft, Value& value, const std::string& path) 
 }
 
 Result<void> read_input(Draft& draft, Value& value, const std::string& path) {
+  const Result<void> resolved = resolve_references(value, draft.shelf, path);
+  if (!resolved) return resolved;
   const Result<void> appended = append_input(draft.details->conversation, value, path);
   if (!appended) return appended;
   if (auto* items = value.get_if<ValueList>()) {

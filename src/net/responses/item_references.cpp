@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+#include <net/json/fields.h>
+#include <net/json/parse.h>
+#include <net/responses/item_references.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace braid::net::responses {
+namespace {
+
+// The items of response resp-X are msg_X_0, fc_X_1 and so on.
+std::string response_of(std::string_view item_id) {
+  const std::size_t begin = item_id.find('_');
+  const std::size_t end = item_id.rfind('_');
+  return begin == end ? std::string() : fmt::format("resp-{}", item_id.substr(begin + 1, end - begin - 1));
+}
+
+// The output item `id` of the response; null when it has none.
+Value find_output(const StoredResponse& response, const Value& id) {
+  std::string body = response.body;
+  const Result<Value> document = json::parse(body);
+  const Value* output = document ? document->find("output") : nullptr;
+  const auto* items = output != nullptr ? output->get_if<ValueList>() : nullptr;
+  if (items == nullptr) return {};
+  const auto is_named = [&id](const Value& item) {
+    const Value* own = item.find("id");
+    return own != nullptr && *own == id;
+  };
+  const auto found = std::find_if(items->begin(), items->end(), is_named);
+  return found != items->end() ? *found : Value();
+}
+
+// `bytes_left` bounds the work: each reference reads the whole response that it is about.
+Result<Value> item_of(const Value& reference, const Shelf& shelf, std::size_t& bytes_left, const std::string& path) {
+  const Value* id = reference.find("id");
+  const std::string id_path = json::at_key(path, "id");
+  if (id == nullptr) return invalid_argument(fmt::format("'{}' is missing", id_path), id_path);
+  const Result<std::string> name = json::read_string(*id, id_path);
+  if (!name) return name.error();
+  const auto response = shelf.find(response_of(*name));
+  if (response != nullptr && response->body.size() > bytes_left)
+    return invalid_argument(fmt::format("the responses whose items are named up to '{}' are too large together", path), path);
+  if (response != nullptr) bytes_left -= response->body.size();
+  Value item = response != nullptr ? find_output(*response, *id) : Value();
+  if (item.is_null())
+    return invalid_argument(fmt::format("'{}' names the item '{}', which is unknown or no longer kept", id_path, *name), id_path);
+  return item;
+}
+
+}  // namespace
+
+Result<void> resolve_references(Value& input, const Shelf& shelf, const std::string& path) {
+  auto* items = input.get_if<ValueList>();
+  if (items == nullptr) return {};
+  std::size_t bytes_left = ResponseStore::kMaxBytes;
+  for (std::size_t i = 0; i < items->size(); ++i) {
+    const Value* type = (*items)[i].find("type");
+    if (type == nullptr || *type != Value("item_reference")) continue;
+    Result<Value> item = item_of((*items)[i], shelf, bytes_left, json::at_index(path, i));
+    if (!item) return item.error();
+    (*items)[i] = std::move(*item);
+  }
+  return {};
+}
+
+}  // namespace braid::net::responses
