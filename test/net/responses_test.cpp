@@ -54,6 +54,21 @@ TEST(Responses, AStreamHasEveryEventInOrder) {
   EXPECT_EQ(reply.body.find("[DONE]"), std::string::npos);
 }
 
+TEST(Responses, AStreamEndsWithTheLogProbabilitiesOfTheWholeAnswer) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  const auto logprobs_of = [&](const std::string& more) {
+    const std::string fields = R"({"input":"x","stop":"STOP","include":["message.output_text.logprobs"])" + more + "}";
+    std::string body = server.ask(post("/v1/responses", fields)).body;
+    if (!more.empty()) body.erase(0, body.find("event: response.completed"));
+    const std::size_t at = body.find(R"("logprobs":[)");
+    return at == std::string::npos ? body : body.substr(at, body.find("]}]}", at) - at);
+  };
+  const std::string whole = logprobs_of("");
+  EXPECT_NE(whole.find(R"({"token":"P")"), std::string::npos) << whole;
+  EXPECT_EQ(logprobs_of(R"(,"stream":true)"), whole);
+}
+
 TEST(Responses, AnUnfinishedAnswerIsIncomplete) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("ab", FinishReason::kLength); }; });

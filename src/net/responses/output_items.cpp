@@ -59,14 +59,22 @@ OutputItems::Item& OutputItems::open(std::string& out, Kind kind) {
   return item;
 }
 
+void OutputItems::add_end(const DeltaTokens& rest) {
+  if (is_open_) add_logprobs(items_.back(), rest);
+}
+
+std::string OutputItems::add_logprobs(Item& item, const DeltaTokens& tokens) const {
+  std::string logprobs;
+  if (!logprobs_ || item.kind != Kind::kMessage) return logprobs;
+  openai::append_logprob_entries(logprobs, codec_, tokens.scored);
+  if (!item.logprobs.empty() && !logprobs.empty()) item.logprobs += ',';
+  item.logprobs += logprobs;
+  return logprobs;
+}
+
 void OutputItems::grow(std::string& out, Item& item, std::string_view text, const DeltaTokens& tokens) {
   item.text += text;
-  std::string logprobs;
-  if (logprobs_ && item.kind == Kind::kMessage) {
-    openai::append_logprob_entries(logprobs, codec_, tokens.scored);
-    if (!item.logprobs.empty() && !logprobs.empty()) item.logprobs += ',';
-    item.logprobs += logprobs;
-  }
+  const std::string logprobs = add_logprobs(item, tokens);
   if (!events_) return;
   std::string members = item.kind == Kind::kFunctionCall ? place(item) : content_place(item);
   members += R"(,"delta":)" + quoted(text);

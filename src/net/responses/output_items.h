@@ -20,6 +20,8 @@ class OutputItems {
   OutputItems(std::string_view response_id, const TextCodec& codec, bool events, bool logprobs);
 
   void add(std::string& out, const Delta& delta, const DeltaTokens& tokens);
+  // Tokens at the end that gave no text: the one that ends the answer, or a stop string's.
+  void add_end(const DeltaTokens& rest);
   // Closes the open item. `complete`: the model came to its end.
   void close(std::string& out, bool complete);
 
@@ -45,6 +47,7 @@ class OutputItems {
 
   Item& open(std::string& out, Kind kind);
   void grow(std::string& out, Item& item, std::string_view text, const DeltaTokens& tokens);
+  std::string add_logprobs(Item& item, const DeltaTokens& tokens) const;  // returns what it adds
   void append_item(std::string& out, const Item& item) const;
   void append_part(std::string& out, const Item& item) const;
   std::string place(const Item& item) const;

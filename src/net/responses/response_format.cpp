@@ -36,7 +36,8 @@ class ResponseFormat final : public AnswerFormat {
     items_.add(out, delta, tokens);
   }
 
-  void append_finish(std::string& out, std::uint32_t, const ChoiceEnd& end, const DeltaTokens&, const Usage&) override {
+  void append_finish(std::string& out, std::uint32_t, const ChoiceEnd& end, const DeltaTokens& rest, const Usage&) override {
+    items_.add_end(rest);
     complete_ = end.reason != EndReason::kLength;
     items_.close(out, complete_);
   }
