@@ -204,6 +204,10 @@ TEST(AnswerParser, TaggedArguments) {
                  {"<function=f>\n<parameter=a>\n\"x\n\ty\"\n</parameter>\n</function>", R"(C0(f)A0({"a":"x\n\u0009y"}))"},
                  {"<function=f>{\"a\": 1}</function>", R"(C0(f)A0({"a": 1}))"},
                  {"<function=f>\n<b>", "T(<function=f>\n<b>)"}});
+  coder.optional_texts = {{"f", "o"}};
+  expect(coder, {{"<function=f>\n<parameter=o>\n94107\n</parameter>\n</function>", R"(C0(f)A0({"o":"94107"}))"},
+                 {"<function=f>\n<parameter=o>\nnull\n</parameter>\n<parameter=s>\nnull\n</parameter>\n</function>",
+                  R"(C0(f)A0({"o":null,"s":"null"}))"}});
   expect(tools_of("<arg_key> <tool_call>"), {{"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>b</"
                                               "arg_key>\n<arg_value>true</arg_value>\n</tool_call>",
                                               R"(C0(f)A0({"a":"Paris","b":true}))"},

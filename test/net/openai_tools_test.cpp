@@ -154,6 +154,17 @@ class JoiningCodec final : public FakeCodec {
   }
 };
 
+TEST(ToolTexts, TellStringsFromOtherArguments) {
+  auto call = chat_with(R"("tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{
+      "s":{"type":"string"},"n":{"type":"integer"},"o":{"anyOf":[{"type":"string"},{"type":"null"}]},"p":{"type":["string","null"]},
+      "q":{"anyOf":[{"type":"string"},{"type":"integer"}]},"r":{}}}}}])");
+  ASSERT_TRUE(call);
+  ASSERT_TRUE(net::encode_prompts(kFakeCodec, *call));
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(call->syntax->texts, (Names{{"f", "s"}}));
+  EXPECT_EQ(call->syntax->optional_texts, (Names{{"f", "o"}, {"f", "p"}}));
+}
+
 TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
   std::string body =
       R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";

@@ -12,13 +12,32 @@ constexpr std::size_t kMaxPromptScores = 4'000'000;  // an answer repeats them f
 
 using Prompts = std::vector<std::vector<TokenId>>;
 
+// Whether the schema's types allow nothing but strings, and null if it is `optional`.
+bool is_text(const Value& schema, bool optional) {
+  const auto fits = [optional](const Value& name) { return name == Value("string") || (optional && name == Value("null")); };
+  if (const Value* type = schema.find("type")) {
+    const auto* names = type->get_if<ValueList>();
+    return names != nullptr ? !names->empty() && std::all_of(names->begin(), names->end(), fits) : fits(*type);
+  }
+  for (const char* keyword : {"anyOf", "oneOf"}) {
+    const Value* branches = schema.find(keyword);
+    const auto* list = branches != nullptr ? branches->get_if<ValueList>() : nullptr;
+    if (list != nullptr && !list->empty())
+      return std::all_of(list->begin(), list->end(), [optional](const Value& branch) { return is_text(branch, optional); });
+  }
+  return false;
+}
+
 void add_texts(AnswerSyntax& syntax, const ToolFunction& function) {
   const Value* properties = function.parameters.find("properties");
   const auto* members = properties != nullptr ? properties->get_if<ValueDict>() : nullptr;
   if (members == nullptr) return;
   for (const auto& [name, schema] : *members) {
-    const Value* type = schema.find("type");
-    if (type != nullptr && *type == Value("string")) syntax.texts.emplace_back(function.name, name);
+    if (is_text(schema, false)) {
+      syntax.texts.emplace_back(function.name, name);
+    } else if (is_text(schema, true)) {
+      syntax.optional_texts.emplace_back(function.name, name);
+    }
   }
 }
 

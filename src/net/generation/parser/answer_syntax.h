@@ -48,6 +48,7 @@ struct AnswerSyntax {
   const CallSyntax* calls = nullptr;                       // null: no tools may be called, and what looks like a call is text
   std::vector<std::string> functions;                      // the declared names
   std::vector<std::pair<std::string, std::string>> texts;  // functions and those of their arguments that are declared as strings
+  std::vector<std::pair<std::string, std::string>> optional_texts;  // or as strings or null
   bool single_call = false;                                // the answer ends with its first call
   std::vector<std::pair<TokenId, std::string>>
       control_markers;  // markers that are control tokens, which otherwise decode to nothing

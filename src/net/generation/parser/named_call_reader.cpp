@@ -92,9 +92,10 @@ class NamedCallReader final : public CallReader {
 
   Status begin_tags(std::string name, char c) {
     name_ = std::move(name);
-    tagged_.emplace([this](std::string_view key) {
-      return std::any_of(syntax_.texts.begin(), syntax_.texts.end(),
-                         [&](const auto& text) { return text.first == name_ && text.second == key; });
+    tagged_.emplace([this](std::string_view key, std::string_view value) {
+      const auto is_named = [&](const auto& text) { return text.first == name_ && text.second == key; };
+      return std::any_of(syntax_.texts.begin(), syntax_.texts.end(), is_named) ||
+             (value != "null" && std::any_of(syntax_.optional_texts.begin(), syntax_.optional_texts.end(), is_named));
     });
     return in_tags(c);
   }

@@ -95,7 +95,7 @@ void TaggedArguments::write(std::string& out) {
   opened_ = true;
   json::append_string(out, key_);
   out += ':';
-  const std::optional<std::string> typed = is_text_(key_) ? std::nullopt : as_json(value);
+  const std::optional<std::string> typed = is_text_(key_, value) ? std::nullopt : as_json(value);
   if (typed) {
     out += *typed;
   } else {

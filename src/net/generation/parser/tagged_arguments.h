@@ -14,8 +14,9 @@ class TaggedArguments {
  public:
   enum class Status { kMore, kComplete, kInvalid };
 
-  // `is_text`: whether the argument is declared as a string; others are JSON where they can be.
-  explicit TaggedArguments(std::function<bool(std::string_view key)> is_text) : is_text_(std::move(is_text)) {}
+  // `is_text`: whether this value of the argument is a string by its declaration; others are JSON where they can be.
+  using IsText = std::function<bool(std::string_view key, std::string_view value)>;
+  explicit TaggedArguments(IsText is_text) : is_text_(std::move(is_text)) {}
 
   // The first byte is that of the first tag. Appends JSON to `out`; nothing before the first argument or the end is complete.
   Status feed(char c, std::string& out);
@@ -29,7 +30,7 @@ class TaggedArguments {
   Status end_tag(std::string& out);
   void write(std::string& out);
 
-  std::function<bool(std::string_view key)> is_text_;
+  IsText is_text_;
   State state_ = State::kBetween;
   std::string tag_;
   std::string key_;
