@@ -137,6 +137,8 @@ Result<void> Serving::find_predecessor() {
 Result<void> Serving::begin_serving(std::vector<net::ListeningSocket> given) {
   const Result<std::uint16_t> started = server_->start(std::move(given));
   if (!started) return started.error();
+  if (const std::size_t count = server_->addresses().size(); !options_.takeover.empty() && count > net::kMostPassedSockets)
+    return invalid_argument(fmt::format("--takeover can pass on {} addresses, and there are {}", net::kMostPassedSockets, count));
   for (const std::string& address : server_->addresses()) say("braid {} listening on {}", kVersion, address);
   return {};
 }

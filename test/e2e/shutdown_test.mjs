@@ -60,6 +60,17 @@ test("a second signal stops at once, with an error event", async (t) => {
   assert.deepEqual(await server.exited, { code: 0, signal: null });
 });
 
+test("signals until the very end change nothing", async (t) => {
+  const server = await serve(t);
+  server.child.kill("SIGTERM");
+  const again = setInterval(() => server.child.kill("SIGTERM"), 5);
+  try {
+    assert.deepEqual(await server.exited, { code: 0, signal: null });
+  } finally {
+    clearInterval(again);
+  }
+});
+
 test("a signal while the model loads ends the process", async (t) => {
   const server = await serve(t, [], { ready: false });
   server.child.kill("SIGTERM");

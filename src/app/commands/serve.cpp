@@ -3,6 +3,7 @@
 #include "app/serving.h"
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -36,17 +37,24 @@ void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+int serve(const ServeOptions& options, const Logging& logging) {
+  boost::asio::io_context loop(1);
+  const boost::asio::signal_set until_the_end(loop, SIGINT, SIGTERM);  // so that one more does not kill while all is taken down
+  Serving serving(loop, options, logging.requests());
+  if (const Result<void> started = serving.start(); !started) return report(started.error());
+  loop.run();
+  return serving.failure() ? report(*serving.failure()) : EXIT_SUCCESS;
+}
+
 }  // namespace
 
 int run_command(const ServeOptions& options) {
   const Logging logging(options.log);
   raise_open_files();
   ignore_write_signals();
-  boost::asio::io_context loop(1);
-  Serving serving(loop, options, logging.requests());
-  if (const Result<void> started = serving.start(); !started) return report(started.error());
-  loop.run();
-  return serving.failure() ? report(*serving.failure()) : EXIT_SUCCESS;
+  const int code = serve(options, logging);
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_IGN);  // the log's last lines are being written
+  return code;
 }
 
 }  // namespace braid::app

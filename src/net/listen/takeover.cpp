@@ -34,7 +34,7 @@ constexpr char kUnlinks = 'u';
 constexpr char kLeaves = '-';
 constexpr char kDiskLock = 'k';
 constexpr char kDismissal = 'r';
-constexpr std::size_t kMaxFiles = 64;
+constexpr std::size_t kMaxFiles = kMostPassedSockets + 2;
 constexpr timeval kPatience{60, 0};
 constexpr std::chrono::milliseconds kRetryHearing{100};  // when files have run out
 
@@ -193,7 +193,6 @@ asio::awaitable<void> Succession::await_successor(std::shared_ptr<Succession> se
 // Passes the estate on; true when the successor serves them, false when it has gone before or stop() was called.
 asio::awaitable<bool> Succession::introduce() {
   Estate estate = estate_();
-  estate.sockets.resize(std::min(estate.sockets.size(), kMaxFiles - 2));
   std::string text(kGreeting);
   std::vector<int> files = {acceptor_.native_handle()};
   text += kUnlinks;

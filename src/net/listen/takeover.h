@@ -19,7 +19,10 @@
 
 namespace braid::net {
 
-// What passes from one server to the next.
+// Sockets that a server can pass on: the system takes 253 files in one message, and there are the control socket and the lock.
+inline constexpr std::size_t kMostPassedSockets = 251;
+
+// What passes from one server to the next; kMostPassedSockets at most.
 struct Estate {
   std::vector<ListeningSocket> sockets;
   FileDescriptor disk_lock;  // of the folder of the disk tier; none: it has none to pass on
