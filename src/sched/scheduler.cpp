@@ -1,7 +1,6 @@
 #include "sched/scheduler.h"
 
 #include "sched/admission.h"
-#include "sched/verify.h"
 
 #include <braid/last_memory.h>
 

@@ -1,6 +1,8 @@
 // What becomes of sequences when a step comes back.
 #include "sched/scheduler.h"
 
+#include "sched/verify.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
