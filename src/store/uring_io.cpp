@@ -144,12 +144,19 @@ class UringIo final : public Io {
   std::thread thread_;
 };
 
+// Not before Linux 5.6: there is a ring since 5.1, but it refuses such entries, those that hear the bell included.
+bool can_transfer(io_uring& ring) {
+  const std::unique_ptr<io_uring_probe, void (*)(io_uring_probe*)> probe(::io_uring_get_probe_ring(&ring), ::io_uring_free_probe);
+  return probe != nullptr && ::io_uring_opcode_supported(probe.get(), IORING_OP_READ) != 0 &&
+         ::io_uring_opcode_supported(probe.get(), IORING_OP_WRITE) != 0;
+}
+
 }  // namespace
 
 std::unique_ptr<Io> make_uring_io() {
   io_uring ring;
   if (::io_uring_queue_init(2 * kDepth, &ring, 0) != 0) return nullptr;
-  const int bell = ::eventfd(0, EFD_CLOEXEC);
+  const int bell = can_transfer(ring) ? ::eventfd(0, EFD_CLOEXEC) : -1;
   if (bell < 0) {
     ::io_uring_queue_exit(&ring);
     return nullptr;
