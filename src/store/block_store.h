@@ -120,6 +120,7 @@ class BlockStore {
   void append();
   void finish_write(int error);
   void fail_writing(int error);
+  bool pauses() const;
   void forget_removed();
   void drop(const Segment& segment);
   void delete_one();
@@ -140,7 +141,7 @@ class BlockStore {
   bool awaits_predecessor_ = false;         // the folder is still another process's
   Segment* current_ = nullptr;              // appended to; the index owns it
   std::uint32_t next_segment_ = 1;
-  std::uint64_t writes_from_ = 0;           // Unix seconds before which nothing is written
+  std::uint64_t write_failed_at_ = 0;       // Unix seconds; 0: never
   std::vector<std::uint32_t> doomed_;       // numbers of dropped segments whose files are still there
   std::shared_ptr<Mailbox> mailbox_;        // shared with calls that outlive the store in the loop's queue
   std::unique_ptr<Io> io_;                  // last: their threads end before what they use

@@ -22,11 +22,17 @@ bool is_removed(int file) {
 
 }  // namespace
 
+// A clock that has been set back ends it: it could be set back by years.
+bool BlockStore::pauses() const {
+  const std::uint64_t now = options_.clock();
+  return now >= write_failed_at_ && now - write_failed_at_ < static_cast<std::uint64_t>(options_.write_pause.count());
+}
+
 std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) {
   const Origin origin{options_.identity, sequence};
   const RecordHeader lengths = lengths_of(origin, options_.payload_bytes);
   Buffer buffer;
-  if (!awaits_predecessor_ && options_.clock() >= writes_from_ && can_record(lengths)) buffer = buffers_.acquire();
+  if (!awaits_predecessor_ && !pauses() && can_record(lengths)) buffer = buffers_.acquire();
   if (!buffer || lengths.record_bytes() > buffer.bytes().size()) {
     ++counters_.writes_dropped;
     return std::nullopt;
@@ -114,7 +120,7 @@ void BlockStore::fail_writing(int error) {
   current_ = nullptr;
   writing_.reset();
   writes_.clear();
-  writes_from_ = options_.clock() + static_cast<std::uint64_t>(options_.write_pause.count());
+  write_failed_at_ = options_.clock();
   if (error == ENOENT) forget_removed();
   if (on_written_) on_written_();
 }

@@ -145,6 +145,22 @@ TEST(DiskFaults, AFullDiskIsLeftAloneForAWhile) {
   EXPECT_FALSE(rig.read(Block(1, 2)));
 }
 
+// As when a machine without a clock of its own hears what time it is.
+TEST(DiskFaults, AClockThatIsSetBackDoesNotProlongThePause) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path());
+  std::uint64_t now = 1'000'000;
+  options.clock = [&] { return now; };
+  const auto faults = std::make_shared<FaultyIo::Faults>();
+  Rig rig(options, std::make_unique<FaultyIo>(faults));
+  faults->write_error = ENOSPC;
+  EXPECT_FALSE(rig.write(Block(1, 0)));
+  faults->write_error = 0;
+  now -= 500'000;
+  EXPECT_TRUE(rig.write(Block(1, 0)));
+  EXPECT_TRUE(rig.read(Block(1, 0)));
+}
+
 TEST(DiskFaults, AReadErrorIsAMiss) {
   const Folder folder;
   const auto faults = std::make_shared<FaultyIo::Faults>();
