@@ -20,8 +20,12 @@ StallWatch::StallWatch(boost::asio::io_context& loop, const SchedulerOptions& op
       tended_(std::move(tended)),
       timer_(loop) {}
 
+// Whoever waits for somebody's end waits for longer than this one may keep its blocks.
 void StallWatch::look() {
-  if (!is_waiting_ && !roster_.stalled().empty()) await(Clock::now() + park_after_);
+  if (roster_.stalled().empty() || roster_.stalls() == seen_) return;
+  seen_ = roster_.stalls();
+  const auto park_at = Clock::now() + park_after_;
+  if (!is_waiting_ || park_at < timer_.expiry()) await(park_at);
 }
 
 void StallWatch::await(Clock::time_point deadline) {

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -37,6 +38,7 @@ class StallWatch {
   std::function<void()> tended_;
   boost::asio::steady_timer timer_;
   bool is_waiting_ = false;
+  std::uint64_t seen_ = 0;  // Roster::stalls() at the last look
 };
 
 }  // namespace braid::sched

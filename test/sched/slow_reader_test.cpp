@@ -40,6 +40,21 @@ TEST(SlowReader, IsParkedAndGoesOnExactly) {
   }
 }
 
+// What is still to come for the first one, its end, is far away.
+TEST(SlowReader, EachIsParkedInItsOwnTime) {
+  Rig rig(impatient(std::chrono::milliseconds(1), kNever));
+  Client& first = rig.submit(5, 60);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(first) == SequencePhase::kParked; }));
+  Client& second = rig.submit(5, 60);
+  ASSERT_TRUE(rig.run_until([&] { return rig.phase(second) == SequencePhase::kParked; }));
+  while (first.take()) {
+  }
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().parks_total == 3; })) << "stalled a second time";
+  EXPECT_EQ(rig.phase(first), SequencePhase::kParked);
+  rig.scheduler->abort_remaining({ErrorCode::kDraining, "over", {}});
+  rig.run_to_end();
+}
+
 TEST(SlowReader, IsEndedInTheEndWithAReason) {
   Rig rig(impatient(std::chrono::milliseconds(1), std::chrono::milliseconds(2)));
   Client& slow = rig.submit(5, 60);
