@@ -47,6 +47,13 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
   if (shape.prefill_tokens > 0 && prefill > 0.0) tokens_per_second_ = shape.prefill_tokens / prefill;
 }
 
+// Prefill does not wait for the next one without it, which may tell nothing either, and so on for ever; it makes way again soon.
+void PrefillPace::pass_over(const StepShape& shape) {
+  if (!wants_decode_alone_ || shape.prefill_tokens > 0) return;
+  wants_decode_alone_ = false;
+  mixed_steps_ = kMostMixed - 1;
+}
+
 std::size_t PrefillPace::most_rows(std::size_t most) const {
   if (target_seconds_ == 0.0) return most;
   if (!cost_.is_known()) return std::min(kFirstRows, most);

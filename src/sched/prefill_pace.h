@@ -24,6 +24,8 @@ class PrefillPace {
   std::int32_t slice_tokens(const StepShape& shape, std::int32_t position) const;
 
   void observe(const StepShape& shape, double seconds);
+  // A step of this shape has come back whose time tells nothing: it was cut short, or did something else as well.
+  void pass_over(const StepShape& shape);
 
   // Sequences that may run at once, `most` at most.
   std::size_t most_rows(std::size_t most) const;

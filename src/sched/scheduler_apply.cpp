@@ -127,11 +127,11 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
   const double share = static_cast<double>(shape.prefill_tokens) / (shape.prefill_tokens + shape.decode_rows);
   counters_.prefill_seconds += seconds * share;
   counters_.decode_seconds += seconds * (1.0 - share);
-  if (step.result.failure) return;
+  if (step.result.failure) return pace_.pass_over(shape);
   counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
   // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
   const bool all_ran = std::ranges::all_of(step.result.rows, [](const model::RowResult& row) { return row.ran; });
-  if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return;
+  if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return pace_.pass_over(shape);
   pace_.observe(shape, seconds);
   if (shape.prefill_tokens == 0) decode_rate_ += (shape.decode_rows / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
 }

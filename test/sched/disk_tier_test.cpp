@@ -29,6 +29,36 @@ TEST(DiskTier, EvictedBlocksComeBackFromDisk) {
   server.rig->run_to_end();
 }
 
+// Steps that save tell nothing of what decode rows cost, and here all do from some time on: prefill must not wait for one that tells it.
+TEST(DiskTier, PrefillGoesOnWhileEveryStepSaves) {
+  for (std::int32_t cached = 200; cached < 240; cached += 2) {
+    const Folder folder;
+    SchedulerOptions options = tier_options(400);
+    options.block_tokens = 1;  // each row of a step takes a block
+    options.max_batch = 4;
+    options.max_batch_tokens = 7;
+    options.stream_capacity = 128;
+    Server server(folder.path(), options);
+    server.cached(Rig::prompt_of(cached, 1), 1);
+    Client& first = server.rig->start(Rig::prompt_of(2, 2), 100);
+    Client& second = server.rig->start(Rig::prompt_of(2, 3), 100);
+    ASSERT_TRUE(server.rig->run_until([&] { return !second.tokens.empty(); }));
+    const std::size_t before = server.rig->model.steps().size();
+    server.rig->complete(Rig::prompt_of(130, 4), 1);
+    ASSERT_TRUE(server.rig->run_until([&] { return first.finished() && second.finished(); }));
+    const std::vector<StepRecord> steps = server.rig->model.steps();
+    std::optional<std::size_t> last;
+    std::size_t longest = 0;
+    for (std::size_t i = before; i < steps.size(); ++i) {
+      if (steps[i].prefill_tokens == 0) continue;
+      if (last) longest = std::max(longest, i - *last);
+      last = i;
+    }
+    EXPECT_LE(longest, 4U) << "with " << cached << " cached blocks";
+    server.rig->run_to_end();
+  }
+}
+
 TEST(DiskTier, WriteThroughSurvivesARestart) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(100, 1);

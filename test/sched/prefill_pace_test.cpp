@@ -113,6 +113,24 @@ TEST(PrefillPace, NeverOvershootsOnItsWayUp) {
   for (int steps = 1; steps < 40; ++steps) EXPECT_LE(run.settle(32, 1), 505);
 }
 
+// The step that goes without prefill, for what its time tells, may tell nothing, and so may the next ones.
+TEST(PrefillPace, DoesNotWaitForAStepThatTellsSomething) {
+  PrefillPace pace(kSlice);
+  Simulation run(pace, kSteady);
+  run.settle(32);
+  const auto wants_decode_alone = [&] { return pace.slice_tokens(decodes(32), 0) == 0; };
+  for (int steps = 0; steps < 20 && !wants_decode_alone(); ++steps) run.settle(32, 1);
+  ASSERT_TRUE(wants_decode_alone());
+  StepShape mixed = decodes(32);
+  mixed.add_prefill(0, 100);
+  pace.pass_over(mixed);
+  EXPECT_TRUE(wants_decode_alone()) << "it was posted before";
+  pace.pass_over(decodes(32));
+  EXPECT_FALSE(wants_decode_alone());
+  run.settle(32, 1);
+  EXPECT_TRUE(wants_decode_alone()) << "tried again soon";
+}
+
 TEST(PrefillPace, AlwaysMovesOn) {
   PrefillPace pace(kSlice);
   EXPECT_EQ(Simulation(pace, {.name = "hopeless", .token = 10.0}).settle(4), 1);
