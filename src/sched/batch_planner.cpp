@@ -33,7 +33,8 @@ void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const Pre
     const std::int32_t left = max_batch_tokens_ - step.shape.decode_rows - step.shape.prefill_tokens;
     const std::int32_t room = std::min(left, pace.slice_tokens(step.shape, sequence.planned));
     if (room == 0) return;
-    add_prefill(sequence, step, room);
+    const bool is_doubted = sequence.tried_alone && sequence.planned < sequence.doubted;  // what follows gets a step of its own
+    add_prefill(sequence, step, is_doubted ? std::min(room, sequence.doubted - sequence.planned) : room);
   }
 }
 

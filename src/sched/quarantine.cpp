@@ -22,6 +22,7 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
   if (suspects_.empty()) suspects_.assign(members.begin(), members.end());
   for (Sequence* suspect : suspects_) {
     suspect->proven = false;
+    suspect->doubted = std::max(suspect->doubted, suspect->computed);
     if (++suspect->strikes > kMostStrikes) return suspect;
   }
   if (suspects_.size() == 1) {
@@ -37,7 +38,10 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
 
 Sequence* Quarantine::next_alone(SequenceMap& batch) const {
   if (!is_active_) return nullptr;
-  const auto is_next = [](const auto& entry) { return entry.second.tried_alone && entry.second.phase == SequencePhase::kPrefill; };
+  const auto is_next = [](const auto& entry) {
+    const Sequence& sequence = entry.second;
+    return sequence.tried_alone && sequence.phase == SequencePhase::kPrefill && sequence.planned >= sequence.doubted;
+  };
   const auto found = std::ranges::find_if(batch, is_next);
   return found != batch.end() ? &found->second : nullptr;
 }

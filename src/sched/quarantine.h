@@ -3,6 +3,7 @@
 
 #include "sched/sequence.h"
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -21,8 +22,10 @@ class Quarantine {
   // those it holds back (Sequence::held) only once they are released.
   Sequence* accuse(std::span<Sequence* const> members);
 
-  // Its row has come back.
-  static void clear(Sequence& sequence) {
+  // Its row, which ends before position `end`, has come back. What had come back before the failure tells nothing: with a window it is
+  // computed again.
+  static void clear(Sequence& sequence, std::int32_t end) {
+    if (end <= sequence.doubted) return;
     sequence.proven = true;
     sequence.accused_alone = false;
     sequence.strikes = 0;

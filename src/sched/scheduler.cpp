@@ -169,7 +169,7 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
-  if (Sequence* suspect = quarantine_.next_alone(roster_.batch())) return post_alone(*suspect, step);
+  if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(plan);
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
@@ -184,12 +184,12 @@ bool Scheduler::plan_next() {
   return post(plan);
 }
 
-// So that it is seen whether a step of its row alone throws.
-bool Scheduler::post_alone(Sequence& sequence, PlannedStep& step) {
+// So that it is seen whether a step of its row alone throws. False when it has no block for that.
+bool Scheduler::add_alone(Sequence& sequence, PlannedStep& step) {
   sequence.tried_alone = false;
-  planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.planned));
+  if (planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.planned)) == 0) return false;
   if (DiskTier* disk = roster_.disk_tier()) disk->complete(*step.plan);
-  return post(*step.plan);
+  return true;
 }
 
 bool Scheduler::post(const model::StepPlan& plan) {

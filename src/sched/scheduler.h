@@ -72,7 +72,7 @@ class Scheduler final : public Engine, private TicketListener {
   void turn();
   bool post_next();
   bool plan_next();
-  bool post_alone(Sequence& sequence, PlannedStep& step);
+  bool add_alone(Sequence& sequence, PlannedStep& step);
   bool post(const model::StepPlan& plan);
   bool release_held(bool force);
   void apply(const Step& step);

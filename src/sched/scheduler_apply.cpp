@@ -80,7 +80,7 @@ void Scheduler::apply(const Step& step) {
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
     if (row.sample) --sequence.pending;
     if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
-      Quarantine::clear(sequence);
+      Quarantine::clear(sequence, row.position + row.count);
       apply_row(sequence, row, has_result ? result : nullptr, step.result);
     }
     if (has_result) ++result;

@@ -147,7 +147,8 @@ struct Sequence {
   bool is_void = false;        // what steps that are still out say of it does not count
   bool held = false;           // left out while others are tried
   bool proven = false;         // has been in a step that came back since it came or was last suspected
-  bool tried_alone = false;    // to be planned in a step of its own
+  std::int32_t doubted = 0;    // positions [0, doubted) had come back when it was last suspected: they prove nothing
+  bool tried_alone = false;    // what comes after these is to be planned in a step of its own
   bool accused_alone = false;  // has been in one that threw
   std::int32_t strikes = 0;    // steps in a row that it failed in
 

@@ -126,6 +126,24 @@ TEST(Isolation, WithAWindow) {
   expect_isolated(rig, {&guilty});
 }
 
+// After each failure it begins anew, and its first slices come back.
+TEST(Isolation, WithAWindowInALaterSlice) {
+  SchedulerOptions options = Rig::small_options();
+  options.visibility = {.window = 32, .sink = 4};
+  options.max_batch_tokens = 24;
+  for (const std::int32_t at : {40, 70, 99}) {
+    for (const std::int32_t others : {0, 1, 6}) {
+      Rig rig(options);
+      rig.model.poison(kPoison);
+      for (std::int32_t i = 0; i < others; ++i) rig.start(30 + i, 60);
+      const Client& guilty = rig.start(poisoned(100, at, 50), 20);
+      rig.start(60, 20);
+      expect_isolated(rig, {&guilty});
+      EXPECT_LE(rig.scheduler->stats().retried_steps, 10U);
+    }
+  }
+}
+
 TEST(Isolation, CancelledWhileUnderSuspicion) {
   Rig rig;
   rig.model.poison(kPoison);
