@@ -169,7 +169,7 @@ bool Scheduler::plan_next() {
   step.checked.clear();
   step.shape = {};
 
-  if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(plan);
+  if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(step);
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
@@ -178,21 +178,20 @@ bool Scheduler::plan_next() {
   if (all_have_blocks && !quarantine_.is_active()) roster_.admit(pace_.tokens_per_second(), pace_.most_rows(static_cast<std::size_t>(options_.max_batch)));
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
-  roster_.add_checks(plan, step.checked);
-  if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
-
-  return post(plan);
+  return post(step);
 }
 
 // So that it is seen whether a step of its row alone throws. False when it has no block for that.
 bool Scheduler::add_alone(Sequence& sequence, PlannedStep& step) {
   sequence.tried_alone = false;
-  if (planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.planned)) == 0) return false;
-  if (DiskTier* disk = roster_.disk_tier()) disk->complete(*step.plan);
-  return true;
+  return planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.planned)) > 0;
 }
 
-bool Scheduler::post(const model::StepPlan& plan) {
+// With what is to be compared and saved before anybody writes to it.
+bool Scheduler::post(PlannedStep& step) {
+  model::StepPlan& plan = *step.plan;
+  roster_.add_checks(plan, step.checked);
+  if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
   if (plan.rows.empty() && !plan.moves_blocks()) return false;
   const bool was_idle = strand_.idle();
   strand_.post();

@@ -73,7 +73,7 @@ class Scheduler final : public Engine, private TicketListener {
   bool post_next();
   bool plan_next();
   bool add_alone(Sequence& sequence, PlannedStep& step);
-  bool post(const model::StepPlan& plan);
+  bool post(PlannedStep& step);
   bool release_held(bool force);
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);

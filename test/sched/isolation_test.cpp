@@ -144,6 +144,23 @@ TEST(Isolation, WithAWindowInALaterSlice) {
   }
 }
 
+// Each row of the other one exchanges its block for one in the cache; what it gives back is still to be compared.
+TEST(Isolation, BlocksAreComparedBeforeAStepOfItsOwnWritesToThem) {
+  SchedulerOptions options = Rig::small_options();
+  options.visibility = {.window = 32, .sink = 4};
+  options.block_tokens = 1;
+  options.max_batch_tokens = 24;
+  options.kv_verify = true;
+  Rig rig(options);
+  rig.complete(Rig::prompt_of(20, 1), 60);
+  rig.model.poison(kPoison);
+  Client& other = rig.start(Rig::prompt_of(20, 1), 60);
+  ASSERT_TRUE(rig.run_until([&] { return other.tokens.size() >= 2; }));
+  const Client& guilty = rig.start(poisoned(100, 70, 2), 5);
+  expect_isolated(rig, {&guilty});
+  EXPECT_GT(rig.scheduler->stats().cache_verified_blocks, 0U);
+}
+
 TEST(Isolation, CancelledWhileUnderSuspicion) {
   Rig rig;
   rig.model.poison(kPoison);
