@@ -85,6 +85,9 @@ class Roster {
   // come back: the worst priority first, then who loses the least work for each block that it frees, then the worst rank; never the
   // first. Returns how many were preempted.
   std::int32_t make_room();
+  // With a window a prefill takes blocks as it goes on. Each that has none left gets its next one, before somebody who waits can hold it
+  // as part of his prefix. False when there are too few.
+  bool extend_prefills();
 
   // Takes a decoding sequence with nothing in flight out of the batch; it keeps its blocks until they are needed or park() takes them.
   // resume() puts it back into the queue.

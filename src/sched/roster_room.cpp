@@ -18,6 +18,11 @@ std::int32_t Roster::make_room() {
     const bool goes_on = fills || (sequence.may_decode() && stream_room(sequence) > 0);
     return goes_on && sequence.needs_block(block_tokens_);
   };
+  if (has_window_) {
+    // Its last slice may have been longer than its window, and hold what nobody sees any more.
+    for (auto& [rank, sequence] : batch_)
+      if (wants_block(sequence)) drop_invisible(sequence, visibility_, block_tokens_);
+  }
   auto needed = static_cast<std::int32_t>(std::ranges::count_if(batch_, [&](const auto& entry) { return wants_block(entry.second); }));
   std::int32_t preempted = 0;
   while (!reclaim_outside(needed - promised(), nullptr)) {
@@ -28,6 +33,18 @@ std::int32_t Roster::make_room() {
     ++preempted;
   }
   return preempted;
+}
+
+bool Roster::extend_prefills() {
+  if (!has_window_) return true;
+  bool all_extended = true;
+  for (auto& [rank, sequence] : batch_) {
+    const bool fills = sequence.phase == SequencePhase::kPrefill || sequence.phase == SequencePhase::kRestoring;
+    if (!fills || !sequence.needs_block(block_tokens_)) continue;
+    move_window(sequence, visibility_, block_tokens_, sequence.blocks.size() + 1);
+    all_extended = all_extended && !sequence.needs_block(block_tokens_);
+  }
+  return all_extended;
 }
 
 // Blocks that come free when those who leave have come back: they, and nobody else, hold them.

@@ -173,7 +173,8 @@ bool Scheduler::plan_next() {
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
-  const bool all_have_blocks = planner_.add_decodes(roster_.batch(), step, full_);
+  const bool all_decode = planner_.add_decodes(roster_.batch(), step, full_);
+  const bool all_have_blocks = roster_.extend_prefills() && all_decode;
   for (Sequence* sequence : full_) roster_.stall(*sequence);
   if (all_have_blocks && !quarantine_.is_active()) roster_.admit(pace_.tokens_per_second(), pace_.most_rows(static_cast<std::size_t>(options_.max_batch)));
   roster_.restore(plan, step.loading);

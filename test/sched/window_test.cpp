@@ -124,5 +124,23 @@ TEST(Window, CancelledPrefillWhoseTailHasBeenPassed) {
   rig.run_to_end();
 }
 
+// Who waits looks up what it had and holds it, while it lacks a block: the very blocks that the prefill before it lacks.
+TEST(Window, NobodyWhoWaitsTakesThePrefillsNextBlock) {
+  for (std::int32_t length = 1; length <= 40; ++length) {
+    SchedulerOptions options = windowed(10, 0);
+    options.blocks = 5;  // what a sequence needs at once
+    options.max_batch_tokens = 11;
+    Rig rig(options);
+    rig.model.hold();
+    const Client& first = rig.start(72, 3);
+    const Client& second = rig.start(length, 60);
+    rig.model.release();
+    ASSERT_TRUE(rig.run_until([&] { return first.finished() && second.finished(); })) << length;
+    rig.run_to_end();
+    rig.expect_right(first);
+    rig.expect_right(second);
+  }
+}
+
 }  // namespace
 }  // namespace braid::sched::test
