@@ -22,7 +22,7 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
   if (suspects_.empty()) suspects_.assign(members.begin(), members.end());
   for (Sequence* suspect : suspects_) {
     suspect->proven = false;
-    suspect->doubted = std::max(suspect->doubted, suspect->computed);
+    suspect->doubted = suspect->computed;
     if (++suspect->strikes > kMostStrikes) return suspect;
   }
   if (suspects_.size() == 1) {
