@@ -53,4 +53,11 @@ class Value {
   Storage storage_;
 };
 
+// The member `key`, to be changed; null when there is none.
+inline Value* find_member(ValueDict& dict, std::string_view key) {
+  for (auto& [name, value] : dict)
+    if (name == key) return &value;
+  return nullptr;
+}
+
 }  // namespace braid

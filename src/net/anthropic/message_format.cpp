@@ -34,17 +34,11 @@ void append_error_body(std::string& out, const Error& error) {
   out += "}}";
 }
 
-std::string quoted(std::string_view text) {
-  std::string out;
-  json::append_string(out, text);
-  return out;
-}
-
 // ,"stop_reason":…,"stop_sequence":…
 void append_stop(std::string& out, const ChoiceEnd& end) {
   constexpr std::string_view kReasons[] = {"end_turn", "stop_sequence", "max_tokens", "tool_use"};  // by EndReason
   fmt::format_to(std::back_inserter(out), R"("stop_reason":"{}","stop_sequence":)", kReasons[static_cast<int>(end.reason)]);
-  out += end.reason == EndReason::kStopString ? quoted(end.stop_string) : "null";
+  out += end.reason == EndReason::kStopString ? json::quoted(end.stop_string) : "null";
 }
 
 void append_usage(std::string& out, const Usage& usage) {
@@ -58,19 +52,19 @@ struct BlockStart {
   std::string operator()(const TextDelta&) const { return R"({"type":"text","text":""})"; }
   std::string operator()(const ReasoningDelta&) const { return R"({"type":"thinking","thinking":"","signature":""})"; }
   std::string operator()(const ToolCallBegin& begin) const {
-    return fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{{}}}})", quoted(begin.id), quoted(begin.name));
+    return fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{{}}}})", json::quoted(begin.id), json::quoted(begin.name));
   }
   std::string operator()(const ToolCallArguments&) const { return {}; }  // never begins one
 };
 
 struct BlockDelta {
-  std::string operator()(const TextDelta& delta) const { return R"({"type":"text_delta","text":)" + quoted(delta.text) + "}"; }
+  std::string operator()(const TextDelta& delta) const { return R"({"type":"text_delta","text":)" + json::quoted(delta.text) + "}"; }
   std::string operator()(const ReasoningDelta& delta) const {
-    return R"({"type":"thinking_delta","thinking":)" + quoted(delta.text) + "}";
+    return R"({"type":"thinking_delta","thinking":)" + json::quoted(delta.text) + "}";
   }
   std::string operator()(const ToolCallBegin&) const { return R"({"type":"input_json_delta","partial_json":""})"; }
   std::string operator()(const ToolCallArguments& delta) const {
-    return R"({"type":"input_json_delta","partial_json":)" + quoted(delta.text) + "}";
+    return R"({"type":"input_json_delta","partial_json":)" + json::quoted(delta.text) + "}";
   }
 };
 
@@ -91,12 +85,12 @@ void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
     const Delta& delta = deltas[i];
     if (std::holds_alternative<ToolCallArguments>(delta)) continue;
     out += std::exchange(separator, ",");
-    if (const auto* text = std::get_if<TextDelta>(&delta)) out += R"({"type":"text","text":)" + quoted(text->text) + "}";
+    if (const auto* text = std::get_if<TextDelta>(&delta)) out += R"({"type":"text","text":)" + json::quoted(text->text) + "}";
     if (const auto* thought = std::get_if<ReasoningDelta>(&delta))
-      out += R"({"type":"thinking","thinking":)" + quoted(thought->text) + R"(,"signature":""})";
+      out += R"({"type":"thinking","thinking":)" + json::quoted(thought->text) + R"(,"signature":""})";
     if (const auto* begin = std::get_if<ToolCallBegin>(&delta)) {
       const auto* arguments = i + 1 < deltas.size() ? std::get_if<ToolCallArguments>(&deltas[i + 1]) : nullptr;
-      out += fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{}}})", quoted(begin->id), quoted(begin->name),
+      out += fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{}}})", json::quoted(begin->id), json::quoted(begin->name),
                          arguments != nullptr ? whole_object(arguments->text) : "{}");
     }
   }

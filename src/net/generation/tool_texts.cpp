@@ -14,12 +14,6 @@ constexpr std::string_view kAfter =
     "{\"name\": \"the function's name\", \"arguments\": {…}}\n"
     "For several calls, answer with a JSON array of such objects. You will be told the results.";
 
-Value* find_member(ValueDict& dict, std::string_view key) {
-  for (auto& [name, value] : dict)
-    if (name == key) return &value;
-  return nullptr;
-}
-
 std::string description_of(const ValueList& tools) {
   std::string text(kBefore);
   for (const Value& tool : tools) {

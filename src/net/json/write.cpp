@@ -71,6 +71,12 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string quoted(std::string_view text) {
+  std::string out;
+  append_string(out, text);
+  return out;
+}
+
 bool is_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t length = utf8_length(bytes);

@@ -8,6 +8,7 @@ namespace braid::net::json {
 
 // `text` is UTF-8. Appends it with quotes and escapes.
 void append_string(std::string& out, std::string_view text);
+std::string quoted(std::string_view text);
 
 // The same for bytes that may not be UTF-8: what is none becomes U+FFFD, one for each maximal subpart of a character, as in answers.
 void append_lossy_string(std::string& out, std::string_view bytes);

@@ -11,12 +11,6 @@ namespace {
 using json::at_index;
 using json::at_key;
 
-Value* find_member(ValueDict& dict, std::string_view key) {
-  for (auto& [name, value] : dict)
-    if (name == key) return &value;
-  return nullptr;
-}
-
 Result<std::string> text_of_part(const Value& part, const std::string& path) {
   if (part.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", part);
   const Value* type = part.find("type");

@@ -69,26 +69,25 @@ Result<void> read_choice(Draft& draft, Value& value, const std::string& path) {
   return constrain(draft, {std::move(choice), path});
 }
 
-Value* find_member(Value& value, std::string_view key) {
+// Null stands for a missing member.
+Value* find_given(Value& value, std::string_view key) {
   auto* members = value.get_if<ValueDict>();
-  if (members == nullptr) return nullptr;
-  for (auto& [name, member] : *members)
-    if (name == key && !member.is_null()) return &member;
-  return nullptr;
+  Value* member = members != nullptr ? find_member(*members, key) : nullptr;
+  return member != nullptr && !member->is_null() ? member : nullptr;
 }
 
 // {"type":"json_schema","json_schema":{"name":…,"strict":…,"schema":{…}}}
 Result<void> read_json_schema_format(Draft& draft, Value& value, const std::string& path) {
   const std::string inner_path = at_key(path, "json_schema");
-  Value* inner = find_member(value, "json_schema");
+  Value* inner = find_given(value, "json_schema");
   if (inner == nullptr) return invalid_argument(fmt::format("'{}' is missing", inner_path), inner_path);
   if (inner->get_if<ValueDict>() == nullptr) return json::wrong_type(inner_path, "an object", *inner);
   const std::string schema_path = at_key(inner_path, "schema");
-  if (const Value* name = find_member(*inner, "name"); name != nullptr && name->get_if<std::string>() == nullptr)
+  if (const Value* name = find_given(*inner, "name"); name != nullptr && name->get_if<std::string>() == nullptr)
     return json::wrong_type(at_key(inner_path, "name"), "a string", *name);
-  if (const Value* strict = find_member(*inner, "strict"); strict != nullptr && strict->get_if<bool>() == nullptr)
+  if (const Value* strict = find_given(*inner, "strict"); strict != nullptr && strict->get_if<bool>() == nullptr)
     return json::wrong_type(at_key(inner_path, "strict"), "a boolean", *strict);
-  Value* schema = find_member(*inner, "schema");
+  Value* schema = find_given(*inner, "schema");
   if (schema == nullptr) return invalid_argument(fmt::format("'{}' is missing", schema_path), schema_path);
   return read_schema(draft, *schema, schema_path);
 }
@@ -104,7 +103,7 @@ Result<void> read_response_format(Draft& draft, Value& value, const std::string&
   if (*name == "json_schema") return read_json_schema_format(draft, value, path);
   if (*name != "json_object")
     return invalid_argument(fmt::format("'{}' must be 'text', 'json_object' or 'json_schema'", type_path), type_path);
-  if (Value* schema = find_member(value, "schema")) return read_schema(draft, *schema, at_key(path, "schema"));  // llama-server's
+  if (Value* schema = find_given(value, "schema")) return read_schema(draft, *schema, at_key(path, "schema"));  // llama-server's
   return constrain(draft, {ConstraintSpec::JsonObject{}, path});
 }
 

@@ -9,12 +9,6 @@
 namespace braid::net::responses {
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string out;
-  json::append_string(out, text);
-  return out;
-}
-
 constexpr std::string_view kIdPrefixes[] = {"msg", "rs", "fc"};
 constexpr std::string_view kDeltaEvents[] = {"response.output_text.delta", "response.reasoning_text.delta",
                                              "response.function_call_arguments.delta"};
@@ -77,7 +71,7 @@ void OutputItems::grow(std::string& out, Item& item, std::string_view text, cons
   const std::string logprobs = add_logprobs(item, tokens);
   if (!events_) return;
   std::string members = item.kind == Kind::kFunctionCall ? place(item) : content_place(item);
-  members += R"(,"delta":)" + quoted(text);
+  members += R"(,"delta":)" + json::quoted(text);
   if (item.kind == Kind::kMessage) members += R"(,"logprobs":[)" + logprobs + "]";
   append_event(out, kDeltaEvents[static_cast<int>(item.kind)], members);
 }
@@ -91,9 +85,9 @@ void OutputItems::close(std::string& out, bool complete) {
   if (!events_) return;
   std::string members = item.kind == Kind::kFunctionCall ? place(item) : content_place(item);
   if (item.kind == Kind::kFunctionCall) {
-    members += R"(,"name":)" + quoted(item.name) + R"(,"arguments":)" + quoted(item.text);
+    members += R"(,"name":)" + json::quoted(item.name) + R"(,"arguments":)" + json::quoted(item.text);
   } else {
-    members += R"(,"text":)" + quoted(item.text);
+    members += R"(,"text":)" + json::quoted(item.text);
     if (item.kind == Kind::kMessage) members += R"(,"logprobs":[)" + item.logprobs + "]";
   }
   append_event(out, kDoneEvents[static_cast<int>(item.kind)], members);
@@ -120,9 +114,9 @@ std::string OutputItems::content_place(const Item& item) const { return place(it
 
 void OutputItems::append_part(std::string& out, const Item& item) const {
   if (item.kind == Kind::kReasoning) {
-    out += R"({"type":"reasoning_text","text":)" + quoted(item.text) + "}";
+    out += R"({"type":"reasoning_text","text":)" + json::quoted(item.text) + "}";
   } else {
-    out += R"({"type":"output_text","text":)" + quoted(item.text) + R"(,"annotations":[],"logprobs":[)" + item.logprobs + "]}";
+    out += R"({"type":"output_text","text":)" + json::quoted(item.text) + R"(,"annotations":[],"logprobs":[)" + item.logprobs + "]}";
   }
 }
 
@@ -130,8 +124,8 @@ void OutputItems::append_part(std::string& out, const Item& item) const {
 void OutputItems::append_item(std::string& out, const Item& item) const {
   fmt::format_to(std::back_inserter(out), R"({{"id":"{}","status":"{}",)", item.id, item.status);
   if (item.kind == Kind::kFunctionCall) {
-    out += R"("type":"function_call","call_id":)" + quoted(item.call_id) + R"(,"name":)" + quoted(item.name) + R"(,"arguments":)" +
-           quoted(item.text) + "}";
+    out += R"("type":"function_call","call_id":)" + json::quoted(item.call_id) + R"(,"name":)" + json::quoted(item.name) + R"(,"arguments":)" +
+           json::quoted(item.text) + "}";
     return;
   }
   out += item.kind == Kind::kMessage ? R"("type":"message","role":"assistant","content":[)" : R"("type":"reasoning","summary":[],"content":[)";
