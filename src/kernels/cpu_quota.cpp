@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -13,6 +14,8 @@ namespace braid::kernels {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMostSets = 64;  // of 1,024 processors each
 
 std::string first_line(const fs::path& file) {
   std::ifstream in(file);
@@ -60,13 +63,12 @@ bool names_cpu(const std::string& controllers) { return ("," + controllers + ","
 }  // namespace
 
 std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
+  std::vector<cpu_set_t> sets(1);  // more where the system may have more processors than one has bits for
+  while (sched_getaffinity(0, sets.size() * sizeof(cpu_set_t), sets.data()) != 0 && errno == EINVAL && sets.size() < kMostSets)
+    sets.assign(2 * sets.size(), cpu_set_t{});
   std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) cpus.push_back(cpu);
-  }
+  for (std::size_t cpu = 0; cpu < sets.size() * CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET_S(cpu, sets.size() * sizeof(cpu_set_t), sets.data())) cpus.push_back(static_cast<int>(cpu));
   if (cpus.empty()) cpus.push_back(0);
   return cpus;
 }

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cassert>
 #include <chrono>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -114,8 +116,15 @@ ThreadTeam::ThreadTeam(int threads, std::vector<int> cpus) : shared_(std::make_u
   shared_->stretches = std::vector<Shared::Stretch>(static_cast<std::size_t>(threads));
   // With more threads than processors a spinning member keeps a working one off its core.
   if (threads > usable_cpus()) shared_->spin = std::chrono::microseconds{0};
-  for (int member = 1; member < threads; ++member) {
+  for (int member = 1; member < threads; ++member) start(member);
+}
+
+void ThreadTeam::start(int member) {
+  try {
     shared_->workers.emplace_back([shared = shared_.get(), member] { shared->work(member); });
+  } catch (const std::system_error& refusal) {
+    throw std::system_error(refusal.code(), "the system starts no more than " + std::to_string(member) + " of " +
+                                                std::to_string(shared_->stretches.size()) + " compute threads");
   }
 }
 

@@ -12,6 +12,7 @@ class ThreadTeam {
  public:
   // `threads` counts the calling thread; 1 starts none. `cpus`: empty, or a processor for each member, to which it is pinned; member 0
   // by pin_strand(). A member whose processor has been taken from the process meanwhile stays where it may be.
+  // Throws where the system refuses a thread.
   explicit ThreadTeam(int threads, std::vector<int> cpus = {});
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -39,6 +40,7 @@ class ThreadTeam {
 
  private:
   using Call = void (*)(void* context, Claims& claims, int member);
+  void start(int member);
   void run(std::int64_t count, std::int64_t chunk, Call call, void* context);
 
   struct Shared;

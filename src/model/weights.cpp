@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -61,10 +62,10 @@ void read_model(TensorReader& reader, const HyperParameters& model, std::int32_t
 }
 
 std::int64_t parameters_of(const GgufFile& file) {
-  std::int64_t parameters = 0;
+  std::uint64_t parameters = 0;  // a hostile file's may go round
   for (const GgufTensor& tensor : file.tensors())
-    parameters += std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());
-  return parameters;
+    parameters += std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::uint64_t{1}, std::multiplies<>());
+  return static_cast<std::int64_t>(parameters);
 }
 
 TensorReader reader_of(const GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
