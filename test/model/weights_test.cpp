@@ -208,6 +208,20 @@ TEST(LanguageModel, RefusesAContextBeyondTheModels) {
   EXPECT_THAT(model.error().message, AllOf(HasSubstr("65"), HasSubstr("64")));
 }
 
+// A prompt of three tokens and the one after it.
+StepResult first_step(const TinyModel& tiny, float temperature) {
+  auto model = load(tiny).value();
+  model->allocate_kv(1).value();
+  StepPlan plan;
+  plan.starts.push_back({.slot = 0, .sampling = {.temperature = temperature}, .stop = {}});
+  plan.tokens = {1, 2, 3};
+  plan.blocks = {0};
+  plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
+  StepResult result;
+  model->execute(plan, result);
+  return result;
+}
+
 TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
   TinyModel tiny;
   tiny.zeros = true;
@@ -216,15 +230,7 @@ TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
   tiny.tensors["blk.0.ffn_gate.weight"].type = 2;   // Q4_0
   tiny.tensors["blk.0.ffn_up.weight"].type = 1;     // F16
   tiny.tensors["blk.0.ffn_down.weight"].type = 20;  // IQ4_NL
-  auto model = load(tiny).value();
-  model->allocate_kv(1).value();
-  StepPlan plan;
-  plan.starts.push_back({.slot = 0, .sampling = {.temperature = 0.0F}, .stop = {}});
-  plan.tokens = {1, 2, 3};
-  plan.blocks = {0};
-  plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
-  StepResult result;
-  model->execute(plan, result);
+  const StepResult result = first_step(tiny, 0.0F);
   EXPECT_FALSE(result.failure);
   EXPECT_EQ(result.rows.at(0).token, 0) << "zero weights tie all tokens";
 }
@@ -234,15 +240,7 @@ TEST(LanguageModel, ARowThatIsNoNumberEndsInAnErrorWhateverTheTypeOfItsLogitsWei
     TinyModel tiny;
     tiny.spoilt = "token_embd.weight";
     tiny.tensors["output.weight"] = {{64, 40}, type};
-    auto model = load(tiny).value();
-    model->allocate_kv(1).value();
-    StepPlan plan;
-    plan.starts.push_back({.slot = 0, .sampling = {.temperature = 1.0F}, .stop = {}});
-    plan.tokens = {1, 2, 3};
-    plan.blocks = {0};
-    plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
-    StepResult result;
-    model->execute(plan, result);
+    const StepResult result = first_step(tiny, 1.0F);
     EXPECT_FALSE(result.failure);
     EXPECT_FALSE(result.rows.at(0).sampled);
     EXPECT_TRUE(result.rows.at(0).finished);
