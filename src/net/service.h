@@ -6,6 +6,7 @@
 #include <net/access/cors.h>
 #include <net/access/key_ring.h>
 #include <net/http/connection_set.h>
+#include <net/http/send_batch.h>
 #include <net/metrics/counters.h>
 #include <net/metrics/system_figures.h>
 #include <net/responses/store.h>
@@ -49,7 +50,8 @@ struct Service {
         log(options.log.logger != nullptr ? options.log.logger : spdlog::default_logger()),
         keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()),
         cors(options.cors_origins),
-        connections(std::make_shared<http::ConnectionSet>(loop, options.tick)) {}
+        connections(std::make_shared<http::ConnectionSet>(loop, options.tick)),
+        sends(std::make_shared<http::SendBatch>(loop, http::SendRing::make())) {}
 
   // "<prefix>-" and 24 hexadecimal digits; not a secret.
   std::string new_id(std::string_view prefix);
@@ -64,6 +66,7 @@ struct Service {
   access::KeyRing keys;
   const access::Cors cors;
   const std::shared_ptr<http::ConnectionSet> connections;
+  const std::shared_ptr<http::SendBatch> sends;  // of all connections
   Counters counters;
   SystemSample system;
   std::string piece;  // of a streamed answer, while it is being written; one for all, so that it stays in the cache

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kAtOnce = 32;
 
-// How many wake-ups ahead. Between two of them lies a system call, which is longer than memory takes to answer.
+// How many wake-ups ahead. Between two of them an event is composed, which takes longer than memory does to answer.
 constexpr int kWaiterAhead = 1;
 constexpr int kHintAhead = 3;
 

@@ -122,6 +122,28 @@ TEST(Backpressure, WhatWaitsForAClientIsBoundedInBytes) {
   EXPECT_EQ(backlog(), 0.0);
 }
 
+TEST(Backpressure, WhatTheSocketDidNotTakeNeedsNoOtherTokenToFollow) {
+  net::ServerOptions options = test_options();
+  options.client_buffer_bytes = 8192;
+  options.ping_interval = 1h;
+  options.write_timeout = 1h;
+  TestServer server(options);
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect(8192);
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})", "Connection: close\r\n"));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  std::size_t pushed = 0;
+  while (figure(server.ask(get("/metrics")).body, "client_backlog_bytes") == 0.0 && pushed < 100'000) {
+    for (int i = 0; i < 100; ++i, ++pushed) server.on_loop([&] { server.engine().push(0, Token{'x', 0.0F, {}}); });
+  }
+  EXPECT_LT(pushed, 100'000U);
+  server.on_loop([&] { server.engine().push(0, Finish{}); });
+  const std::string answer = client.read_to_close();
+  std::size_t count = 0;
+  for (std::size_t at = answer.find("\"x\""); at != std::string::npos; at = answer.find("\"x\"", at + 1)) ++count;
+  EXPECT_EQ(count, pushed);
+}
+
 TEST(Backpressure, ASlowReaderGetsEverything) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); }; });

@@ -168,17 +168,16 @@ class Generation final : WakeHint {
     while (true) {
       const bool last = ended();
       if (last) append_end(body.buffer());
-      if (!body.empty()) {
-        // No coroutine and no copy in the usual case.
-        if (const std::string_view rest = connection_.write_now(body.frame(last)); !rest.empty()) {
-          const std::string behind(rest);
-          if (!co_await connection_.write(behind, service_.options.write_timeout)) co_return lost();
-        }
-      }
+      const bool is_full = body.buffer().size() >= service_.options.client_buffer_bytes;
+      if (!body.empty()) connection_.send_soon(body.frame(last));
+      if (last || is_full) connection_.send_now();
+      if (connection_.is_behind() && !co_await connection_.catch_up(service_.options.write_timeout)) co_return lost();
+      if (connection_.gone()) co_return lost();
       if (last) break;
       std::optional<ChoiceEvent> event = streams_->try_next();
       if (!event && !interrupted_) {
         co_await streams_->arrived().wait(this);
+        if (connection_.is_behind() && !co_await connection_.catch_up(service_.options.write_timeout)) co_return lost();
         event = streams_->try_next();
       }
       if (connection_.gone()) co_return lost();

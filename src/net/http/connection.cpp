@@ -34,11 +34,16 @@ std::string text_of(const asio::generic::stream_protocol::endpoint& peer) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, std::unique_ptr<TlsStream> tls, std::shared_ptr<const Capability> capability)
-    : socket_(std::move(socket)), tls_(std::move(tls)), capability_(std::move(capability)) {
+Connection::Connection(Socket socket, std::shared_ptr<SendBatch> batch, std::unique_ptr<TlsStream> tls,
+                       std::shared_ptr<const Capability> capability)
+    : socket_(std::move(socket)), batch_(std::move(batch)), tls_(std::move(tls)), capability_(std::move(capability)) {
   error_code ignored;  // a socket that died meanwhile is noticed by the first read
   socket_.non_blocking(true, ignored);
   peer_ = text_of(socket_.remote_endpoint(ignored));
+}
+
+Connection::~Connection() {
+  if (is_in_batch_) batch_->forget(*this);
 }
 
 std::string_view Connection::input() const {
@@ -84,7 +89,8 @@ Socket::wait_type Connection::wanted(Socket::wait_type plain) const {
   return tls_->wants_write() ? Socket::wait_write : Socket::wait_read;
 }
 
-std::string_view Connection::write_now(std::string_view bytes) {
+// Without waiting, what the socket takes; returns the rest.
+std::string_view Connection::write_some(std::string_view bytes) {
   while (!bytes.empty() && !gone_) {
     error_code failure;
     const std::size_t count = tls_ != nullptr ? tls_->write_some(bytes.data(), bytes.size(), failure)
@@ -98,7 +104,7 @@ std::string_view Connection::write_now(std::string_view bytes) {
 }
 
 asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::milliseconds timeout) {
-  for (bytes = write_now(bytes); !bytes.empty() && !gone_; bytes = write_now(bytes)) {
+  for (bytes = write_some(bytes); !bytes.empty() && !gone_; bytes = write_some(bytes)) {
     deadline_ = Clock::now() + timeout;
     backlog_bytes_ = bytes.size();
     error_code failure;
@@ -109,6 +115,37 @@ asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::mil
   deadline_ = Clock::time_point::max();
   backlog_bytes_ = 0;
   co_return !gone_;
+}
+
+void Connection::send_soon(std::string_view bytes) {
+  send_now();
+  if (gone_) return;
+  if (is_behind()) {
+    behind_ += bytes;
+  } else if (tls_ != nullptr) {
+    behind_ = write_some(bytes);
+  } else {
+    batch_->add(*this, socket_.native_handle(), bytes);
+    is_in_batch_ = true;
+  }
+}
+
+void Connection::send_now() {
+  if (is_in_batch_) batch_->send();
+}
+
+void Connection::on_sent(std::size_t taken, std::string_view rest, int error) noexcept {
+  is_in_batch_ = false;
+  bytes_written_ += taken;
+  if (rest.empty()) return;
+  gone_ = gone_ || (error != 0 && !would_block({error, boost::system::system_category()}));
+  if (!gone_) behind_ = rest;
+  if (interrupt_) interrupt_();
+}
+
+asio::awaitable<bool> Connection::catch_up(std::chrono::milliseconds timeout) {
+  const std::string behind = std::exchange(behind_, {});
+  co_return co_await write(behind, timeout);
 }
 
 asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
@@ -172,6 +209,7 @@ void Connection::begin_pings(std::chrono::milliseconds interval) {
 
 void Connection::close() {
   if (tls_ != nullptr && !gone_) tls_->say_end();
+  if (std::exchange(is_in_batch_, false)) batch_->forget(*this);  // before another connection gets its descriptor
   gone_ = true;
   closed_ = true;
   error_code ignored;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <net/http/capability.h>
+#include <net/http/send_batch.h>
 #include <net/http/tls.h>
 
 #include <boost/asio/awaitable.hpp>
@@ -23,10 +24,12 @@ using Clock = std::chrono::steady_clock;
 using AutoUnlinkHook = boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
 // Loop only. Its session's coroutine owns it; the watcher's handler shares that until it has run.
-class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Connection> {
+class Connection final : public AutoUnlinkHook, public std::enable_shared_from_this<Connection>, SendBatch::Sender {
  public:
   // Without `tls` it is plain; with a `capability` each request has to show it.
-  explicit Connection(Socket socket, std::unique_ptr<TlsStream> tls = nullptr, std::shared_ptr<const Capability> capability = nullptr);
+  Connection(Socket socket, std::shared_ptr<SendBatch> batch, std::unique_ptr<TlsStream> tls = nullptr,
+             std::shared_ptr<const Capability> capability = nullptr);
+  ~Connection();
 
   bool admits(std::string_view token) const { return capability_ == nullptr || capability_->matches(token); }
 
@@ -40,11 +43,15 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   // False when the client has closed, close() was called, or `timeout` passed, after which an answer can still be written.
   boost::asio::awaitable<bool> read_more(std::chrono::milliseconds timeout);
 
-  // Sends without waiting what the socket takes, and returns the rest.
-  std::string_view write_now(std::string_view bytes);
-
   // Sends all of `bytes`, which outlive the wait. False when the client is gone or took nothing for `timeout`.
   boost::asio::awaitable<bool> write(std::string_view bytes, std::chrono::milliseconds timeout);
+
+  // Sends a copy of `bytes` without waiting, together with what other connections send in this turn of the loop. What the socket does not
+  // take stays here, is_behind() until catch_up(), and `interrupt` of begin_watch() is called.
+  void send_soon(std::string_view bytes);
+  void send_now();  // what send_soon() was given
+  bool is_behind() const { return !behind_.empty(); }
+  boost::asio::awaitable<bool> catch_up(std::chrono::milliseconds timeout);  // as write()
 
   // Ends the answer to a request that was not read to its end: lets the client read it before the socket closes.
   boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout);
@@ -75,12 +82,17 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   boost::asio::awaitable<std::size_t> read_decrypted(boost::asio::mutable_buffer room, boost::system::error_code& failure);
   std::size_t read_now(boost::asio::mutable_buffer room, boost::system::error_code& failure);
   Socket::wait_type wanted(Socket::wait_type plain) const;
+  std::string_view write_some(std::string_view bytes);
+  void on_sent(std::size_t taken, std::string_view rest, int error) noexcept override;
   void wait_for_input();
   void read_ahead();
   void lose();
 
   // What writing needs comes first.
   Socket socket_;
+  std::shared_ptr<SendBatch> batch_;
+  bool is_in_batch_ = false;
+  std::string behind_;  // what a socket did not take of send_soon()
   std::unique_ptr<TlsStream> tls_;
   std::uint64_t bytes_written_ = 0;
   std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over

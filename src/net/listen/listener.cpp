@@ -109,7 +109,7 @@ void Listener::welcome(http::Socket socket) {
   }
   std::unique_ptr<http::TlsStream> tls;
   if (entrance_.tls != nullptr && (tls = entrance_.tls->accept(socket.native_handle())) == nullptr) return;
-  auto connection = std::make_shared<http::Connection>(std::move(socket), std::move(tls), entrance_.capability);
+  auto connection = std::make_shared<http::Connection>(std::move(socket), service_->sends, std::move(tls), entrance_.capability);
   asio::co_spawn(loop_, http::serve(service_, std::move(connection)), log_failed_connection);
 }
 
