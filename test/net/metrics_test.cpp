@@ -112,6 +112,14 @@ TEST(Metrics, RefusalsAreCountedByReason) {
   EXPECT_NE(text.find("requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
 }
 
+TEST(Metrics, EndpointsOfOnePathAreOneSample) {
+  TestServer server;
+  server.ask(get("/v1/responses/none"));
+  server.ask("DELETE /v1/responses/none HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_total{route=\"/responses/\",status=\"404\"} 2\n"), std::string::npos) << text;
+}
+
 TEST(Histogram, ABoundBelongsToItsBucket) {
   const std::array<double, 2> bounds = {1.0, 2.0};
   net::Histogram histogram(bounds);
