@@ -112,6 +112,21 @@ TEST(Metrics, RefusalsAreCountedByReason) {
   EXPECT_NE(text.find("requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
 }
 
+TEST(Metrics, WhatIsRefusedForItsTimeIsCounted) {
+  net::ServerOptions options = test_options();
+  options.header_timeout = std::chrono::milliseconds(30);
+  options.request_timeout = std::chrono::milliseconds(30);
+  TestServer server(options);
+  server.on_loop([&] { server.engine().script = nullptr; });
+  EXPECT_EQ(server.ask("GET /health HT").status, 408);
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a"})")).status, 504);
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a","stream":true})")).status, 200) << "its headers have been sent";
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"timeout\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("timeouts_total{kind=\"header\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("timeouts_total{kind=\"total\"} 2\n"), std::string::npos) << text;
+}
+
 TEST(Metrics, EndpointsOfOnePathAreOneSample) {
   TestServer server;
   server.ask(get("/v1/responses/none"));

@@ -228,6 +228,7 @@ class Generation final : WakeHint {
 
   // With what has ended it after it was admitted, or while it waited for that.
   asio::awaitable<bool> refuse_late() {
+    if (missed_) service_.counters.count(Refusal::kTimeout);
     const bool keep_alive = co_await refuse(*failure_);
     if (!connection_.gone()) fail(*failure_);
     co_return keep_alive;

@@ -71,7 +71,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
 // Sends an answer of what did not come to a generation, which counts its own refusals, and says in the record how that went.
 asio::awaitable<bool> conclude(Service& service, Connection& connection, const Request& request, const Response& response,
                                bool keep_alive, RequestRecord& record) {
-  if (response.refusal) service.counters.count(refusal_of(*response.refusal));
+  if (response.refusal && !connection.gone()) service.counters.count(refusal_of(*response.refusal));
   std::string bytes;
   append_head(bytes, response, Framing::kLength, request, keep_alive);
   if (request.method != Method::kHead) bytes += response.body;
@@ -130,9 +130,9 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 
-// A timeout has been counted as that.
-void count_failure(Counters& counters, int status) {
-  if (status != 408) counters.count(status == 413 || status == 431 ? Refusal::kTooLarge : Refusal::kMalformed);
+Refusal refusal_of_failure(int status) {
+  if (status == 408) return Refusal::kTimeout;
+  return status == 413 || status == 431 ? Refusal::kTooLarge : Refusal::kMalformed;
 }
 
 // Membership in the set of open connections.
@@ -159,7 +159,7 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     Received received = co_await receive(*service, *connection, std::exchange(first, false));
     if (const auto* failure = std::get_if<Failure>(&received)) {
       RequestRecord record(*service, *connection);
-      count_failure(service->counters, failure->status);
+      service->counters.count(refusal_of_failure(failure->status));
       Request unknown;
       unknown.method = Method::kOther;
       unknown.target.clear();
