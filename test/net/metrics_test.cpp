@@ -127,6 +127,18 @@ TEST(Metrics, WhatIsRefusedForItsTimeIsCounted) {
   EXPECT_NE(text.find("timeouts_total{kind=\"total\"} 2\n"), std::string::npos) << text;
 }
 
+TEST(Metrics, WhatReachesNoRouteIsCountedByTheClassOfItsStatus) {
+  TestServer server;
+  server.ask("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: a\r\n\r\n");
+  server.ask(get("/nowhere"));
+  server.ask("GET\r\n\r\n");
+  server.ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n");
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"2xx\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"4xx\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"5xx\"} 1\n"), std::string::npos) << text;
+}
+
 TEST(Metrics, EndpointsOfOnePathAreOneSample) {
   TestServer server;
   server.ask(get("/v1/responses/none"));
