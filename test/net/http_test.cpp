@@ -80,6 +80,19 @@ TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   EXPECT_EQ(client.read_reply().status, 404);
 }
 
+TEST(Http, TheLastAnswerIsReadToItsEndWhateverFollowedItsRequest) {
+  net::ServerOptions options = test_options();
+  options.linger_timeout = std::chrono::seconds(10);
+  TestServer server(options);
+  RawClient client = server.connect(2048);  // takes less than the answer
+  std::string requests = get("/metrics", "Connection: close\r\n");
+  for (int i = 0; i < 500; ++i) requests += get("/health");
+  client.send(requests);
+  ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 1 && server.server().running_requests() == 0; }));
+  const Reply reply = client.read_reply();
+  EXPECT_EQ(std::to_string(reply.body.size()), reply.headers.at("content-length"));
+}
+
 TEST(Http, ALargePipelinedRequestDoesNotHideThatTheClientGoes) {
   TestServer server;
   server.on_loop([&] { server.engine().script = nullptr; });

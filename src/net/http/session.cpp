@@ -172,6 +172,9 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     auto* request = std::get_if<Request>(&received);
     open = request != nullptr && co_await answer(service, connection, *request);
   }
+  // RFC 9112, 9.6: a reset for what is left unread could overtake the answer.
+  if (!connection->gone() && (connection->has_unread() || !connection->input().empty()))
+    co_await connection->linger(service->options.linger_timeout);
   connection->close();
 }
 
