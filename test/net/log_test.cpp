@@ -147,6 +147,20 @@ TEST_F(RequestLog, AnAbortByIdIsOneLine) {
   EXPECT_NE(abort_line(server).find(R"(reason="cancelled by id")"), std::string::npos);
 }
 
+TEST_F(RequestLog, AReaderWhomTheEngineDropsIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      Finish finish;
+      finish.reason = FinishReason::kCancelled;
+      finish.error = Error{ErrorCode::kCancelled, "it has read nothing", ""};
+      return std::vector<TokenEvent>{Token{'a', 0.0F, {}}, finish};
+    };
+  });
+  server.ask(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
+  EXPECT_NE(abort_line(server).find(R"(reason="slow reader" error="it has read nothing")"), std::string::npos);
+}
+
 // Nor does a client that tries again by itself undo it.
 TEST_F(RequestLog, AnAbortOfAWholeAnswerIsNoServerError) {
   TestServer server(options());

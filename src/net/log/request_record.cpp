@@ -19,11 +19,12 @@ struct Ending {
   level::level_enum level;
 };
 
-constexpr std::array<Ending, 10> kEndings = {{
+constexpr std::array<Ending, 11> kEndings = {{
     {"done", level::off},
     {"refused", level::off},
     {"client gone", level::info},
     {"write timeout", level::info},
+    {"slow reader", level::info},
     {"queue timeout", level::info},
     {"first token timeout", level::info},
     {"total timeout", level::info},
