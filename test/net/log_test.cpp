@@ -110,6 +110,16 @@ TEST_F(RequestLog, NamesThePathOfWhatReachedNoRouteAndCutsIt) {
   server.on_loop([&] { EXPECT_EQ(log.str().find("secret"), std::string::npos); });
 }
 
+TEST_F(RequestLog, WhatIsRefusedHasItsLineBeforeItsClientHasReadThat) {
+  net::ServerOptions lingering = options();
+  lingering.linger_timeout = 1h;
+  TestServer server(lingering);
+  RawClient client = server.connect();
+  client.send("GET\r\n\r\n");
+  EXPECT_EQ(lines(server, "status=400").size(), 1U);
+  server.on_loop([&] { EXPECT_EQ(server.server().open_connections(), 1U); });
+}
+
 TEST_F(RequestLog, AClientThatGoesIsOneLine) {
   TestServer server(options());
   server.on_loop([&] { server.engine().script = nullptr; });
