@@ -77,6 +77,7 @@ class Connection : public AutoUnlinkHook, public std::enable_shared_from_this<Co
   Socket::wait_type wanted(Socket::wait_type plain) const;
   void wait_for_input();
   void read_ahead();
+  void read_ahead_later();
   void lose();
 
   // What writing needs comes first.
