@@ -264,13 +264,13 @@ void Serving::on_signal(int number) {
   if (!shutting_down_) {
     if (succession_) succession_->stop();
     if (activated_ || (succession_ && succession_->has_successor())) return take_leave(name);
-    spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", name, server_->open_streams(),
+    spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", name, server_->running_requests(),
                  options_.drain_timeout);
     shutting_down_ = true;
     asio::co_spawn(loop_, shut_down(Clock::now() + options_.drain_timeout), rethrow);
-  } else if (scheduler_) {
+  } else {
     spdlog::info("{} again: stopping at once", name);
-    scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
+    if (scheduler_) scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
     say_farewell(Clock::now() + kFarewell);
   }
 }
@@ -287,7 +287,7 @@ void Serving::reload() {
 // Another process has the listening sockets: whoever is connected here is answered, and nobody is turned away.
 void Serving::take_leave(std::string_view reason) {
   if (shutting_down_) return;
-  spdlog::info("{}: finishing {} running requests, up to {}; new connections are another process's", reason, server_->open_streams(),
+  spdlog::info("{}: finishing {} running requests, up to {}; new connections are another process's", reason, server_->running_requests(),
                options_.drain_timeout);
   shutting_down_ = true;
   asio::co_spawn(loop_, retire(), rethrow);
@@ -322,7 +322,7 @@ asio::awaitable<void> Serving::drain_engine(Clock::time_point until) {
   scheduler_->begin_drain();
   const bool finished = co_await scheduler_->drained(until);
   if (finished) co_return;
-  spdlog::warn("the drain timeout is over: ending {} running requests", server_->open_streams());
+  spdlog::warn("the drain timeout is over: ending {} running requests", server_->running_requests());
   scheduler_->abort_remaining({ErrorCode::kDraining, "the server shut down before the answer was complete", {}});
   co_await scheduler_->drained(Clock::now() + kFarewell);
 }
@@ -332,7 +332,7 @@ asio::awaitable<void> Serving::close_connections(Clock::time_point drain_until) 
   server_->stop_accepting();
   server_->close_idle();
   const Clock::time_point soon = Clock::now() + kFarewell;
-  say_farewell(server_->open_streams() > 0 ? std::max(drain_until, soon) : soon);
+  say_farewell(server_->running_requests() > 0 ? std::max(drain_until, soon) : soon);
   co_await server_->finished();
   farewell_.cancel();
 }

@@ -127,6 +127,8 @@ boost::asio::awaitable<void> Server::finished() { return service_->connections->
 
 std::size_t Server::open_connections() const { return service_->connections->size(); }
 
+std::size_t Server::running_requests() const { return service_->counters.active_requests; }
+
 std::size_t Server::open_streams() const { return service_->counters.open_streams; }
 
 }  // namespace braid::net

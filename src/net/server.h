@@ -65,7 +65,8 @@ class Server {
   boost::asio::awaitable<void> finished();
 
   std::size_t open_connections() const;
-  std::size_t open_streams() const;  // admitted SSE answers that have not ended
+  std::size_t running_requests() const;  // that have not been answered to their end
+  std::size_t open_streams() const;      // admitted SSE answers that have not ended
 
  private:
   Result<std::vector<ListeningSocket>> open_sockets() const;

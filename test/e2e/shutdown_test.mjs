@@ -1,8 +1,10 @@
 // SIGTERM and SIGINT: streams finish or end with an error event, never silently; the process leaves with 0.
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { serve } from "./support/processes.mjs";
-import { collect, events, eventually, post } from "./support/client.mjs";
+import { collect, events, eventually, metric, post } from "./support/client.mjs";
 
 const long = { prompt: "Once upon a time", max_tokens: 900, ignore_eos: true, stream: true };
 const slow = ["--isa", "avx2", "--threads", "1"];  // so that streams outlast whatever delays a test
@@ -29,6 +31,22 @@ test("running streams finish within the deadline", async (t) => {
   server.child.kill("SIGTERM");
   for (const end of await Promise.all(streams.map(last))) assert.equal(end, "[DONE]");
   assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+// More than the buffers between them take, for a client that reads nothing until long after the last token.
+test("an answer that is not streamed may be taken until the deadline, too", async (t) => {
+  const server = await serve(t, ["--drain-timeout", "120s"]);
+  const client = connect(server.port, "127.0.0.1");
+  const body = JSON.stringify({ ...long, stream: false, n: 8, max_tokens: 250, logprobs: 20 });
+  client.write(`POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  await eventually("it is written", async () => (await metric(server.url, "client_backlog_bytes")) > 0);
+  server.child.kill("SIGTERM");
+  await setTimeout(8000);
+  let answer = "";
+  for await (const bytes of client) answer += bytes;
+  assert.equal(JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))).choices.length, 8);
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.match(server.errors, /finishing 1 running requests/);
 });
 
 test("past the deadline the rest gets a terminal error event", async (t) => {

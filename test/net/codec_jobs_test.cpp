@@ -90,7 +90,9 @@ TEST_F(CodecJobs, DoNothingForATokenizationWhoseClientHasLeft) {
     }
   }
   EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; })) << "its wait ends at once";
-  EXPECT_EQ(figure(server.ask(get("/metrics")).body, "client_disconnects_total"), 1);
+  const std::string metrics = server.ask(get("/metrics")).body;
+  EXPECT_EQ(figure(metrics, "client_disconnects_total"), 1);
+  EXPECT_NE(metrics.find("requests_refused_total{reason=\"draining\"} 0\n"), std::string::npos) << "nobody was answered";
   codec.gate.count_down();
   EXPECT_EQ(first.read_reply().status, 200);
   EXPECT_EQ(codec.calls, 1);

@@ -156,6 +156,23 @@ TEST(Backpressure, ASlowReaderGetsEverything) {
   EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
 }
 
+// Its end is beyond what is read at once.
+TEST(Pipelining, AFloodIsReadInPieces) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; }));
+  server.on_loop([&] {
+    client.send(post("/v1/completions", R"({"prompt":"a"})") + std::string(60'000, 'x'));
+    client.finish_sending();
+  });
+  EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
+  server.on_loop([&] {
+    EXPECT_EQ(server.engine().submitted.size(), 1U) << "all was read before the request was";
+    EXPECT_EQ(server.engine().cancelled, 1U);
+  });
+}
+
 TEST(Pipelining, ARequestSentWhileAnotherRunsSurvives) {
   TestServer server;
   server.on_loop([&] { server.engine().script = nullptr; });

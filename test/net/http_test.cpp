@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 #include <net/http/request_reader.h>
 
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "test_server.h"
 
@@ -78,6 +82,38 @@ TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
   EXPECT_NE(client.read_reply().body.find("\"Hi\""), std::string::npos);
   EXPECT_EQ(client.read_reply().status, 404);
+}
+
+TEST(Http, PipelinedRequestsLetOthersInBetween) {
+  constexpr std::size_t kCount = 20;
+  TestServer server;
+  std::size_t seen = 0;
+  std::size_t most_at_once = 0;
+  std::function<void()> look = [&] {
+    const std::size_t now = server.engine().submitted.size();
+    most_at_once = std::max(most_at_once, now - std::exchange(seen, now));
+    if (now < kCount) boost::asio::post(server.loop(), look);
+  };
+  RawClient client = server.connect();
+  server.on_loop(look);
+  std::string requests;
+  for (std::size_t i = 0; i < kCount; ++i) requests += post("/v1/completions", R"({"prompt":"a"})");
+  client.send(requests);
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(client.read_reply().status, 200);
+  server.on_loop([&] { EXPECT_EQ(most_at_once, 1U); });
+}
+
+TEST(Http, TheLastAnswerIsReadToItsEndWhateverFollowedItsRequest) {
+  net::ServerOptions options = test_options();
+  options.linger_timeout = std::chrono::seconds(10);
+  TestServer server(options);
+  RawClient client = server.connect(2048);  // takes less than the answer
+  std::string requests = get("/metrics", "Connection: close\r\n");
+  for (int i = 0; i < 500; ++i) requests += get("/health");
+  client.send(requests);
+  ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 1 && server.server().running_requests() == 0; }));
+  const Reply reply = client.read_reply();
+  EXPECT_EQ(std::to_string(reply.body.size()), reply.headers.at("content-length"));
 }
 
 TEST(Http, ALargePipelinedRequestDoesNotHideThatTheClientGoes) {

@@ -110,6 +110,16 @@ TEST_F(RequestLog, NamesThePathOfWhatReachedNoRouteAndCutsIt) {
   server.on_loop([&] { EXPECT_EQ(log.str().find("secret"), std::string::npos); });
 }
 
+TEST_F(RequestLog, WhatIsRefusedHasItsLineBeforeItsClientHasReadThat) {
+  net::ServerOptions lingering = options();
+  lingering.linger_timeout = 1h;
+  TestServer server(lingering);
+  RawClient client = server.connect();
+  client.send("GET\r\n\r\n");
+  EXPECT_EQ(lines(server, "status=400").size(), 1U);
+  server.on_loop([&] { EXPECT_EQ(server.server().open_connections(), 1U); });
+}
+
 TEST_F(RequestLog, AClientThatGoesIsOneLine) {
   TestServer server(options());
   server.on_loop([&] { server.engine().script = nullptr; });
@@ -145,6 +155,20 @@ TEST_F(RequestLog, AnAbortByIdIsOneLine) {
   server.on_loop([&] { server.engine().cancel(server.engine().submitted[0].id); });
   client.read_reply();
   EXPECT_NE(abort_line(server).find(R"(reason="cancelled by id")"), std::string::npos);
+}
+
+TEST_F(RequestLog, AReaderWhomTheEngineDropsIsOneLine) {
+  TestServer server(options());
+  server.on_loop([&] {
+    server.engine().script = [](const Request&) {
+      Finish finish;
+      finish.reason = FinishReason::kCancelled;
+      finish.error = Error{ErrorCode::kCancelled, "it has read nothing", ""};
+      return std::vector<TokenEvent>{Token{'a', 0.0F, {}}, finish};
+    };
+  });
+  server.ask(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
+  EXPECT_NE(abort_line(server).find(R"(reason="slow reader" error="it has read nothing")"), std::string::npos);
 }
 
 // Nor does a client that tries again by itself undo it.

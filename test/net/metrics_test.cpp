@@ -112,6 +112,41 @@ TEST(Metrics, RefusalsAreCountedByReason) {
   EXPECT_NE(text.find("requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
 }
 
+TEST(Metrics, WhatIsRefusedForItsTimeIsCounted) {
+  net::ServerOptions options = test_options();
+  options.header_timeout = std::chrono::milliseconds(30);
+  options.request_timeout = std::chrono::milliseconds(30);
+  TestServer server(options);
+  server.on_loop([&] { server.engine().script = nullptr; });
+  EXPECT_EQ(server.ask("GET /health HT").status, 408);
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a"})")).status, 504);
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a","stream":true})")).status, 200) << "its headers have been sent";
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_refused_total{reason=\"timeout\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("timeouts_total{kind=\"header\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("timeouts_total{kind=\"total\"} 2\n"), std::string::npos) << text;
+}
+
+TEST(Metrics, WhatReachesNoRouteIsCountedByTheClassOfItsStatus) {
+  TestServer server;
+  server.ask("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: a\r\n\r\n");
+  server.ask(get("/nowhere"));
+  server.ask("GET\r\n\r\n");
+  server.ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n");
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"2xx\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"4xx\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"5xx\"} 1\n"), std::string::npos) << text;
+}
+
+TEST(Metrics, EndpointsOfOnePathAreOneSample) {
+  TestServer server;
+  server.ask(get("/v1/responses/none"));
+  server.ask("DELETE /v1/responses/none HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string text = server.ask(get("/metrics")).body;
+  EXPECT_NE(text.find("requests_total{route=\"/responses/\",status=\"404\"} 2\n"), std::string::npos) << text;
+}
+
 TEST(Histogram, ABoundBelongsToItsBucket) {
   const std::array<double, 2> bounds = {1.0, 2.0};
   net::Histogram histogram(bounds);

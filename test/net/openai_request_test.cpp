@@ -373,6 +373,13 @@ TEST(OpenAiMessages, AreBroughtIntoTheFormOfTemplates) {
   EXPECT_EQ(*list[2].find("tool_call_id"), Value("1"));
 }
 
+TEST(OpenAiBody, MayBeginWithAByteOrderMark) {
+  std::string body = "\xEF\xBB\xBF{\"prompt\":\"a\"}";
+  EXPECT_TRUE(net::openai::parse_completion(body, kFakeModel));
+  body = "\xEF\xBB\xBF\xEF\xBB\xBF{\"prompt\":\"a\"}";
+  EXPECT_FALSE(net::openai::parse_completion(body, kFakeModel)) << "one";
+}
+
 TEST(OpenAiBody, MustBeAJsonObject) {
   for (std::string body :
        {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {

@@ -227,6 +227,7 @@ class Generation final : WakeHint {
 
   // With what has ended it after it was admitted, or while it waited for that.
   asio::awaitable<bool> refuse_late() {
+    if (missed_) service_.counters.count(Refusal::kTimeout);
     const bool keep_alive = co_await refuse(*failure_);
     if (!connection_.gone()) fail(*failure_);
     co_return keep_alive;
@@ -253,7 +254,7 @@ class Generation final : WakeHint {
 
   // An answer that had begun ends so.
   void fail(const Error& error) {
-    record_.reason = missed_.value_or(request_end_of(error));
+    record_.reason = missed_.value_or(dropped_ ? RequestEnd::kSlowReader : request_end_of(error));
     record_.error = error.message;
   }
 
@@ -292,6 +293,7 @@ class Generation final : WakeHint {
     count_cached(event.choice, finish.usage.cached_tokens);
     if (usage_.queue_ms == 0.0) usage_.queue_ms = finish.usage.queue_ms;
     if (finish.reason == FinishReason::kError || finish.reason == FinishReason::kCancelled) {
+      dropped_ = finish.error && finish.error->code == ErrorCode::kCancelled;
       failure_ = finish.error.value_or(Error{ErrorCode::kCancelled, "the request was aborted", ""});
       return std::nullopt;
     }
@@ -433,6 +435,7 @@ class Generation final : WakeHint {
   Abandonment abandonment_;             // of its preparation
   Deadlines deadlines_{service_.options, start_};
   std::optional<RequestEnd> missed_;  // a deadline
+  bool dropped_ = false;              // by the engine, whose reason it is, and not by the answer's id
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <string>
@@ -18,6 +19,7 @@ using boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 4096;
 constexpr std::size_t kKeptInputBytes = 4096;      // a larger buffer is given back when it is empty
+constexpr int kReadsAtOnce = 8;
 constexpr std::size_t kMaxLingerBytes = std::size_t{64} << 20;
 
 bool would_block(const error_code& failure) { return failure == asio::error::would_block || failure == asio::error::try_again; }
@@ -185,7 +187,8 @@ void Connection::wait_for_input() {
 }
 
 void Connection::read_ahead() {
-  while (input_.size() < max_read_ahead_) {
+  for (int reads = 0; input_.size() < max_read_ahead_; ++reads) {
+    if (reads == kReadsAtOnce) return read_ahead_later();
     error_code failure;
     char bytes[kReadBytes];  // not in the buffer: ten thousand that wait would each hold one
     const std::size_t count = read_now(asio::buffer(bytes), failure);
@@ -193,6 +196,13 @@ void Connection::read_ahead() {
     if (would_block(failure)) return wait_for_input();
     if (failure) return lose();
   }
+}
+
+// For others' sake: some send as fast as this side reads.
+void Connection::read_ahead_later() {
+  asio::post(socket_.get_executor(), [self = shared_from_this(), watch = watch_] {
+    if (self->watch_ == watch && !self->gone_) self->read_ahead();
+  });
 }
 
 void Connection::lose() {

@@ -86,6 +86,7 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   void on_sent(std::size_t taken, std::string_view rest, int error) noexcept override;
   void wait_for_input();
   void read_ahead();
+  void read_ahead_later();
   void lose();
 
   // What writing needs comes first.

@@ -7,6 +7,7 @@
 #include <net/log/request_record.h>
 #include <net/router.h>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <optional>
@@ -71,7 +72,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
 // Sends an answer of what did not come to a generation, which counts its own refusals, and says in the record how that went.
 asio::awaitable<bool> conclude(Service& service, Connection& connection, const Request& request, const Response& response,
                                bool keep_alive, RequestRecord& record) {
-  if (response.refusal) service.counters.count(refusal_of(*response.refusal));
+  if (response.refusal && !connection.gone()) service.counters.count(refusal_of(*response.refusal));
   std::string bytes;
   append_head(bytes, response, Framing::kLength, request, keep_alive);
   if (request.method != Method::kHead) bytes += response.body;
@@ -130,9 +131,22 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 
-// A timeout has been counted as that.
-void count_failure(Counters& counters, int status) {
-  if (status != 408) counters.count(status == 413 || status == 431 ? Refusal::kTooLarge : Refusal::kMalformed);
+Refusal refusal_of_failure(int status) {
+  if (status == 408) return Refusal::kTimeout;
+  return status == 413 || status == 431 ? Refusal::kTooLarge : Refusal::kMalformed;
+}
+
+// Answers what is no request, or did not arrive.
+asio::awaitable<void> answer_failure(Service& service, Connection& connection, const Failure& failure) {
+  RequestRecord record(service, connection);
+  service.counters.count(refusal_of_failure(failure.status));
+  Request unknown;
+  unknown.method = Method::kOther;
+  unknown.target.clear();
+  unknown.request_id = service.new_id("req");
+  record.begin(unknown);
+  const Response response = protocol_error(failure.status, failure.message);
+  co_await conclude(service, connection, unknown, response, false, record);
 }
 
 // Membership in the set of open connections.
@@ -158,20 +172,17 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
   while (open) {
     Received received = co_await receive(*service, *connection, std::exchange(first, false));
     if (const auto* failure = std::get_if<Failure>(&received)) {
-      RequestRecord record(*service, *connection);
-      count_failure(service->counters, failure->status);
-      Request unknown;
-      unknown.method = Method::kOther;
-      unknown.target.clear();
-      unknown.request_id = service->new_id("req");
-      record.begin(unknown);
-      const Response response = protocol_error(failure->status, failure->message);
-      co_await conclude(*service, *connection, unknown, response, false, record);
+      co_await answer_failure(*service, *connection, *failure);
       co_await connection->linger(service->options.linger_timeout);
     }
     auto* request = std::get_if<Request>(&received);
     open = request != nullptr && co_await answer(service, connection, *request);
+    // Who has sent thousands at once lets others in between.
+    if (open && !connection->input().empty()) co_await asio::post(service->loop, asio::use_awaitable);
   }
+  // RFC 9112, 9.6: a reset for what is left unread could overtake the answer.
+  if (!connection->gone() && (connection->has_unread() || !connection->input().empty()))
+    co_await connection->linger(service->options.linger_timeout);
   connection->close();
 }
 

@@ -3,12 +3,15 @@
 #include <net/json/parse.h>
 #include <simdjson.h>
 
+#include <string_view>
 #include <utility>
 
 namespace braid::net::json {
 namespace {
 
 namespace dom = simdjson::dom;
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors and shells write it before a document
 
 class Converter {
  public:
@@ -67,7 +70,8 @@ Result<Value> parse(std::string& text) {
   dom::parser parser;
   if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) return Error{ErrorCode::kTooLarge, "the body is too large", ""};
   dom::element root;
-  const auto failure = parser.parse(text.data(), text.size(), false).get(root);
+  const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  const auto failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
   if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
   if (failure == simdjson::NUMBER_ERROR)
     return invalid_argument("the body has a number that is not valid JSON, or too large for 64 bits");

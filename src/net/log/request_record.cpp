@@ -19,11 +19,12 @@ struct Ending {
   level::level_enum level;
 };
 
-constexpr std::array<Ending, 10> kEndings = {{
+constexpr std::array<Ending, 11> kEndings = {{
     {"done", level::off},
     {"refused", level::off},
     {"client gone", level::info},
     {"write timeout", level::info},
+    {"slow reader", level::info},
     {"queue timeout", level::info},
     {"first token timeout", level::info},
     {"total timeout", level::info},
@@ -106,7 +107,7 @@ RequestRecord::~RequestRecord() {
     ++counters.requests[{*endpoint_, status}];
     counters.request_ms.observe(total_ms);
   } else {
-    ++counters.unrouted;
+    ++counters.unrouted.at(static_cast<std::size_t>(status / 100));
   }
   if (const std::optional<Timeout> timeout = timeout_of(reason)) counters.count(*timeout);
   if (reason >= RequestEnd::kClientGone) write_abort();

@@ -22,6 +22,7 @@ enum class RequestEnd {
   kRefused,  // an error before the work began
   kClientGone,
   kWriteTimeout,
+  kSlowReader,  // the engine has dropped it
   kQueueTimeout,
   kFirstTokenTimeout,
   kTotalTimeout,
