@@ -135,6 +135,8 @@ class Roster {
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t blocks_to_start(const Sequence& sequence) const;
   std::int32_t promised() const;
+  std::int32_t reclaimable(const Sequence& keep) const;
+  std::int32_t freed_together(std::vector<cache::BlockId> held) const;
   void wait_for_reader(Sequence& sequence, SequencePhase phase);
   void observe_cancelled(const Sequence& sequence);
   std::int32_t margin() const;
@@ -189,7 +191,6 @@ class Roster {
   SequenceMap stalled_;
   SequenceMap following_;
   std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
-  std::int32_t outside_blocks_ = 0;            // how many these hold
   std::unordered_map<std::string_view, Sequence*> by_id_;
   std::uint64_t next_serial_ = 0;
   std::vector<cache::BlockId> path_;  // reused by lookups
