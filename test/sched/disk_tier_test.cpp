@@ -231,6 +231,32 @@ TEST(DiskTier, OthersPassWhileReadsAreOut) {
   server.rig->expect_nothing_held();
 }
 
+TEST(DiskTier, OthersGoOnAfterAFailedStepWhileReadsAreOut) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  mood->hold_reads = true;
+  Server server(folder.path(), tier_options(100, true), mood);
+  const Client& one = server.rig->start(Rig::prompt_of(5, 7), 60);
+  const Client& other = server.rig->start(Rig::prompt_of(6, 8), 60);
+  ASSERT_TRUE(server.rig->run_until([&] { return other.tokens.size() >= 5; }));
+  Client& stuck = server.rig->submit(prompt, 5);
+  ASSERT_TRUE(server.rig->run_until([&] { return server.rig->phase(stuck) == SequencePhase::kRestoring; }));
+  server.rig->model.fail_next("no luck");
+  ASSERT_TRUE(server.rig->run_until([&] { return one.finished() && other.finished(); }));
+  EXPECT_EQ(server.rig->phase(stuck), SequencePhase::kRestoring) << "who is held does not wait for it";
+  server.cached(Rig::prompt_of(60, 2));
+  EXPECT_EQ(server.rig->phase(stuck), SequencePhase::kRestoring) << "nor does who comes";
+  EXPECT_EQ(server.rig->scheduler->stats().retried_steps, 1U);
+  stuck.ticket.reset();
+  server.rig->expect_nothing_held();
+}
+
 TEST(DiskTier, CancellingWhileReadsAreOutHoldsNothing) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);
