@@ -116,7 +116,10 @@ void BlockStore::fail_writing(int error) {
   counters_.writes_dropped += writes_.size();
   log_.warn(fmt::format("disk cache: cannot write to {}: {}; trying again in {} s", directory_.path(), std::strerror(error),
                         options_.write_pause.count()));
-  if (current_ != nullptr) index_.add_waste(*current_, writing_->draft.header.record_bytes());
+  if (current_ != nullptr) {
+    index_.add_waste(*current_, writing_->draft.header.record_bytes());
+    if (current_->keys.empty()) drop(*current_);  // else a disk that stays full would leave an open file at each try
+  }
   current_ = nullptr;
   writing_.reset();
   writes_.clear();

@@ -144,6 +144,23 @@ TEST(DiskFaults, AFullDiskIsLeftAloneForAWhile) {
   EXPECT_FALSE(rig.read(Block(1, 2)));
 }
 
+TEST(DiskFaults, ADiskThatStaysFullIsNotFilledWithFilesOfNothing) {
+  const Folder folder;
+  Timed timed(folder);
+  auto& [now, options] = timed;
+  const auto faults = std::make_shared<FaultyIo::Faults>();
+  Rig rig(options, std::make_unique<FaultyIo>(faults));
+  ASSERT_TRUE(rig.write(Block(1, 0)));
+  faults->write_error = ENOSPC;
+  faults->torn_after = 700;
+  for (std::int32_t i = 0; i < 20; ++i, now += 31) EXPECT_FALSE(rig.write(Block(1, 1)));
+  EXPECT_TRUE(rig.read(Block(1, 0)));
+  rig.store->prune();
+  EXPECT_TRUE(rig.loop.run_until([&] { return segments(folder).size() == 1; }));
+  faults->write_error = 0;
+  EXPECT_TRUE(rig.write(Block(1, 1)));
+}
+
 // As when a machine without a clock of its own hears what time it is.
 TEST(DiskFaults, AClockThatIsSetBackDoesNotProlongThePause) {
   const Folder folder;
