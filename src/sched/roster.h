@@ -65,7 +65,7 @@ class Roster {
   void prefetch(Sequence& sequence);
   // Plans the loads of those who are restored from disk, which are appended to `loading`; who has it all goes on to prefill.
   void restore(model::StepPlan& plan, std::vector<Sequence*>& loading);
-  // Ends restorations that have not got on for so long: these sequences compute the rest. True when there were any.
+  // Ends restorations that the disk has given nothing for so long: these sequences compute the rest. True when there were any.
   bool give_up_restoring(std::chrono::steady_clock::time_point since);
 
   // With kv_verify: moves the comparisons of what has been published since to the plan, and says of what.

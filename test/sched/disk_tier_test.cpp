@@ -211,6 +211,29 @@ TEST(DiskTier, RestoresLongPrefixesInTurns) {
   server.rig->run_to_end();
 }
 
+// What the disk gives lies there while a step takes longer than patience with the disk lasts.
+TEST(DiskTier, LongStepsDoNotEndARestoration) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(100, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100, true));
+  std::vector<store::BlockStore::Draft> hoarded;
+  while (server.store->free_buffers() > 4) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
+  server.rig->model.hold();
+  Client& client = server.rig->submit(prompt, 3);
+  bool is_over = false;
+  boost::asio::steady_timer timer(server.rig->loop, std::chrono::seconds(4));
+  timer.async_wait([&](const auto&) { is_over = true; });
+  ASSERT_TRUE(server.rig->run_until([&] { return is_over; }));
+  server.rig->model.release();
+  EXPECT_EQ(server.rig->complete(client).finish->usage.cached_tokens, 96);
+  server.rig->run_to_end();
+}
+
 TEST(DiskTier, OthersPassWhileReadsAreOut) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);
