@@ -73,8 +73,8 @@ Result<Ticket> Scheduler::submit(Request request) {
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
   Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
   ticket->attach(sequence);
-  roster_.prefetch(sequence);
   ++counters_.submitted;
+  roster_.prefetch(sequence);
   wake_.notify();
   return Ticket(std::move(ticket));
 }

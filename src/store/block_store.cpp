@@ -175,6 +175,7 @@ bool BlockStore::read(const cache::PrefixKey& key, std::shared_ptr<const Prefix>
         payload = read.record.subspan(static_cast<std::size_t>(found->data() - read.record.data()), found->size());
     post([id, error, payload](BlockStore& store) { store.on_read(id, error, payload); });
   };
+  const LastMemory memory;  // who is known here is heard of again
   reads_.emplace(next_read_++, std::move(read));
   io_->submit(std::move(transfer));
   return true;

@@ -15,7 +15,9 @@ class Buffer;
 
 class BufferPool {
  public:
-  BufferPool(std::size_t buffer_bytes, std::size_t count) : shared_(std::make_shared<Shared>(Shared{buffer_bytes, count, {}})) {}
+  BufferPool(std::size_t buffer_bytes, std::size_t count) : shared_(std::make_shared<Shared>(Shared{buffer_bytes, count, {}})) {
+    shared_->idle.reserve(count);  // giving one back needs no memory
+  }
 
   // An empty handle when all are in use.
   Buffer acquire();
