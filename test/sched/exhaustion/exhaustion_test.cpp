@@ -158,5 +158,26 @@ TEST(ExhaustionWithADisk, ANewRequestIsRefusedAndLeavesNothing) {
   server.rig->run_to_end();
 }
 
+// A buffer is larger than what is set aside.
+TEST(ExhaustionWithADisk, WhatFindsNoMemoryForABufferIsNotSaved) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(20);
+  options.context_length = 4096;
+  Server server(folder.path(), options);
+  server.cached(Rig::prompt_of(41, 1));
+  Client& evicts = server.rig->submit(Rig::prompt_of(60, 2), 10);
+  evicts.tokens.reserve(10);
+  std::vector<void*> large;
+  while (void* block = reserve.take(braid::app::Reserve::kAlignment, std::size_t{512} << 10)) large.push_back(block);
+  is_exhausted = true;
+  const bool has_ended = server.rig->run_until([&] { return evicts.take(), evicts.finished(); });
+  is_exhausted = false;
+  for (void* block : large) std::free(block);
+  EXPECT_TRUE(has_ended);
+  server.rig->expect_right(evicts);
+  EXPECT_GT(server.store->stats().writes_dropped, 0U);
+  server.rig->run_to_end();
+}
+
 }  // namespace
 }  // namespace braid::sched::test
