@@ -86,7 +86,10 @@ void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t 
                                         if (const auto alive = weak.lock()) on_arrived(*alive, index, std::move(block));
                                         on_progress_();
                                       });
-    if (is_asked) continue;
+    if (is_asked) {
+      r.progress = std::chrono::steady_clock::now();
+      continue;
+    }
     r.blocks.pop_back();
     r.end = index;  // it has been pruned meanwhile
     return;
@@ -106,7 +109,7 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std
   Restoration& r = *restoration;
   std::int32_t loaded = 0;
   const auto room = static_cast<std::int32_t>(blocks.size());
-  for (; !r.has_ended() && r.next < room && !r.blocks.empty() && r.blocks.front(); ++r.next, ++loaded) {
+  for (; r.has_next() && r.next < room; ++r.next, ++loaded) {
     plan.loads.push_back({blocks[static_cast<std::size_t>(r.next)], r.blocks.front()->payload.data()});
     posted(plan.id).loads.push_back(std::move(r.blocks.front()->buffer));
     r.blocks.pop_front();

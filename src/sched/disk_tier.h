@@ -32,9 +32,11 @@ struct Restoration {
   std::shared_ptr<const store::Prefix> prefix;
   std::chrono::steady_clock::time_point begun;         // when the sequence got its blocks
   std::int32_t loaded = 0;                             // blocks since
-  std::chrono::steady_clock::time_point progress;      // when it last got on
+  std::chrono::steady_clock::time_point progress;      // when it last got on, or asked for more
 
   bool has_ended() const { return next >= end; }
+  // The next block lies in a buffer.
+  bool has_next() const { return !has_ended() && !blocks.empty() && blocks.front(); }
 };
 
 // Loop only. Its host buffers are few: what finds none is not saved, or waits to be read.

@@ -50,7 +50,7 @@ void Quarantine::release(SequenceMap& batch, bool force, std::vector<Sequence*>&
   if (!is_active_) return;
   const auto runs_suspected = [](const auto& entry) {
     const Sequence& sequence = entry.second;
-    return !sequence.is_leaving() && !sequence.held && !sequence.proven;
+    return !sequence.is_leaving() && !sequence.held && sequence.strikes > 0;
   };
   const bool has_suspect = std::ranges::any_of(batch, runs_suspected);
   is_active_ = has_suspect;

@@ -121,7 +121,7 @@ std::int32_t Roster::blocks_to_start(const Sequence& sequence) const {
 bool Roster::take_blocks(Sequence& sequence) {
   const std::int32_t blocks = blocks_to_start(sequence);
   const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
-  if (pool_.free() + outside_blocks_ - sequence.blocks.present() < wanted) return false;  // nobody gives up blocks for nothing
+  if (pool_.free() < wanted && pool_.free() + reclaimable(sequence) < wanted) return false;  // nobody gives up blocks for nothing
   if (!reclaim_outside(wanted, &sequence)) return false;
   set_outside_holder(sequence, false);
   return sequence.blocks.grow_to(blocks);
@@ -337,13 +337,10 @@ void Roster::move(Sequence& sequence, SequenceMap& to) {
 
 // Outside the batch, with the blocks that it holds at the moment of the call.
 void Roster::set_outside_holder(Sequence& sequence, bool is_holder) {
-  const bool was_holder = outside_holders_.contains(sequence.rank);
-  if (is_holder == was_holder || sequence.blocks.present() == 0) return;
-  outside_blocks_ += is_holder ? sequence.blocks.present() : -sequence.blocks.present();
-  if (is_holder) {
-    outside_holders_.emplace(sequence.rank, &sequence);
-  } else {
+  if (!is_holder) {
     outside_holders_.erase(sequence.rank);
+  } else if (sequence.blocks.present() > 0) {
+    outside_holders_.emplace(sequence.rank, &sequence);
   }
 }
 

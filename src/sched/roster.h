@@ -65,7 +65,7 @@ class Roster {
   void prefetch(Sequence& sequence);
   // Plans the loads of those who are restored from disk, which are appended to `loading`; who has it all goes on to prefill.
   void restore(model::StepPlan& plan, std::vector<Sequence*>& loading);
-  // Ends restorations that have not got on for so long: these sequences compute the rest. True when there were any.
+  // Ends restorations that the disk has given nothing for so long: these sequences compute the rest. True when there were any.
   bool give_up_restoring(std::chrono::steady_clock::time_point since);
 
   // With kv_verify: moves the comparisons of what has been published since to the plan, and says of what.
@@ -135,6 +135,8 @@ class Roster {
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t blocks_to_start(const Sequence& sequence) const;
   std::int32_t promised() const;
+  std::int32_t reclaimable(const Sequence& keep) const;
+  std::int32_t freed_together(std::vector<cache::BlockId> held) const;
   void wait_for_reader(Sequence& sequence, SequencePhase phase);
   void observe_cancelled(const Sequence& sequence);
   std::int32_t margin() const;
@@ -189,7 +191,6 @@ class Roster {
   SequenceMap stalled_;
   SequenceMap following_;
   std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
-  std::int32_t outside_blocks_ = 0;            // how many these hold
   std::unordered_map<std::string_view, Sequence*> by_id_;
   std::uint64_t next_serial_ = 0;
   std::vector<cache::BlockId> path_;  // reused by lookups

@@ -94,6 +94,7 @@ bool Roster::give_up_restoring(std::chrono::steady_clock::time_point since) {
   bool any = false;
   for (auto& [rank, sequence] : batch_) {
     if (sequence.phase != SequencePhase::kRestoring || sequence.restoration->progress > since) continue;
+    if (sequence.restoration->has_next() || sequence.in_flight > 0) continue;  // it waits for steps that take long, not for the disk
     sequence.restoration->end = sequence.restoration->next;
     any = true;
   }

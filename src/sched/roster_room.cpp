@@ -6,9 +6,18 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace braid::sched {
+
+namespace {
+
+void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) {
+  std::ranges::remove_copy(sequence.blocks.first(sequence.blocks.size()), std::back_inserter(held), cache::BlockTable::kAbsent);
+}
+
+}  // namespace
 
 std::int32_t Roster::make_room() {
   if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
@@ -47,22 +56,32 @@ bool Roster::extend_prefills() {
   return all_extended;
 }
 
-// Blocks that come free when those who leave have come back: they, and nobody else, hold them.
+// Blocks that come free when those who leave have come back.
 std::int32_t Roster::promised() const {
   std::vector<cache::BlockId> held;
-  for (const auto& [rank, sequence] : batch_) {
-    if (!sequence.is_leaving()) continue;
-    const auto blocks = sequence.blocks.first(sequence.blocks.size());
-    std::ranges::remove_copy(blocks, std::back_inserter(held), cache::BlockTable::kAbsent);
-  }
+  for (const auto& [rank, sequence] : batch_)
+    if (sequence.is_leaving()) append_blocks(sequence, held);
+  return freed_together(std::move(held));
+}
+
+// Blocks that come free when everybody outside the batch but `keep` gives up what he holds.
+std::int32_t Roster::reclaimable(const Sequence& keep) const {
+  std::vector<cache::BlockId> held;
+  for (const auto& [rank, sequence] : outside_holders_)
+    if (sequence != &keep) append_blocks(*sequence, held);
+  return freed_together(std::move(held));
+}
+
+// Of the blocks of some sequences, one entry for each holder, those that they and nobody else hold.
+std::int32_t Roster::freed_together(std::vector<cache::BlockId> held) const {
   std::ranges::sort(held);
-  std::int32_t promised = 0;
+  std::int32_t freed = 0;
   for (auto at = held.begin(); at != held.end();) {
     const auto end = std::upper_bound(at, held.end(), *at);
-    if (end - at == pool_.references(*at)) ++promised;
+    if (end - at == pool_.references(*at)) ++freed;
     at = end;
   }
-  return promised;
+  return freed;
 }
 
 // Null when only the first is left: it goes on with what others give back.

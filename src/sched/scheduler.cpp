@@ -73,8 +73,8 @@ Result<Ticket> Scheduler::submit(Request request) {
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
   Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
   ticket->attach(sequence);
-  roster_.prefetch(sequence);
   ++counters_.submitted;
+  roster_.prefetch(sequence);
   wake_.notify();
   return Ticket(std::move(ticket));
 }
@@ -116,14 +116,13 @@ bool Scheduler::has_ended() const {
 
 asio::awaitable<void> Scheduler::tend_disk() {
   DiskTier& disk = *roster_.disk_tier();
-  bool is_pruning = true;
   for (int second = 0;; ++second) {
     disk_timer_.expires_after(std::chrono::seconds(1));
     const auto [error] = co_await disk_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error || has_ended_) co_return;
     const LastMemory memory;
     if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
-    if (is_pruning || second % kPruneSeconds == 0) is_pruning = disk.store().prune();
+    if (second % kPruneSeconds == 0) disk.store().prune();
   }
 }
 

@@ -150,7 +150,7 @@ struct Sequence {
   std::int32_t doubted = 0;    // positions [0, doubted) had come back when it was last suspected: they prove nothing
   bool tried_alone = false;    // what comes after these is to be planned in a step of its own
   bool accused_alone = false;  // has been in one that threw
-  std::int32_t strikes = 0;    // steps in a row that it failed in
+  std::int32_t strikes = 0;    // steps in a row that it failed in; not 0: it is suspected
 
   // See SharedPrefill.
   std::optional<cache::PrefixKey> leads;  // while it is being prefilled: the key of what it computes next

@@ -95,7 +95,7 @@ Result<void> BlockStore::scan() {
     const SharedFile file = open_segment(*number);
     add_scanned(*number, file, file != nullptr ? scan_segment(file->descriptor()) : Scan());
   }
-  prune();
+  drop_surplus();
   // From here on the loop may call: nothing of the store is touched on this thread any more.
   scan_meanwhile(std::span(*numbers).first(static_cast<std::size_t>(numbers->rend() - number)));
   return {};
@@ -106,7 +106,10 @@ void BlockStore::scan_meanwhile(std::span<const std::uint32_t> numbers) {
     worker_.submit([this, number = *number] {
       const SharedFile file = open_segment(number);
       Scan scan = file != nullptr ? scan_segment(file->descriptor()) : Scan();
-      post([number, file, scan = std::move(scan)](BlockStore& store) { store.add_scanned(number, file, scan); });
+      post([number, file, scan = std::move(scan)](BlockStore& store) {
+        store.add_scanned(number, file, scan);
+        store.prune();
+      });
     });
   }
 }
@@ -172,6 +175,7 @@ bool BlockStore::read(const cache::PrefixKey& key, std::shared_ptr<const Prefix>
         payload = read.record.subspan(static_cast<std::size_t>(found->data() - read.record.data()), found->size());
     post([id, error, payload](BlockStore& store) { store.on_read(id, error, payload); });
   };
+  const LastMemory memory;  // who is known here is heard of again
   reads_.emplace(next_read_++, std::move(read));
   io_->submit(std::move(transfer));
   return true;

@@ -88,7 +88,8 @@ class BlockStore {
   bool read(const cache::PrefixKey& key, std::shared_ptr<const Prefix> prefix, std::size_t tokens,
             std::function<void(std::optional<ReadBlock>)> done);
 
-  // Drops what is too old and what exceeds the limit, and deletes one file of what has been dropped. True when more are to be deleted.
+  // Drops what is too old and what exceeds the limit, and has the files of what has been dropped deleted, one after the other. True when
+  // the deletion of some has not begun.
   bool prune();
 
   std::size_t free_buffers() const { return buffers_.free(); }
@@ -122,6 +123,7 @@ class BlockStore {
   void fail_writing(int error);
   bool pauses() const;
   void forget_removed();
+  void drop_surplus();
   void drop(const Segment& segment);
   void delete_one();
 

@@ -116,7 +116,10 @@ void BlockStore::fail_writing(int error) {
   counters_.writes_dropped += writes_.size();
   log_.warn(fmt::format("disk cache: cannot write to {}: {}; trying again in {} s", directory_.path(), std::strerror(error),
                         options_.write_pause.count()));
-  if (current_ != nullptr) index_.add_waste(*current_, writing_->draft.header.record_bytes());
+  if (current_ != nullptr) {
+    index_.add_waste(*current_, writing_->draft.header.record_bytes());
+    if (current_->keys.empty()) drop(*current_);  // else a disk that stays full would leave an open file at each try
+  }
   current_ = nullptr;
   writing_.reset();
   writes_.clear();
@@ -135,12 +138,16 @@ void BlockStore::forget_removed() {
 }
 
 bool BlockStore::prune() {
+  drop_surplus();
+  delete_one();
+  return !doomed_.empty();
+}
+
+void BlockStore::drop_surplus() {
   const std::uint64_t now = options_.clock();
   const auto is_old = [&](const Segment& segment) { return segment.newest + static_cast<std::uint64_t>(options_.ttl.count()) < now; };
   while (index_.oldest() != nullptr && index_.oldest() != current_ && (is_old(*index_.oldest()) || index_.bytes() > options_.limit_bytes))
     drop(*index_.oldest());
-  delete_one();
-  return !doomed_.empty();
 }
 
 void BlockStore::drop(const Segment& segment) {
@@ -149,11 +156,12 @@ void BlockStore::drop(const Segment& segment) {
   index_.drop(segment);
 }
 
+// And then the next one, so that a new segment never waits for all of them.
 void BlockStore::delete_one() {
   if (doomed_.empty()) return;
   worker_.submit([this, number = doomed_.back()] {
     directory_.remove_segment(number);
-    post([](BlockStore&) {});  // wakes who waits for it
+    post([](BlockStore& store) { store.delete_one(); });
   });
   doomed_.pop_back();
 }

@@ -15,9 +15,11 @@ class Buffer;
 
 class BufferPool {
  public:
-  BufferPool(std::size_t buffer_bytes, std::size_t count) : shared_(std::make_shared<Shared>(Shared{buffer_bytes, count, {}})) {}
+  BufferPool(std::size_t buffer_bytes, std::size_t count) : shared_(std::make_shared<Shared>(Shared{buffer_bytes, count, {}})) {
+    shared_->idle.reserve(count);  // giving one back needs no memory
+  }
 
-  // An empty handle when all are in use.
+  // An empty handle when all are in use, or there is no memory for one more.
   Buffer acquire();
   std::size_t free() const { return shared_->left + shared_->idle.size(); }
   std::size_t buffer_bytes() const { return shared_->bytes; }
@@ -64,12 +66,10 @@ inline Buffer BufferPool::acquire() {
     buffer.bytes_ = std::move(shared_->idle.back());
     shared_->idle.pop_back();
   } else if (shared_->left > 0) {
-    buffer.bytes_ = Bytes(static_cast<std::byte*>(::operator new[](shared_->bytes, std::align_val_t{64})));
-    --shared_->left;
-  } else {
-    return buffer;
+    buffer.bytes_ = Bytes(static_cast<std::byte*>(::operator new[](shared_->bytes, std::align_val_t{64}, std::nothrow)));
+    if (buffer) --shared_->left;
   }
-  buffer.pool_ = shared_;
+  if (buffer) buffer.pool_ = shared_;
   return buffer;
 }
 

@@ -211,6 +211,29 @@ TEST(DiskTier, RestoresLongPrefixesInTurns) {
   server.rig->run_to_end();
 }
 
+// What the disk gives lies there while a step takes longer than patience with the disk lasts.
+TEST(DiskTier, LongStepsDoNotEndARestoration) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(100, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100, true));
+  std::vector<store::BlockStore::Draft> hoarded;
+  while (server.store->free_buffers() > 4) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
+  server.rig->model.hold();
+  Client& client = server.rig->submit(prompt, 3);
+  bool is_over = false;
+  boost::asio::steady_timer timer(server.rig->loop, std::chrono::seconds(4));
+  timer.async_wait([&](const auto&) { is_over = true; });
+  ASSERT_TRUE(server.rig->run_until([&] { return is_over; }));
+  server.rig->model.release();
+  EXPECT_EQ(server.rig->complete(client).finish->usage.cached_tokens, 96);
+  server.rig->run_to_end();
+}
+
 TEST(DiskTier, OthersPassWhileReadsAreOut) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);
@@ -228,6 +251,32 @@ TEST(DiskTier, OthersPassWhileReadsAreOut) {
   ASSERT_TRUE(server.rig->run_until([&] { return stuck.take(), stuck.finished(); })) << "it computes in the end";
   server.rig->expect_right(stuck);
   EXPECT_EQ(stuck.finish->usage.cached_tokens, 0);
+  server.rig->expect_nothing_held();
+}
+
+TEST(DiskTier, OthersGoOnAfterAFailedStepWhileReadsAreOut) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  mood->hold_reads = true;
+  Server server(folder.path(), tier_options(100, true), mood);
+  const Client& one = server.rig->start(Rig::prompt_of(5, 7), 60);
+  const Client& other = server.rig->start(Rig::prompt_of(6, 8), 60);
+  ASSERT_TRUE(server.rig->run_until([&] { return other.tokens.size() >= 5; }));
+  Client& stuck = server.rig->submit(prompt, 5);
+  ASSERT_TRUE(server.rig->run_until([&] { return server.rig->phase(stuck) == SequencePhase::kRestoring; }));
+  server.rig->model.fail_next("no luck");
+  ASSERT_TRUE(server.rig->run_until([&] { return one.finished() && other.finished(); }));
+  EXPECT_EQ(server.rig->phase(stuck), SequencePhase::kRestoring) << "who is held does not wait for it";
+  server.cached(Rig::prompt_of(60, 2));
+  EXPECT_EQ(server.rig->phase(stuck), SequencePhase::kRestoring) << "nor does who comes";
+  EXPECT_EQ(server.rig->scheduler->stats().retried_steps, 1U);
+  stuck.ticket.reset();
   server.rig->expect_nothing_held();
 }
 

@@ -1,11 +1,13 @@
 // Random clients that submit, read, pause, go and get cancelled, under every kind of pressure, with a disk that loses records and steps
-// that throw, against what each would have got alone.
+// that throw once or for somebody's tokens, against what each would have got alone.
 #include "sched/disk_rig.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
+#include <string>
 
 namespace braid::sched::test {
 namespace {
@@ -45,6 +47,11 @@ class Storm {
     options.write_through = pick(2) == 0;
     options.disk_always = pick(4) > 0;
     if (pick(3) == 0) options.visibility = {1 + pick(60), pick(10)};
+    if (pick(3) == 0) options.target_itl_ms = 1 + pick(20);
+    if (pick(3) == 0) options.stall_park = std::chrono::milliseconds(pick(3));
+    if (pick(4) == 0) options.priority_ageing = std::chrono::milliseconds(pick(50));
+    if (pick(4) == 0) options.blocks = pick(40) / options.block_tokens + 1;
+    options.kv_verify = pick(6) == 0;
     return options;
   }
 
@@ -53,6 +60,7 @@ class Storm {
     model.vocab = 20 + pick(200);
     model.eos = pick(2) == 0 ? 1 : -1;
     model.prefill_token_seconds = pick(2) == 0 ? 0.0 : 5e-3;
+    model.decode_row_seconds = pick(2) == 0 ? 0.0 : 1e-3;
     return model;
   }
 
@@ -60,6 +68,7 @@ class Storm {
     switch (pick(256)) {
       case 0: return lose();
       case 1: return fail();
+      case 2: return poison();
       default: break;
     }
     switch (pick(10)) {
@@ -93,25 +102,29 @@ class Storm {
     if (pick(8) == 0) request.cache_salt = "salt";
     apply(tint(static_cast<std::int32_t>(request.prompt.size())), request);
     request.priority = pick(5) - 2;
-    request.stop.max_tokens = 1 + pick(40);
+    request.stop.max_tokens = pick(41);
     request.stop.min_tokens = pick(3);
+    if (pick(6) == 0) request.prompt_logprobs = pick(3);
+    const bool is_scored = request.prompt_logprobs >= 0;
     request.id = "storm-" + std::to_string(next_id_++);
     auto client = std::make_unique<Client>();
     client->id = request.id;
     client->prompt = request.prompt;
     client->stop = request.stop;
     client->tint = Tint::of(request.sampling.seed);
+    const auto wanted = std::min(request.stop.max_tokens, 1);
     const auto positions = most_positions();
     const auto length = static_cast<std::int64_t>(request.prompt.size());
     auto ticket = rig().scheduler->submit(std::move(request));
     if (!ticket) {
-      const bool too_large = length > positions || length >= rig().options.context_length;
+      const bool too_large = length > positions || length + wanted > rig().options.context_length;
       ASSERT_TRUE(too_large || ticket.error().code == ErrorCode::kOverloaded) << ticket.error().message;
       return;
     }
     const auto room = std::min<std::int64_t>(rig().options.context_length - length, positions - length + 1);
     client->stop.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(client->stop.max_tokens, room));
     client->ticket = std::move(*ticket);
+    if (is_scored) scored_.insert(client->id);
     clients_.push_back(std::move(client));
   }
 
@@ -167,6 +180,13 @@ class Storm {
     has_failed_ = true;
   }
 
+  // Whoever sees this token fails, until it is healed.
+  void poison() {
+    if (pick(2) == 0) return rig().model.heal();
+    rig().model.poison(pick(200), pick(3) == 0);
+    has_failed_ = true;
+  }
+
   void leave() {
     if (clients_.empty()) return;
     const auto gone = clients_.begin() + pick(static_cast<int>(clients_.size()));
@@ -208,15 +228,24 @@ class Storm {
   }
 
   void check_prefix(const Client& client) {
-    const auto expected = rig().model.expected(client.prompt, client.stop, client.tint);
+    std::vector<TokenId> expected;
+    if (client.stop.max_tokens > 0) expected = rig().model.expected(client.prompt, client.stop, client.tint);
     ASSERT_LE(client.tokens.size(), expected.size());
     ASSERT_TRUE(std::equal(client.tokens.begin(), client.tokens.end(), expected.begin()));
+    for (std::size_t i = 0; i < client.prompt_tokens.size(); ++i) {
+      ASSERT_EQ(client.prompt_tokens[i].id, client.prompt.at(i));
+      if (i > 0) {
+        ASSERT_EQ(client.prompt_tokens[i].logprob, -static_cast<float>(i));
+      }
+    }
   }
 
   void check_end(const Client& client) {
     check_prefix(client);
     ASSERT_TRUE(has_failed_ || client.finish->reason != FinishReason::kError);
-    if (client.finish->reason == FinishReason::kLength || client.finish->reason == FinishReason::kStop) rig().expect_right(client);
+    if (client.finish->reason != FinishReason::kLength && client.finish->reason != FinishReason::kStop) return;
+    if (client.stop.max_tokens > 0) rig().expect_right(client);
+    ASSERT_EQ(client.prompt_tokens.size(), scored_.contains(client.id) ? client.prompt.size() : 0U);
   }
 
   std::mt19937 random_;
@@ -227,6 +256,7 @@ class Storm {
   bool is_held_ = false;
   bool has_failed_ = false;
   std::vector<std::unique_ptr<Client>> clients_;
+  std::set<std::string> scored_;  // ids of those who want their prompt's log-probabilities
   int next_id_ = 0;
 };
 

@@ -6,45 +6,90 @@
 namespace braid::sched::test {
 namespace {
 
-class NobodyListens final : public TicketListener {
-  void on_abandoned(Sequence&, bool) override {}
-  void on_drained(Sequence&) override {}
-};
+// A roster without steps: its sequences are where the test puts them.
+struct Guests : TicketListener {
+  explicit Guests(const SchedulerOptions& scheduler_options) : options(scheduler_options), roster(scheduler_options) {}
 
-// Two that leave share their blocks with each other only: these come free, so nobody else has to go.
-TEST(Roster, BlocksSharedByThoseWhoLeaveAreCounted) {
-  SchedulerOptions options = Rig::small_options();
-  options.blocks = 40;
-  Roster roster(options);
-  NobodyListens nobody;
-  std::vector<std::unique_ptr<SequenceTicket>> tickets;
-  const auto enqueue = [&](std::int32_t prompt, std::int32_t seed, std::int32_t priority) -> Sequence& {
+  Sequence& enqueue(std::int32_t prompt, std::int32_t seed, std::int32_t priority = 0) {
     Request request;
     request.prompt = Rig::prompt_of(prompt, seed);
     request.priority = priority;
     Sequence& sequence = roster.enqueue(std::move(request), 100, {});
-    tickets.push_back(std::make_unique<SequenceTicket>(nobody, 64));
+    tickets.push_back(std::make_unique<SequenceTicket>(*this, 64));
     tickets.back()->attach(sequence);
     return sequence;
-  };
+  }
+
+  // Instead of its own blocks, the first ones of another.
+  static void share(Sequence& sequence, const Sequence& other, std::int32_t blocks) {
+    sequence.blocks.clear();
+    sequence.blocks.adopt(other.blocks.first(blocks));
+  }
+
+  // Everybody in the batch is after his prompt.
+  void decode() {
+    for (auto& [rank, sequence] : roster.batch()) {
+      sequence.phase = SequencePhase::kDecode;
+      sequence.planned = sequence.blocks.size() * options.block_tokens;
+    }
+  }
+
+  SchedulerOptions options;
+  Roster roster;
+  std::vector<std::unique_ptr<SequenceTicket>> tickets;
+
+  void on_abandoned(Sequence&, bool) override {}
+  void on_drained(Sequence&) override {}
+};
+
+SchedulerOptions with_blocks(std::int32_t blocks) {
+  SchedulerOptions options = Rig::small_options();
+  options.blocks = blocks;
+  return options;
+}
+
+// Two that leave share their blocks with each other only: these come free, so nobody else has to go.
+TEST(Roster, BlocksSharedByThoseWhoLeaveAreCounted) {
+  Guests guests(with_blocks(40));
+  Roster& roster = guests.roster;
   std::vector<Sequence*> decoding;
-  for (std::int32_t i = 0; i < 4; ++i) decoding.push_back(&enqueue(8, i, 0));
-  Sequence& one = enqueue(20, 10, 50);
-  Sequence& other = enqueue(20, 11, 50);
+  for (std::int32_t i = 0; i < 4; ++i) decoding.push_back(&guests.enqueue(8, i));
+  Sequence& one = guests.enqueue(20, 10, 50);
+  Sequence& other = guests.enqueue(20, 11, 50);
   roster.admit(0.0);
   ASSERT_EQ(roster.batch().size(), 6U);
-  other.blocks.clear();
-  other.blocks.adopt(one.blocks.first(5));
+  Guests::share(other, one, 5);
   ASSERT_TRUE(decoding[0]->blocks.grow_to(decoding[0]->blocks.size() + roster.pool().free()));
-  for (auto& [rank, sequence] : roster.batch()) {
-    sequence.phase = SequencePhase::kDecode;
-    sequence.planned = sequence.blocks.size() * options.block_tokens;
-    sequence.in_flight = 1;
-  }
+  guests.decode();
+  for (auto& [rank, sequence] : roster.batch()) sequence.in_flight = 1;
   one.planned = other.planned = 19;
   EXPECT_EQ(roster.make_room(), 2);
   EXPECT_EQ(one.phase, SequencePhase::kPreempted);
   EXPECT_EQ(other.phase, SequencePhase::kPreempted);
+}
+
+// Nobody gives up blocks for one who lacks some all the same: what two stalled readers share comes free once, and what the batch holds as
+// well does not.
+TEST(Roster, StalledReadersAreNotParkedInVain) {
+  for (const std::int32_t wanted : {26, 27}) {
+    Guests guests(with_blocks(32));
+    Roster& roster = guests.roster;
+    Sequence& decoding = guests.enqueue(20, 1);
+    std::vector<Sequence*> stalled;
+    for (std::int32_t i = 0; i < 3; ++i) stalled.push_back(&guests.enqueue(20, 2 + i));
+    roster.admit(0.0);
+    ASSERT_EQ(roster.batch().size(), 4U);
+    Guests::share(*stalled[1], *stalled[0], 5);
+    Guests::share(*stalled[2], decoding, 5);
+    guests.decode();
+    for (Sequence* sequence : stalled) roster.stall(*sequence);
+    EXPECT_EQ(roster.pool().free(), 22);
+    const Sequence& waiting = guests.enqueue(wanted * 4, 9);
+    roster.admit(0.0);
+    const bool fits = wanted == 26;  // 22 blocks are free and five can be, one of which is the margin of the batch
+    EXPECT_EQ(waiting.phase, fits ? SequencePhase::kPrefill : SequencePhase::kWaiting);
+    EXPECT_EQ(roster.parks() > 0, fits);
+  }
 }
 
 }  // namespace

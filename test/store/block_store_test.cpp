@@ -96,14 +96,20 @@ TEST(BlockStore, KeepsTheLimitAndDropsTheOldestFirst) {
   EXPECT_GT(rig.store->stats().pruned, 100U);
   while (rig.store->prune()) {
   }
-  const auto on_disk = [&] {
-    std::uintmax_t bytes = 0;
-    for (const std::string& file : segments(folder)) bytes += std::filesystem::file_size(file);
-    return bytes;
-  };
   rig.store.reset();  // waits for the deletions
-  EXPECT_LE(on_disk(), options.limit_bytes);
-  EXPECT_GT(on_disk(), options.limit_bytes / 2);
+  EXPECT_LE(bytes_in(folder), options.limit_bytes);
+  EXPECT_GT(bytes_in(folder), options.limit_bytes / 2);
+}
+
+// Each life leaves a small segment; a large one takes the room of several.
+TEST(BlockStore, TheFilesKeepTheLimitThoughSeveralSegmentsGoAtOnce) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path());
+  options.limit_bytes = 100'000;
+  for (std::int32_t i = 0; i < 60; ++i) ASSERT_TRUE(Rig(options).write(Block(i, 0)));
+  Rig rig(options);
+  for (std::int32_t i = 0; i < 40; ++i) ASSERT_TRUE(rig.write(Block(100 + i, 0)));
+  EXPECT_TRUE(rig.loop.run_until([&] { return bytes_in(folder) <= options.limit_bytes; }));
 }
 
 TEST(BlockStore, ALowerLimitPrunesAtTheNextStart) {
@@ -117,6 +123,19 @@ TEST(BlockStore, ALowerLimitPrunesAtTheNextStart) {
   Rig rig(options);
   EXPECT_LE(rig.store->stats().bytes, options.limit_bytes);
   EXPECT_TRUE(rig.read(Block(299, 0)));
+  rig.store->prune();
+  EXPECT_TRUE(rig.loop.run_until([&] { return bytes_in(folder) <= options.limit_bytes; })) << "all files, one after the other";
+}
+
+TEST(BlockStore, ALowerLimitHoldsForWhatIsFoundInTheBackground) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path());
+  for (std::int32_t i = 0; i < 60; ++i) ASSERT_TRUE(Rig(options).write(Block(i, 0)));
+  options.limit_bytes = 60'000;
+  options.scan_patience = std::chrono::milliseconds(0);
+  Rig rig(options);
+  EXPECT_TRUE(rig.loop.run_until([&] { return rig.store->contains(Block(59, 0).key) && bytes_in(folder) <= options.limit_bytes; }));
+  EXPECT_TRUE(rig.read(Block(59, 0)));
 }
 
 TEST(BlockStore, RefusesALimitBelowAFewBlocks) {
@@ -131,9 +150,8 @@ TEST(BlockStore, RefusesALimitBelowAFewBlocks) {
 
 TEST(BlockStore, ForgetsWhatIsTooOld) {
   const Folder folder;
-  StoreOptions options = small_options(folder.path());
-  std::uint64_t now = 1'000'000;
-  options.clock = [&] { return now; };
+  Timed timed(folder);
+  auto& [now, options] = timed;
   options.ttl = std::chrono::seconds(100);
   {
     Rig rig(options);

@@ -118,9 +118,8 @@ TEST(DiskFaults, AFileThatShrinksWhileTheServerRunsIsAMiss) {
 
 TEST(DiskFaults, AFullDiskIsLeftAloneForAWhile) {
   const Folder folder;
-  StoreOptions options = small_options(folder.path());
-  std::uint64_t now = 1'000'000;
-  options.clock = [&] { return now; };
+  Timed timed(folder);
+  auto& [now, options] = timed;
   const auto faults = std::make_shared<FaultyIo::Faults>();
   {
     Rig rig(options, std::make_unique<FaultyIo>(faults));
@@ -145,12 +144,28 @@ TEST(DiskFaults, AFullDiskIsLeftAloneForAWhile) {
   EXPECT_FALSE(rig.read(Block(1, 2)));
 }
 
+TEST(DiskFaults, ADiskThatStaysFullIsNotFilledWithFilesOfNothing) {
+  const Folder folder;
+  Timed timed(folder);
+  auto& [now, options] = timed;
+  const auto faults = std::make_shared<FaultyIo::Faults>();
+  Rig rig(options, std::make_unique<FaultyIo>(faults));
+  ASSERT_TRUE(rig.write(Block(1, 0)));
+  faults->write_error = ENOSPC;
+  faults->torn_after = 700;
+  for (std::int32_t i = 0; i < 20; ++i, now += 31) EXPECT_FALSE(rig.write(Block(1, 1)));
+  EXPECT_TRUE(rig.read(Block(1, 0)));
+  rig.store->prune();
+  EXPECT_TRUE(rig.loop.run_until([&] { return segments(folder).size() == 1; }));
+  faults->write_error = 0;
+  EXPECT_TRUE(rig.write(Block(1, 1)));
+}
+
 // As when a machine without a clock of its own hears what time it is.
 TEST(DiskFaults, AClockThatIsSetBackDoesNotProlongThePause) {
   const Folder folder;
-  StoreOptions options = small_options(folder.path());
-  std::uint64_t now = 1'000'000;
-  options.clock = [&] { return now; };
+  Timed timed(folder);
+  auto& [now, options] = timed;
   const auto faults = std::make_shared<FaultyIo::Faults>();
   Rig rig(options, std::make_unique<FaultyIo>(faults));
   faults->write_error = ENOSPC;
@@ -172,9 +187,8 @@ TEST(DiskFaults, AReadErrorIsAMiss) {
 
 TEST(DiskFaults, ARemovedFolderIsForgotten) {
   const Folder folder;
-  StoreOptions options = small_options(folder.path());
-  std::uint64_t now = 1'000'000;
-  options.clock = [&] { return now; };
+  Timed timed(folder);
+  auto& [now, options] = timed;
   Rig rig(options);
   for (std::int32_t i = 0; i < 4; ++i) ASSERT_TRUE(rig.write(Block(1, i)));
   std::filesystem::remove_all(folder.path());
@@ -296,9 +310,8 @@ TEST(DiskFaults, ARecordThatItsFileCutsIsNotOffered) {
 // Of two records with one key the newer counts, also when the older segment is found later or dropped first.
 TEST(DiskFaults, TheSameBlockInTwoSegmentsOutlivesTheOlder) {
   const Folder folder;
-  StoreOptions options = small_options(folder.path());
-  std::uint64_t now = 1'000'000;
-  options.clock = [&] { return now; };
+  Timed timed(folder);
+  auto& [now, options] = timed;
   options.ttl = std::chrono::seconds(100);
   for (int life = 0; life < 2; ++life, now += 101) {
     Rig rig(options);

@@ -32,6 +32,12 @@ inline std::vector<std::string> segments(const Folder& folder) {
   return files;
 }
 
+inline std::uintmax_t bytes_in(const Folder& folder) {
+  std::uintmax_t bytes = 0;
+  for (const std::string& file : segments(folder)) bytes += std::filesystem::file_size(file);
+  return bytes;
+}
+
 // What other threads post, run by the test's thread.
 class Loop {
  public:
@@ -99,6 +105,18 @@ inline StoreOptions small_options(const std::string& directory) {
   options.buffer_memory = 64 << 10;
   return options;
 }
+
+// The same over a clock that stands still until the test moves it.
+struct Timed {
+  std::uint64_t now = 1'000'000;
+  StoreOptions options;
+
+  explicit Timed(const Folder& folder) : options(small_options(folder.path())) {
+    options.clock = [this] { return now; };
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+};
 
 // Block number `index` of a text that `seed` stands for: 4 tokens a block.
 struct Block {

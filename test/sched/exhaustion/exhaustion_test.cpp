@@ -6,16 +6,23 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
-#include "sched/rig.h"
+#include "sched/disk_rig.h"
 #include "support/operator_delete.h"
 
 namespace {
 
 thread_local bool is_exhausted = false;  // for this thread
+constexpr std::size_t kNoEnd = std::numeric_limits<std::size_t>::max();
+thread_local std::size_t allowed = kNoEnd;  // so many allocations are left to it
 
-void* from_system(std::size_t alignment, std::size_t size) { return is_exhausted ? nullptr : memalign(alignment, size); }
+void* from_system(std::size_t alignment, std::size_t size) {
+  if (is_exhausted || allowed == 0) return nullptr;
+  --allowed;
+  return memalign(alignment, size);
+}
 
 constinit braid::app::Reserve reserve(from_system);
 const bool is_filled = (reserve.fill(), true);
@@ -115,6 +122,61 @@ TEST_F(Exhaustion, ANewRequestIsRefusedAndLeavesNothing) {
   EXPECT_TRUE(rig.run_until([&] { return rig.take_all(); }));
   rig.expect_right(*rig.clients[0]);
   rig.run_to_end();
+}
+
+// At each allocation that it makes: its prefix is being looked for on disk, and then read.
+TEST(ExhaustionWithADisk, ANewRequestIsRefusedAndLeavesNothing) {
+  const Folder folder;
+  const std::vector<TokenId> prompt = Rig::prompt_of(60, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  Server server(folder.path(), tier_options(100));
+  bool is_refused = true;
+  for (std::size_t allocations = 0; is_refused; ++allocations) {
+    Request request;
+    request.id = "request";
+    request.prompt = prompt;
+    request.stop.max_tokens = 3;
+    try {
+      allowed = allocations;
+      static_cast<void>(server.rig->scheduler->submit(std::move(request)));
+      is_refused = false;
+    } catch (const std::bad_alloc&) {
+    }
+    allowed = kNoEnd;
+    server.settle();
+    ASSERT_TRUE(server.store->idle()) << "after " << allocations;
+    ASSERT_EQ(server.store->free_buffers(), server.buffers) << "after " << allocations;
+    server.rig->expect_nothing_held();
+  }
+  const EngineStats stats = server.rig->scheduler->stats();
+  EXPECT_EQ(stats.submitted, stats.cancelled + stats.finished);
+  EXPECT_EQ(server.cached(prompt), 56);
+  server.rig->run_to_end();
+}
+
+// A buffer is larger than what is set aside.
+TEST(ExhaustionWithADisk, WhatFindsNoMemoryForABufferIsNotSaved) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(20);
+  options.context_length = 4096;
+  Server server(folder.path(), options);
+  server.cached(Rig::prompt_of(41, 1));
+  Client& evicts = server.rig->submit(Rig::prompt_of(60, 2), 10);
+  evicts.tokens.reserve(10);
+  std::vector<void*> large;
+  while (void* block = reserve.take(braid::app::Reserve::kAlignment, std::size_t{512} << 10)) large.push_back(block);
+  is_exhausted = true;
+  const bool has_ended = server.rig->run_until([&] { return evicts.take(), evicts.finished(); });
+  is_exhausted = false;
+  for (void* block : large) std::free(block);
+  EXPECT_TRUE(has_ended);
+  server.rig->expect_right(evicts);
+  EXPECT_GT(server.store->stats().writes_dropped, 0U);
+  server.rig->run_to_end();
 }
 
 }  // namespace
