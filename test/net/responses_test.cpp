@@ -69,6 +69,39 @@ TEST(Responses, AStreamEndsWithTheLogProbabilitiesOfTheWholeAnswer) {
   EXPECT_EQ(logprobs_of(R"(,"stream":true)"), whole);
 }
 
+class ThinkingCallerCodec final : public FakeCodec {
+ public:
+  ThinkingCallerCodec() { chat_template = "tools <tool_call> </think>"; }
+};
+
+// Of an answer's tokens, those that are its text: each item has its own.
+TEST(Responses, LogProbabilitiesAreThoseOfTheText) {
+  const ThinkingCallerCodec codec;
+  TestServer server;
+  server.on_loop([&] {
+    server.model().codec = &codec;
+    server.engine().script = [](const Request&) {
+      return events_of("<think>ponder</think>\n\nab <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>cd");
+    };
+  });
+  const auto tokens_of = [&](const std::string& more) {
+    const std::string fields =
+        R"({"input":"x","tools":[{"type":"function","name":"f"}],"include":["message.output_text.logprobs"])" + more + "}";
+    std::string body = server.ask(post("/v1/responses", fields)).body;
+    if (!more.empty()) body.erase(0, body.find("event: response.completed"));
+    std::string tokens;
+    for (std::size_t at = 0; (at = body.find_first_of("\"", at)) != std::string::npos; ++at) {
+      constexpr std::string_view kToken = R"("token":")";
+      constexpr std::string_view kText = R"("type":"output_text")";
+      if (body.compare(at, kToken.size(), kToken) == 0) tokens += body.substr(at + kToken.size(), 1);
+      if (body.compare(at, kText.size(), kText) == 0) tokens += '|';
+    }
+    return tokens;
+  };
+  EXPECT_EQ(tokens_of(""), "|ab|cd");
+  EXPECT_EQ(tokens_of(R"(,"stream":true)"), "|ab|cd");
+}
+
 TEST(Responses, AnUnfinishedAnswerIsIncomplete) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("ab", FinishReason::kLength); }; });

@@ -300,6 +300,7 @@ Result<GenerationCall> parse_response(std::string& body, const ServedModel& mode
   Result<GenerationCall> call = openai::read_chat(chat, model);
   if (!call) return call.error();
   call->prompt_field = "input";
+  call->scores_text_only = true;
   call->details = std::move(draft.details);
   return call;
 }
