@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "fake_constraints.h"
 #include "test_server.h"
 
 namespace braid::test {
@@ -153,7 +154,29 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({"input":"x","truncation":"auto"})"), R"("truncation")");
   EXPECT_EQ(param_of(R"({"input":"x","temperature":9})"), R"("temperature")");
   EXPECT_EQ(param_of(R"({"input":"x","text":{"verbosity":"low"}})"), R"("text.verbosity")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":"reasoning","summary":[]}]})"), R"("input")");
+  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"function"}]})"), R"("tools[0].name")");
+  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"function","name":"f","strict":1}]})"), R"("tools[0].strict")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"web_search"}})"), R"("tool_choice.type")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"function"}})"), R"("tool_choice.name")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"function","name":""}})"), R"("tool_choice.name")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"allowed_tools","mode":"x"}})"), R"("tool_choice.mode")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":""}]}})"),
+            R"("tool_choice.tools[0].name")");
   EXPECT_EQ(param_of(R"({"input":")" + std::string(2000, 'x') + R"("})"), R"("input")");
+}
+
+TEST(Responses, MessagesOfErrorsNameThemToo) {
+  const FakeCompiler compiler;
+  TestServer server;
+  server.on_loop([&] { server.model().constraints = &compiler; });
+  const auto message_of = [&](const std::string& body) { return server.ask(post("/v1/responses", body)).body; };
+  EXPECT_NE(message_of(R"({"input":"x","tools":[{"type":"function"}]})").find("'tools[0].name' is missing"), std::string::npos);
+  EXPECT_NE(message_of(R"({"input":[{"type":"reasoning","summary":[]}]})").find("'input' is empty"), std::string::npos);
+  EXPECT_NE(message_of(R"({"input":"x","tools":[{"type":"function","name":"f"}],"tool_choice":"required","text":{"format":)"
+                       R"({"type":"json_schema","name":"x","schema":{}}}})")
+                .find("'tool_choice' and 'text.format.schema' exclude each other"),
+            std::string::npos);
 }
 
 TEST(Responses, AReferenceStandsForAnItemThatIsKept) {
