@@ -6,6 +6,7 @@
 #include <net/responses/request.h>
 #include <net/responses/response_format.h>
 
+#include <cstddef>
 #include <ctime>
 #include <iterator>
 #include <string_view>
