@@ -303,6 +303,15 @@ TEST(Sampler, TopPKeepsTheLowestIdsOfATie) {
   EXPECT_GT(*std::ranges::max_element(seen.begin() + 190, seen.begin() + 211), 0);
 }
 
+TEST(Sampler, TheSmallestTopPKeepsTheBestAlone) {
+  Sampler sampler(kernels::best_kernel_table(), 700, 16);
+  std::vector<float> logits(700, 0.5F);
+  logits[300] = logits[400] = 0.75F;
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    for (const std::int32_t top_k : {0, 50, 300})
+      EXPECT_EQ(draw(sampler, logits, {.top_p = std::numeric_limits<float>::min(), .top_k = top_k, .seed = seed}, 0), 300);
+}
+
 TEST(Sampler, TopLogprobsOfATieListTheLowestIdsFirst) {
   Sampler sampler(kernels::best_kernel_table(), 130, 16);
   std::vector<TokenLogprob> top(3);

@@ -1,5 +1,6 @@
 // Anthropic's Messages API: blocks, events, errors in its envelope.
 #include <gtest/gtest.h>
+#include <net/anthropic/message_format.h>
 #include <net/anthropic/request.h>
 
 #include <string>
@@ -70,6 +71,17 @@ TEST(Messages, ErrorsHaveItsEnvelope) {
   };
   EXPECT_NE(error_of(R"("stop_sequences":[""])").find("'stop_sequences[0]'"), std::string::npos);
   EXPECT_NE(error_of(R"("tools":[{"name":"f","input_schema":5}])").find("'tools[0].input_schema'"), std::string::npos);
+}
+
+TEST(Messages, ErrorsHaveAnthropicsTypes) {
+  const auto type_of = [](ErrorCode code) {
+    const std::string body = net::anthropic::error_response({code, "x", ""}).body;
+    const std::size_t at = body.find(R"("error":{"type":")") + 17;
+    return body.substr(at, body.find('"', at) - at);
+  };
+  EXPECT_EQ(type_of(ErrorCode::kTimeout), "timeout_error");
+  EXPECT_EQ(type_of(ErrorCode::kOverloaded), "rate_limit_error");
+  EXPECT_EQ(type_of(ErrorCode::kDraining), "overloaded_error");
 }
 
 TEST(Messages, BlocksBecomeChatMessages) {

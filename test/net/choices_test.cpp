@@ -110,6 +110,19 @@ TEST_F(Choices, AnEchoedPromptComesFirstWithItsLogProbabilities) {
       << body;
 }
 
+class NamedEndCodec final : public FakeCodec {
+ public:
+  std::string token_bytes(TokenId token) const override { return token == kEos ? "<eos>" : FakeCodec::token_bytes(token); }
+};
+
+TEST_F(Choices, OffsetsInAnEchoCountTheControlTokensThatItSpells) {
+  static const NamedEndCodec codec;  // the server lives longer than this body
+  server.on_loop([&] { server.model().codec = &codec; });
+  const std::string fields = R"(,"echo":true,"logprobs":0,"max_tokens":1})";
+  EXPECT_NE(ask(server, "/v1/completions", R"({"prompt":"a<eos>b")" + fields).find(R"("text_offset":[0,0,1,6,7])"), std::string::npos);
+  EXPECT_NE(ask(server, "/v1/completions", R"({"prompt":[97,257,98])" + fields).find(R"("text_offset":[0,1,1,2])"), std::string::npos);
+}
+
 TEST_F(Choices, AnEchoWithoutTokensIsThePromptScored) {
   const std::string body = ask(server, "/v1/completions", R"({"prompt":[97,98],"echo":true,"logprobs":0,"max_tokens":0})");
   EXPECT_NE(body.find(R"("text":"ab","logprobs":{"tokens":["a","b"],"token_logprobs":[null,-1],"top_logprobs":[null,{"b":-1}],)"

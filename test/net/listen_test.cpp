@@ -360,7 +360,8 @@ TEST_F(Takeover, MayEndWhileItsSuccessorLoads) {
 
 TEST_F(Takeover, HearsASuccessorAgainWhenFilesHadRunOut) {
   std::ostringstream log;
-  spdlog::default_logger()->sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(log);
+  first.on_loop([&] { spdlog::default_logger()->sinks().push_back(sink); });  // which logs from there
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   sockaddr_un address{};
@@ -375,7 +376,7 @@ TEST_F(Takeover, HearsASuccessorAgainWhenFilesHadRunOut) {
   ::shutdown(early.get(), SHUT_RDWR);
   const auto found = net::Predecessor::find(path);
   EXPECT_TRUE(found && *found) << found.error().message;
-  spdlog::default_logger()->sinks().pop_back();
+  first.on_loop([] { spdlog::default_logger()->sinks().pop_back(); });
 }
 
 TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {

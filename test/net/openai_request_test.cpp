@@ -48,7 +48,8 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
       {R"("temperature":"1")", "temperature"},
       {R"("temperature":null)", "accepted"},
       {R"("top_p":1)", "accepted"},
-      {R"("top_p":0)", "top_p"},
+      {R"("top_p":0)", "accepted"},
+      {R"("top_p":-0.1)", "top_p"},
       {R"("top_p":1.5)", "top_p"},
       {R"("min_p":0.5)", "accepted"},
       {R"("min_p":-0.5)", "min_p"},
@@ -244,6 +245,24 @@ TEST(OpenAiParameters, SuffixNeedsAModelThatFillsGaps) {
 
 TEST(OpenAiParameters, PromptLogprobsAreNotStreamed) {
   EXPECT_EQ(param_of(completion(R"("prompt_logprobs":1,"stream":true)")), "prompt_logprobs");
+}
+
+// Templates ask whether a message has calls, and print the arguments of those as objects.
+TEST(OpenAiMessages, SayNothingWhereAClientSaysNull) {
+  std::string body = R"({"messages":[{"role":"user","content":"a","name":null},{"role":"assistant","content":"b","tool_calls":null},)"
+                     R"({"role":"assistant","content":"b","tool_calls":[],"refusal":null},)"
+                     R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"f","arguments":""}},)"
+                     R"({"function":{"name":"f","arguments":null}}]}]})";
+  const auto call = net::openai::parse_chat(body, kFakeModel);
+  ASSERT_TRUE(call);
+  const Value messages = std::get<ChatPrompt>(call->prompt).messages;
+  const auto& list = *messages.get_if<ValueList>();
+  EXPECT_EQ(list[0], Value(ValueDict{{"role", "user"}, {"content", "a"}}));
+  EXPECT_EQ(list[1], Value(ValueDict{{"role", "assistant"}, {"content", "b"}}));
+  EXPECT_EQ(list[2], list[1]);
+  EXPECT_EQ(*list[3].find("content"), Value(""));
+  for (const Value& tool_call : *list[3].find("tool_calls")->get_if<ValueList>())
+    EXPECT_EQ(*tool_call.find("function")->find("arguments"), Value(ValueDict{}));
 }
 
 TEST(OpenAiParameters, MetadataIsBounded) {

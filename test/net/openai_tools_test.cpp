@@ -190,5 +190,34 @@ TEST(ToolTexts, TellAModelWhoseTemplateKnowsNoTools) {
       "assistant:{\"name\":\"f\",\"arguments\":{\"a\":1}};user:Result of the call: 42;assistant:");
 }
 
+// Also like DeepSeek's: knows a message of calls by its content, which is none.
+class CallsWithoutContentCodec final : public FakeCodec {
+ public:
+  explicit CallsWithoutContentCodec(bool joins_content) : joins_content_(joins_content) {
+    chat_template = "{{ tools }} message['role'] == 'assistant' and message['content'] is none";
+  }
+  Result<RenderedChat> render(const ChatPrompt& prompt) const override {
+    const Value& content = *prompt.messages.get_if<ValueList>()->front().find("content");
+    if (content.is_null() && joins_content_) return invalid_argument("cannot join none to text in line 1");
+    return RenderedChat{content.is_null() ? "calls" : "says '" + *content.get_if<std::string>() + "'", {}};
+  }
+
+ private:
+  bool joins_content_;
+};
+
+TEST(ToolTexts, GiveNoneAsContentToATemplateThatAsksForIt) {
+  const auto rendered_by = [](const TextCodec& codec, const std::string& content) {
+    std::string body = R"({"messages":[{"role":"assistant","content":)" + content + R"(,"tool_calls":[{"function":{"name":"f"}}]}]})";
+    auto call = net::openai::parse_chat(body, kFakeModel);
+    const auto prompts = net::encode_prompts(codec, *call);
+    return prompts ? std::string(prompts->front().begin(), prompts->front().end()) : prompts.error().message;
+  };
+  EXPECT_EQ(rendered_by(CallsWithoutContentCodec(false), "null"), "calls");
+  EXPECT_EQ(rendered_by(CallsWithoutContentCodec(false), R"("")"), "calls");
+  EXPECT_EQ(rendered_by(CallsWithoutContentCodec(false), R"("so")"), "says 'so'");
+  EXPECT_EQ(rendered_by(CallsWithoutContentCodec(true), "null"), "says ''");
+}
+
 }  // namespace
 }  // namespace braid::test

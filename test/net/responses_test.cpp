@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "fake_constraints.h"
 #include "test_server.h"
 
 namespace braid::test {
@@ -69,6 +70,39 @@ TEST(Responses, AStreamEndsWithTheLogProbabilitiesOfTheWholeAnswer) {
   EXPECT_EQ(logprobs_of(R"(,"stream":true)"), whole);
 }
 
+class ThinkingCallerCodec final : public FakeCodec {
+ public:
+  ThinkingCallerCodec() { chat_template = "tools <tool_call> </think>"; }
+};
+
+// Of an answer's tokens, those that are its text: each item has its own.
+TEST(Responses, LogProbabilitiesAreThoseOfTheText) {
+  const ThinkingCallerCodec codec;
+  TestServer server;
+  server.on_loop([&] {
+    server.model().codec = &codec;
+    server.engine().script = [](const Request&) {
+      return events_of("<think>ponder</think>\n\nab <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>cd");
+    };
+  });
+  const auto tokens_of = [&](const std::string& more) {
+    const std::string fields =
+        R"({"input":"x","tools":[{"type":"function","name":"f"}],"include":["message.output_text.logprobs"])" + more + "}";
+    std::string body = server.ask(post("/v1/responses", fields)).body;
+    if (!more.empty()) body.erase(0, body.find("event: response.completed"));
+    std::string tokens;
+    for (std::size_t at = 0; (at = body.find_first_of("\"", at)) != std::string::npos; ++at) {
+      constexpr std::string_view kToken = R"("token":")";
+      constexpr std::string_view kText = R"("type":"output_text")";
+      if (body.compare(at, kToken.size(), kToken) == 0) tokens += body.substr(at + kToken.size(), 1);
+      if (body.compare(at, kText.size(), kText) == 0) tokens += '|';
+    }
+    return tokens;
+  };
+  EXPECT_EQ(tokens_of(""), "|ab|cd");
+  EXPECT_EQ(tokens_of(R"(,"stream":true)"), "|ab|cd");
+}
+
 TEST(Responses, AnUnfinishedAnswerIsIncomplete) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("ab", FinishReason::kLength); }; });
@@ -120,7 +154,29 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({"input":"x","truncation":"auto"})"), R"("truncation")");
   EXPECT_EQ(param_of(R"({"input":"x","temperature":9})"), R"("temperature")");
   EXPECT_EQ(param_of(R"({"input":"x","text":{"verbosity":"low"}})"), R"("text.verbosity")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":"reasoning","summary":[]}]})"), R"("input")");
+  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"function"}]})"), R"("tools[0].name")");
+  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"function","name":"f","strict":1}]})"), R"("tools[0].strict")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"web_search"}})"), R"("tool_choice.type")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"function"}})"), R"("tool_choice.name")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"function","name":""}})"), R"("tool_choice.name")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"allowed_tools","mode":"x"}})"), R"("tool_choice.mode")");
+  EXPECT_EQ(param_of(R"({"input":"x","tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":""}]}})"),
+            R"("tool_choice.tools[0].name")");
   EXPECT_EQ(param_of(R"({"input":")" + std::string(2000, 'x') + R"("})"), R"("input")");
+}
+
+TEST(Responses, MessagesOfErrorsNameThemToo) {
+  const FakeCompiler compiler;
+  TestServer server;
+  server.on_loop([&] { server.model().constraints = &compiler; });
+  const auto message_of = [&](const std::string& body) { return server.ask(post("/v1/responses", body)).body; };
+  EXPECT_NE(message_of(R"({"input":"x","tools":[{"type":"function"}]})").find("'tools[0].name' is missing"), std::string::npos);
+  EXPECT_NE(message_of(R"({"input":[{"type":"reasoning","summary":[]}]})").find("'input' is empty"), std::string::npos);
+  EXPECT_NE(message_of(R"({"input":"x","tools":[{"type":"function","name":"f"}],"tool_choice":"required","text":{"format":)"
+                       R"({"type":"json_schema","name":"x","schema":{}}}})")
+                .find("'tool_choice' and 'text.format.schema' exclude each other"),
+            std::string::npos);
 }
 
 TEST(Responses, AReferenceStandsForAnItemThatIsKept) {

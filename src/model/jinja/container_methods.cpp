@@ -18,19 +18,19 @@ Object run_items(Runtime& runtime, Arguments& arguments) {
     if (runtime.failed()) break;
     pairs.push_back(runtime.sequence({key, value}, Sequence::Kind::kTuple));
   }
-  return runtime.sequence(std::move(pairs), Sequence::Kind::kView);
+  return runtime.sequence(std::move(pairs), Sequence::Kind::kItems);
 }
 
 Object run_keys(Runtime& runtime, Arguments& arguments) {
   std::vector<Object> keys;
   for (const auto& item : arguments[0].dict()->items()) keys.push_back(item.first);
-  return runtime.sequence(std::move(keys), Sequence::Kind::kView);
+  return runtime.sequence(std::move(keys), Sequence::Kind::kKeys);
 }
 
 Object run_values(Runtime& runtime, Arguments& arguments) {
   std::vector<Object> values;
   for (const auto& item : arguments[0].dict()->items()) values.push_back(item.second);
-  return runtime.sequence(std::move(values), Sequence::Kind::kView);
+  return runtime.sequence(std::move(values), Sequence::Kind::kValues);
 }
 
 Object run_copy_dict(Runtime& runtime, Arguments& arguments) {

@@ -38,7 +38,7 @@ Object Interpreter::evaluate_kind(const Expression& expression) {
     case ExpressionKind::kTest: return evaluate_test(expression);
     case ExpressionKind::kNot: return !evaluate(*operands[0]).truth();
     case ExpressionKind::kNegate: return negate(runtime_, evaluate(*operands[0]));
-    case ExpressionKind::kPositive: return evaluate(*operands[0]);
+    case ExpressionKind::kPositive: return positive(runtime_, evaluate(*operands[0]));
     case ExpressionKind::kAnd:
     case ExpressionKind::kOr: {
       Object left = evaluate(*operands[0]);

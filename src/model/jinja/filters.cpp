@@ -84,7 +84,8 @@ Object run_float(Runtime& runtime, Arguments& arguments) {
 Object run_abs(Runtime& runtime, Arguments& arguments) {
   if (arguments[0].is_undefined()) return runtime.fail_undefined(arguments[0]);
   if (arguments[0].is_float()) return std::abs(arguments[0].to_double());
-  return runtime.to_integer(arguments[0], "the value of abs") < 0 ? negate(runtime, arguments[0]) : arguments[0];
+  const std::int64_t value = runtime.to_integer(arguments[0], "the value of abs");
+  return value < 0 ? negate(runtime, arguments[0]) : Object(value);
 }
 
 // Rounds as Python does: to the nearest decimal, half to even on the exact value. Also for digits left of the point.
@@ -106,7 +107,9 @@ Object run_round(Runtime& runtime, Arguments& arguments) {
   if (method == "floor") return std::floor(value * scale) / scale;
   if (method != "common") return runtime.fail("the method of round is common, ceil or floor");
   const double rounded = round_decimal(value, precision);
-  return arguments[0].is_float() ? Object(rounded) : (precision >= 0 ? arguments[0] : from_double(rounded, arguments[0]));
+  if (arguments[0].is_float()) return rounded;
+  const Object whole = runtime.to_integer(arguments[0], "the value of round");
+  return precision >= 0 ? whole : from_double(rounded, whole);
 }
 
 Object run_tojson(Runtime& runtime, Arguments& arguments) {

@@ -81,9 +81,9 @@ class Object {
   Storage storage_;
 };
 
-// Everything ordered. A generator yields its items once; a view is what dict.items() and its like return.
+// Everything ordered. A generator yields its items once; keys, values and items are what the methods of dicts of these names return.
 struct Sequence {
-  enum class Kind : std::uint8_t { kList, kTuple, kRange, kView, kGenerator };
+  enum class Kind : std::uint8_t { kList, kTuple, kRange, kKeys, kValues, kItems, kGenerator };
   Kind kind = Kind::kList;
   int depth = 1;  // how deep lists and dicts nest in it
   std::vector<Object> items;

@@ -97,7 +97,9 @@ class TextWriter {
     switch (list.kind) {
       case Sequence::Kind::kList: return enclosed("[", list.items, "]");
       case Sequence::Kind::kTuple: return enclosed("(", list.items, list.items.size() == 1 ? ",)" : ")");
-      case Sequence::Kind::kView: return enclosed("dict_view([", list.items, "])");
+      case Sequence::Kind::kKeys: return enclosed("dict_keys([", list.items, "])");
+      case Sequence::Kind::kValues: return enclosed("dict_values([", list.items, "])");
+      case Sequence::Kind::kItems: return enclosed("dict_items([", list.items, "])");
       case Sequence::Kind::kRange: return range(list.items);
       case Sequence::Kind::kGenerator: out_ += "<generator object>"; break;
     }

@@ -76,8 +76,11 @@ Object float_arithmetic(Runtime& runtime, Operator op, double a, double b) {
     case Operator::kDivide: return a / b;
     case Operator::kFloorDivide: return std::floor(a / b);
     case Operator::kModulo: return modulo(a, b);
-    default: return std::pow(a, b);
+    default: break;
   }
+  if (a == 0 && b < 0) return runtime.fail("division by zero");
+  if (a < 0 && b != std::floor(b)) return runtime.fail("a power of a negative number is not real");
+  return std::pow(a, b);
 }
 
 Object repeat(Runtime& runtime, const Object& value, std::int64_t times) {
@@ -163,6 +166,13 @@ bool apply_comparison(Runtime& runtime, Operator op, const Object& left, const O
     case Operator::kGreater: return order == 1;
     default: return order == 1 || order == 0;
   }
+}
+
+// Python's + makes an integer of a bool.
+Object positive(Runtime& runtime, const Object& value) {
+  if (value.is_undefined()) return runtime.fail_undefined(value);
+  if (value.is_float()) return value;
+  return runtime.to_integer(value, "what '+' stands before");
 }
 
 Object negate(Runtime& runtime, const Object& value) {

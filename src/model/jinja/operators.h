@@ -10,6 +10,7 @@ namespace braid::model::jinja {
 
 Object apply_binary(Runtime& runtime, Operator op, const Object& left, const Object& right);
 bool apply_comparison(Runtime& runtime, Operator op, const Object& left, const Object& right);
+Object positive(Runtime& runtime, const Object& value);
 Object negate(Runtime& runtime, const Object& value);
 
 // value.name: a method first, then a member. `name` must outlive the result.

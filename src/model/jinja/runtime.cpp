@@ -138,7 +138,7 @@ int Runtime::order(const Object& left, const Object& right) {
   const int result = step() ? Comparison(steps_).order(left, right) : 2;
   if (result == 2 && (left.is_undefined() || right.is_undefined())) {
     fail_undefined(left.is_undefined() ? left : right);
-  } else if (result == 2 && !(left.is_float() || right.is_float())) {
+  } else if (result == 2 && !(left.is_number() && right.is_number())) {
     fail(fmt::format("values of type {} and {} have no order", type_name(left), type_name(right)));
   }
   return result;

@@ -121,10 +121,14 @@ Object run_last(Runtime& runtime, Arguments& arguments) {
 }
 Object run_list(Runtime& runtime, Arguments& arguments) { return runtime.sequence(runtime.iterate(arguments[0])); }
 
+// What Python can walk backwards comes lazily, a generator's items as a list.
 Object run_reverse(Runtime& runtime, Arguments& arguments) {
+  const auto* list = arguments[0].sequence();
+  const bool is_generator = list != nullptr && list->kind == SequenceKind::kGenerator;
   auto items = runtime.iterate(arguments[0]);
   std::reverse(items.begin(), items.end());
-  if (arguments[0].text() == nullptr) return runtime.sequence(std::move(items), SequenceKind::kGenerator);
+  if (arguments[0].text() == nullptr)
+    return runtime.sequence(std::move(items), is_generator ? SequenceKind::kList : SequenceKind::kGenerator);
   std::string out;
   for (const auto& item : items) out += *item.text();
   return runtime.text(std::move(out));

@@ -4,6 +4,8 @@
 #include "model/jinja/text_operations.h"
 #include "model/jinja/unicode_text.h"
 
+#include <fmt/format.h>
+
 namespace braid::model::jinja {
 namespace {
 
@@ -42,8 +44,12 @@ Object run_same(Runtime& runtime, Arguments& arguments) {
   return left.storage().index() == right.storage().index() && runtime.equal(left, right);
 }
 
-Object run_odd(Runtime& runtime, Arguments& arguments) { return runtime.to_integer(arguments[0], "what 'odd' tests") % 2 != 0; }
-Object run_even(Runtime& runtime, Arguments& arguments) { return runtime.to_integer(arguments[0], "what 'even' tests") % 2 == 0; }
+// Whether the number leaves this rest when it is divided by 2; a float may leave another.
+template <std::int64_t kRest>
+Object run_parity(Runtime& runtime, Arguments& arguments) {
+  if (!arguments[0].is_number()) return runtime.fail(fmt::format("odd and even test numbers, not a {}", type_name(arguments[0])));
+  return runtime.equal(apply_binary(runtime, Operator::kModulo, arguments[0], std::int64_t{2}), kRest);
+}
 Object run_divisible(Runtime& runtime, Arguments& arguments) {
   const Object rest = apply_binary(runtime, Operator::kModulo, arguments[0], arguments[1]);
   return !rest.truth();
@@ -88,8 +94,8 @@ constexpr Native kTests[] = {
     {">=", "value other", run_comparison<Operator::kGreaterEqual>},
     {"in", "value seq", run_comparison<Operator::kIn>},
     {"sameas", "value other", run_same},
-    {"odd", "value", run_odd},
-    {"even", "value", run_even},
+    {"odd", "value", run_parity<1>},
+    {"even", "value", run_parity<0>},
     {"divisibleby", "value num", run_divisible},
     {"lower", "value", run_lower},
     {"upper", "value", run_upper},

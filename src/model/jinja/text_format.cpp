@@ -127,7 +127,9 @@ class PercentFormat {
       }
     }
     const auto* tuple = as_tuple();
-    const bool unused = tuple != nullptr ? next_ < tuple->items.size() : (next_ == 0 && values_.dict() == nullptr);
+    const auto* list = values_.sequence();
+    const bool has_items = values_.dict() != nullptr || (list != nullptr && list->kind <= Sequence::Kind::kRange) || values_.is_undefined();
+    const bool unused = tuple != nullptr ? next_ < tuple->items.size() : (next_ == 0 && !has_items);  // Python lets what has items be
     if (unused) runtime_.fail("a '%' format has more values than fields");
     return runtime_.text(std::move(out));
   }

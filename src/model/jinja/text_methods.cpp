@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace braid::model::jinja {
 namespace {
@@ -46,25 +47,46 @@ Object run_splitlines(Runtime& runtime, Arguments& arguments) {
   return text_list(runtime, split_lines(self(arguments), arguments.given(1) && arguments[1].truth()));
 }
 
+struct Part {
+  std::string_view text;
+  std::size_t begin = 0;  // its place in the whole, in bytes
+};
+
+// What the arguments `first`, a start, and the one behind it, an end, leave of the text, in Python's way; nothing when the start lies behind
+// the end.
+std::optional<Part> part_of(Runtime& runtime, const Arguments& arguments, std::size_t first) {
+  const std::string_view text = self(arguments);
+  const auto given = [&](std::size_t at) { return arguments.given(at) && !arguments[at].is_none(); };
+  if (!given(first) && !given(first + 1)) return Part{text};
+  const auto length = static_cast<std::int64_t>(count_code_points(text));
+  const auto place = [&](std::size_t at, std::int64_t otherwise) {
+    const auto index = given(at) ? runtime.to_integer(arguments[at], "a place in a string") : otherwise;
+    return index < 0 ? std::max<std::int64_t>(index + length, 0) : index;
+  };
+  const auto start = place(first, 0);
+  const auto end = std::min(place(first + 1, length), length);
+  if (start > end) return std::nullopt;
+  const std::size_t begin = offset_of_code_point(text, static_cast<std::size_t>(start));
+  return Part{text.substr(begin, offset_of_code_point(text, static_cast<std::size_t>(end)) - begin), begin};
+}
+
+bool has_affix(std::string_view text, std::string_view affix, bool at_start) { return at_start ? text.starts_with(affix) : text.ends_with(affix); }
+
 template <bool kAtStart>
 Object run_starts(Runtime& runtime, Arguments& arguments) {
-  const std::string_view text = self(arguments);
-  const auto matches = [&](const Object& affix) {
-    const auto part = text_argument(runtime, affix);
-    if (part.size() > text.size()) return false;
-    return text.substr(kAtStart ? 0 : text.size() - part.size(), part.size()) == part;
-  };
+  const auto part = part_of(runtime, arguments, 2);
+  const auto matches = [&](const Object& affix) { return has_affix(part->text, text_argument(runtime, affix), kAtStart); };
   const auto* several = arguments[1].sequence();
-  if (several == nullptr) return matches(arguments[1]);
-  return std::any_of(several->items.begin(), several->items.end(), matches);
+  if (several != nullptr && several->kind != Sequence::Kind::kTuple) return runtime.fail("startswith and endswith take a string or a tuple");
+  if (!part) return false;
+  return several == nullptr ? matches(arguments[1]) : std::any_of(several->items.begin(), several->items.end(), matches);
 }
 
 template <bool kAtStart>
 Object run_remove_affix(Runtime& runtime, Arguments& arguments) {
   const std::string_view text = self(arguments);
   const auto part = text_argument(runtime, arguments[1]);
-  const bool matches = run_starts<kAtStart>(runtime, arguments).truth();
-  if (!matches || part.empty()) return arguments[0];
+  if (!has_affix(text, part, kAtStart) || part.empty()) return arguments[0];
   return runtime.text(std::string(kAtStart ? text.substr(part.size()) : text.substr(0, text.size() - part.size())));
 }
 
@@ -77,29 +99,29 @@ Object run_replace(Runtime& runtime, Arguments& arguments) {
 }
 
 // The place of a part in code points, or -1.
-std::int64_t find_part(Runtime& runtime, const Arguments& arguments, bool last) {
-  std::string_view text = self(arguments);
-  const auto part = text_argument(runtime, arguments[1]);
-  std::size_t begin = 0;
-  if (arguments.given(2)) {
-    auto start = runtime.to_integer(arguments[2], "start");
-    if (start < 0) start = std::max<std::int64_t>(0, start + static_cast<std::int64_t>(count_code_points(text)));
-    begin = offset_of_code_point(text, static_cast<std::size_t>(start));
-  }
-  const auto at = last ? text.substr(begin).rfind(part) : text.substr(begin).find(part);
-  return at == std::string_view::npos ? -1 : static_cast<std::int64_t>(count_code_points(text.substr(0, begin + at)));
+template <bool kLast>
+std::int64_t find_part(Runtime& runtime, const Arguments& arguments) {
+  const auto wanted = text_argument(runtime, arguments[1]);
+  const auto part = part_of(runtime, arguments, 2);
+  if (!part) return -1;
+  const auto at = kLast ? part->text.rfind(wanted) : part->text.find(wanted);
+  if (at == std::string_view::npos) return -1;
+  return static_cast<std::int64_t>(count_code_points(std::string_view(self(arguments)).substr(0, part->begin + at)));
 }
-Object run_find(Runtime& runtime, Arguments& arguments) { return find_part(runtime, arguments, false); }
-Object run_rfind(Runtime& runtime, Arguments& arguments) { return find_part(runtime, arguments, true); }
+template <bool kLast>
+Object run_find(Runtime& runtime, Arguments& arguments) { return find_part<kLast>(runtime, arguments); }
+template <bool kLast>
 Object run_index(Runtime& runtime, Arguments& arguments) {
-  const auto at = find_part(runtime, arguments, false);
+  const auto at = find_part<kLast>(runtime, arguments);
   return at < 0 ? runtime.fail("index: the string does not hold that part") : Object(at);
 }
 
 Object run_count(Runtime& runtime, Arguments& arguments) {
-  const auto part = text_argument(runtime, arguments[1]);
-  if (part.empty()) return static_cast<std::int64_t>(count_code_points(self(arguments)) + 1);
-  return static_cast<std::int64_t>(split_by(self(arguments), part, -1).size() - 1);
+  const auto wanted = text_argument(runtime, arguments[1]);
+  const auto part = part_of(runtime, arguments, 2);
+  if (!part) return std::int64_t{0};
+  if (wanted.empty()) return static_cast<std::int64_t>(count_code_points(part->text) + 1);
+  return static_cast<std::int64_t>(split_by(part->text, wanted, -1).size() - 1);
 }
 
 Object run_join(Runtime& runtime, Arguments& arguments) {
@@ -123,21 +145,44 @@ Object run_all(Runtime&, Arguments& arguments) {
     if (!kTest(next_code_point(text, at))) return false;
   return !text.empty();
 }
+Object run_is_ascii(Runtime&, Arguments& arguments) {
+  return std::none_of(self(arguments).begin(), self(arguments).end(), [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; });
+}
 bool is_letter_or_digit(std::int32_t code_point) { return is_letter(code_point) || is_digit(code_point); }
 
 // No cased character of the other case, and one of this.
 template <bool (*kWanted)(std::int32_t), bool (*kUnwanted)(std::int32_t)>
 Object run_is_case(Runtime&, Arguments& arguments) { return has_only_case(self(arguments), kWanted, kUnwanted); }
 
-Object run_zfill(Runtime& runtime, Arguments& arguments) {
+// How many characters the text lacks to the width in its first argument.
+std::size_t missing_width(Runtime& runtime, const Arguments& arguments) {
   const auto width = runtime.to_integer(arguments[1], "width");
   const auto length = static_cast<std::int64_t>(count_code_points(self(arguments)));
-  if (width <= length) return arguments[0];
-  if (width > 100'000) return runtime.fail("zfill is too wide");
+  if (width > 100'000) runtime.fail("a string is made too wide");
+  return runtime.failed() || width <= length ? 0 : static_cast<std::size_t>(width - length);
+}
+
+Object run_zfill(Runtime& runtime, Arguments& arguments) {
   std::string text = self(arguments);
   const std::size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  text.insert(sign, static_cast<std::size_t>(width - length), '0');
+  text.insert(sign, missing_width(runtime, arguments), '0');
   return runtime.text(std::move(text));
+}
+
+// Where the text stands in its width. Of an odd rest Python's center puts the further one in front when the width is odd.
+template <Side kSide>
+Object run_justify(Runtime& runtime, Arguments& arguments) {
+  const std::string fill(arguments.given(2) ? text_argument(runtime, arguments[2]) : " ");
+  if (!runtime.failed() && count_code_points(fill) != 1) return runtime.fail("what fills a string is one character");
+  const std::size_t missing = missing_width(runtime, arguments);
+  if (missing == 0) return arguments[0];
+  const std::size_t odd_width = (missing + count_code_points(self(arguments))) & 1U;
+  const std::size_t before = kSide == Side::kLeft ? 0 : (kSide == Side::kRight ? missing : missing / 2 + (missing & odd_width));
+  std::string out;
+  for (std::size_t i = 0; i < before; ++i) out += fill;
+  out += self(arguments);
+  for (std::size_t i = before; i < missing; ++i) out += fill;
+  return runtime.text(std::move(out));
 }
 
 template <bool kLast>
@@ -157,13 +202,16 @@ Object run_partition(Runtime& runtime, Arguments& arguments) {
 
 constexpr Native kMethods[] = {
     {"capitalize", "self", run_map<capitalize>},
-    {"count", "self sub", run_count},
-    {"endswith", "self suffix", run_starts<false>},
-    {"find", "self sub start?", run_find},
+    {"casefold", "self", run_map<casefold>},
+    {"center", "self width fillchar?", run_justify<Side::kBoth>},
+    {"count", "self sub start? end?", run_count},
+    {"endswith", "self suffix start? end?", run_starts<false>},
+    {"find", "self sub start? end?", run_find<false>},
     {"format", "self * **", run_format},
-    {"index", "self sub start?", run_index},
+    {"index", "self sub start? end?", run_index<false>},
     {"isalnum", "self", run_all<is_letter_or_digit>},
     {"isalpha", "self", run_all<is_letter>},
+    {"isascii", "self", run_is_ascii},
     {"isdecimal", "self", run_all<is_digit>},
     {"isdigit", "self", run_all<is_digit>},
     {"islower", "self", run_is_case<is_lower, is_upper>},
@@ -171,20 +219,24 @@ constexpr Native kMethods[] = {
     {"isspace", "self", run_all<is_space>},
     {"isupper", "self", run_is_case<is_upper, is_lower>},
     {"join", "self iterable", run_join},
+    {"ljust", "self width fillchar?", run_justify<Side::kLeft>},
     {"lower", "self", run_map<to_lower>},
     {"lstrip", "self chars?", run_strip<Side::kLeft>},
     {"partition", "self sep", run_partition<false>},
     {"removeprefix", "self prefix", run_remove_affix<true>},
     {"removesuffix", "self suffix", run_remove_affix<false>},
     {"replace", "self old new count?", run_replace},
-    {"rfind", "self sub start?", run_rfind},
+    {"rfind", "self sub start? end?", run_find<true>},
+    {"rindex", "self sub start? end?", run_index<true>},
+    {"rjust", "self width fillchar?", run_justify<Side::kRight>},
     {"rpartition", "self sep", run_partition<true>},
     {"rsplit", "self sep? maxsplit?", run_rsplit},
     {"rstrip", "self chars?", run_strip<Side::kRight>},
     {"split", "self sep? maxsplit?", run_split},
     {"splitlines", "self keepends?", run_splitlines},
-    {"startswith", "self prefix", run_starts<true>},
+    {"startswith", "self prefix start? end?", run_starts<true>},
     {"strip", "self chars?", run_strip<Side::kBoth>},
+    {"swapcase", "self", run_map<swap_case>},
     {"title", "self", run_map<title>},
     {"upper", "self", run_map<to_upper>},
     {"zfill", "self width", run_zfill},

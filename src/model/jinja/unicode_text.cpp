@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace braid::model::jinja {
 namespace {
@@ -133,6 +134,35 @@ std::string to_upper(std::string_view text) {
 }
 
 std::string to_lower(std::string_view text) { return map_code_points(text, utf8proc_tolower); }
+
+std::string casefold(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::int32_t code_point = next_code_point(text, at);
+    utf8proc_int32_t folded[4];  // three at most
+    int unused = 0;
+    const auto count = utf8proc_decompose_char(code_point, folded, std::size(folded), UTF8PROC_CASEFOLD, &unused);
+    for (utf8proc_ssize_t i = 0; i < count; ++i) append_code_point(out, folded[i]);
+  }
+  return out;
+}
+
+std::string swap_case(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const std::int32_t code_point = next_code_point(text, at);
+    const auto character = text.substr(begin, at - begin);
+    if (is_upper(code_point)) {
+      out += to_lower(character);
+    } else {
+      out += is_lower(code_point) ? to_upper(character) : character;
+    }
+  }
+  return out;
+}
 
 std::string capitalize(std::string_view text) {
   bool first = true;

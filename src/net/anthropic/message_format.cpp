@@ -23,6 +23,7 @@ std::string_view error_type(int status) {
     case 413: return "request_too_large";
     case 429: return "rate_limit_error";
     case 503: return "overloaded_error";
+    case 504: return "timeout_error";
     default: return "api_error";
   }
 }

@@ -1,5 +1,6 @@
 #include <net/generation/answer_event.h>
 
+#include <iterator>
 #include <utility>
 
 namespace braid::net {
@@ -28,6 +29,22 @@ bool is_empty(const Delta& delta) {
 }
 
 }  // namespace
+
+void DeltaTokens::take(DeltaTokens& newer) {
+  ids.insert(ids.end(), newer.ids.begin(), newer.ids.end());
+  scored.insert(scored.end(), std::make_move_iterator(newer.scored.begin()), std::make_move_iterator(newer.scored.end()));
+  newer.clear();
+}
+
+void ChoicePiece::take(ChoicePiece& newer) {
+  for (Delta& delta : newer.deltas) {
+    append_joined(deltas, std::move(delta));
+    tokens.take(newer.tokens);
+    scored_ends.resize(deltas.size());
+    scored_ends.back() = tokens.scored.size();
+  }
+  newer.deltas.clear();
+}
 
 void append_joined(std::vector<Delta>& deltas, Delta&& delta) {
   if (is_empty(delta)) return;

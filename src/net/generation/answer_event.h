@@ -3,6 +3,7 @@
 
 #include <braid/token_event.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -37,6 +38,8 @@ struct DeltaTokens {
   std::vector<TokenId> ids;
   std::vector<Token> scored;  // with log-probabilities
 
+  void take(DeltaTokens& newer);  // moves those of `newer` behind these
+
   void clear() {
     ids.clear();
     scored.clear();
@@ -60,10 +63,15 @@ struct ChoiceEnd {
 struct ChoicePiece {
   std::vector<Delta> deltas;
   DeltaTokens tokens;
+  std::vector<std::size_t> scored_ends;  // take() only: of tokens.scored, how many there are up to the end of each delta
+
+  // Moves the deltas of `newer` behind these, and its tokens with the first of them. Without deltas it keeps them for its next one.
+  void take(ChoicePiece& newer);
 
   void clear() {
     deltas.clear();
     tokens.clear();
+    scored_ends.clear();
   }
 };
 

@@ -52,6 +52,7 @@ struct GenerationCall {
   bool continuous_usage = false;
   bool timings = false;
   bool return_token_ids = false;
+  bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
 
   std::optional<ToolRules> tools;      // chats: nothing when none may be called
   std::optional<AnswerSyntax> syntax;  // how a chat's answer is split, known once it is rendered; nothing: it is text throughout

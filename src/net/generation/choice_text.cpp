@@ -25,6 +25,7 @@ std::optional<ChoiceEnd> ChoiceText::add(Token&& token) {
   if (call_.return_token_ids) pending_.tokens.ids.push_back(token.id);
   if (call_.wants_logprobs()) pending_.tokens.scored.push_back(std::move(token));
   const bool stopped = feed(piece_);
+  if (call_.scores_text_only && !pending_is_text()) pending_.tokens.scored.clear();
   if (was_reasoning || in_reasoning()) ++reasoning_tokens_;
   if (stopped) return stopped_end();
   if (parser_ == nullptr || !parser_->ended()) return std::nullopt;
@@ -46,6 +47,12 @@ ChoiceEnd ChoiceText::finish(FinishReason reason) {
   release_held();
   if (cut) return {EndReason::kLength, {}};
   return {has_calls() ? EndReason::kToolCalls : EndReason::kStop, {}};
+}
+
+// Whether the tokens that wait belong to text, or may turn out to.
+bool ChoiceText::pending_is_text() const {
+  if (!pending_.deltas.empty()) return std::holds_alternative<TextDelta>(pending_.deltas.front());
+  return parser_ == nullptr || !parser_->is_silent();
 }
 
 // A client that waits for calls looks at the reason: a stop string behind them does not hide them.

@@ -46,6 +46,7 @@ class ChoiceText {
   bool say(std::string_view text);
   void release_held();
   bool in_reasoning() const { return parser_ != nullptr && parser_->in_reasoning(); }
+  bool pending_is_text() const;
   bool has_calls() const { return parser_ != nullptr && parser_->has_calls(); }
   ChoiceEnd stopped_end() const;
 

@@ -333,8 +333,12 @@ class Generation final : WakeHint {
   void collect_event(std::vector<ChoiceAnswer>& answers, ChoiceEvent&& event) {
     const std::uint32_t choice = event.choice;
     ChoiceText& text = choices_[choice].text;
-    if (std::optional<ChoiceEnd> end = take(std::move(event)))
-      answers[choice] = {std::move(text.pending()), std::move(*end), std::move(text.prompt()), text.mean_logprob()};
+    std::optional<ChoiceEnd> end = take(std::move(event));
+    ChoicePiece& piece = answers[choice].piece;
+    piece.take(text.pending());
+    if (!end) return;
+    piece.tokens.take(text.pending().tokens);
+    answers[choice] = {std::move(piece), std::move(*end), std::move(text.prompt()), text.mean_logprob()};
   }
 
   // Half an event that an exception interrupts does not stay in `out`.

@@ -3,6 +3,7 @@
 #include <net/generation/tool_texts.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace braid::net {
@@ -42,6 +43,18 @@ void add_texts(AnswerSyntax& syntax, const ToolFunction& function) {
 }
 
 bool knows_tools(std::string_view source) { return source.find("tools") != std::string_view::npos; }
+
+// Whether the template looks for messages without content.
+bool asks_for_none(std::string_view source) {
+  constexpr std::array<std::string_view, 3> kQuestions = {"content'] is none", "content\"] is none", ".content is none"};
+  return std::any_of(kQuestions.begin(), kQuestions.end(), [source](std::string_view asked) { return source.find(asked) != std::string_view::npos; });
+}
+
+Result<RenderedChat> render_calls(const TextCodec& codec, ChatPrompt& chat) {
+  Result<RenderedChat> rendered = codec.render(chat);
+  if (!rendered && write_arguments_as_text(chat)) rendered = codec.render(chat);
+  return rendered;
+}
 
 // How the answer to a rendered chat is to be split; nothing when it is text throughout.
 std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, const std::optional<ToolRules>& tools, std::string_view source,
@@ -148,10 +161,14 @@ Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std:
 }  // namespace
 
 Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
-  if (!knows_tools(codec.template_source(chat))) write_tools_as_text(chat);
-  Result<RenderedChat> rendered = codec.render(chat);
-  if (!rendered && write_arguments_as_text(chat)) rendered = codec.render(chat);
-  return rendered;
+  const std::string_view source = codec.template_source(chat);
+  if (!knows_tools(source)) write_tools_as_text(chat);
+  if (asks_for_none(source)) {
+    ChatPrompt bare = chat;
+    Result<RenderedChat> rendered = leave_out_empty_content(bare) ? render_calls(codec, bare) : invalid_argument("");
+    if (rendered) return rendered;
+  }
+  return render_calls(codec, chat);
 }
 
 Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {

@@ -105,4 +105,18 @@ bool write_arguments_as_text(ChatPrompt& prompt) {
   return written;
 }
 
+bool leave_out_empty_content(ChatPrompt& prompt) {
+  bool left_out = false;
+  auto* messages = prompt.messages.get_if<ValueList>();
+  if (messages == nullptr) return false;
+  for (Value& message : *messages) {
+    auto* members = message.get_if<ValueDict>();
+    Value* content = members != nullptr ? find_member(*members, "content") : nullptr;
+    if (content == nullptr || *content != Value("") || find_member(*members, "tool_calls") == nullptr) continue;
+    *content = Value();
+    left_out = true;
+  }
+  return left_out;
+}
+
 }  // namespace braid::net

@@ -13,4 +13,8 @@ void write_tools_as_text(ChatPrompt& prompt);
 // are none.
 bool write_arguments_as_text(ChatPrompt& prompt);
 
+// Some templates write the calls of a message only where its content is none: makes it none where it is empty. False when there is
+// no such message.
+bool leave_out_empty_content(ChatPrompt& prompt);
+
 }  // namespace braid::net

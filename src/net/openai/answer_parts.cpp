@@ -207,7 +207,12 @@ std::size_t add_prompt_tokens(std::vector<ScoredToken>& out, const TextCodec& co
     out.push_back({token.id, token.logprob, std::span(token.top).first(std::min(best, token.top.size())),
                    std::min(characters - added_space, whole)});
     const std::size_t size = decoded.size();
-    decoder->append(token.id, decoded);
+    if (codec.is_silent(token.id)) {  // nothing in a text, but one that a client writes out is echoed like all that he writes
+      const std::string name = codec.token_bytes(token.id);
+      if (text.substr(std::min(size - added_space, text.size())).starts_with(name)) decoded += name;
+    } else {
+      decoder->append(token.id, decoded);
+    }
     characters += count_characters(std::string_view(decoded).substr(size));
     if (size == 0 && decoded.starts_with(' ') && !text.starts_with(' ')) added_space = 1;
   }

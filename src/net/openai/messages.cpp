@@ -56,11 +56,14 @@ Result<void> normalize_content(ValueDict& message, bool may_be_absent, const std
   return {};
 }
 
-// Templates print arguments with `tojson`; OpenAI sends them as a string that holds JSON. Text that is no object stays as it is.
+// Templates print arguments with `tojson`; OpenAI sends them as a string that holds JSON. Text that is no object stays as it is, but
+// none at all is a call without arguments.
 void open_arguments(ValueDict& function) {
   Value* arguments = find_member(function, "arguments");
-  if (arguments == nullptr) return;
+  if (arguments == nullptr) arguments = &function.emplace_back("arguments", Value()).second;
   const auto* text = arguments->get_if<std::string>();
+  if (arguments->is_null() || (text != nullptr && text->find_first_not_of(" \t\r\n") == std::string::npos)) *arguments = ValueDict{};
+  text = arguments->get_if<std::string>();
   if (text == nullptr) return;
   std::string copy = *text;
   Result<Value> parsed = json::parse(copy);
@@ -88,6 +91,14 @@ Result<void> normalize_tool_calls(Value& calls, const std::string& path) {
   return {};
 }
 
+// Clients repeat an answer with all its members; templates ask whether "tool_calls" is there, and count them.
+void drop_empty_members(ValueDict& message) {
+  std::erase_if(message, [](const auto& member) {
+    const auto* list = member.second.template get_if<ValueList>();
+    return member.second.is_null() || (member.first == "tool_calls" && list != nullptr && list->empty());
+  });
+}
+
 Result<void> normalize_message(Value& value, const std::string& path) {
   auto* message = value.get_if<ValueDict>();
   if (message == nullptr) return json::wrong_type(path, "an object", value);
@@ -100,7 +111,9 @@ Result<void> normalize_message(Value& value, const std::string& path) {
     const Result<void> normal = normalize_tool_calls(*calls, at_key(path, "tool_calls"));
     if (!normal) return normal.error();
   }
-  return normalize_content(*message, assistant, at_key(path, "content"));
+  Result<void> normal = normalize_content(*message, assistant, at_key(path, "content"));
+  if (normal) drop_empty_members(*message);
+  return normal;
 }
 
 }  // namespace

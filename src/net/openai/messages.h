@@ -9,8 +9,8 @@
 namespace braid::net::openai {
 
 // Checks a conversation in place: content parts of type text are joined by newlines, missing content becomes "" where tool calls
-// stand for it, and a tool call's arguments become an object. Other members pass through. Errors name the path, as
-// `messages[1].content`.
+// stand for it, a tool call's arguments become an object, and members that are null, or no tool calls, are left out. Others pass
+// through. Errors name the path, as `messages[1].content`.
 Result<void> normalize_messages(Value& messages, const std::string& path);
 
 }  // namespace braid::net::openai

@@ -32,6 +32,14 @@ Result<void> read_top_k(Draft& draft, Value& value, const std::string& path) {
   return {};
 }
 
+// The smallest share is the most probable token alone, and so is none.
+Result<void> read_top_p(Draft& draft, Value& value, const std::string& path) {
+  const Result<float> share = json::read_number(value, path, 0.0F, 1.0F);
+  if (!share) return share.error();
+  draft.call.sampling.top_p = std::max(*share, std::numeric_limits<float>::min());
+  return {};
+}
+
 Result<void> read_seed(Draft& draft, Value& value, const std::string& path) {
   const Result<std::int64_t> seed = json::read_integer(value, path);
   if (!seed) return seed.error();
@@ -126,7 +134,7 @@ Result<std::vector<TokenId>> inner_tokens(std::string_view text, const TextCodec
 
 constexpr std::array kSampling = {
     Parameter{"temperature", NumberRule{&Sampling::temperature, 0.0F, 2.0F}},
-    Parameter{"top_p", NumberRule{&Sampling::top_p, 0.0F, 1.0F, true}},
+    Parameter{"top_p", read_top_p},
     Parameter{"min_p", NumberRule{&Sampling::min_p, 0.0F, 1.0F}},
     Parameter{"top_k", read_top_k},
     Parameter{"seed", read_seed},

@@ -114,7 +114,7 @@ Value chat_tool(const Value& tool) {
   return ValueDict{{"type", type != nullptr ? *type : Value()}, {"function", std::move(function)}};
 }
 
-Result<void> read_tool_choice(Draft& draft, Value& value, const std::string&) {
+Result<void> read_tool_choice(Draft& draft, Value& value, const std::string& path) {
   const Value* name = value.find("name");
   const Value* type = value.find("type");
   if (type != nullptr && *type == Value("allowed_tools")) {
@@ -126,7 +126,12 @@ Result<void> read_tool_choice(Draft& draft, Value& value, const std::string&) {
     ValueDict allowed{{"mode", mode != nullptr ? *mode : Value()}, {"tools", std::move(chosen)}};
     return as_chat(draft, "tool_choice", ValueDict{{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}});
   }
-  if (name == nullptr || type == nullptr || *type != Value("function")) return as_chat(draft, "tool_choice", std::move(value));
+  if (value.get_if<ValueDict>() == nullptr) return as_chat(draft, "tool_choice", std::move(value));
+  if (type == nullptr || *type != Value("function")) {
+    const std::string type_path = at_key(path, "type");
+    return invalid_argument(fmt::format("'{}' must be 'function' or 'allowed_tools'", type_path), type_path);
+  }
+  if (name == nullptr) return invalid_argument(fmt::format("'{0}.name' is missing", path), at_key(path, "name"));
   return as_chat(draft, "tool_choice", ValueDict{{"type", "function"}, {"function", ValueDict{{"name", *name}}}});
 }
 
@@ -257,21 +262,38 @@ std::string echo_of(const Value& body) {
   return echo;
 }
 
+using Renaming = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<Renaming, 6> kOwnNames = {{
+    {"verbosity", "text.verbosity"},
+    {"max_completion_tokens", "max_output_tokens"},
+    {"response_format.json_schema", "text.format"},
+    {"response_format", "text.format"},
+    {"reasoning_effort", "reasoning.effort"},
+    {"messages", "input"},
+}};
+
+// The path of a field of the chat request as the path that it has here.
+std::string own_path(std::string path) {
+  for (const auto& [chat, own] : kOwnNames)
+    if (path.starts_with(chat)) return path.replace(0, chat.size(), own);
+  if (path.starts_with("tools[") || path.starts_with("tool_choice."))
+    for (const std::string_view level : {".allowed_tools", ".function"})  // which these have not
+      if (const std::size_t at = path.find(level); at != std::string::npos) path.erase(at, level.size());
+  return path;
+}
+
+void replace_first(std::string& text, std::string_view old, std::string_view with) {
+  if (const std::size_t at = text.find(old); !old.empty() && at != std::string::npos) text.replace(at, old.size(), with);
+}
+
 // Names of the chat request in an error become those of this dialect.
 Error in_own_terms(Error error) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
-      {"verbosity", "text.verbosity"},
-      {"max_completion_tokens", "max_output_tokens"},
-      {"response_format.json_schema", "text.format"},
-      {"response_format", "text.format"},
-      {"reasoning_effort", "reasoning.effort"},
-  }};
-  for (const auto& [chat, own] : kNames) {
-    if (!error.param.starts_with(chat)) continue;
-    error.param.replace(0, chat.size(), own);
-    if (const std::size_t at = error.message.find(chat); at != std::string::npos) error.message.replace(at, chat.size(), own);
-    break;
-  }
+  std::string param = own_path(error.param);
+  replace_first(error.message, error.param, param);
+  replace_first(error.message, "'response_format.json_schema", "'text.format");  // of two fields that exclude each other
+  replace_first(error.message, "'response_format", "'text.format");
+  error.param = std::move(param);
   return error;
 }
 
@@ -300,6 +322,7 @@ Result<GenerationCall> parse_response(std::string& body, const ServedModel& mode
   Result<GenerationCall> call = openai::read_chat(chat, model);
   if (!call) return call.error();
   call->prompt_field = "input";
+  call->scores_text_only = true;
   call->details = std::move(draft.details);
   return call;
 }

@@ -6,6 +6,7 @@
 #include <net/responses/request.h>
 #include <net/responses/response_format.h>
 
+#include <cstddef>
 #include <ctime>
 #include <iterator>
 #include <string_view>
@@ -63,12 +64,16 @@ class ResponseFormat final : public AnswerFormat {
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     std::string no_events;
     const ChoiceAnswer& answer = choices.front();
-    DeltaTokens tokens = answer.piece.tokens;
-    for (const Delta& delta : answer.piece.deltas) {
-      items_.add(no_events, delta, tokens);
-      if (std::holds_alternative<TextDelta>(delta)) tokens.clear();
+    const ChoicePiece& piece = answer.piece;
+    DeltaTokens tokens;
+    auto begin = piece.tokens.scored.begin();
+    for (std::size_t i = 0; i < piece.deltas.size(); ++i) {
+      const auto end = piece.tokens.scored.begin() + static_cast<std::ptrdiff_t>(piece.scored_ends[i]);
+      tokens.scored.assign(std::exchange(begin, end), end);
+      items_.add(no_events, piece.deltas[i], tokens);
     }
-    append_finish(no_events, 0, answer.end, {}, usage);
+    tokens.scored.assign(begin, piece.tokens.scored.end());
+    append_finish(no_events, 0, answer.end, tokens, usage);
     std::string response;
     append_response(response, status(), &usage, nullptr);
     out += response;

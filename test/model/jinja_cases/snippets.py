@@ -115,6 +115,30 @@ raise_exception("stop")
 1 ~ 2 + 3
 "a" if nope.attr else "b"
 loop is defined, caller is defined, varargs is defined
+t | abs, false | abs, t | round, t | round(1), +t, + false, -t, +n, +x, [+t, t | abs]
+4.0 is even, 3.0 is odd, 3.5 is odd, 3.5 is even, -3 is odd, -3.0 is odd, t is odd
+words | map("upper") | reverse | length, numbers | reverse | first, [1, 2] | reverse | list | length
+"ab".ljust(4) ~ "|", "ab".rjust(4, "é"), "ab".center(5, "*"), "abc".center(6, "*"), "abc".ljust(2), "".center(3, "-"), uni.rjust(14, ".")
+"Straße ǅ Ab1".swapcase(), "STRASSE ß".casefold(), "ﬁx ÀÉ".casefold(), "ab".isascii(), uni.isascii(), "".isascii()
+uni.find("i", 2), uni.find("f", 0, 3), uni.rfind("n", 0, -1), uni.rindex("ü"), uni.index("f", -3), "aaa".count("a", 1), "aaa".count("", 1, 2), "a".find("", 2), "abcabc".rfind("c", 0, 5)
+text.startswith("W", 7), text.startswith("W", 7, 8), text.startswith(("x", "e"), 1), text.endswith("o", 0, 5), text.endswith("", 99), "".startswith("")
+mapping.keys(), mapping.values() | string, {"a": 1}.items() ~ "", [{}.keys()]
+"a" % [1], "a" % nope, 0 ** 2.0, (-2) ** 3.0
++text
++nope
++none_value
+"a" is odd
+[1] is even
+none_value < 2.5
+2.5 < "a"
+[1] > 0.5
+text.startswith(["H"])
+"ab".rjust(4, "xy")
+"ab".center(4, "")
+"a".rindex("z")
+0.0 ** -1
+n[1:]
+none_value[1:]
 none | length
 none | selectattr("x") | list, none | map("upper") | list, 0 | select | list
 5 | length

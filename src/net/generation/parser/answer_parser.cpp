@@ -58,6 +58,21 @@ void AnswerParser::finish(bool cut, std::vector<Delta>& out) {
   emit();
 }
 
+bool AnswerParser::is_silent() const {
+  switch (state_) {
+    case State::kReasoning:
+      return true;
+    case State::kStart:
+      return scanner_.behind_marker() || (drop_space_ && !scanner_.in_marker());
+    case State::kText:
+      return scanner_.behind_marker();
+    case State::kAfterCall:
+      return settled_.empty() && (scanner_.behind_marker() || (!scanner_.in_marker() && scanner_.space().empty()));
+    default:
+      return false;  // what begins like a call may turn out to be none
+  }
+}
+
 void AnswerParser::step(char c) {
   switch (state_) {
     case State::kStart:

@@ -35,6 +35,8 @@ class AnswerParser {
   void finish(bool cut, std::vector<Delta>& out);
 
   bool in_reasoning() const { return state_ == State::kReasoning; }
+  // Whether what was fed last will never be text: it was reasoning, a marker, or white space that is dropped.
+  bool is_silent() const;
   bool has_calls() const { return writer_.calls() > 0; }
   bool ended() const { return ended_; }  // with the only call that is allowed
 

@@ -25,6 +25,8 @@ class MarkerScanner {
   void flush(std::string& out);
 
   const std::string& space() const { return space_; }
+  bool in_marker() const { return !held_.empty(); }  // what came last may become one
+  bool behind_marker() const { return found_; }      // what came last was one
 
  private:
   bool is_prefix(std::string_view text) const;
