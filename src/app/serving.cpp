@@ -245,7 +245,7 @@ void Serving::fail(const Error& error) {
 
 void Serving::await_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
-    if (error) return;
+    if (error || stopped_) return;  // one that had come before the wait was cancelled: to wait once more would keep the loop for ever
     await_signal();
     on_signal(number);
   });
@@ -312,6 +312,7 @@ asio::awaitable<void> Serving::shut_down(Clock::time_point drain_until) {
   status_.reason = "the server is shutting down";
   if (scheduler_) co_await drain_engine(drain_until);
   co_await close_connections(drain_until);
+  stopped_ = true;
   signals_.cancel();
   predecessors_end_.close();
   watchdog_.stop();
