@@ -42,11 +42,10 @@ constexpr auto rethrow = [](const std::exception_ptr& failure) {
   if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
 };
 
-// What the program says to whoever started it: a line of stdout.
+// What the program says to whoever started it: a line of stdout, or nothing where that is full or closed (fmt::print would throw).
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
-  fmt::print(format, std::forward<Args>(args)...);
-  std::putchar('\n');
+  std::puts(fmt::format(format, std::forward<Args>(args)...).c_str());
   std::fflush(stdout);
 }
 
