@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <variant>
 
 namespace {
@@ -18,6 +20,17 @@ void open_standard_streams() {
   do file = ::open("/dev/null", O_RDWR);
   while (file >= 0 && file <= STDERR_FILENO);
   if (file >= 0) ::close(file);
+}
+
+// A model file is mapped: one that is cut short while it is read, or a disk that fails, ends the process by this signal.
+void explain_bus_errors() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    constexpr std::string_view kWhy = "braid: a file that is being read has become shorter, or its disk has failed (SIGBUS)\n";
+    if (::write(STDERR_FILENO, kWhy.data(), kWhy.size()) < 0) return;
+  };
+  action.sa_flags = SA_RESETHAND;
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 // A server goes on where nobody takes what it prints; what other commands print is what they are for.
@@ -33,6 +46,7 @@ int run(const braid::app::Command& command) {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  explain_bus_errors();
   try {
     return run(braid::app::parse_command_line(argc, argv));
   } catch (const std::exception& e) {

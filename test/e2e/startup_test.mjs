@@ -1,6 +1,6 @@
 // What a user sees on the terminal when something is asked that cannot be, and the commands that need no server.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
@@ -70,6 +70,16 @@ test("damaged model files end with 1 and one sentence", async (t) => {
   }
   one_sentence(await braid(t, ["serve", "--port", "0", path.join(folder, "missing.gguf")]), 1, /missing\.gguf/);
   one_sentence(await braid(t, ["serve", "--port", "0", folder]), 1, /braid-e2e-/);
+});
+
+test("a model file that is cut short while it is read is told", async (t) => {
+  const file = path.join(temporaryFolder(t), "short.gguf");
+  copyFileSync(path.join(sourceFolder, "models/demo-q8_0.gguf"), file);
+  const server = await serve(t, [file, "--threads", "1"], { ready: false, prefix: ["nice", "-n", "19"] });
+  await eventually("it is mapped", () => readFileSync(`/proc/${server.child.pid}/maps`, "utf8").includes("short.gguf"));
+  truncateSync(file, 0);
+  assert.equal((await server.exited).signal, "SIGBUS");
+  assert.match(server.errors, /a file that is being read has become shorter/);
 });
 
 test("a folder or nothing in place of a file ends with one sentence", async (t) => {
