@@ -94,6 +94,16 @@ TEST(Metrics, AreNotServedWhenTheyAreOff) {
   EXPECT_NE(reply.body.find("--metrics off"), std::string::npos);
 }
 
+TEST(Metrics, WhatReachesNoRouteIsCountedByTheClassOfItsStatus) {
+  TestServer server;
+  server.ask("OPTIONS /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");  // as browsers ask beforehand
+  server.ask(get("/nowhere"));
+  server.ask("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n");
+  const std::string text = server.ask(get("/metrics")).body;
+  for (const char* status : {"2xx", "4xx", "5xx"})
+    EXPECT_NE(text.find(std::string("requests_total{route=\"none\",status=\"") + status + "\"} 1\n"), std::string::npos) << text.substr(0, 600);
+}
+
 TEST(Metrics, RefusalsAreCountedByReason) {
   TestServer server;
   server.ask("GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n");

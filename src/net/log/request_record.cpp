@@ -106,7 +106,7 @@ RequestRecord::~RequestRecord() {
     ++counters.requests[{*endpoint_, status}];
     counters.request_ms.observe(total_ms);
   } else {
-    ++counters.unrouted;
+    ++counters.unrouted.at(static_cast<std::size_t>(status) / 100);
   }
   if (const std::optional<Timeout> timeout = timeout_of(reason)) counters.count(*timeout);
   if (reason >= RequestEnd::kClientGone) write_abort();

@@ -30,7 +30,7 @@ struct Counters {
   void count(Timeout kind) { ++timeouts[static_cast<std::size_t>(kind)]; }
 
   std::map<std::pair<Endpoint, int>, std::uint64_t> requests;  // by endpoint and status
-  std::uint64_t unrouted = 0;                                  // requests that reached no endpoint
+  std::array<std::uint64_t, 10> unrouted{};                    // requests that reached no endpoint, by the status's first digit
   std::array<std::uint64_t, kRefusalNames.size()> refusals{};
   std::array<std::uint64_t, kTimeoutNames.size()> timeouts{};
   std::uint64_t disconnects = 0;                               // clients gone while their request ran

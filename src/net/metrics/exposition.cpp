@@ -21,7 +21,7 @@ MetricFamily requests_family(const Counters& counters) {
     family.metric.push_back(std::move(metric));
   };
   for (const auto& [key, count] : counters.requests) add(std::string(path_of(key.first)), std::to_string(key.second), count);
-  add("none", "4xx", counters.unrouted);
+  for (const std::size_t digit : {2U, 4U, 5U}) add("none", std::to_string(digit) + "xx", counters.unrouted[digit]);
   return family;
 }
 
