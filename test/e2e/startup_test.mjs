@@ -98,6 +98,13 @@ test("a standard stream that is closed is none of the server's files", async (t)
   for (const file of [0, 2]) assert.equal(readlinkSync(`/proc/${server.child.pid}/fd/${file}`), "/dev/null");
 });
 
+test("a token for which there is no space leaves nothing behind", async (t) => {
+  const socket = path.join(temporaryFolder(t), "braid.sock");
+  const args = [braidBinary, "serve", "--no-model", "--unix-socket", socket];
+  one_sentence(await run(t, "sh", ["-c", 'ulimit -f 0; exec "$0" "$@"', ...args]), 1, /cannot use the token in .*: File too large/);
+  assert.equal(existsSync(`${socket}.token`), false);
+});
+
 test("standard output on a full disk fails a command and leaves a server alone", async (t) => {
   const full = ["-c", 'exec "$0" "$@" > /dev/full'];
   one_sentence(await run(t, "sh", [...full, braidBinary, "info", draft]), 1, /standard output could not be written/);
