@@ -49,6 +49,15 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fflush(stdout);
 }
 
+// How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
+std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
+  std::chrono::milliseconds tick = http.tick;
+  for (const auto timeout : {http.header_timeout, http.body_timeout, http.idle_timeout, http.write_timeout, http.queue_timeout,
+                             http.first_token_timeout, http.request_timeout})
+    if (timeout.count() > 0) tick = std::min(tick, timeout);
+  return std::max(tick, std::chrono::milliseconds(10));
+}
+
 }  // namespace
 
 Serving::Serving(asio::io_context& loop, const ServeOptions& options, std::shared_ptr<spdlog::logger> request_log)
@@ -115,6 +124,7 @@ Result<void> Serving::start() {
 
 net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) const {
   net::ServerOptions http = options_.http;
+  http.tick = tick_for(http);
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
   http.log = {request_log_, options_.log.format, options_.log.access};
