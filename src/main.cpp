@@ -1,17 +1,54 @@
 #include "app/command_line.h"
 #include "app/commands/commands.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <variant>
 
+namespace {
+
+// A standard stream that is closed would be the next file or connection that is opened, and get what is printed.
+void open_standard_streams() {
+  int file = 0;
+  do file = ::open("/dev/null", O_RDWR);
+  while (file >= 0 && file <= STDERR_FILENO);
+  if (file >= 0) ::close(file);
+}
+
+// A model file is mapped: one that is cut short while it is read, or a disk that fails, ends the process by this signal.
+void explain_bus_errors() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    constexpr std::string_view kWhy = "braid: a file that is being read has become shorter, or its disk has failed (SIGBUS)\n";
+    if (::write(STDERR_FILENO, kWhy.data(), kWhy.size()) < 0) return;
+  };
+  action.sa_flags = SA_RESETHAND;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+// A server goes on where nobody takes what it prints; what other commands print is what they are for.
+int run(const braid::app::Command& command) {
+  const int code = std::visit([](const auto& options) { return braid::app::run_command(options); }, command);
+  if (code != EXIT_SUCCESS || std::holds_alternative<braid::app::ServeOptions>(command)) return code;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return EXIT_SUCCESS;
+  fmt::print(stderr, "braid: standard output could not be written\n");
+  return EXIT_FAILURE;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  open_standard_streams();
+  explain_bus_errors();
   try {
-    return std::visit([](const auto& command) { return braid::app::run_command(command); },
-                      braid::app::parse_command_line(argc, argv));
+    return run(braid::app::parse_command_line(argc, argv));
   } catch (const std::exception& e) {
     fmt::print(stderr, "braid: internal error: {}\n", e.what());
     return EXIT_FAILURE;

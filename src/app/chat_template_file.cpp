@@ -1,11 +1,13 @@
 #include "app/chat_template_file.h"
 
+#include "app/whole_file.h"
+
 #include <net/json/parse.h>
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace braid::app {
@@ -16,12 +18,11 @@ constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;  // a tokenizer_config
 Error bad(const std::string& path, const std::string& what) { return {ErrorCode::kBadFile, fmt::format("{}: {}", path, what), ""}; }
 
 Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{ErrorCode::kIo, fmt::format("{}: the chat template cannot be opened", path), ""};
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return Error{ErrorCode::kIo, fmt::format("{}: the chat template cannot be read", path), ""};
-  if (text.size() > kMaxBytes) return bad(path, "larger than 64 MiB: this is no chat template");
-  return text;
+  std::optional<std::string> text = read_whole_file(path);
+  if (!text) return Error{ErrorCode::kIo, fmt::format("{}: the chat template cannot be read", path), ""};
+  if (text->empty()) return bad(path, "the chat template is empty");
+  if (text->size() > kMaxBytes) return bad(path, "larger than 64 MiB: this is no chat template");
+  return std::move(*text);
 }
 
 Result<std::vector<model::TemplateSource>> named_templates(const std::string& path, const ValueList& list) {

@@ -52,7 +52,9 @@ Command parse_command_line(int argc, const char* const* argv) {
 
   try {
     app.parse(argc, argv);
+    if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
     if (!config.empty()) apply_config_file(*app.get_subcommand("serve"), config);
+    if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
   } catch (const CLI::CallForHelp&) {
     const auto [command, path] = named_command(app);
     return Farewell{0, command->help(command == &app ? "" : path.substr(0, path.rfind(' ')))};

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <ios>
+#include <set>
+#include <string>
+#include <vector>
+
 namespace braid::app {
 namespace {
 
@@ -14,7 +19,9 @@ void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& va
   if (!value.IsScalar() && !is_list) throw CLI::ValidationError(fmt::format("'{}' wants one plain value", key));
   if (option->count() > 0) return;
   const bool is_flag = option->get_items_expected_max() == 0;
-  if (is_flag && !value.as<bool>()) return;
+  bool flag = true;
+  if (is_flag && !YAML::convert<bool>::decode(value, flag)) throw CLI::ValidationError(fmt::format("'{}' wants true or false", key));
+  if (!flag) return;
   if (is_list) {
     for (const YAML::Node& item : value) option->add_result(item.as<std::string>());
   } else {
@@ -23,22 +30,33 @@ void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& va
   option->run_callback();
 }
 
+// The file's one document; null when it has none.
+YAML::Node load(const std::string& path) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAllFromFile(path);
+    if (documents.size() > 1) throw CLI::FileError(fmt::format("{}: the file must be one document, and '---' begins another", path));
+    return documents.empty() ? YAML::Node() : documents.front();
+  } catch (const YAML::ParserException& e) {
+    throw CLI::FileError(fmt::format("{}:{}: {}", path, e.mark.line + 1, e.msg));
+  } catch (const YAML::BadFile&) {
+    throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
+  } catch (const std::ios_base::failure&) {  // a folder, for one
+    throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
+  }
+}
+
 }  // namespace
 
 void apply_config_file(CLI::App& command, const std::string& path) {
-  YAML::Node root;
-  try {
-    root = YAML::LoadFile(path);
-  } catch (const YAML::BadFile&) {
-    throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
-  } catch (const YAML::ParserException& e) {
-    throw CLI::FileError(fmt::format("{}:{}: {}", path, e.mark.line + 1, e.msg));
-  }
+  const YAML::Node root = load(path);
   if (root.IsNull()) return;
   if (!root.IsMap()) throw CLI::FileError(fmt::format("{}: the file must be a list of 'option: value' lines", path));
+  std::set<std::string> seen;
   for (const auto& entry : root) {
     try {
-      apply_entry(command, entry.first.Scalar(), entry.second);
+      const std::string& key = entry.first.Scalar();
+      if (!seen.insert(key).second) throw CLI::ValidationError(fmt::format("'{}' stands here for the second time", key));
+      apply_entry(command, key, entry.second);
     } catch (const CLI::ParseError& e) {
       throw CLI::FileError(fmt::format("{}:{}: {}", path, entry.first.Mark().line + 1, e.what()));
     } catch (const YAML::Exception& e) {

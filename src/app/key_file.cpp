@@ -1,5 +1,7 @@
 #include "app/key_file.h"
 
+#include "app/whole_file.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +9,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -110,10 +111,9 @@ Result<std::vector<ApiKey>> load_api_keys(const std::string& file, const Limits&
   std::vector<ApiKey> keys;
   if (!file.empty()) {
     std::error_code ignored;  // a pipe would keep the loop waiting
-    std::ifstream stream(std::filesystem::is_regular_file(file, ignored) ? file : std::string());
-    const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-    if (!stream.is_open() || stream.bad()) return invalid_argument(fmt::format("--api-key-file: cannot read '{}'", file));
-    Result<std::vector<ApiKey>> parsed = parse_api_keys(text, limits, file);
+    const auto text = std::filesystem::is_regular_file(file, ignored) ? read_whole_file(file) : std::nullopt;
+    if (!text) return invalid_argument(fmt::format("--api-key-file: cannot read '{}'", file));
+    Result<std::vector<ApiKey>> parsed = parse_api_keys(*text, limits, file);
     if (!parsed) return parsed;
     if (parsed->empty()) return invalid_argument(fmt::format("--api-key-file: '{}' has no key: a line is NAME KEY [SETTING=VALUE]...", file));
     keys = std::move(*parsed);

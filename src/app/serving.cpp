@@ -42,12 +42,20 @@ constexpr auto rethrow = [](const std::exception_ptr& failure) {
   if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
 };
 
-// What the program says to whoever started it: a line of stdout.
+// What the program says to whoever started it: a line of stdout, or nothing where that is full or closed (fmt::print would throw).
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
-  fmt::print(format, std::forward<Args>(args)...);
-  std::putchar('\n');
+  std::puts(fmt::format(format, std::forward<Args>(args)...).c_str());
   std::fflush(stdout);
+}
+
+// How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
+std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
+  std::chrono::milliseconds tick = http.tick;
+  for (const auto timeout : {http.header_timeout, http.body_timeout, http.idle_timeout, http.write_timeout, http.queue_timeout,
+                             http.first_token_timeout, http.request_timeout})
+    if (timeout.count() > 0) tick = std::min(tick, timeout);
+  return std::max(tick, std::chrono::milliseconds(10));
 }
 
 }  // namespace
@@ -116,6 +124,7 @@ Result<void> Serving::start() {
 
 net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) const {
   net::ServerOptions http = options_.http;
+  http.tick = tick_for(http);
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
   http.log = {request_log_, options_.log.format, options_.log.access};
@@ -245,7 +254,7 @@ void Serving::fail(const Error& error) {
 
 void Serving::await_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
-    if (error) return;
+    if (error || stopped_) return;  // one that had come before the wait was cancelled: to wait once more would keep the loop for ever
     await_signal();
     on_signal(number);
   });
@@ -312,6 +321,7 @@ asio::awaitable<void> Serving::shut_down(Clock::time_point drain_until) {
   status_.reason = "the server is shutting down";
   if (scheduler_) co_await drain_engine(drain_until);
   co_await close_connections(drain_until);
+  stopped_ = true;
   signals_.cancel();
   predecessors_end_.close();
   watchdog_.stop();

@@ -87,6 +87,7 @@ class Serving {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;
   bool shutting_down_ = false;
+  bool stopped_ = false;
   std::thread loader_;
 };
 

@@ -140,8 +140,8 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   rope.factor = keys.number_unless(0.0, has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
   rope.original_context =
       keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
+  // yarn_attn_factor, which converters write for factors of two meanings, is not read: llama.cpp computes yarn's from `factor` alone.
   rope.yarn_extrapolation = keys.number_unless(-1.0, "rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
-  rope.attention_factor *= keys.number("rope.scaling.yarn_attn_factor", 1.0, 1e-3, 1e3);
   rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);
   rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1.0, 1e-3, 1e6);
   return rope;

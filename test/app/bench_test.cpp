@@ -138,17 +138,19 @@ TEST(Bench, TellsFailuresApart) {
       "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\n{}",
       "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n",
       "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"error\":{\"message\":\"no\"}}\n\n",
+      "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"error\":\"no\"}\n\ndata: [DONE]\n\n",
+      "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"object\":\"error\",\"message\":\"no\"}\n\ndata: [DONE]\n\n",
       "not http at all, for sure\r\n\r\n",
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nda",
   });
   BenchOptions options;
   options.base_url = server.url();
-  options.num_prompts = 6;
+  options.num_prompts = 8;
   options.max_concurrency = 1;
   const Ran ran = run(options);
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(integer(ran.json, "completed"), 1);
-  for (const auto* kind : {"\"http_429\":1", "\"truncated\":1", "\"stream_error\":1", "\"protocol\":1", "\"disconnect\":1"})
+  for (const auto* kind : {"\"http_429\":1", "\"truncated\":1", "\"stream_error\":3", "\"protocol\":1", "\"disconnect\":1"})
     EXPECT_THAT(ran.json, testing::HasSubstr(kind));
 }
 
@@ -194,6 +196,17 @@ TEST(BenchReader, ReadsTheSameEventsHoweverTheBytesAreCut) {
     ASSERT_EQ(events.size(), 6U) << step;
     EXPECT_EQ(events.back(), "[DONE]");
     EXPECT_TRUE(reader.keeps_alive());
+  }
+}
+
+TEST(BenchReader, GivesUpOnAnEventThatHasNoEnd) {
+  for (const bool has_lines : {false, true}) {
+    ResponseReader reader([](std::string_view) {});
+    reader.feed("HTTP/1.1 200 OK\r\n\r\n");
+    std::string piece = "data: " + std::string(1 << 20, 'a');
+    if (has_lines) piece += '\n';
+    for (int i = 0; i < 64 && reader.state() == ResponseReader::State::kBody; ++i) reader.feed(piece);
+    EXPECT_EQ(reader.state(), ResponseReader::State::kBroken);
   }
 }
 

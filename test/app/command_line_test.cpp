@@ -204,6 +204,15 @@ TEST(CommandLine, RunTellsModelFromPrompt) {
   EXPECT_EQ(both.prompt, "Hello");
 }
 
+TEST(CommandLine, ServeTakesNoEmptyValueAndNoOptionForOne) {
+  for (const char* option : {"--config", "--alias", "--api-key-file", "--kv-disk", "--takeover", "--unix-socket", "--tls-cert", "--host"}) {
+    EXPECT_THAT(mistake({"serve", option, ""}), HasSubstr(std::string(option) + ": the value is empty"));
+    EXPECT_THAT(mistake({"serve", option, "--access-log"}), HasSubstr(std::string(option) + ": the value is missing: '--access-log'"));
+    EXPECT_THAT(mistake({"serve", (std::string(option) + "=").c_str(), "--access-log"}), HasSubstr("is missing: '--access-log'"));
+  }
+  EXPECT_THAT(mistake({"serve", ""}), HasSubstr("model: the value is empty"));
+}
+
 TEST(CommandLine, BenchTakesItsOptions) {
   const auto options = std::get<bench::BenchOptions>(parse({"bench", "serve", "--endpoint", "chat", "--num-prompts", "7", "--request-rate",
                                                             "inf", "--goodput", "ttft:200", "--goodput", "tpot:50", "--json", "x.json"}));
@@ -272,7 +281,11 @@ TEST_F(ConfigFile, MistakesNameTheLine) {
   EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nmax-wating: 7\n")}), HasSubstr(".yaml:2: there is no option 'max-wating'"));
   EXPECT_THAT(mistake({"serve", "--config", write("\n\nport: many\n")}), HasSubstr(".yaml:3: --port: 'many'"));
   EXPECT_THAT(mistake({"serve", "--config", write("port: [1, 2]\n")}), HasSubstr(".yaml:1: 'port' wants one plain value"));
-  EXPECT_THAT(mistake({"serve", "--config", write("no-model: perhaps\n")}), HasSubstr(".yaml:1"));
+  EXPECT_THAT(mistake({"serve", "--config", write("no-model: perhaps\n")}), HasSubstr(".yaml:1: 'no-model' wants true or false"));
+  EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nhost: ::1\nport: 2\n")}), HasSubstr(".yaml:3: 'port' stands here for the second time"));
+  EXPECT_THAT(mistake({"serve", "--config", write("---\nport: 1\n---\nport: many\n")}), HasSubstr("one document"));
+  EXPECT_THAT(mistake({"serve", "--config", write("api-key-file: ''\n")}), HasSubstr("--api-key-file: the value is empty"));
+  EXPECT_THAT(mistake({"serve", "--config", testing::TempDir().c_str()}), HasSubstr("--config: cannot read"));
   EXPECT_THAT(mistake({"serve", "--config", write("port: {\n")}), HasSubstr(".yaml:"));
   EXPECT_THAT(mistake({"serve", "--config", write("just text")}), HasSubstr("option: value"));
   EXPECT_THAT(mistake({"serve", "--config", "/does/not/exist.yaml"}), HasSubstr("cannot read '/does/not/exist.yaml'"));

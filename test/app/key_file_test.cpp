@@ -68,6 +68,7 @@ TEST(KeyFile, ThatCannotBeReadIsAnError) {
   ASSERT_FALSE(keys);
   EXPECT_EQ(keys.error().message, "--api-key-file: cannot read '/dev/null'");
   EXPECT_FALSE(load_api_keys("/no/such/file", {}));
+  EXPECT_FALSE(load_api_keys("/proc/self/mem", {}));  // which opens, and fails when it is read
 }
 
 }  // namespace

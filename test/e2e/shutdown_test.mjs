@@ -78,15 +78,24 @@ test("a second signal stops at once, with an error event", async (t) => {
   assert.deepEqual(await server.exited, { code: 0, signal: null });
 });
 
-test("signals until the very end change nothing", async (t) => {
+for (const signal of ["SIGTERM", "SIGHUP"]) {
+  test(`${signal}s until the very end change nothing`, async (t) => {
+    const server = await serve(t);
+    server.child.kill("SIGTERM");
+    const again = setInterval(() => server.child.kill(signal), 5);
+    try {
+      assert.deepEqual(await server.exited, { code: 0, signal: null });
+    } finally {
+      clearInterval(again);
+    }
+  });
+}
+
+// As from a terminal whose shell passes on what the whole group has got already.
+test("several signals at once end it like one", async (t) => {
   const server = await serve(t);
-  server.child.kill("SIGTERM");
-  const again = setInterval(() => server.child.kill("SIGTERM"), 5);
-  try {
-    assert.deepEqual(await server.exited, { code: 0, signal: null });
-  } finally {
-    clearInterval(again);
-  }
+  for (const signal of ["SIGTERM", "SIGINT", "SIGTERM"]) server.child.kill(signal);
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
 });
 
 test("a signal while the model loads ends the process", async (t) => {

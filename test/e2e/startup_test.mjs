@@ -1,11 +1,11 @@
 // What a user sees on the terminal when something is asked that cannot be, and the commands that need no server.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
-import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
-import { post } from "./support/client.mjs";
+import { braid, braidBinary, freePort, Process, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { eventually, post } from "./support/client.mjs";
 
 const draft = path.join(sourceFolder, "models/demo-draft-q8_0.gguf");
 
@@ -70,6 +70,50 @@ test("damaged model files end with 1 and one sentence", async (t) => {
   }
   one_sentence(await braid(t, ["serve", "--port", "0", path.join(folder, "missing.gguf")]), 1, /missing\.gguf/);
   one_sentence(await braid(t, ["serve", "--port", "0", folder]), 1, /braid-e2e-/);
+});
+
+test("a model file that is cut short while it is read is told", async (t) => {
+  const file = path.join(temporaryFolder(t), "short.gguf");
+  copyFileSync(path.join(sourceFolder, "models/demo-q8_0.gguf"), file);
+  const server = await serve(t, [file, "--threads", "1"], { ready: false, prefix: ["nice", "-n", "19"] });
+  await eventually("it is mapped", () => readFileSync(`/proc/${server.child.pid}/maps`, "utf8").includes("short.gguf"));
+  truncateSync(file, 0);
+  assert.equal((await server.exited).signal, "SIGBUS");
+  assert.match(server.errors, /a file that is being read has become shorter/);
+});
+
+test("a folder or nothing in place of a file ends with one sentence", async (t) => {
+  const folder = temporaryFolder(t);
+  const template = (file) => braid(t, ["serve", draft, "--port", "0", "--chat-template", file]);
+  one_sentence(await template(folder), 1, /the chat template cannot be read/);
+  one_sentence(await template("/dev/null"), 1, /the chat template is empty/);
+  one_sentence(await braid(t, ["serve", "--config", folder]), 2, /--config: cannot read/);
+  one_sentence(await braid(t, ["serve", "--no-model", "--api-key-file", "/proc/self/mem"]), 2, /--api-key-file: cannot read/);
+  one_sentence(await braid(t, ["cache", "export", draft, path.join(folder, "kv"), "--prompt-file", folder]), 1, /cannot read/);
+  one_sentence(await braid(t, ["cache", "import", draft, folder, "--kv-disk", folder]), 1, /cannot read/);
+});
+
+test("a standard stream that is closed is none of the server's files", async (t) => {
+  const server = await serve(t, ["--no-model"], { prefix: ["sh", "-c", 'exec "$0" "$@" 0<&- 2>&-'] });
+  for (const file of [0, 2]) assert.equal(readlinkSync(`/proc/${server.child.pid}/fd/${file}`), "/dev/null");
+});
+
+test("a token for which there is no space leaves nothing behind", async (t) => {
+  const socket = path.join(temporaryFolder(t), "braid.sock");
+  const args = [braidBinary, "serve", "--no-model", "--unix-socket", socket];
+  one_sentence(await run(t, "sh", ["-c", 'ulimit -f 0; exec "$0" "$@"', ...args]), 1, /cannot use the token in .*: File too large/);
+  assert.equal(existsSync(`${socket}.token`), false);
+});
+
+test("standard output on a full disk fails a command and leaves a server alone", async (t) => {
+  const full = ["-c", 'exec "$0" "$@" > /dev/full'];
+  one_sentence(await run(t, "sh", [...full, braidBinary, "info", draft]), 1, /standard output could not be written/);
+  const port = await freePort();
+  const many = Array.from({ length: 200 }, () => ["--listen", "127.0.0.1:0"]).flat();
+  const server = new Process(t, "sh", [...full, braidBinary, "serve", "--no-model", "--port", `${port}`, ...many]);
+  await eventually("it serves", () => fetch(`http://127.0.0.1:${port}/health`).then((answer) => answer.ok, () => false));
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
 });
 
 test("memory that does not suffice is said in a sentence", async (t) => {

@@ -1,8 +1,11 @@
 #include <model/hyper_parameters.h>
+#include <model/rope.h>
 #include <model/tiny_model.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace braid::model::test {
 namespace {
@@ -77,6 +80,20 @@ TEST(HyperParameters, AnAttentionFactorCountsWithoutScaling) {
     const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
     EXPECT_EQ(rope.scaling, RopeScaling::kNone);
     EXPECT_EQ(rope.attention_factor, 1.25);
+  }
+}
+
+// llama.cpp does the same: the converter writes Hugging Face's attention_factor, which is all of the factor (1.139 here), and others'
+// attn_factor, which multiplies it, under this one name.
+TEST(HyperParameters, AYarnModelsOwnAttentionFactorIsNotReadAsAnother) {
+  TinyModel tiny;
+  tiny.keys["llama.rope.scaling.type"] = "yarn";
+  tiny.keys["llama.rope.scaling.factor"] = 4.0F;
+  const double magnitude = rope_frequencies(read_hyper_parameters(tiny.file()).value().rope, {}).magnitude;
+  EXPECT_NEAR(magnitude, 1.0 + 0.1 * std::log(4.0), 1e-12);
+  for (const float factor : {1.0F, 1.1386294F, 0.5F}) {
+    tiny.keys["llama.rope.scaling.yarn_attn_factor"] = factor;
+    EXPECT_EQ(rope_frequencies(read_hyper_parameters(tiny.file()).value().rope, {}).magnitude, magnitude) << factor;
   }
 }
 

@@ -218,6 +218,17 @@ TEST_F(Choices, TimingsHaveLlamaServersNames) {
   }
 }
 
+TEST_F(Choices, TimingsTellTheCachedPromptFromTheFirstTokenOn) {
+  server.on_loop([this] { server.engine().cached_tokens = 1; });
+  for (const char* n : {"1", "2"}) {
+    const std::string body =
+        ask(server, "/v1/completions", std::string(R"({"prompt":[1,2,3],"timings_per_token":true,"stream":true,"n":)") + n + "}");
+    EXPECT_NE(body.find(R"("cache_n":1,"prompt_n":2,)"), std::string::npos) << body;
+    EXPECT_EQ(body.find(R"("cache_n":0)"), std::string::npos) << body;
+    EXPECT_EQ(body.find(R"("cache_n":2)"), std::string::npos) << body;
+  }
+}
+
 TEST_F(Choices, TimingsCountTheQueueApart) {
   server.on_loop([this] { server.engine().queue_ms = 1e9; });  // cut to what has passed
   const std::string body = ask(server, "/v1/completions", R"({"prompt":[1],"timings_per_token":true})");

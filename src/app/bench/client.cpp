@@ -97,7 +97,7 @@ void Client::judge(const ResponseReader& reader, const Connection& connection, S
     outcome.message = connection.failure;
   } else if (reader.state() == ResponseReader::State::kBroken) {
     outcome.failure = "protocol";
-    outcome.message = "the response is no HTTP";
+    outcome.message = "the response is no HTTP, or an event in it has no end";
   } else {
     meter.finish();
   }

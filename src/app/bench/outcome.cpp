@@ -22,6 +22,14 @@ bool take_chunk(simdjson::dom::object choice, std::string& out) {
          (delta["tool_calls"].get(calls) == simdjson::SUCCESS && calls.size() > 0);
 }
 
+// An error instead of a chunk: an object or a text as "error", or, from older vLLM, an object that calls itself one.
+bool is_error(simdjson::dom::object event) {
+  simdjson::dom::element error;
+  std::string_view kind;
+  return (event["error"].get(error) == simdjson::SUCCESS && !error.is_null()) ||
+         (event["object"].get(kind) == simdjson::SUCCESS && kind == "error");
+}
+
 }  // namespace
 
 void StreamMeter::count_chunk(Clock::time_point now) {
@@ -47,8 +55,7 @@ void StreamMeter::on_event(std::string_view data, Clock::time_point now) {
     outcome_.message = "an event is no JSON object";
     return;
   }
-  simdjson::dom::object error;
-  if (event["error"].get(error) == simdjson::SUCCESS) {
+  if (is_error(event)) {
     outcome_.failure = "stream_error";
     outcome_.message = std::string(data.substr(0, 400));
     return;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxHead = 64 << 10;
 constexpr std::size_t kMaxErrorBody = 4096;
+constexpr std::size_t kMaxEvent = 16 << 20;  // and line of one: what has none would take all memory
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -80,7 +81,7 @@ void ResponseReader::read_body(std::string_view bytes) {
       left_ -= count;
       read_content(bytes.substr(0, count));
       bytes.remove_prefix(count);
-      if (left_ > 0) continue;
+      if (left_ > 0 || state_ == State::kBroken) continue;
       if (framing_ == Framing::kLength) {
         state_ = State::kDone;
       } else {
@@ -122,6 +123,7 @@ void ResponseReader::read_content(std::string_view bytes) {
     const auto end = bytes.find('\n');
     if (end == std::string_view::npos) {
       line_.append(bytes);
+      if (line_.size() > kMaxEvent) state_ = State::kBroken;
       return;
     }
     if (line_.empty()) {
@@ -140,6 +142,7 @@ void ResponseReader::read_event_line(std::string_view line) {
   if (line.substr(0, kData.size()) == kData) {
     if (!data_.empty()) data_.push_back('\n');
     data_.append(trimmed(line.substr(kData.size())));
+    if (data_.size() > kMaxEvent) state_ = State::kBroken;
   } else if (line.empty() && !data_.empty()) {
     on_event_(data_);
     data_.clear();

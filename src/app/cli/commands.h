@@ -12,6 +12,7 @@
 namespace braid::app {
 
 CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config);
+std::string value_fault(const CLI::App& serve);
 std::string serve_fault(const ServeOptions& options);
 
 CLI::App* add_run(CLI::App& app, RunOptions& options);

@@ -4,7 +4,7 @@
 namespace braid::app {
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
-  add_integer(app, "--ctx", options.context, 1, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
+  add_integer(app, "--ctx", options.context, 2, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
   add_size(app, "--kv-memory", options.kv_memory, "Memory of the KV pool, such as 4GiB; half of what is left after load if not given");
   app.add_option("--chat-template", options.chat_template, "Jinja, tokenizer_config.json or chat_template.json file to use instead of the model's own template");
   add_integer(app, "--max-kv-size", options.max_kv_size, 0, kMostTokens,

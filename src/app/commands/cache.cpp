@@ -3,6 +3,7 @@
 #include "app/disk_cache.h"
 #include "app/load_progress.h"
 #include "app/loaded_model.h"
+#include "app/whole_file.h"
 
 #include <kernels/kv_type.h>
 #include <model/kv_tensors.h>
@@ -19,8 +20,8 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,10 +33,9 @@ constexpr const char* kFormat = "braid-kv-1";
 constexpr std::int32_t kStepTokens = 512;
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream.good() && !stream.eof()) return Error{ErrorCode::kIo, fmt::format("cannot read {}", path), {}};
-  return bytes;
+  std::optional<std::string> bytes = read_whole_file(path);
+  if (!bytes) return Error{ErrorCode::kIo, fmt::format("cannot read {}", path), {}};
+  return std::move(*bytes);
 }
 
 Result<LoadedModel> load_quietly(const ModelOptions& options) {

@@ -37,9 +37,15 @@ void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+// So that one more does not kill while all is taken down and the log's last lines are written: never given back.
+void hold_signals() {
+  static auto* const loop = new boost::asio::io_context(1);
+  static const auto* const held = new boost::asio::signal_set(*loop, SIGINT, SIGTERM, SIGHUP);
+  static_cast<void>(held);
+}
+
 int serve(const ServeOptions& options, const Logging& logging) {
   boost::asio::io_context loop(1);
-  const boost::asio::signal_set until_the_end(loop, SIGINT, SIGTERM);  // so that one more does not kill while all is taken down
   Serving serving(loop, options, logging.requests());
   if (const Result<void> started = serving.start(); !started) return report(started.error());
   loop.run();
@@ -52,9 +58,8 @@ int run_command(const ServeOptions& options) {
   const Logging logging(options.log);
   raise_open_files();
   ignore_write_signals();
-  const int code = serve(options, logging);
-  for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_IGN);  // the log's last lines are being written
-  return code;
+  hold_signals();
+  return serve(options, logging);
 }
 
 }  // namespace braid::app

@@ -22,7 +22,7 @@ struct ChoiceAnswer {
 
 // Members append to `out`: whole server-sent events, or for append_whole a JSON document. A stream is: append_begin; per choice its
 // prompt, deltas and one finish, in any mixture of choices; append_end; append_error takes the place of everything that is left. `so_far` counts
-// the whole request, and its cached_tokens are known at the end only.
+// the whole request; a prompt's cached_tokens are known from its first token on.
 class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;

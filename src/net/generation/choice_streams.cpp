@@ -160,6 +160,11 @@ double ChoiceStreams::queue_ms(std::uint32_t choice) const {
   return source != nullptr ? source->queue_ms() : merge_->queue_ms[choice];
 }
 
+std::int32_t ChoiceStreams::cached_tokens(std::uint32_t choice) const {
+  const TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
+  return source != nullptr ? source->cached_tokens() : merge_->cached_tokens[choice];
+}
+
 bool ChoiceStreams::started() const {
   if (merge_ == nullptr) return single_ == nullptr || single_->started();
   const auto has_started = [](const TokenSource* source) { return source == nullptr || source->started(); };
@@ -168,14 +173,14 @@ bool ChoiceStreams::started() const {
 
 std::int32_t ChoiceStreams::complete(std::uint32_t choice) {
   TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
-  const std::int32_t cached_tokens = source != nullptr ? source->cached_tokens() : merge_->cached_tokens[choice];
+  const std::int32_t cached = cached_tokens(choice);
   if (source != nullptr) source->complete();
   if (merge_ != nullptr) {
     merge_->drop(choice);
   } else {
     single_.reset();
   }
-  return cached_tokens;
+  return cached;
 }
 
 }  // namespace braid::net

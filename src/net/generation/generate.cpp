@@ -278,6 +278,7 @@ class Generation final : WakeHint {
     }
     if (auto* token = std::get_if<Token>(&event.event)) {
       take_time(event.choice);
+      if (!std::exchange(choices_[event.choice].has_begun, true)) count_cached(event.choice, streams_->cached_tokens(event.choice));
       ++usage_.completion_tokens;
       visit_.take_generated(1);
       const std::int32_t reasoning_before = text.reasoning_tokens();
@@ -310,8 +311,9 @@ class Generation final : WakeHint {
   // Candidates of one prompt share it, and usage counts it once.
   bool is_first_of_prompt(std::size_t choice) const { return choice % static_cast<std::size_t>(call_.candidates) == 0; }
 
+  // In place of what was told of this choice before.
   void count_cached(std::uint32_t choice, std::int32_t tokens) {
-    if (is_first_of_prompt(choice)) usage_.cached_tokens += tokens;
+    if (is_first_of_prompt(choice)) usage_.cached_tokens += tokens - std::exchange(choices_[choice].cached_tokens, tokens);
   }
 
   // At each token: the clock is read only where somebody wants to know.
@@ -414,7 +416,9 @@ class Generation final : WakeHint {
 
   struct Choice {
     ChoiceText text;
-    Clock::time_point last_token;  // the epoch before the first
+    Clock::time_point last_token{};  // the epoch before the first
+    std::int32_t cached_tokens = 0;  // of usage_
+    bool has_begun = false;
   };
 
   // What a token needs comes first (WakeHint::kBytes).

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -26,10 +27,13 @@ Result<std::string> create_token(const std::string& file) {
   std::string token;
   for (const std::uint8_t byte : secret) token += fmt::format("{:02x}", byte);
   const FileDescriptor created(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (created.get() < 0) return unusable(file, std::strerror(errno));
   const std::string line = token + "\n";
-  if (created.get() < 0 || ::write(created.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return unusable(file, std::strerror(errno));
-  return token;
+  const ssize_t written = ::write(created.get(), line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) return token;
+  Error error = unusable(file, written < 0 ? std::strerror(errno) : "no space is left for it");
+  ::unlink(file.c_str());  // half a token would be refused at the next start, too
+  return error;
 }
 
 }  // namespace

@@ -25,6 +25,20 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   return serve;
 }
 
+// What a shell makes of an unset variable, behind which the next option would be taken for the value. Nobody means either, and for
+// --api-key-file the one without a key would let everybody in.
+std::string value_fault(const CLI::App& serve) {
+  for (const CLI::Option* option : serve.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) return fmt::format("{}: the value is empty", option->get_name());
+      if (value.starts_with("--")) return fmt::format("{}: the value is missing: '{}' is an option", option->get_name(), value);
+    }
+  }
+  for (const CLI::App* group : serve.get_subcommands([](const CLI::App*) { return true; }))
+    if (std::string fault = value_fault(*group); !fault.empty()) return fault;
+  return {};
+}
+
 std::string serve_fault(const ServeOptions& options) {
   if (options.no_model && !options.model.model.empty())
     return fmt::format("--no-model contradicts the model '{}'", options.model.model);
