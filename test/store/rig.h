@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -32,9 +33,14 @@ inline std::vector<std::string> segments(const Folder& folder) {
   return files;
 }
 
+// A file that is deleted meanwhile has none.
 inline std::uintmax_t bytes_in(const Folder& folder) {
   std::uintmax_t bytes = 0;
-  for (const std::string& file : segments(folder)) bytes += std::filesystem::file_size(file);
+  for (const std::string& file : segments(folder)) {
+    std::error_code gone;
+    const std::uintmax_t size = std::filesystem::file_size(file, gone);
+    if (!gone) bytes += size;
+  }
   return bytes;
 }
 
