@@ -1,9 +1,11 @@
 #include "app/config_file.h"
 
+#include "app/whole_file.h"
+
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include <ios>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,16 +34,14 @@ void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& va
 
 // The file's one document; null when it has none.
 YAML::Node load(const std::string& path) {
+  const std::optional<std::string> text = read_whole_file(path);
+  if (!text) throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAllFromFile(path);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(*text);
     if (documents.size() > 1) throw CLI::FileError(fmt::format("{}: the file must be one document, and '---' begins another", path));
     return documents.empty() ? YAML::Node() : documents.front();
   } catch (const YAML::ParserException& e) {
     throw CLI::FileError(fmt::format("{}:{}: {}", path, e.mark.line + 1, e.msg));
-  } catch (const YAML::BadFile&) {
-    throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
-  } catch (const std::ios_base::failure&) {  // a folder, for one
-    throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
   }
 }
 

@@ -121,7 +121,7 @@ std::int32_t Roster::blocks_to_start(const Sequence& sequence) const {
 bool Roster::take_blocks(Sequence& sequence) {
   const std::int32_t blocks = blocks_to_start(sequence);
   const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
-  if (pool_.free() < wanted && pool_.free() + reclaimable(sequence) < wanted) return false;  // nobody gives up blocks for nothing
+  if (pool_.free() < wanted && !can_reclaim(wanted - pool_.free(), sequence)) return false;  // nobody gives up blocks for nothing
   if (!reclaim_outside(wanted, &sequence)) return false;
   set_outside_holder(sequence, false);
   return sequence.blocks.grow_to(blocks);

@@ -135,7 +135,7 @@ class Roster {
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t blocks_to_start(const Sequence& sequence) const;
   std::int32_t promised() const;
-  std::int32_t reclaimable(const Sequence& keep) const;
+  bool can_reclaim(std::int32_t count, const Sequence& keep) const;
   std::int32_t freed_together(std::vector<cache::BlockId> held) const;
   void wait_for_reader(Sequence& sequence, SequencePhase phase);
   void observe_cancelled(const Sequence& sequence);

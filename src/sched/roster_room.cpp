@@ -64,12 +64,19 @@ std::int32_t Roster::promised() const {
   return freed_together(std::move(held));
 }
 
-// Blocks that come free when everybody outside the batch but `keep` gives up what he holds.
-std::int32_t Roster::reclaimable(const Sequence& keep) const {
+// Whether so many blocks come free when those outside the batch, but for `keep`, give up what they hold. There may be thousands, so it looks
+// at the first few, then at twice as many, and so on.
+bool Roster::can_reclaim(std::int32_t count, const Sequence& keep) const {
   std::vector<cache::BlockId> held;
-  for (const auto& [rank, sequence] : outside_holders_)
-    if (sequence != &keep) append_blocks(*sequence, held);
-  return freed_together(std::move(held));
+  auto enough = static_cast<std::size_t>(count);
+  for (const auto& [rank, sequence] : outside_holders_) {
+    if (sequence == &keep) continue;
+    append_blocks(*sequence, held);
+    if (held.size() < enough) continue;
+    if (freed_together(held) >= count) return true;
+    enough = 2 * held.size();
+  }
+  return freed_together(std::move(held)) >= count;
 }
 
 // Of the blocks of some sequences, one entry for each holder, those that they and nobody else hold.

@@ -34,6 +34,15 @@ class BufferPool {
     std::size_t bytes;
     std::size_t left;          // not allocated yet
     std::vector<Bytes> idle;
+
+    // Null where there is no memory.
+    Bytes allocate() const {
+      try {
+        return Bytes(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
+      } catch (const std::bad_alloc&) {
+        return nullptr;
+      }
+    }
   };
   std::shared_ptr<Shared> shared_;
 };
@@ -66,7 +75,7 @@ inline Buffer BufferPool::acquire() {
     buffer.bytes_ = std::move(shared_->idle.back());
     shared_->idle.pop_back();
   } else if (shared_->left > 0) {
-    buffer.bytes_ = Bytes(static_cast<std::byte*>(::operator new[](shared_->bytes, std::align_val_t{64}, std::nothrow)));
+    buffer.bytes_ = shared_->allocate();
     if (buffer) --shared_->left;
   }
   if (buffer) buffer.pool_ = shared_;
