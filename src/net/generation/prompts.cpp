@@ -165,8 +165,9 @@ Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
   if (!knows_tools(source)) write_tools_as_text(chat);
   if (asks_for_none(source)) {
     ChatPrompt bare = chat;
-    Result<RenderedChat> rendered = leave_out_empty_content(bare) ? render_calls(codec, bare) : invalid_argument("");
-    if (rendered) return rendered;
+    if (leave_out_empty_content(bare)) {
+      if (Result<RenderedChat> rendered = render_calls(codec, bare)) return rendered;
+    }
   }
   return render_calls(codec, chat);
 }
