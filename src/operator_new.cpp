@@ -13,6 +13,16 @@ namespace {
 constinit braid::app::Reserve reserve([](std::size_t alignment, std::size_t bytes) { return mi_malloc_aligned(bytes, alignment); });
 const bool is_filled = (reserve.fill(), true);
 
+// Pages that become free are given back to the system this late: streams that come and go would fault them in again at once, and giving
+// them back stops the compute threads to clear their TLBs. The variable MIMALLOC_DECOMMIT_DELAY (from 2.1 on MIMALLOC_PURGE_DELAY) overrides.
+constexpr long kFreePageMilliseconds = 2000;
+#if MI_MALLOC_VERSION >= 210
+constexpr mi_option_t kFreePageDelay = mi_option_purge_delay;
+#else
+constexpr mi_option_t kFreePageDelay = mi_option_decommit_delay;
+#endif
+const bool is_delayed = (mi_option_set_default(kFreePageDelay, kFreePageMilliseconds), true);
+
 void* last_memory(std::size_t size, std::size_t alignment) {
   void* const memory = braid::LastMemory::is_held() ? reserve.take(alignment, size) : nullptr;
   if (memory == nullptr) throw std::bad_alloc();
