@@ -196,6 +196,7 @@ class Parser {
   CodePointSet bracket() {
     ++at_;
     const bool negated = take('^');
+    in_negated_ = negated;
     CodePointSet set;
     for (bool first = true; !error_; first = false) {
       if (at_end()) fail("a character class without an end");
@@ -207,6 +208,7 @@ class Parser {
       if (peek() == '-' && peek(1) != ']' && peek(1) != '\0') low = range(low);
       set = set.united(low);
     }
+    in_negated_ = false;
     if (options_.ignore_case) set = with_both_cases(set);
     return negated ? set.complement() : set;
   }
@@ -246,9 +248,9 @@ class Parser {
       case 'W':
         return taken(word().complement());
       case 's':
-        return taken(ascii_space());
+        return taken(in_negated_ ? every_space() : ascii_space());
       case 'S':
-        return taken(every_space().complement());
+        return taken((in_negated_ ? ascii_space() : every_space()).complement());
       case 'n':
         return taken(one('\n'));
       case 'r':
@@ -310,6 +312,7 @@ class Parser {
   const RegexOptions& options_;
   std::size_t at_ = 0;
   std::size_t nesting_ = 0;
+  bool in_negated_ = false;  // within [^…]: what is in doubt is left out of what that matches, so it is taken in here
   std::optional<std::string> error_;
 };
 

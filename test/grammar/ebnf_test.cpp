@@ -71,6 +71,10 @@ TEST(Lark, ReadsTerminalsAndRepetitions) {
                  {"hi!", "HI!!", "hello Bob!!!", "Hi y!"}, {"hi", "Hello!", "hi bob!", "hi!!!!"});
 }
 
+TEST(Lark, ReadsModifiersInEitherOrder) {
+  expect_accepts("?!start: a b\n!?a: /x/u\n!b: \"y\"", {"xy"}, {"x", "y"});
+}
+
 TEST(GrammarText, RefusesWithTheLine) {
   for (const auto& [text, what] : std::initializer_list<std::pair<const char*, const char*>>{
            {"root ::= a", "no rule named a"},
@@ -91,6 +95,9 @@ TEST(GrammarText, RefusesWithTheLine) {
            {"start: \"x\"\n%import common.NOPE", "NOPE"},
            {"start: x{\"a\"}", "templates"},
            {"", "start"},
+           {"root ::= \"x\"{}", "repetition"},
+           {"root ::= \"x\"{,3}", "repetition"},
+           {"start: /a/x\nx: \"b\"", "flag x"},
            {"start: /a", "no end"}}) {
     const auto refused = toy_compiler().compile(grammar_spec(text));
     ASSERT_FALSE(refused) << text;

@@ -15,6 +15,20 @@ TEST(HostileSchema, ConstantsThatDifferAllowNothing) {
   EXPECT_FALSE(accepts(*same, "2"));
 }
 
+// Comparing each property twice, or as often as it is required, would take 2^60 steps.
+TEST(HostileSchema, BranchesThatNestDeepAreCompared) {
+  const auto nested = [](const char* leaf) {
+    std::string schema = leaf;
+    for (int i = 0; i < 60; ++i) schema = R"({"type":"object","required":["a","a"],"properties":{"a":)" + schema + "}}";
+    return schema;
+  };
+  const auto compile = [&](const char* first, const char* second) {
+    return toy_compiler().compile(schema_spec(R"({"oneOf":[)" + nested(first) + "," + nested(second) + "]}"));
+  };
+  EXPECT_FALSE(compile(R"({"type":"string"})", R"({"type":"string"})"));
+  EXPECT_TRUE(compile(R"({"type":"string"})", R"({"type":"null"})"));
+}
+
 TEST(HostileSchema, APatternOfParenthesesIsRefused) {
   const ConstraintSpec pattern{ConstraintSpec::Regex{std::string(300'000, '(')}, "guided_regex"};
   const auto refused = toy_compiler().compile(pattern);

@@ -128,6 +128,21 @@ TEST(Regex, ADotMatchesNoLineTerminator) {
   }
 }
 
+// The dialects disagree on which white space there is beyond ASCII's: a negated class matches none of it.
+TEST(Regex, ANegatedClassLeavesOutAllWhiteSpace) {
+  const auto no_space = compile_or_die(guided_regex("[^\\s]"));
+  const auto only_space = compile_or_die(guided_regex("[^\\S]"));
+  for (const char* doubtful : {"\x1C", "\xC2\x85", "\xC2\xA0", "\xE2\x80\xA8", "\xE3\x80\x80"}) {
+    EXPECT_FALSE(accepts(*no_space, doubtful)) << doubtful;
+    EXPECT_FALSE(accepts(*only_space, doubtful)) << doubtful;
+  }
+  EXPECT_TRUE(accepts(*no_space, "a"));
+  EXPECT_TRUE(accepts(*no_space, "\xC3\xA9"));
+  EXPECT_TRUE(accepts(*only_space, " "));
+  EXPECT_FALSE(accepts(*only_space, "a"));
+  EXPECT_FALSE(accepts(*compile_or_die(schema_spec(R"({"type":"string","pattern":"^[^\\s]+$"})")), "\"\xC2\xA0\""));
+}
+
 TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
   for (const auto& [pattern, position] : std::initializer_list<std::pair<const char*, const char*>>{
            {"a(?=b)", "2"},      {"a(?!b)", "2"}, {"(?<=a)b", "3"}, {"(a)\\1", "4"}, {"a\\b", "2"}, {"\\p{L}", "1"},

@@ -94,5 +94,20 @@ TEST(JsonSchema, RefusesConstantsWithMoreDigitsThanAreKept) {
   EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"string","enum":["a",12345678901234567890]})")), "\"a\""));
 }
 
+// Bounds are compared as they are written, and none is rounded to what 64 bits hold.
+TEST(JsonSchema, HonoursBoundsOfLargeIntegers) {
+  for (const char* bound : {R"("minimum":1e19)", R"("minimum":9223372036854775808)", R"("exclusiveMinimum":9223372036854775807)",
+                            R"("maximum":-1e19)", R"("exclusiveMaximum":-9223372036854775808)"})
+    EXPECT_FALSE(toy_compiler().compile(schema_spec(fmt::format(R"({{"type":"integer",{}}})", bound)))) << bound;
+  for (const char* both : {R"({"type":"integer","minimum":9007199254740997,"exclusiveMinimum":9007199254740995})",
+                           R"({"allOf":[{"type":"integer","minimum":9007199254740996},{"minimum":9007199254740997}]})"}) {
+    const auto constraint = compile_or_die(schema_spec(both));
+    EXPECT_FALSE(accepts(*constraint, "9007199254740996")) << both;
+    EXPECT_TRUE(accepts(*constraint, "9007199254740997")) << both;
+  }
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"integer","minimum":9223372036854775807})")), "9223372036854775807"));
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"integer","maximum":1e19})")), "5"));
+}
+
 }  // namespace
 }  // namespace braid::test

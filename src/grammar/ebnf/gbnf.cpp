@@ -120,7 +120,8 @@ class GbnfParser {
 
   ExprId counted(ExprId item) {
     cursor_.skip_space();
-    const std::uint32_t min = cursor_.number().value_or(0);
+    const auto least = cursor_.number();
+    const std::uint32_t min = least.value_or(0);
     std::uint32_t max = min;
     cursor_.skip_space();
     if (cursor_.take(",")) {
@@ -128,7 +129,7 @@ class GbnfParser {
       max = cursor_.number().value_or(kUnbounded);
       cursor_.skip_space();
     }
-    if (!cursor_.take("}") || max < min) cursor_.fail("a repetition is {m}, {m,} or {m,n}");
+    if (!cursor_.take("}") || !least || max < min) cursor_.fail("a repetition is {m}, {m,} or {m,n}");
     return cursor_.failed() ? item : grammar_.repeat(item, min, max);
   }
 

@@ -67,8 +67,13 @@ class LarkParser {
   }
 
  private:
+  // ? and ! before a rule's name, in either order: they shape the tree.
+  void modifiers() {
+    while (cursor_.take("?") || cursor_.take("!")) continue;
+  }
+
   void definition() {
-    if (!cursor_.take("?")) cursor_.take("!");
+    modifiers();
     const std::string_view name = cursor_.name();
     if (name.empty()) return cursor_.fail("a rule's name is expected");
     if (cursor_.peek() == '{') return cursor_.fail("templates are not supported");
@@ -155,7 +160,7 @@ class LarkParser {
 
   bool next_definition_begins() {
     const std::size_t begin = cursor_.position();
-    if (!cursor_.take("?")) cursor_.take("!");
+    modifiers();
     const bool named = !cursor_.name().empty();
     if (cursor_.take(".")) cursor_.number();
     cursor_.skip_space();
@@ -227,7 +232,10 @@ class LarkParser {
         options.ignore_case = true;
       } else if (cursor_.peek() == 's') {
         options.dot_all = true;
-      } else {
+      } else if (std::string_view("lmx").find(cursor_.peek()) != std::string_view::npos) {
+        cursor_.fail(fmt::format("the flag {} of a regular expression is not supported", cursor_.peek()));
+        break;
+      } else if (cursor_.peek() != 'u') {  // which says nothing new
         break;
       }
     }

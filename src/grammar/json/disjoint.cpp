@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace braid::grammar::json {
 namespace {
@@ -26,12 +28,6 @@ Types possible_types(const Value& schema) {
   return listed;
 }
 
-bool requires_property(const Value& schema, const std::string& name) {
-  const Value* required = schema.find("required");
-  const auto* names = required == nullptr ? nullptr : required->get_if<ValueList>();
-  return names != nullptr && std::find(names->begin(), names->end(), Value(name)) != names->end();
-}
-
 bool forbids_property(const Value& schema, const std::string& name) {
   const Value* additional = schema.find("additionalProperties");
   const Value* properties = schema.find("properties");
@@ -39,21 +35,33 @@ bool forbids_property(const Value& schema, const std::string& name) {
          (properties == nullptr || properties->find(name) == nullptr);
 }
 
-// Some property that `a` requires cannot be in an object of `b`, or has other values there.
+std::set<std::string> required_properties(const Value& schema) {
+  std::set<std::string> out;
+  const Value* required = schema.find("required");
+  if (const auto* names = required == nullptr ? nullptr : required->get_if<ValueList>())
+    for (const Value& item : *names)
+      if (const auto* name = item.get_if<std::string>()) out.insert(*name);
+  return out;
+}
+
+bool requires_what_is_forbidden(const Value& a, const Value& b) {
+  const auto names = required_properties(a);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return forbids_property(b, name); });
+}
+
+// Some property that both require has other values in each. Every pair of such properties is compared once: twice at each level would
+// be without end for schemas that nest deep.
 bool told_apart_by_property(const Value& a, const Value& b) {
-  const Value* required = a.find("required");
-  const auto* names = required == nullptr ? nullptr : required->get_if<ValueList>();
-  if (names == nullptr) return false;
-  return std::any_of(names->begin(), names->end(), [&](const Value& item) {
-    const auto* name = item.get_if<std::string>();
-    if (name == nullptr) return false;
-    if (forbids_property(b, *name)) return true;
-    const Value* mine = a.find("properties");
-    const Value* theirs = b.find("properties");
-    mine = mine == nullptr ? nullptr : mine->find(*name);
-    theirs = theirs == nullptr ? nullptr : theirs->find(*name);
-    if (mine == nullptr || theirs == nullptr || mine->find("$ref") != nullptr || theirs->find("$ref") != nullptr) return false;
-    return requires_property(b, *name) && provably_disjoint(*mine, *theirs);
+  const Value* mine = a.find("properties");
+  const Value* theirs = b.find("properties");
+  if (mine == nullptr || theirs == nullptr) return false;
+  const auto names = required_properties(a);
+  const auto others = required_properties(b);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const Value* x = mine->find(name);
+    const Value* y = theirs->find(name);
+    if (x == nullptr || y == nullptr || x->find("$ref") != nullptr || y->find("$ref") != nullptr) return false;
+    return others.contains(name) && provably_disjoint(*x, *y);
   });
 }
 
@@ -73,7 +81,8 @@ bool provably_disjoint(const Value& a, const Value& b) {
       return std::any_of(y->begin(), y->end(), [&](const Value& other) { return same_value(value, other); });
     });
   }
-  return shared == Types{Type::kObject} && (told_apart_by_property(a, b) || told_apart_by_property(b, a));
+  return shared == Types{Type::kObject} &&
+         (requires_what_is_forbidden(a, b) || requires_what_is_forbidden(b, a) || told_apart_by_property(a, b));
 }
 
 }  // namespace braid::grammar::json

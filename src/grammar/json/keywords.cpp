@@ -88,6 +88,10 @@ const Types kAllTypes = {Type::kObject, Type::kArray, Type::kString, Type::kNumb
 bool is_schema(const Value& value) { return value.get_if<bool>() != nullptr || value.get_if<ValueDict>() != nullptr; }
 bool is_text(const Value& value) { return value.get_if<std::string>() != nullptr; }
 bool is_number(const Value& value) { return value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr; }
+double real(const Value& number) {
+  const auto* whole = number.get_if<std::int64_t>();
+  return whole != nullptr ? static_cast<double>(*whole) : *number.get_if<double>();
+}
 
 bool is_type_name(const Value& value) {
   const auto* name = value.get_if<std::string>();
@@ -217,14 +221,15 @@ Type type_of_value(const Value& value) {
 
 bool has_type(const Types& types, const Value& value) { return types.contains(type_of_value(value)); }
 
+bool less(const Value& a, const Value& b) {
+  const auto* x = a.get_if<std::int64_t>();
+  const auto* y = b.get_if<std::int64_t>();
+  return x != nullptr && y != nullptr ? *x < *y : real(a) < real(b);
+}
+
 bool same_value(const Value& a, const Value& b) {
   const bool both_whole = a.get_if<std::int64_t>() != nullptr && b.get_if<std::int64_t>() != nullptr;
-  if (is_number(a) && is_number(b) && !both_whole) {
-    const auto real = [](const Value& v) {
-      return v.get_if<double>() != nullptr ? *v.get_if<double>() : static_cast<double>(*v.get_if<std::int64_t>());
-    };
-    return real(a) == real(b);
-  }
+  if (is_number(a) && is_number(b) && !both_whole) return real(a) == real(b);
   if (const auto* x = a.get_if<ValueList>(), *y = b.get_if<ValueList>(); x != nullptr && y != nullptr)
     return x->size() == y->size() && std::equal(x->begin(), x->end(), y->begin(), same_value);
   if (const auto* x = a.get_if<ValueDict>(), *y = b.get_if<ValueDict>(); x != nullptr && y != nullptr)

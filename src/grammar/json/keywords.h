@@ -32,6 +32,9 @@ const Value* find(const ValueDict& schema, std::string_view keyword);
 // A count such as maxLength, which check_keywords found to be one.
 std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::uint32_t otherwise);
 
+// Of two numbers.
+bool less(const Value& a, const Value& b);
+
 // Whether two values are the same to JSON Schema: 1 and 1.0 are, members in any order are.
 bool same_value(const Value& a, const Value& b);
 

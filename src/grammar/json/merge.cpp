@@ -19,11 +19,6 @@ bool is_annotation(std::string_view name) {
   return kNames.contains(name) || name.starts_with("x-");
 }
 
-double number(const Value& value) {
-  const auto* exact = value.get_if<std::int64_t>();
-  return exact != nullptr ? static_cast<double>(*exact) : *value.get_if<double>();
-}
-
 Value both(const Value& a, const Value& b) { return ValueDict{{"allOf", ValueList{a, b}}}; }
 
 ValueList list_of(const Value& value) {
@@ -62,8 +57,8 @@ std::optional<Value> conjunction(std::string_view name, const Value& a, const Va
     if (list_of(a).size() * list_of(b).size() > kMaxComparisons) return std::nullopt;
     return common_values(a, b);
   }
-  if (name == "minimum" || name == "exclusiveMinimum" || name.starts_with("min")) return number(a) >= number(b) ? a : b;
-  if (name == "maximum" || name == "exclusiveMaximum" || name.starts_with("max")) return number(a) <= number(b) ? a : b;
+  if (name == "minimum" || name == "exclusiveMinimum" || name.starts_with("min")) return less(a, b) ? b : a;
+  if (name == "maximum" || name == "exclusiveMaximum" || name.starts_with("max")) return less(b, a) ? b : a;
   if (name == "uniqueItems") return true;
   if (name == "items" || name == "propertyNames" || name == "additionalProperties") return both(a, b);
   if (name == "required" || name == "allOf") {

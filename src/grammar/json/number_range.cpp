@@ -77,24 +77,30 @@ ExprId naturals(Grammar& grammar, std::uint64_t least, std::uint64_t most) {
   return grammar.choice(std::move(options));
 }
 
+constexpr double kBeyondWhole = 0x1p63;
+
+// Whether no whole number of 64 bits is within the bound.
+bool unreachable(const Value& value, bool excluded, bool least) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  if (const auto* exact = value.get_if<std::int64_t>()) return excluded && *exact == (least ? Limits::max() : Limits::min());
+  const double real = *value.get_if<double>();
+  return least ? real >= kBeyondWhole : real < -kBeyondWhole || (excluded && real == -kBeyondWhole);
+}
+
+// Nothing where every whole number is within the bound, which some are.
 std::optional<std::int64_t> whole_bound(const Value& value, bool excluded, bool least) {
-  constexpr double kLimit = 9.2e18;
   std::int64_t whole = 0;
   if (const auto* exact = value.get_if<std::int64_t>()) {
     whole = *exact;
   } else {
     const double real = *value.get_if<double>();
     const double rounded = least ? std::ceil(real) : std::floor(real);
-    if (std::abs(rounded) > kLimit) {  // either every number is within it or none that is written here
-      if ((rounded > 0) != least) return std::nullopt;
-      return least ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
-    }
+    if (least ? rounded < -kBeyondWhole : rounded >= kBeyondWhole) return std::nullopt;
     whole = static_cast<std::int64_t>(rounded);
     excluded = excluded && rounded == real;
   }
   if (!excluded) return whole;
-  if (least) return whole == std::numeric_limits<std::int64_t>::max() ? whole : whole + 1;
-  return whole == std::numeric_limits<std::int64_t>::min() ? whole : whole - 1;
+  return least ? whole + 1 : whole - 1;
 }
 
 // A bound without its sign.
@@ -159,6 +165,9 @@ ExprId magnitudes(Grammar& grammar, const Magnitudes& range, std::size_t places)
 }  // namespace
 
 ExprId integers_within(Grammar& grammar, const NumberBounds& bounds) {
+  if ((bounds.least && unreachable(*bounds.least, bounds.least_excluded, true)) ||
+      (bounds.most && unreachable(*bounds.most, bounds.most_excluded, false)))
+    return grammar.nothing();
   const auto least = bounds.least ? whole_bound(*bounds.least, bounds.least_excluded, true) : std::nullopt;
   const auto most = bounds.most ? whole_bound(*bounds.most, bounds.most_excluded, false) : std::nullopt;
   const auto magnitude = [](std::int64_t value) {

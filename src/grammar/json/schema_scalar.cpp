@@ -8,21 +8,17 @@
 namespace braid::grammar::json {
 namespace {
 
-double real(const Value& value) {
-  const auto* whole = value.get_if<std::int64_t>();
-  return whole != nullptr ? static_cast<double>(*whole) : *value.get_if<double>();
-}
-
 NumberBounds bounds_of(const ValueDict& schema) {
   NumberBounds bounds;
-  const auto take = [&](const char* inclusive, const char* exclusive, std::optional<Value>& bound, bool& excluded, double sign) {
+  const auto take = [&](const char* inclusive, const char* exclusive, std::optional<Value>& bound, bool& excluded) {
     const Value* with = find(schema, inclusive);
     const Value* without = find(schema, exclusive);
-    excluded = without != nullptr && (with == nullptr || sign * real(*without) >= sign * real(*with));
+    const bool least = &bound == &bounds.least;
+    excluded = without != nullptr && (with == nullptr || (least ? !less(*without, *with) : !less(*with, *without)));
     if (const Value* chosen = excluded ? without : with) bound = *chosen;
   };
-  take("minimum", "exclusiveMinimum", bounds.least, bounds.least_excluded, 1.0);
-  take("maximum", "exclusiveMaximum", bounds.most, bounds.most_excluded, -1.0);
+  take("minimum", "exclusiveMinimum", bounds.least, bounds.least_excluded);
+  take("maximum", "exclusiveMaximum", bounds.most, bounds.most_excluded);
   return bounds;
 }
 
