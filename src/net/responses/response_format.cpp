@@ -2,6 +2,7 @@
 #include <net/generation/timings.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
+#include <net/responses/listed_items.h>
 #include <net/responses/output_items.h>
 #include <net/responses/request.h>
 #include <net/responses/response_format.h>
@@ -125,6 +126,7 @@ class ResponseFormat final : public AnswerFormat {
     if (!details_->shelf) return;
     StoredResponse stored{details_->conversation, details_->input, std::move(response)};
     stored.messages.push_back(items_.as_message());
+    complete_items(stored.input, id_);
     details_->shelf->keep(id_, std::move(stored));
   }
 
