@@ -16,6 +16,11 @@
 namespace braid::net::responses {
 namespace {
 
+// Of those that the API knows.
+std::string_view code_of(const Error& error) {
+  return error.code == ErrorCode::kInvalidArgument ? "invalid_prompt" : "server_error";
+}
+
 class ResponseFormat final : public AnswerFormat {
  public:
   ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
@@ -56,7 +61,7 @@ class ResponseFormat final : public AnswerFormat {
     std::string members = R"(,"response":)";
     append_response(members, "failed", nullptr, &error);
     items_.append_event(out, "response.failed", members);
-    members = R"(,"code":"server_error","message":)";
+    members = fmt::format(R"(,"code":"{}","message":)", code_of(error));
     json::append_lossy_string(members, error.message);
     members += R"(,"param":null)";
     items_.append_event(out, "error", members);
@@ -90,7 +95,7 @@ class ResponseFormat final : public AnswerFormat {
     json::append_lossy_string(out, model_);
     out += R"(,"error":)";
     if (error != nullptr) {
-      out += R"({"code":"server_error","message":)";
+      fmt::format_to(std::back_inserter(out), R"({{"code":"{}","message":)", code_of(*error));
       json::append_lossy_string(out, error->message);
       out += '}';
     } else {
