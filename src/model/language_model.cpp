@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -304,6 +305,7 @@ void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, cons
   try {
     sampled = sampler.sample(logits, slot.state(picked.position));
     slot.accept(sampled, row);
+    row.ruled_out = !sampled && std::ranges::any_of(logits, [](float logit) { return logit > -std::numeric_limits<float>::infinity(); });
   } catch (...) {  // on a thread of the team, and nobody else's fault
     sampled.reset();
     slot.accept(sampled, row);

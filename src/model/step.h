@@ -120,6 +120,7 @@ struct RowResult {
   SlotId slot = 0;
   bool ran = false;
   bool sampled = false;
+  bool ruled_out = false;            // nothing was sampled: the request's own rules leave none of the model's tokens
   bool finished = false;             // by end-of-sequence, stop token or max_tokens, decided on the strand
   FinishReason reason = FinishReason::kStop;
   TokenId token = 0;

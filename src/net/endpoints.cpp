@@ -137,7 +137,7 @@ http::Response answer_now(Service& service, const Route& route, std::string& bod
     case Endpoint::kModel:
       return openai::show_model(service.status, route.argument);
     case Endpoint::kResponse:
-      return responses::show({service.stored_responses, client}, route.argument);
+      return responses::show({service.stored_responses, client}, route.argument, route.query);
     case Endpoint::kDeleteResponse:
       return responses::erase({service.stored_responses, client}, route.argument);
     case Endpoint::kAbort:

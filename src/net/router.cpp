@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <net/http/error_response.h>
+#include <net/http/query.h>
 #include <net/router.h>
 
 #include <array>
@@ -38,28 +39,6 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
     {Endpoint::kCacheStats, "/cache/stats", Method::kGet, false},
     {Endpoint::kMetricsJson, "/v1/metrics", Method::kGet, false},
 }};
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string percent_decode(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
-    if (low >= 0) {
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
 
 // RFC 9112 3.2.2: a server takes http://host/path as /path.
 std::string_view origin_form(std::string_view target) {
@@ -121,7 +100,9 @@ std::string_view path_of(Endpoint endpoint) { return kTable.at(static_cast<std::
 Resolution resolve(Method method, std::string_view target) {
   if (method == Method::kOptions && target == "*") return no_content();
   std::string_view path = origin_form(target);
-  path = path.substr(0, path.find('?'));
+  const std::size_t mark = path.find('?');
+  const std::string_view query = mark == std::string_view::npos ? std::string_view() : path.substr(mark + 1);
+  path = path.substr(0, mark);
   const Row* row = find_row(path, method);
   if (row == nullptr && path.starts_with("/v1/")) {
     path.remove_prefix(3);
@@ -133,7 +114,7 @@ Resolution resolve(Method method, std::string_view target) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};
     return with_allow(http::error_response(error), *row);
   }
-  return Route{row->endpoint, row->argument ? percent_decode(path.substr(row->path.size())) : std::string()};
+  return Route{row->endpoint, row->argument ? http::percent_decode(path.substr(row->path.size())) : std::string(), query};
 }
 
 }  // namespace braid::net

@@ -55,7 +55,8 @@ std::string_view path_of(Endpoint endpoint);
 
 struct Route {
   Endpoint endpoint = Endpoint::kHealth;
-  std::string argument;  // the decoded rest of the path, where the path takes one
+  std::string argument;    // the decoded rest of the path, where the path takes one
+  std::string_view query;  // behind the "?", as sent: a view of the target
 };
 
 // A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.

@@ -40,6 +40,14 @@ std::optional<model::SlotId> row_at_fault(const std::exception_ptr& failure) {
 
 Error internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message), {}}; }
 
+// Why a row that was to choose a token has none.
+Error no_token_error(const model::RowResult& row) {
+  if (row.failure) return internal_error("choosing the next token failed: " + describe(row.failure));
+  if (row.ruled_out)
+    return invalid_argument("no token may come next: what the request bans leaves none of those that its other rules allow");
+  return internal_error("no token was left to choose from: none of the model's logits is a number");
+}
+
 Token token_of(const model::RowResult& row, const model::StepResult& step) {
   Token token;
   token.id = row.token;
@@ -140,9 +148,7 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
 void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
   if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
     if (result->failure) ++counters_.failed_rows;
-    finish(sequence, FinishReason::kError,
-           internal_error(result->failure ? "choosing the next token failed: " + describe(result->failure)
-                                          : "no token was left to choose from, by the request's rules or the model's logits"));
+    finish(sequence, FinishReason::kError, no_token_error(*result));
     return;
   }
   if (row.sample && (result == nullptr || !result->ran || !result->sampled)) {

@@ -64,4 +64,17 @@ test("structured output", async (t) => {
     assert.equal(status, 400);
     assert.equal(body.error.param, "response_format.json_schema.schema.properties.x.not");
   });
+
+  await t.test("bans that leave none of the tokens that a constraint allows are the request's own fault", async () => {
+    const { tokens } = await (await post(`${server.url}/tokenize`, { content: "7" })).json();
+    const body = { guided_regex: "[a-c]7", logit_bias: tokens.map((id) => [id, false]) };
+    const whole = await ask(server, body);
+    assert.equal(whole.status, 400, JSON.stringify(whole.body));
+    assert.equal(whole.body.error.type, "invalid_request_error");
+    const messages = [{ role: "user", content: "hello" }];
+    const stream = await (await post(`${server.url}/v1/chat/completions`, { messages, stream: true, ...body })).text();
+    assert.match(stream, /data: {"error":{"message":"no token may come next[^\n]*"type":"invalid_request_error"/);
+    const response = await (await post(`${server.url}/v1/responses`, { input: "hello", stream: true, ...body })).text();
+    assert.match(response, /"status":"failed"[^\n]*"error":{"code":"invalid_prompt"/);
+  });
 });

@@ -129,6 +129,67 @@ TEST(Responses, ThePreviousResponseIsTheBeginningOfTheNext) {
   EXPECT_NE(unknown.body.find(R"("param":"previous_response_id","code":"previous_response_not_found")"), std::string::npos) << unknown.body;
 }
 
+std::string get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"; }
+
+// The ids of a list in their order, then its first_id, last_id and has_more.
+std::string ids_of(const std::string& list) {
+  std::string ids;
+  for (const std::string_view key : {R"({"id":)", R"("first_id":)", R"("last_id":)", R"("has_more":)"})
+    for (std::size_t at = list.find(key); at != std::string::npos; at = list.find(key, at + 1)) {
+      std::string value = list.substr(at + key.size(), list.find_first_of(",}", at + key.size()) - at - key.size());
+      std::erase(value, '"');
+      ids += value.substr(value.rfind('_') + 1) + " ";
+    }
+  return ids;
+}
+
+TEST(Responses, InputItemsAreListedPageByPage) {
+  TestServer server;
+  const std::string body = server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"c"}],"id":"msg_own"},
+    {"type":"function_call","call_id":"1","name":"f","arguments":"{}","id":"msg_own"},
+    {"type":"function_call_output","call_id":"1","output":"d","status":"incomplete","id":null}]})")).body;
+  const std::string path = "/v1/responses/" + id_in(body) + "/input_items";
+  const std::string suffix = id_in(body).substr(5);
+  const auto list = [&](const std::string& query) { return ids_of(server.ask(get(path + query)).body); };
+  EXPECT_EQ(list(""), "in4 in3 own in1 in0 in4 in0 false ");
+  EXPECT_EQ(list("?order=asc"), "in0 in1 own in3 in4 in0 in4 false ");
+  EXPECT_EQ(list("?limit=2&order=asc"), "in0 in1 in0 in1 true ");
+  EXPECT_EQ(list("?limit=2&order=asc&after=msg_" + suffix + "_in1"), "own in3 own in3 true ");
+  EXPECT_EQ(list("?limit=2&order=asc&after=fc%5F" + suffix + "_in3"), "in4 in4 in4 false ");
+  EXPECT_EQ(list("?after=msg_" + suffix + "_in0"), "null null false ");
+  const std::string all = server.ask(get(path + "?order=asc")).body;
+  EXPECT_NE(all.find(R"({"id":"msg_)" + suffix + R"(_in0","status":"completed","type":"message","role":"user","content":[{"type":"input_text","text":"a"}]})"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(all.find(R"("content":[{"type":"output_text","text":"b","annotations":[]}])"), std::string::npos) << all;
+  EXPECT_NE(all.find(R"({"id":"fco_)" + suffix + R"(_in4","type":"function_call_output","call_id":"1","output":"d","status":"incomplete"})"),
+            std::string::npos)
+      << all;
+  for (const std::string_view bad : {"order=up", "order=", "limit=0", "limit=101", "limit=2x", "limit=", "after=msg_x", "after"}) {
+    const Reply reply = server.ask(get(path + "?" + std::string(bad)));
+    EXPECT_EQ(reply.status, 400) << bad;
+    EXPECT_NE(reply.body.find(R"("param":")" + std::string(bad.substr(0, bad.find('='))) + '"'), std::string::npos) << reply.body;
+  }
+  const Reply named = server.ask(post("/v1/responses", R"({"input":[{"type":"item_reference","id":"msg_)" + suffix + R"(_in0"}]})"));
+  ASSERT_EQ(named.status, 200) << named.body;
+  server.on_loop([&] {
+    const auto& prompt = server.engine().submitted[1].prompt;
+    EXPECT_EQ(std::string(prompt.begin(), prompt.end()), "user:a;assistant:");
+  });
+}
+
+TEST(Responses, AKeptResponseIsNotStreamedAgain) {
+  TestServer server;
+  const std::string path = "/v1/responses/" + id_in(server.ask(post("/v1/responses", R"({"input":"one"})")).body);
+  EXPECT_EQ(server.ask(get(path + "?include[]=x&stream=false")).status, 200);
+  for (const std::string_view value : {"true", "maybe"}) {
+    const Reply reply = server.ask(get(path + "?starting_after=3&stream=" + std::string(value)));
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_NE(reply.body.find(R"("param":"stream")"), std::string::npos) << reply.body;
+  }
+}
+
 TEST(Responses, WhatIsNotToBeStoredIsNot) {
   TestServer server;
   const std::string id = id_in(server.ask(post("/v1/responses", R"({"input":"one","store":false})")).body);

@@ -34,6 +34,9 @@ Object find_attribute(Runtime& runtime, const Object& value, std::string_view na
     const Object* member = members->members.find(name);
     return member == nullptr ? Object() : *member;
   }
+  const auto* list = value.sequence();
+  if (list != nullptr && list->is_group && name == "grouper") return list->items[0];
+  if (list != nullptr && list->is_group && name == "list") return list->items[1];
   return find_method(value, name);
 }
 

@@ -159,7 +159,7 @@ constexpr Native kFilters[] = {
 }  // namespace
 
 const Native* find_filter(std::string_view name) {
-  for (const auto find : {find_text_filter, find_sequence_filter, find_selection_filter})
+  for (const auto find : {find_text_filter, find_sequence_filter, find_selection_filter, find_web_filter})
     if (const auto* native = find(name)) return native;
   return find_in(kFilters, name);
 }

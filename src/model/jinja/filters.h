@@ -9,6 +9,7 @@ namespace braid::model::jinja {
 
 const Native* find_text_filter(std::string_view name);
 const Native* find_sequence_filter(std::string_view name);
+const Native* find_web_filter(std::string_view name);
 const Native* find_selection_filter(std::string_view name);  // map, select, reject and those by attribute
 
 }  // namespace braid::model::jinja

@@ -87,6 +87,7 @@ struct Sequence {
   Kind kind = Kind::kList;
   int depth = 1;  // how deep lists and dicts nest in it
   std::vector<Object> items;
+  bool is_group = false;  // a tuple of groupby: its items are also called grouper and list
 };
 
 // Keeps the order of insertion, as Python does. Its keys pass is_key().

@@ -16,8 +16,8 @@ using SequenceKind = Sequence::Kind;
 bool flag(const Arguments& arguments, std::size_t index) { return arguments.given(index) && arguments[index].truth(); }
 
 // What an item is sorted or compared by: an attribute if one is named, text without case unless asked otherwise.
-Object sort_key(Runtime& runtime, const Object& item, const Object& attribute, bool case_sensitive) {
-  Object key = attribute.is_missing() || attribute.is_none() ? item : get_path(runtime, item, attribute);
+Object sort_key(Runtime& runtime, const Object& item, const Object& attribute, bool case_sensitive, const Object& fallback = {}) {
+  Object key = attribute.is_missing() || attribute.is_none() ? item : get_path(runtime, item, attribute, fallback);
   if (case_sensitive || key.text() == nullptr) return key;
   return runtime.text(to_lower(*key.text()));
 }
@@ -27,20 +27,25 @@ struct Keyed {
   Object item;
 };
 
-std::vector<Keyed> with_keys(Runtime& runtime, std::vector<Object> items, const Object& attribute, bool case_sensitive) {
+std::vector<Keyed> with_keys(Runtime& runtime, std::vector<Object> items, const Object& attribute, bool case_sensitive,
+                             const Object& fallback = {}) {
   std::vector<Keyed> keyed;
   keyed.reserve(items.size());
   for (auto& item : items) {
-    Object key = sort_key(runtime, item, attribute, case_sensitive);
+    Object key = sort_key(runtime, item, attribute, case_sensitive, fallback);
     keyed.push_back({std::move(key), std::move(item)});
   }
   return keyed;
 }
 
-std::vector<Object> sorted_items(Runtime& runtime, std::vector<Keyed> keyed, bool reverse) {
+void sort_by_key(Runtime& runtime, std::vector<Keyed>& keyed, bool reverse) {
   std::stable_sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
     return !runtime.failed() && (reverse ? runtime.order(b.key, a.key) : runtime.order(a.key, b.key)) == -1;
   });
+}
+
+std::vector<Object> sorted_items(Runtime& runtime, std::vector<Keyed> keyed, bool reverse) {
+  sort_by_key(runtime, keyed, reverse);
   std::vector<Object> items;
   items.reserve(keyed.size());
   for (auto& entry : keyed) items.push_back(std::move(entry.item));
@@ -62,6 +67,25 @@ Object run_dictsort(Runtime& runtime, Arguments& arguments) {
   for (const auto& [key, value] : members->items()) pairs.push_back(runtime.sequence({key, value}, SequenceKind::kTuple));
   auto keyed = with_keys(runtime, std::move(pairs), Object(std::int64_t{by == "key" ? 0 : 1}), flag(arguments, 1));
   return runtime.sequence(sorted_items(runtime, std::move(keyed), flag(arguments, 3)));
+}
+
+// Each group is a tuple of what its items have in common, as the first of them has it, and the items.
+Object run_groupby(Runtime& runtime, Arguments& arguments) {
+  const Object& fallback = arguments[2];
+  auto keyed = with_keys(runtime, runtime.iterate(arguments[0]), arguments[1], flag(arguments, 3), fallback);
+  sort_by_key(runtime, keyed, false);
+  std::vector<Object> groups;
+  for (auto first = keyed.begin(); first != keyed.end() && !runtime.failed();) {
+    const Object key = first->key;
+    Object grouper = sort_key(runtime, first->item, arguments[1], true, fallback);
+    std::vector<Object> items;
+    do {
+      items.push_back(std::move(first->item));
+    } while (++first != keyed.end() && runtime.equal(first->key, key));
+    groups.push_back(runtime.sequence({std::move(grouper), runtime.sequence(std::move(items))}, SequenceKind::kTuple));
+    if (auto* group = groups.back().sequence()) group->is_group = true;
+  }
+  return runtime.sequence(std::move(groups));
 }
 
 Object run_unique(Runtime& runtime, Arguments& arguments) {
@@ -187,6 +211,7 @@ constexpr Native kSequenceFilters[] = {
     {"batch", "value linecount fill_with?", run_batch},
     {"dictsort", "value case_sensitive? by? reverse?", run_dictsort},
     {"first", "seq", run_first},
+    {"groupby", "value attribute default? case_sensitive?", run_groupby},
     {"items", "value", run_items},
     {"join", "value d? attribute?", run_join},
     {"last", "seq", run_last},

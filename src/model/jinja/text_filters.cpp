@@ -59,21 +59,6 @@ Object run_indent(Runtime& runtime, Arguments& arguments) {
   return runtime.text(std::move(out));
 }
 
-Object run_escape(Runtime& runtime, Arguments& arguments) {
-  std::string out;
-  for (const char c : runtime.to_text(arguments[0])) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out.push_back(c);
-    }
-  }
-  return runtime.text(std::move(out));
-}
-
 Object run_safe(Runtime& runtime, Arguments& arguments) {
   return arguments[0].text() != nullptr ? arguments[0] : runtime.text(runtime.to_text(arguments[0]));
 }
@@ -99,10 +84,33 @@ Object run_wordcount(Runtime& runtime, Arguments& arguments) {
   return count;
 }
 
+Object run_center(Runtime& runtime, Arguments& arguments) {
+  Callable::Call call;
+  call.positional = {runtime.text(runtime.to_text(arguments[0])), arguments.given(1) ? arguments[1] : Object(std::int64_t{80})};
+  return run_native(runtime, *find_text_method("center"), std::move(call));
+}
+
+// A text that is `leeway` longer than its length at most stays whole; others end with `end`, and without `killwords` with a word.
+Object run_truncate(Runtime& runtime, Arguments& arguments) {
+  const std::string end = arguments.given(3) ? runtime.to_text(arguments[3]) : "...";
+  const auto length = arguments.given(1) ? runtime.to_integer(arguments[1], "the length of truncate") : 255;
+  const bool spares = arguments.given(4) && !arguments[4].is_none();
+  const auto leeway = spares ? runtime.to_integer(arguments[4], "the leeway of truncate") : 5;
+  const auto end_length = static_cast<std::int64_t>(count_code_points(end));
+  if (length < end_length || leeway < 0) return runtime.fail("truncate needs a length that holds its end, and no leeway below 0");
+  const auto size = static_cast<std::int64_t>(runtime.length(arguments[0]));
+  if (size <= length || size - length <= leeway) return arguments[0];
+  const auto* text = arguments[0].text();
+  if (text == nullptr) return runtime.fail("truncate needs a string");
+  std::string kept = text->substr(0, offset_of_code_point(*text, static_cast<std::size_t>(length - end_length)));
+  const bool whole_words = !arguments.given(2) || !arguments[2].truth();
+  if (whole_words) kept.resize(std::min(kept.rfind(' '), kept.size()));
+  return runtime.text(kept + end);
+}
+
 constexpr Native kTextFilters[] = {
     {"capitalize", "value", run_map<capitalize>},
-    {"e", "value", run_escape},
-    {"escape", "value", run_escape},
+    {"center", "value width?", run_center},
     {"format", "value * **", run_format},
     {"indent", "value width? first? blank?", run_indent},
     {"lower", "value", run_map<to_lower>},
@@ -110,6 +118,7 @@ constexpr Native kTextFilters[] = {
     {"safe", "value", run_safe},
     {"title", "value", run_map<title_words>},
     {"trim", "value chars?", run_trim},
+    {"truncate", "s length? killwords? end? leeway?", run_truncate},
     {"upper", "value", run_map<to_upper>},
     {"wordcount", "value", run_wordcount},
 };

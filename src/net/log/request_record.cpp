@@ -63,6 +63,7 @@ RequestEnd request_end_of(const Error& error) {
   if (error.code == ErrorCode::kDraining) return RequestEnd::kDrain;
   if (error.code == ErrorCode::kOverloaded) return RequestEnd::kQueueTimeout;  // it had been admitted
   if (error.code == ErrorCode::kTimeout) return RequestEnd::kTotalTimeout;
+  if (error.code == ErrorCode::kInvalidArgument) return RequestEnd::kDone;  // its own rules left no token
   return RequestEnd::kInternal;
 }
 

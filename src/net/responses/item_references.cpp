@@ -10,26 +10,32 @@
 namespace braid::net::responses {
 namespace {
 
-// The items of response resp-X are msg_X_0, fc_X_1 and so on.
+// The items of response resp-X are msg_X_0, fc_X_1 and so on, those of its input msg_X_in0.
 std::string response_of(std::string_view item_id) {
   const std::size_t begin = item_id.find('_');
   const std::size_t end = item_id.rfind('_');
   return begin == end ? std::string() : fmt::format("resp-{}", item_id.substr(begin + 1, end - begin - 1));
 }
 
-// The output item `id` of the response; null when it has none.
-Value find_output(const StoredResponse& response, const Value& id) {
-  std::string body = response.body;
-  const Result<Value> document = json::parse(body);
-  const Value* output = document ? document->find("output") : nullptr;
-  const auto* items = output != nullptr ? output->get_if<ValueList>() : nullptr;
-  if (items == nullptr) return {};
+// Null when there is none.
+Value find_in(const ValueList& items, const Value& id) {
   const auto is_named = [&id](const Value& item) {
     const Value* own = item.find("id");
     return own != nullptr && *own == id;
   };
-  const auto found = std::find_if(items->begin(), items->end(), is_named);
-  return found != items->end() ? *found : Value();
+  const auto found = std::find_if(items.begin(), items.end(), is_named);
+  return found != items.end() ? *found : Value();
+}
+
+// The item `id` of the response's input or output; null when it has none.
+Value find_item(const StoredResponse& response, const Value& id) {
+  Value given = find_in(response.input, id);
+  if (!given.is_null()) return given;
+  std::string body = response.body;
+  const Result<Value> document = json::parse(body);
+  const Value* output = document ? document->find("output") : nullptr;
+  const auto* items = output != nullptr ? output->get_if<ValueList>() : nullptr;
+  return items != nullptr ? find_in(*items, id) : Value();
 }
 
 // `bytes_left` bounds the work: each reference reads the whole response that it is about.
@@ -43,7 +49,7 @@ Result<Value> item_of(const Value& reference, const Shelf& shelf, std::size_t& b
   if (response != nullptr && response->body.size() > bytes_left)
     return invalid_argument(fmt::format("the responses whose items are named up to '{}' are too large together", path), path);
   if (response != nullptr) bytes_left -= response->body.size();
-  Value item = response != nullptr ? find_output(*response, *id) : Value();
+  Value item = response != nullptr ? find_item(*response, *id) : Value();
   if (item.is_null())
     return invalid_argument(fmt::format("'{}' names the item '{}', which is unknown or no longer kept", id_path, *name), id_path);
   return item;

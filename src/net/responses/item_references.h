@@ -9,7 +9,7 @@
 
 namespace braid::net::responses {
 
-// Puts the item itself in the place of each {"type":"item_reference","id":…} of `input`: an output item of a response that is still kept.
+// Puts the item itself in the place of each {"type":"item_reference","id":…} of `input`: of a response that is still kept.
 Result<void> resolve_references(Value& input, const Shelf& shelf, const std::string& path);
 
 }  // namespace braid::net::responses

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <net/http/error_response.h>
+#include <net/http/query.h>
 #include <net/json/write.h>
-#include <net/json/write_value.h>
 #include <net/responses/kept.h>
+#include <net/responses/listed_items.h>
+
+#include <utility>
 
 namespace braid::net::responses {
 namespace {
@@ -11,25 +14,33 @@ http::Response unknown(std::string_view id) {
   return http::error_response({ErrorCode::kNotFound, fmt::format("the response '{}' is unknown or no longer kept", id), "id"});
 }
 
-http::Response input_items(const StoredResponse& response) {
-  http::Response answer;
-  answer.body = R"({"object":"list","data":)";
-  json::append_value(answer.body, response.input);
-  answer.body += R"(,"first_id":null,"last_id":null,"has_more":false})";
-  return answer;
+// What OpenAI's API streams again is a response that was made in the background, and here there is none.
+Result<void> check_stream(std::string_view query) {
+  const std::string stream = http::query_value(query, "stream").value_or("false");
+  if (stream == "false") return {};
+  if (stream == "true")
+    return invalid_argument("a response cannot be streamed again, since it was not made in the background: leave out 'stream'", "stream");
+  return invalid_argument("'stream' must be 'true' or 'false'", "stream");
+}
+
+Result<std::string> whole(const StoredResponse& response, std::string_view query) {
+  const Result<void> checked = check_stream(query);
+  if (!checked) return checked.error();
+  return response.body;
 }
 
 }  // namespace
 
-http::Response show(const Shelf& stored, std::string_view path) {
+http::Response show(const Shelf& stored, std::string_view path, std::string_view query) {
   constexpr std::string_view kInputItems = "/input_items";
   const bool input = path.ends_with(kInputItems);
   const std::string_view id = input ? path.substr(0, path.size() - kInputItems.size()) : path;
   const auto response = stored.find(id);
   if (response == nullptr) return unknown(id);
-  if (input) return input_items(*response);
+  Result<std::string> body = input ? list_items(response->input, query) : whole(*response, query);
+  if (!body) return http::error_response(body.error());
   http::Response answer;
-  answer.body = response->body;
+  answer.body = std::move(*body);
   return answer;
 }
 

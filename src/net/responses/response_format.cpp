@@ -2,6 +2,7 @@
 #include <net/generation/timings.h>
 #include <net/http/error_response.h>
 #include <net/json/write.h>
+#include <net/responses/listed_items.h>
 #include <net/responses/output_items.h>
 #include <net/responses/request.h>
 #include <net/responses/response_format.h>
@@ -14,6 +15,11 @@
 
 namespace braid::net::responses {
 namespace {
+
+// Of those that the API knows.
+std::string_view code_of(const Error& error) {
+  return error.code == ErrorCode::kInvalidArgument ? "invalid_prompt" : "server_error";
+}
 
 class ResponseFormat final : public AnswerFormat {
  public:
@@ -55,7 +61,7 @@ class ResponseFormat final : public AnswerFormat {
     std::string members = R"(,"response":)";
     append_response(members, "failed", nullptr, &error);
     items_.append_event(out, "response.failed", members);
-    members = R"(,"code":"server_error","message":)";
+    members = fmt::format(R"(,"code":"{}","message":)", code_of(error));
     json::append_lossy_string(members, error.message);
     members += R"(,"param":null)";
     items_.append_event(out, "error", members);
@@ -89,7 +95,7 @@ class ResponseFormat final : public AnswerFormat {
     json::append_lossy_string(out, model_);
     out += R"(,"error":)";
     if (error != nullptr) {
-      out += R"({"code":"server_error","message":)";
+      fmt::format_to(std::back_inserter(out), R"({{"code":"{}","message":)", code_of(*error));
       json::append_lossy_string(out, error->message);
       out += '}';
     } else {
@@ -125,6 +131,7 @@ class ResponseFormat final : public AnswerFormat {
     if (!details_->shelf) return;
     StoredResponse stored{details_->conversation, details_->input, std::move(response)};
     stored.messages.push_back(items_.as_message());
+    complete_items(stored.input, id_);
     details_->shelf->keep(id_, std::move(stored));
   }
 

@@ -18,7 +18,7 @@ namespace braid::net::responses {
 
 struct StoredResponse {
   ValueList messages;  // the whole conversation as chat messages, the answer included, the instructions not
-  ValueList input;     // the items of its own request, as they were sent; those that it named stand there themselves
+  ValueList input;     // the items of its own request, completed; those that it named stand there themselves
   std::string body;    // the response object, JSON
 };
 

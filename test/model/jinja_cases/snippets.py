@@ -53,6 +53,34 @@ words | list, "abc" | list, mapping | list, mapping | items | list, mapping.a | 
 mapping | dictsort | map("first") | list, {"B": 2, "a": 3, "C": 1} | dictsort, {"b": 2, "a": 3} | dictsort(by="value"), {"B": 2, "a": 3} | dictsort(true), {"b": 2, "a": 3} | dictsort(reverse=true)
 text | upper, text | lower, "foo bar-baz (qux)" | title, "it's ok" | title, "fOO bar" | capitalize, spaces | trim, "xxaxx" | trim("x"), n | string | length
 text | replace("o", "0"), text | replace("o", "0", 1), n | replace(7, 8), nope | default("d"), none_value | default("d"), none_value | default("d", true), "" | d("e", boolean=true), nope | default
+people | groupby("age"), people | groupby("name"), people | groupby("tags.0", default="-"), people | groupby(attribute="zzz", default=0), [] | groupby("a"), mapping | groupby(0)
+[{"c": "b"}, {"c": "A"}, {"c": "a"}, {"c": "B"}] | groupby("c"), [{"c": "b"}, {"c": "A"}, {"c": "a"}] | groupby("c", case_sensitive=true), nested | groupby(0), [[1, "x"], [true, "y"], [1.0, "z"]] | groupby(0)
+(people | groupby("age") | first).grouper, (people | groupby("age") | last).list | length, (people | groupby("age"))[0]["grouper"], people | groupby("age") | map(attribute="grouper") | list, people | groupby("age") | map(attribute="list") | map("length") | list, (1, 2).grouper is defined
+people | groupby("age") | tojson, (people | groupby("age"))[0] == (25, [people[1]]), (people | groupby("age"))[0][:1].grouper is defined
+people | groupby
+people | groupby("zzz")
+nope | groupby("a")
+"ab" | center(6) ~ "|", "abc" | center(6) ~ "|", "ab" | center(5) ~ "|", 12 | center(width=5), "x" | center | length, uni | center(20), "abc" | center(-1), none | center(7)
+"abc" | center("x")
+text | truncate(5), text | truncate(8), text | truncate(7), text | truncate(6), "foo bar baz qux" | truncate(9), "foo bar baz qux" | truncate(11), "foo bar baz qux" | truncate(11, false, "..."), "foo bar baz qux" | truncate(9, true), "foo bar baz qux" | truncate(9, true, "..", 0), "foo bar baz qux" | truncate(9, leeway=0), uni | truncate(6, leeway=0, end="…"), ("y" * 300) | truncate, ("y z" * 100) | truncate | length, [1, 2] | truncate, nope | truncate, "foobarbaz" | truncate(4, leeway=0, end=""), "a  b" | truncate(3, leeway=0, end="")
+text | truncate(2)
+text | truncate(9, leeway=-1)
+12 | truncate
+numbers | truncate(2, leeway=0, end="")
+"a b/c?d=é&~._-+%" | urlencode, {"a b": "c/d", "e": 1, "f": none, "g": "é "} | urlencode, [("x", "y z"), ["k", true]] | urlencode, 12.5 | urlencode, none | urlencode, nope | urlencode, ["ab", "cd"] | urlencode, {"a": 1, "b": [1]}.items() | urlencode, "" | urlencode, {} | urlencode
+["abc"] | urlencode
+[1] | urlencode
+0 | filesizeformat, 1 | filesizeformat, true | filesizeformat, 999 | filesizeformat, 1000 | filesizeformat, 1023 | filesizeformat(true), 1024 | filesizeformat(true), 1536 | filesizeformat(binary=true), 999999 | filesizeformat, 1000000 | filesizeformat, 1e9 | filesizeformat, 123456789012 | filesizeformat, 1e24 | filesizeformat, 1e27 | filesizeformat, 1e30 | filesizeformat, 1e23 | filesizeformat, 5e24 | filesizeformat(true), 2.7 | filesizeformat, -0.5 | filesizeformat, -1500 | filesizeformat, "2500" | filesizeformat, "inf" | float | filesizeformat, 1.0 | filesizeformat, 1.5 | filesizeformat, (2 ** 60) | filesizeformat(true), 1048575 | filesizeformat(true), 1048576 | filesizeformat(true)
+none | filesizeformat
+"x" | filesizeformat
+nope | filesizeformat
+{"class": "a b", "id": n, "off": none, "q": "<'\\">&", "u": nope, "t": true} | xmlattr, {"a": 1} | xmlattr(false), {} | xmlattr ~ "|", {"off": none} | xmlattr ~ "|", {"a": 1, "b": 2} | xmlattr(autospace=false), {"é<": 1} | xmlattr
+{"a b": 1} | xmlattr
+{"a/": 1} | xmlattr
+{"a>": 1} | xmlattr
+{1: 2} | xmlattr
+[1] | xmlattr
+nope | xmlattr
 "42" | int, "4.7" | int, "x" | int, "x" | int(5), 3.99 | int, "0x1A" | int(base=16), none_value | int, true | int, " 12 " | int, "1_000" | int
 "1.5" | float, "x" | float, 3 | float, "x" | float(1.5), "1e3" | float, none_value | float
 -5 | abs, (-5) | abs, 2.5 | round, 3.5 | round, 2.675 | round(2), 7 | round, 2.4 | round(method="ceil"), 2.6 | round(0, "floor"), 1234.5 | round(-2)
@@ -182,6 +210,7 @@ STATEMENTS = [
     "{% macro m() %}{{ caller() }}{% endmacro %}{{ m() }}",
     "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}", "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(b=2) }}",
     "{% filter upper | replace('A', 'b') %}a {{ text }}{% endfilter %}{% filter indent(2) %}a\nb{% endfilter %}",
+    "{% for group in people | groupby('age') %}{{ group.grouper }}:{{ group.list | map(attribute='name') | join(',') }};{% endfor %}{% for age, ones in people | groupby('age') %}{{ age }}{{ ones | length }} {% endfor %}",
     "{% with a = 1, b = n %}{{ a }}{{ b }}{% set a = 3 %}{{ a }}{% endwith %}{{ a }}{% with %}{% set q = 1 %}{% endwith %}{{ q }}",
     "{% generation %}gen {{ n }}{% set inner = 1 %}{% endgeneration %}{{ inner }}",
     "{% if nope %}a{% elif n == 7 %}b{% else %}c{% endif %}{% if empty %}a{% elif none_value %}b{% endif %}{% if mapping and words and text and x %}d{% endif %}",
