@@ -9,6 +9,10 @@ namespace braid::sched {
 bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const {
   bool complete = true;
   for (auto& [rank, sequence] : batch) {
+    if (sequence.takes_up_decoding()) {
+      add_prefill(sequence, step, 1);
+      continue;
+    }
     if (!sequence.may_decode()) continue;
     if (stream_room(sequence) <= 0) {
       if (sequence.pending == 0) full.push_back(&sequence);

@@ -27,8 +27,8 @@ class BatchPlanner {
   explicit BatchPlanner(const SchedulerOptions& options)
       : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens), visibility_(options.visibility) {}
 
-  // A row for every sequence that can decode, best rank first, with the KV block that it needs. Those whose stream is full go to
-  // `full`. False when a sequence had to stay out for want of a block.
+  // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
+  // full go to `full`. False when a sequence had to stay out for want of a block.
   bool add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const;
 
   // Slices of prefills, best rank first, within what the step's tokens, the pace and the sequence's blocks allow, which are taken as far

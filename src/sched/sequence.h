@@ -91,6 +91,8 @@ struct Sequence {
   }
   // It gives up its slot and blocks when the last posted step that names it has come back.
   bool is_leaving() const { return phase == SequencePhase::kPreempted || phase == SequencePhase::kDone; }
+  // What it sampled last is all that is to be computed, but the strand has to be told: after a failed step, a pause or a preemption.
+  bool takes_up_decoding() const { return phase == SequencePhase::kPrefill && generated() > 0 && planned == known() - 1; }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
   // Whether it still holds the block that the next one is to be published after. A window may have passed it.

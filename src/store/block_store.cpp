@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
+#include <sys/statvfs.h>
 #include <utility>
 
 namespace braid::store {
@@ -33,6 +35,12 @@ std::size_t most_record_bytes(const StoreOptions& options) {
 
 std::uint64_t wall_clock() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+DiskSpace disk_space(const std::string& directory) {
+  struct statvfs disk {};
+  if (::statvfs(directory.c_str(), &disk) != 0 || disk.f_blocks == 0) return {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max()};
+  return {std::uint64_t{disk.f_bavail} * disk.f_frsize, std::uint64_t{disk.f_blocks} * disk.f_frsize};
 }
 
 struct BlockStore::Mailbox {
@@ -66,13 +74,18 @@ Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::
 BlockStore::BlockStore(StoreOptions options, Directory directory, std::unique_ptr<Io> io, Post post)
     : options_(std::move(options)),
       directory_(std::move(directory)),
-      segment_bytes_(std::clamp<std::uint64_t>(options_.limit_bytes / kSegmentsOfLimit, most_record_bytes(options_), kLargestSegment)),
       post_(std::move(post)),
       buffers_(most_record_bytes(options_), std::max<std::size_t>(4, options_.buffer_memory / most_record_bytes(options_))),
+      limit_bytes_(options_.limit_bytes),
+      segment_bytes_(segment_bytes(limit_bytes_)),
       mailbox_(std::make_shared<Mailbox>()),
       io_(std::move(io)),
       worker_(1) {
   mailbox_->store = this;
+}
+
+std::uint64_t BlockStore::segment_bytes(std::uint64_t limit) const {
+  return std::clamp<std::uint64_t>(limit / kSegmentsOfLimit, most_record_bytes(options_), kLargestSegment);
 }
 
 BlockStore::~BlockStore() { mailbox_->store = nullptr; }
@@ -86,32 +99,34 @@ void BlockStore::post(std::function<void(BlockStore&)> call) const {
 
 // The newest first: what is written last is most likely to be asked for.
 Result<void> BlockStore::scan() {
-  const auto numbers = directory_.segments();
+  Result<std::vector<std::uint32_t>> numbers = directory_.segments();
   if (!numbers) return numbers.error();
-  if (!numbers->empty()) next_segment_ = numbers->back() + 1;
+  unscanned_ = std::move(*numbers);
+  if (!unscanned_.empty()) next_segment_ = unscanned_.back() + 1;
   const Clock::time_point deadline = Clock::now() + options_.scan_patience;
-  auto number = numbers->rbegin();
-  for (; number != numbers->rend() && Clock::now() < deadline; ++number) {
-    const SharedFile file = open_segment(*number);
-    add_scanned(*number, file, file != nullptr ? scan_segment(file->descriptor()) : Scan());
+  for (; !unscanned_.empty() && Clock::now() < deadline; unscanned_.pop_back()) {
+    const SharedFile file = open_segment(unscanned_.back());
+    add_scanned(unscanned_.back(), file, file != nullptr ? scan_segment(file->descriptor()) : Scan());
+    drop_surplus();  // after each, since crashes may have left more files than may be open
   }
-  drop_surplus();
-  // From here on the loop may call: nothing of the store is touched on this thread any more.
-  scan_meanwhile(std::span(*numbers).first(static_cast<std::size_t>(numbers->rend() - number)));
+  scan_next();  // from here on the loop may call: nothing of the store is touched on this thread any more
   return {};
 }
 
-void BlockStore::scan_meanwhile(std::span<const std::uint32_t> numbers) {
-  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
-    worker_.submit([this, number = *number] {
-      const SharedFile file = open_segment(number);
-      Scan scan = file != nullptr ? scan_segment(file->descriptor()) : Scan();
-      post([number, file, scan = std::move(scan)](BlockStore& store) {
-        store.add_scanned(number, file, scan);
-        store.prune();
-      });
+// And when the loop has taken it in the next one.
+void BlockStore::scan_next() {
+  if (unscanned_.empty()) return;
+  const std::uint32_t last = unscanned_.back();
+  unscanned_.pop_back();
+  worker_.submit([this, number = last] {
+    const SharedFile file = open_segment(number);
+    Scan scan = file != nullptr ? scan_segment(file->descriptor()) : Scan();
+    post([number, file, scan = std::move(scan)](BlockStore& store) {
+      store.add_scanned(number, file, scan);
+      store.prune();
+      store.scan_next();
     });
-  }
+  });
 }
 
 void BlockStore::take_over() {
@@ -120,9 +135,10 @@ void BlockStore::take_over() {
 
 void BlockStore::on_listed(const Result<std::vector<std::uint32_t>>& numbers) {
   if (!numbers) return log_.warn("disk cache: going on without: " + numbers.error().message);
-  if (!numbers->empty()) next_segment_ = numbers->back() + 1;
+  unscanned_ = *numbers;
+  if (!unscanned_.empty()) next_segment_ = unscanned_.back() + 1;
   awaits_predecessor_ = false;
-  scan_meanwhile(*numbers);
+  scan_next();
 }
 
 SharedFile BlockStore::open_segment(std::uint32_t number) const {

@@ -2,7 +2,7 @@
 //
 // A record is one block and vouches for itself (record.h), so no order of writes needs to be kept and nothing is ever synced: what a
 // crash or a power cut loses, tears or mixes up fails its digest and is a miss. Each process appends to segments of its own; the
-// oldest segment goes when there is no room or all its records are too old. Whatever the disk does wrong ends in a miss and a log line.
+// oldest segment goes when there is no room, be it by the limit or on the disk, or all its records are too old. Whatever the disk does wrong ends in a miss and a log line.
 #pragma once
 
 #include "store/buffer_pool.h"
@@ -110,17 +110,19 @@ class BlockStore {
   void post(std::function<void(BlockStore&)> call) const;
 
   Result<void> scan();
-  void scan_meanwhile(std::span<const std::uint32_t> numbers);
+  void scan_next();
   void on_listed(const Result<std::vector<std::uint32_t>>& numbers);
   SharedFile open_segment(std::uint32_t number) const;
   void add_scanned(std::uint32_t number, SharedFile file, const Scan& scan);
   void on_read(std::uint64_t id, int error, std::span<std::byte> payload);
   void write_next();
   void begin_segment();
+  void make_room(const DiskSpace& space);
   void on_segment(std::uint32_t number, SharedFile file, int error);
   void append();
   void finish_write(int error);
   void fail_writing(int error);
+  std::uint64_t segment_bytes(std::uint64_t limit) const;
   bool pauses() const;
   void forget_removed();
   void drop_surplus();
@@ -129,7 +131,6 @@ class BlockStore {
 
   const StoreOptions options_;
   const Directory directory_;
-  const std::uint64_t segment_bytes_;
   const Post post_;
   std::function<void()> on_written_;
   BufferPool buffers_;
@@ -143,8 +144,16 @@ class BlockStore {
   bool awaits_predecessor_ = false;         // the folder is still another process's
   Segment* current_ = nullptr;              // appended to; the index owns it
   std::uint32_t next_segment_ = 1;
+  std::uint64_t limit_bytes_;               // as wanted, or what the disk has had room for when the current segment was begun
+  std::uint64_t segment_bytes_;             // of the current one at most
   std::uint64_t write_failed_at_ = 0;       // Unix seconds; 0: never
-  std::vector<std::uint32_t> doomed_;       // numbers of dropped segments whose files are still there
+  std::vector<std::uint32_t> unscanned_;    // numbers of segments that are still to be looked through
+  struct Doomed {
+    std::uint32_t number = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Doomed> doomed_;              // dropped segments whose deletion has not begun
+  std::uint64_t doomed_bytes_ = 0;          // of these, and of those whose deletion has not ended
   std::shared_ptr<Mailbox> mailbox_;        // shared with calls that outlive the store in the loop's queue
   std::unique_ptr<Io> io_;                  // last: their threads end before what they use
   Worker worker_;

@@ -14,6 +14,12 @@ namespace braid::store {
 
 namespace {
 
+// Of the disk, for whoever else writes to it.
+std::uint64_t left_to_others(const DiskSpace& space) { return std::min<std::uint64_t>(space.total / 20, std::uint64_t{1} << 30U); }
+
+// Each is an open file. The limit makes 32 of them; the others are what crashes and restarts have left unfinished.
+constexpr std::size_t kMostSegments = 128;
+
 // A file that nobody can find any more still takes bytes, but they end with the process.
 bool is_removed(int file) {
   struct stat status {};
@@ -65,11 +71,27 @@ void BlockStore::write_next() {
   }
 }
 
-// Makes room for a whole segment, so that the limit holds until the next one.
 void BlockStore::begin_segment() {
   current_ = nullptr;
-  while (index_.oldest() != nullptr && index_.bytes() + segment_bytes_ > options_.limit_bytes) drop(*index_.oldest());
+  worker_.submit([this] {
+    post([space = options_.space(directory_.path())](BlockStore& store) { store.make_room(space); });
+  });
+}
+
+// For a whole segment, so that the limit holds until the next one. What the disk can hold is a limit, too.
+void BlockStore::make_room(const DiskSpace& space) {
+  const bool was_bounded = limit_bytes_ < options_.limit_bytes;
+  const std::uint64_t room = index_.bytes() + doomed_bytes_ + space.free;
+  limit_bytes_ = std::min(options_.limit_bytes, room - std::min(room, left_to_others(space)));
+  segment_bytes_ = segment_bytes(limit_bytes_);
+  if (!was_bounded && limit_bytes_ < options_.limit_bytes)
+    log_.warn(fmt::format("disk cache: the disk of {} has room for {} MB, not for the limit of {} MB: the oldest blocks make room for new ones, and "
+                          "{} MB are left to others",
+                          directory_.path(), limit_bytes_ / 1'000'000, options_.limit_bytes / 1'000'000, left_to_others(space) / 1'000'000));
+  while (index_.oldest() != nullptr && index_.bytes() + segment_bytes_ > limit_bytes_) drop(*index_.oldest());
+  drop_surplus();
   delete_one();
+  if (segment_bytes_ > limit_bytes_) return fail_writing(ENOSPC);
   worker_.submit([this, number = next_segment_++] {
     int error = 0;
     SharedFile file = directory_.create_segment(number, error);
@@ -125,6 +147,11 @@ void BlockStore::fail_writing(int error) {
   writes_.clear();
   write_failed_at_ = options_.clock();
   if (error == ENOENT) forget_removed();
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  if (is_full && index_.segments().size() > 1) {  // as by a quota, of which the disk's space tells nothing
+    drop(*index_.oldest());
+    delete_one();
+  }
   if (on_written_) on_written_();
 }
 
@@ -146,22 +173,27 @@ bool BlockStore::prune() {
 void BlockStore::drop_surplus() {
   const std::uint64_t now = options_.clock();
   const auto is_old = [&](const Segment& segment) { return segment.newest + static_cast<std::uint64_t>(options_.ttl.count()) < now; };
-  while (index_.oldest() != nullptr && index_.oldest() != current_ && (is_old(*index_.oldest()) || index_.bytes() > options_.limit_bytes))
+  while (index_.oldest() != nullptr && index_.oldest() != current_ && (is_old(*index_.oldest()) || index_.bytes() > limit_bytes_))
     drop(*index_.oldest());
+  while (index_.segments().size() > kMostSegments) drop(index_.smallest_but(current_));
 }
 
 void BlockStore::drop(const Segment& segment) {
   counters_.pruned += segment.keys.size();
-  doomed_.push_back(segment.number);
+  doomed_.push_back({segment.number, segment.bytes});
+  doomed_bytes_ += segment.bytes;
   index_.drop(segment);
 }
 
 // And then the next one, so that a new segment never waits for all of them.
 void BlockStore::delete_one() {
   if (doomed_.empty()) return;
-  worker_.submit([this, number = doomed_.back()] {
-    directory_.remove_segment(number);
-    post([](BlockStore& store) { store.delete_one(); });
+  worker_.submit([this, doomed = doomed_.back()] {
+    directory_.remove_segment(doomed.number);
+    post([bytes = doomed.bytes](BlockStore& store) {
+      store.doomed_bytes_ -= bytes;
+      store.delete_one();
+    });
   });
   doomed_.pop_back();
 }

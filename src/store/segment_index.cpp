@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <utility>
 
 namespace braid::store {
@@ -30,6 +31,12 @@ void SegmentIndex::add_waste(Segment& segment, std::uint64_t bytes) {
 const SegmentIndex::Location* SegmentIndex::find(const cache::PrefixKey& key) const {
   const auto found = locations_.find(key);
   return found != locations_.end() ? &found->second : nullptr;
+}
+
+const Segment& SegmentIndex::smallest_but(const Segment* other) const {
+  return *std::ranges::min_element(segments_, {}, [&](const Segment& segment) {
+    return &segment == other ? std::numeric_limits<std::uint64_t>::max() : segment.bytes;
+  });
 }
 
 Segment* SegmentIndex::after(const Segment& segment) {

@@ -44,6 +44,8 @@ class SegmentIndex {
 
   // The segment that was begun first; null when there is none.
   Segment* oldest() { return segments_.empty() ? nullptr : &segments_.front(); }
+  // Of several equal ones the oldest. There are two at least.
+  const Segment& smallest_but(const Segment* other) const;
   // The one begun next; null after the last.
   Segment* after(const Segment& segment);
   const std::list<Segment>& segments() const { return segments_; }

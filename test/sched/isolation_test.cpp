@@ -86,6 +86,43 @@ TEST(Isolation, NobodyIsBlamedForAnOlderSequence) {
   }
 }
 
+// They come back as prefills of one token, and a long one is before them in rank.
+TEST(Isolation, AnswersGoOnAtOnceBesideALongPromptOfBetterPriority) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 24;
+  Rig rig(options);
+  for (int i = 0; i < 4; ++i) rig.start(5 + i, 100);
+  ASSERT_TRUE(rig.run_until([&] { return rig.clients[3]->tokens.size() >= 5; }));
+  Request request;
+  request.prompt = Rig::prompt_of(480, 99);
+  request.stop.max_tokens = 4;
+  request.priority = -1;
+  rig.model.hold();
+  const Client& prompt = rig.submit(std::move(request));
+  for (int i = 0; i < 4 && rig.phase(prompt) != SequencePhase::kPrefill; ++i) {
+    rig.model.allow();
+    const std::uint64_t steps = rig.scheduler->stats().steps;
+    ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().steps > steps; }));
+  }
+  ASSERT_EQ(rig.phase(prompt), SequencePhase::kPrefill);
+  const std::size_t before = rig.model.steps().size();
+  rig.model.fail_next("no luck");
+  rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
+  const std::vector<StepRecord> steps = rig.model.steps();
+  std::size_t longest = 0;
+  std::size_t last = before;
+  for (std::size_t i = before; i < steps.size() && i < before + 40; ++i) {
+    const bool has_answer = std::ranges::any_of(steps[i].rows, [](const model::StepRow& row) { return row.slot == 0; });
+    if (has_answer) last = i;
+    longest = std::max(longest, i - last);
+  }
+  EXPECT_LE(longest, 3U);
+  EXPECT_EQ(rig.scheduler->stats().retried_steps, 1U);
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  rig.run_to_end();
+}
+
 TEST(Isolation, FaultInTheMiddleOfAnAnswer) {
   Rig rig;
   for (int i = 0; i < 7; ++i) rig.start(5, 40);

@@ -112,6 +112,34 @@ TEST(BlockStore, TheFilesKeepTheLimitThoughSeveralSegmentsGoAtOnce) {
   EXPECT_TRUE(rig.loop.run_until([&] { return bytes_in(folder) <= options.limit_bytes; }));
 }
 
+// Each segment is an open file. What a server that crashes again and again leaves behind holds little, and goes first.
+TEST(BlockStore, ManyShortLivesLeaveABoundedNumberOfFiles) {
+  for (const int patience_ms : {2000, 0}) {
+    const Folder folder;
+    StoreOptions options = small_options(folder.path());
+    {
+      Rig rig(options);
+      for (std::int32_t i = 0; i < 5; ++i) ASSERT_TRUE(rig.write(Block(1000, i)));
+    }
+    for (std::int32_t i = 0; i < 150; ++i) {
+      options.directory = folder.path() + "/" + std::to_string(i);
+      ASSERT_TRUE(Rig(options).write(Block(i, 0)));
+      const auto number = std::to_string(10'000'000 + i);
+      std::filesystem::rename(options.directory + "/00000001.kv", folder.path() + "/" + number + ".kv");
+    }
+    options.directory = folder.path();
+    options.scan_patience = std::chrono::milliseconds(patience_ms);
+    Rig rig(options);
+    ASSERT_TRUE(rig.loop.run_until([&] { return rig.store->contains(Block(1000, 4).key); }));
+    EXPECT_EQ(rig.store->stats().segments, 128U);
+    EXPECT_TRUE(rig.write(Block(2000, 0)));
+    EXPECT_TRUE(rig.read(Block(149, 0)));
+    for (std::int32_t i = 0; i < 5; ++i) EXPECT_TRUE(rig.read(Block(1000, i)));
+    rig.store->prune();
+    EXPECT_TRUE(rig.loop.run_until([&] { return segments(folder).size() <= 128; }));
+  }
+}
+
 TEST(BlockStore, ALowerLimitPrunesAtTheNextStart) {
   const Folder folder;
   StoreOptions options = small_options(folder.path());

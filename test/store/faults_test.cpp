@@ -161,6 +161,57 @@ TEST(DiskFaults, ADiskThatStaysFullIsNotFilledWithFilesOfNothing) {
   EXPECT_TRUE(rig.write(Block(1, 1)));
 }
 
+// As at its own limit: the oldest go, and something is left to others.
+TEST(DiskFaults, ADiskSmallerThanTheLimitIsALimit) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path());
+  std::atomic<std::uint64_t> taken_by_others = 0;
+  constexpr std::uint64_t kDisk = 200'000;
+  options.space = [&](const std::string&) { return DiskSpace{kDisk - std::min<std::uint64_t>(kDisk, bytes_in(folder) + taken_by_others), kDisk}; };
+  Rig rig(options);
+  const auto write = [&](std::int32_t from, std::uint64_t most) {
+    for (std::int32_t i = from; i < from + 200; ++i) {
+      ASSERT_TRUE(rig.write(Block(i, 0)));
+      ASSERT_LE(rig.store->stats().bytes, most) << i;
+    }
+    EXPECT_FALSE(rig.read(Block(from, 0)));
+    for (std::int32_t i = from + 199; i > from + 170; --i) EXPECT_TRUE(rig.read(Block(i, 0))) << i;
+  };
+  write(0, kDisk * 19 / 20);
+  EXPECT_GT(rig.store->stats().bytes, kDisk / 2);
+  taken_by_others = 100'000;
+  ASSERT_TRUE(rig.write(Block(200, 0)));
+  for (std::int32_t i = 201; rig.store->stats().bytes > kDisk * 19 / 20 - taken_by_others; ++i) {
+    ASSERT_LT(i, 300) << "it never gives way";
+    ASSERT_TRUE(rig.write(Block(i, 0)));
+  }
+  write(300, kDisk * 19 / 20 - taken_by_others);
+  taken_by_others = kDisk;
+  for (std::int32_t i = 600; i < 700; ++i) rig.write(Block(i, 0));
+  EXPECT_EQ(rig.store->stats().bytes, 0U) << "there is no room at all";
+  EXPECT_EQ(rig.store->stats().write_errors, 1U);
+}
+
+// Whose space tells nothing of it.
+TEST(DiskFaults, AQuotaMakesTheOldestGo) {
+  const Folder folder;
+  Timed timed(folder);
+  auto& [now, options] = timed;
+  options.limit_bytes = 100'000;
+  const auto faults = std::make_shared<FaultyIo::Faults>();
+  Rig rig(options, std::make_unique<FaultyIo>(faults));
+  for (std::int32_t i = 0; i < 30; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
+  const std::size_t before = segments(folder).size();
+  ASSERT_GE(before, 4U);
+  faults->write_error = EDQUOT;
+  for (std::int32_t i = 0; i < 2; ++i, now += 31) EXPECT_FALSE(rig.write(Block(100, 0)));
+  faults->write_error = 0;
+  EXPECT_TRUE(rig.loop.run_until([&] { return segments(folder).size() == before - 2; }));
+  EXPECT_FALSE(rig.read(Block(0, 0)));
+  EXPECT_TRUE(rig.read(Block(29, 0)));
+  EXPECT_TRUE(rig.write(Block(100, 0)));
+}
+
 // As when a machine without a clock of its own hears what time it is.
 TEST(DiskFaults, AClockThatIsSetBackDoesNotProlongThePause) {
   const Folder folder;
