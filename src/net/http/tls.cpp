@@ -84,8 +84,10 @@ std::size_t TlsStream::write_some(const void* bytes, std::size_t size, error_cod
   ERR_clear_error();
   errno = 0;
   const int count = SSL_write(session_, bytes, to_int(size));
+  is_writing_ = false;
   if (count > 0) return static_cast<std::size_t>(count);
   read_result(count, failure);
+  is_writing_ = wants_write_;
   return 0;
 }
 
