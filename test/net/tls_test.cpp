@@ -181,6 +181,8 @@ TEST_F(Tls, CertificatesAreReadAgain) {
 TEST_F(Tls, FilesThatCannotBeUsedAreNamed) {
   EXPECT_THAT(net::http::TlsIdentity::load(path("none.crt"), path("server.key")).error().message,
               HasSubstr("none.crt for TLS: No such file or directory"));
+  for (const std::string endless : {"/dev/zero", "/dev"})
+    EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), endless).error().message, HasSubstr(endless + " for TLS: it is no regular file"));
   std::ofstream(path("bad.key")) << "no key";
   EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), path("bad.key")).error().message, HasSubstr("bad.key"));
   make("other", "other");
