@@ -21,6 +21,7 @@ using net::access::ApiKey;
 using net::access::Limits;
 
 constexpr std::size_t kMaxKeys = 4096;  // each request is compared with all of them
+constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20U;
 constexpr std::size_t kMaxNameBytes = 64;
 constexpr std::int32_t kMaxPriority = 100;
 
@@ -111,8 +112,9 @@ Result<std::vector<ApiKey>> load_api_keys(const std::string& file, const Limits&
   std::vector<ApiKey> keys;
   if (!file.empty()) {
     std::error_code ignored;  // a pipe would keep the loop waiting
-    const auto text = std::filesystem::is_regular_file(file, ignored) ? read_whole_file(file) : std::nullopt;
+    const auto text = std::filesystem::is_regular_file(file, ignored) ? read_whole_file(file, kMaxFileBytes) : std::nullopt;
     if (!text) return invalid_argument(fmt::format("--api-key-file: cannot read '{}'", file));
+    if (text->size() > kMaxFileBytes) return invalid_argument(fmt::format("--api-key-file: '{}' is larger than 16 MiB", file));
     Result<std::vector<ApiKey>> parsed = parse_api_keys(*text, limits, file);
     if (!parsed) return parsed;
     if (parsed->empty()) return invalid_argument(fmt::format("--api-key-file: '{}' has no key: a line is NAME KEY [SETTING=VALUE]...", file));

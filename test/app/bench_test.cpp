@@ -245,6 +245,22 @@ TEST(BenchSummary, DefinesTimePerOutputTokenAndGoodput) {
   EXPECT_EQ(summary.failures.at("timeout"), 1);
 }
 
+TEST(BenchReport, WhatAServerSaysSteersNoTerminal) {
+  Outcome failed;
+  failed.failure = "http_500";
+  failed.message = "\x1b]0;title\x07 \xC2\x9B" "2J\r\nm\xC3\xA9r";
+  const std::string report = to_report(summarise({failed}, 1.0, std::nullopt));
+  EXPECT_NE(report.find("First failure: http_500: \\x1b]0;title\\x07 \\x9b2J\\x0d\\x0am\xC3\xA9r\n"), std::string::npos) << report;
+}
+
+TEST(BenchWorkload, AFileWithoutAnEndIsRefused) {
+  BenchOptions options;
+  options.prompts_file = "/dev/zero";
+  const auto bodies = make_bodies(options, 1);
+  ASSERT_FALSE(bodies);
+  EXPECT_EQ(bodies.error().message, "/dev/zero: a line is longer than 64 MiB");
+}
+
 TEST(BenchTarget, TakesTheForms) {
   EXPECT_EQ(parse_target("http://localhost:8000")->path, "/v1");
   EXPECT_EQ(parse_target("http://localhost:8000/v1/")->path, "/v1");

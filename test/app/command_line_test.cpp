@@ -288,6 +288,7 @@ TEST_F(ConfigFile, MistakesNameTheLine) {
   EXPECT_THAT(mistake({"serve", "--config", testing::TempDir().c_str()}), HasSubstr("--config: cannot read"));
   EXPECT_THAT(mistake({"serve", "--config", write("port: {\n")}), HasSubstr(".yaml:"));
   EXPECT_THAT(mistake({"serve", "--config", write("just text")}), HasSubstr("option: value"));
+  EXPECT_THAT(mistake({"serve", "--config", "/dev/zero"}), HasSubstr("'/dev/zero' is larger than 1 MiB"));
   EXPECT_THAT(mistake({"serve", "--config", "/does/not/exist.yaml"}), HasSubstr("cannot read '/does/not/exist.yaml'"));
 }
 

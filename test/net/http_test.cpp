@@ -237,6 +237,77 @@ TEST(Http, Http10ClosesUnlessAskedToKeepAlive) {
   EXPECT_EQ(keeping.read_reply().status, 200);
 }
 
+// RFC 9112, 9.3 and 9.6: options are a list, in one field or several, in any case.
+TEST(Http, OneCloseAmongTheOptionsOfAConnectionEndsIt) {
+  TestServer server;
+  for (const std::string version : {"1.0", "1.1"})
+    for (const std::string options : {"close", "CLOSE", "keep-alive, close", "close, keep-alive", "Keep-Alive\r\nConnection: foo, Close"}) {
+      RawClient client = server.connect();
+      client.send("GET /health HTTP/" + version + "\r\nHost: a\r\nConnection: " + options + "\r\n\r\n");
+      EXPECT_EQ(client.read_reply().headers.at("connection"), "close") << version << " " << options;
+      EXPECT_TRUE(client.closed()) << version << " " << options;
+    }
+  RawClient client = server.connect();
+  client.send("GET /health HTTP/1.0\r\nConnection: te\r\nConnection: KEEP-ALIVE\r\n\r\n");
+  EXPECT_EQ(client.read_reply().headers.at("connection"), "keep-alive");
+}
+
+// As a client may send 32 MiB of them behind another request.
+TEST(Http, ManySmallChunksAreReadInTurns) {
+  constexpr std::size_t kChunks = 20'000;
+  std::string request = "POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (std::size_t i = 0; i < kChunks; ++i) request += "1\r\na\r\n";
+  request += "0\r\n\r\n";
+  net::http::RequestReader reader({1000, 100'000});
+  std::size_t turns = 0;
+  for (std::string_view rest = request; reader.stage() < net::http::RequestReader::Stage::kComplete; ++turns) {
+    const std::size_t used = reader.feed(rest);
+    ASSERT_LT(used, 10'000U);
+    rest.remove_prefix(used);
+    ASSERT_TRUE(reader.has_paused() || rest.empty());
+  }
+  EXPECT_EQ(reader.take().body, std::string(kChunks, 'a'));
+  EXPECT_GT(turns, 10U);
+}
+
+TEST(Http, ABodyOfManySmallChunksArrivesBehindAnotherRequest) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient client = server.connect();
+  client.send(post("/v1/completions", kBody));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  std::string chunked = "POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const char c : R"({"content":")" + std::string(20'000, 'a') + "\"}") chunked += std::string("1\r\n") + c + "\r\n";
+  client.send(chunked + "0\r\n\r\n" + get("/health"));
+  server.on_loop([&] { server.engine().push(0, Finish{}); });
+  EXPECT_EQ(client.read_reply().status, 200);
+  const Reply tokens = client.read_reply();
+  EXPECT_EQ(tokens.status, 200) << tokens.body;
+  EXPECT_GT(tokens.body.size(), 20'000U);
+  EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
+}
+
+TEST(Http, ABodyThatIsRefusedBelongsToARequestThatIsKnown) {
+  net::ServerOptions options = test_options();
+  options.body_timeout = 30ms;
+  options.cors_origins = {"*"};
+  TestServer server(options);
+  const std::string known = "Host: a\r\nX-Request-Id: mine\r\nOrigin: https://a.example\r\n";
+  const std::pair<std::string, int> requests[] = {
+      {"Content-Length: 100000000\r\n\r\n", 413},
+      {"Transfer-Encoding: chunked\r\n\r\n" "fffffff\r\n" + std::string(150'000, 'a'), 413},
+      {"Content-Length: 9\r\n\r\n{", 408},
+      {"Transfer-Encoding: chunked\r\n\r\nnone\r\n", 400},
+  };
+  for (const auto& [rest, status] : requests) {
+    const Reply reply = server.ask("POST /v1/completions HTTP/1.1\r\n" + known + rest);
+    EXPECT_EQ(reply.status, status);
+    ASSERT_TRUE(reply.headers.contains("x-request-id"));
+    EXPECT_EQ(reply.headers.at("x-request-id"), "mine") << status;
+    EXPECT_TRUE(reply.headers.contains("access-control-allow-origin")) << status;
+  }
+}
+
 TEST(Http, RequestIdsComeBackUnlessTheyAreUnfit) {
   TestServer server;
   EXPECT_EQ(server.ask(get("/health", "X-Request-Id: my-id\r\n")).headers.at("x-request-id"), "my-id");

@@ -184,10 +184,18 @@ TEST_F(UnixSocket, AsksForItsTokenOnAnAbstractOne) {
   FileDescriptor file(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(file.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(file.get(), 16), 0);
+  std::vector<ListeningSocket> alone;
+  alone.push_back(std::move(*net::adopt_socket(FileDescriptor(::dup(file.get())))));
   auto socket = net::adopt_socket(std::move(file));
   ASSERT_TRUE(socket);
   EXPECT_EQ(socket->unix_path, "@" + name.substr(1));
   net::ServerOptions mine = options();
+  boost::asio::io_context loop;
+  const ServiceStatus status;
+  const auto without_file = net::Server(loop, mine, status).start(std::move(alone));
+  ASSERT_FALSE(without_file);
+  EXPECT_THAT(without_file.error().message, HasSubstr("name a file with --unix-token"));
+  EXPECT_FALSE(std::filesystem::exists(socket->unix_path + ".token"));
   mine.unix_token = folder / "token";
   std::vector<ListeningSocket> given;
   given.push_back(std::move(*socket));
@@ -199,6 +207,15 @@ TEST_F(UnixSocket, AsksForItsTokenOnAnAbstractOne) {
   std::string answer(12, ' ');
   ASSERT_EQ(::recv(client.get(), answer.data(), answer.size(), MSG_WAITALL), static_cast<ssize_t>(answer.size()));
   EXPECT_EQ(answer, "HTTP/1.1 401");
+}
+
+TEST_F(UnixSocket, ANameWithAnAtSignIsNoFileByMistake) {
+  EXPECT_THAT(net::listen_unix("@braid", 0600, 16).error().message, HasSubstr("./@braid"));
+  EXPECT_FALSE(std::filesystem::exists("@braid"));
+}
+
+TEST_F(UnixSocket, ATokenFileWithoutAnEndIsRefused) {
+  EXPECT_THAT(net::http::load_capability("/dev/zero").error().message, HasSubstr("its first line is longer than"));
 }
 
 TEST_F(UnixSocket, TakesATokenFromAFileOrNone) {
@@ -412,7 +429,26 @@ TEST(Predecessor, IsNobodyWhereNobodyListens) {
   const auto wrong = net::Predecessor::find(folder / "other");
   answer.join();
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().message, HasSubstr("did not pass on"));
+  EXPECT_THAT(wrong.error().message, HasSubstr("did not pass on its sockets: what it says is not what braid"));
+  std::thread closing([&] { const FileDescriptor accepted(::accept(other->file.get(), nullptr, nullptr)); });
+  const auto closed = net::Predecessor::find(folder / "other");
+  closing.join();
+  EXPECT_THAT(closed.error().message, HasSubstr("did not pass on its sockets: it ended the connection before"));
+}
+
+TEST_F(Takeover, ASuccessorWithoutRoomForTheSocketsSaysSo) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{256, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<FileDescriptor> filling;
+  for (int file = 0; (file = ::dup(0)) >= 0;) filling.emplace_back(file);
+  // Room for the successor's connection and the predecessor's end of it, in one process here, and for the copy of the one socket.
+  for (int i = 0; i < 3; ++i) filling.pop_back();
+  const auto found = net::Predecessor::find(path);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("this process may not open so many files"));
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ void RawClient::send(std::string_view bytes) {
 
 bool RawClient::fill() {
   char buffer[65536];
-  const ssize_t count = ::recv(socket_, buffer, sizeof buffer, 0);
+  ssize_t count = 0;
+  do count = ::recv(socket_, buffer, sizeof buffer, 0);
+  while (count < 0 && errno == EINTR);  // by the end of a ring that this thread has made
   if (count > 0) input_.append(buffer, static_cast<std::size_t>(count));
   return count > 0;
 }

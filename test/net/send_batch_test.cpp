@@ -1,8 +1,13 @@
 // Pieces of many connections that are sent together: by a ring in one system call, and one after the other.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/http/connection.h>
 #include <net/http/send_batch.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +17,8 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -202,6 +209,28 @@ TEST_P(SendsTogether, PiecesOfOneConnectionStayInOrderWhateverItsSocketTakes) {
   connection->close();
   loop.poll();
   ::close(client);
+}
+
+// In this process from now on.
+void forbid(unsigned system_call) {
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{std::size(rules), rules};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+TEST(SendRing, IsNoneWhereAnyOfItsCallsIsForbidden) {
+  for (const unsigned call : {__NR_io_uring_setup, __NR_io_uring_register, __NR_io_uring_enter}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      forbid(call);
+      ::_exit(SendRing::make() == nullptr ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "system call " << call;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Net, SendsTogether, testing::Bool(), [](const auto& way) { return way.param ? "ByRing" : "EachAlone"; });

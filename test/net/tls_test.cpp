@@ -1,7 +1,12 @@
 // TLS as curl sees it.
 #include <gmock/gmock.h>
 
+#include <arpa/inet.h>
 #include <net/http/tls.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +18,51 @@ namespace braid::test {
 namespace {
 
 using testing::HasSubstr;
+
+// A client whose socket takes little, and that may do what curl never does.
+class TlsClient {
+ public:
+  explicit TlsClient(std::uint16_t port) {
+    const int receive_buffer = 4096;
+    const timeval timeout{10, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    SSL_set_fd(session_, socket_);
+    EXPECT_EQ(SSL_connect(session_), 1);
+  }
+  ~TlsClient() {
+    SSL_free(session_);
+    SSL_CTX_free(context_);
+    ::close(socket_);
+  }
+  TlsClient(const TlsClient&) = delete;
+  TlsClient& operator=(const TlsClient&) = delete;
+
+  void send(const std::string& bytes) { EXPECT_EQ(SSL_write(session_, bytes.data(), static_cast<int>(bytes.size())), static_cast<int>(bytes.size())); }
+
+  // New keys, and the server is asked for new ones, too.
+  void renew_keys() {
+    EXPECT_EQ(SSL_key_update(session_, SSL_KEY_UPDATE_REQUESTED), 1);
+    EXPECT_EQ(SSL_do_handshake(session_), 1);
+  }
+
+  std::string read_to_close() {
+    std::string all;
+    char bytes[4096];
+    for (int count = 0; (count = SSL_read(session_, bytes, sizeof bytes)) > 0;) all.append(bytes, static_cast<std::size_t>(count));
+    return all;
+  }
+
+ private:
+  int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  SSL_CTX* context_ = SSL_CTX_new(TLS_client_method());
+  SSL* session_ = SSL_new(context_);
+};
 
 class Tls : public testing::Test {
  protected:
@@ -95,6 +145,27 @@ TEST_F(Tls, AClientThatGoesCancelsItsRequest) {
   server.on_loop([&] { EXPECT_EQ(server.engine().cancelled, 1U); });
 }
 
+TEST_F(Tls, NewKeysWhileTheClientDoesNotReadCostNoBytes) {
+  constexpr std::size_t kTokens = 20'000;
+  net::ServerOptions small = options();
+  small.client_buffer_bytes = 8192;
+  TestServer server(small);
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(kTokens, 'x')); }; });
+  TlsClient client(server.port());
+  client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})", "Connection: close\r\n"));
+  double waiting = 0.0;
+  for (int i = 0; i < 100 && waiting == 0.0; ++i) waiting = figure(curl(server, "", "/metrics"), "client_backlog_bytes");
+  ASSERT_GT(waiting, 0.0);
+  for (int i = 0; i < 3; ++i) {
+    client.renew_keys();
+    EXPECT_EQ(curl(server, "", "/health"), R"({"status":"ok"})");  // the loop has had its turn
+  }
+  const std::string answer = client.read_to_close();
+  std::size_t count = 0;
+  for (std::size_t at = answer.find("\"x\""); at != std::string::npos; at = answer.find("\"x\"", at + 1)) ++count;
+  EXPECT_EQ(count, kTokens);
+}
+
 TEST_F(Tls, CertificatesAreReadAgain) {
   TestServer server(options());
   const std::string issuer = "-v -k -o /dev/null";
@@ -110,6 +181,8 @@ TEST_F(Tls, CertificatesAreReadAgain) {
 TEST_F(Tls, FilesThatCannotBeUsedAreNamed) {
   EXPECT_THAT(net::http::TlsIdentity::load(path("none.crt"), path("server.key")).error().message,
               HasSubstr("none.crt for TLS: No such file or directory"));
+  for (const std::string endless : {"/dev/zero", "/dev"})
+    EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), endless).error().message, HasSubstr(endless + " for TLS: it is no regular file"));
   std::ofstream(path("bad.key")) << "no key";
   EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), path("bad.key")).error().message, HasSubstr("bad.key"));
   make("other", "other");

@@ -1,6 +1,7 @@
 #include "app/bench/bench.h"
 
 #include "app/bench/load.h"
+#include "app/bench/printable.h"
 #include "app/bench/summary.h"
 #include "app/bench/workload.h"
 
@@ -22,7 +23,7 @@ namespace asio = boost::asio;
 namespace {
 
 int fail(const Error& error) {
-  fmt::print(stderr, "braid bench: {}\n", error.message);
+  fmt::print(stderr, "braid bench: {}\n", printable(error.message));
   return 1;
 }
 

@@ -1,5 +1,7 @@
 #include "app/bench/summary.h"
 
+#include "app/bench/printable.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,7 +106,7 @@ std::string to_report(const Summary& summary) {
   if (summary.goodput) fmt::format_to(to, "Goodput (requests/s)      {:>10.2f}\n", *summary.goodput);
   if (summary.without_usage > 0) fmt::format_to(to, "Without usage (chunks counted) {:>5}\n", summary.without_usage);
   for (const auto& [kind, count] : summary.failures) fmt::format_to(to, "Failed: {:<18}{:>10}\n", kind, count);
-  if (!summary.first_failure.empty()) fmt::format_to(to, "First failure: {}\n", summary.first_failure);
+  if (!summary.first_failure.empty()) fmt::format_to(to, "First failure: {}\n", printable(summary.first_failure));
   fmt::format_to(to, "\n{:<26}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "ms", "mean", "p50", "p90", "p99", "max");
   out += distribution_line("Time to first token", summary.ttft);
   out += distribution_line("Time per output token", summary.tpot);

@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, 48> kWords = {
     "yellow", "train", "harbor", "winter", "pocket", "mirror", "summer", "basket", "violin", "thunder", "carpet", "island",
     "pepper", "rocket", "blanket", "orchard", "signal", "turtle", "velvet", "wagon", "anchor", "button", "cactus", "drum"};
 
+constexpr std::size_t kMaxLine = std::size_t{64} << 20U;
+
 struct Prompt {
   std::string json;  // a string, or the list of messages
   bool is_messages = false;
@@ -70,17 +72,23 @@ Result<Prompt> read_prompt(simdjson::dom::parser& parser, const std::string& lin
   return prompt;
 }
 
+Error wrong_file(const BenchOptions& options, std::string_view what) { return invalid_argument(fmt::format("{}: {}", options.prompts_file, what)); }
+
 Result<std::vector<Prompt>> read_prompts(const BenchOptions& options) {
   std::ifstream file(options.prompts_file);
   if (!file) return Error{ErrorCode::kIo, "cannot read " + options.prompts_file, "prompts-file"};
   simdjson::dom::parser parser;
   std::vector<Prompt> prompts;
-  for (std::string line; std::getline(file, line);) {
+  std::vector<char> room(kMaxLine + 1);
+  while (file.getline(room.data(), static_cast<std::streamsize>(room.size())) || file.gcount() > 0) {
+    if (file.fail()) return wrong_file(options, "a line is longer than 64 MiB");
+    const std::string line(room.data());
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto prompt = read_prompt(parser, line, options);
     if (!prompt) return prompt.error();
     prompts.push_back(std::move(*prompt));
   }
+  if (file.bad() || !file.eof()) return wrong_file(options, "it cannot be read to its end");
   if (prompts.empty()) return invalid_argument(options.prompts_file + " holds no prompt", "prompts-file");
   return prompts;
 }

@@ -19,7 +19,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <exception>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <map>
 #include <optional>
 #include <span>
@@ -31,9 +34,13 @@ namespace {
 
 constexpr const char* kFormat = "braid-kv-1";
 constexpr std::int32_t kStepTokens = 512;
+constexpr std::size_t kMaxSpecialBytes = std::size_t{1} << 30U;  // of pipes and devices
 
 Result<std::string> read_file(const std::string& path) {
-  std::optional<std::string> bytes = read_whole_file(path);
+  std::error_code is_special;  // such a file has no size, and perhaps no end
+  const std::uintmax_t size = std::filesystem::file_size(path, is_special);
+  std::optional<std::string> bytes = read_whole_file(path, is_special ? kMaxSpecialBytes : size);
+  if (bytes && is_special && bytes->size() > kMaxSpecialBytes) return Error{ErrorCode::kIo, fmt::format("{} gives more than 1 GiB", path), {}};
   if (!bytes) return Error{ErrorCode::kIo, fmt::format("cannot read {}", path), {}};
   return std::move(*bytes);
 }

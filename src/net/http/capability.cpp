@@ -16,6 +16,7 @@ namespace braid::net::http {
 namespace {
 
 constexpr std::size_t kTokenBytes = 32;
+constexpr std::size_t kMaxLine = 4096;
 
 Error unusable(const std::string& file, std::string_view reason) {
   return Error{ErrorCode::kIo, fmt::format("cannot use the token in {}: {}", file, reason), ""};
@@ -53,8 +54,10 @@ Result<std::shared_ptr<const Capability>> load_capability(const std::string& fil
     if (!token) return token.error();
     return std::make_shared<const Capability>(std::move(*token));
   }
-  std::string token;
-  if (!in || !std::getline(in, token)) return unusable(file, "it cannot be read, or is empty");
+  std::array<char, kMaxLine + 1> line{};
+  if (!in || (!in.getline(line.data(), line.size()) && in.gcount() == 0)) return unusable(file, "it cannot be read, or is empty");
+  if (!in) return unusable(file, fmt::format("its first line is longer than {} characters", kMaxLine));
+  std::string token(line.data());
   while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
   if (token.size() < 16) return unusable(file, "it is shorter than 16 characters");
   return std::make_shared<const Capability>(std::move(token));

@@ -116,6 +116,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes, std::chrono::mil
   }
   deadline_ = Clock::time_point::max();
   backlog_bytes_ = 0;
+  if (std::exchange(reads_later_, false) && !gone_) read_ahead();
   co_return !gone_;
 }
 
@@ -175,6 +176,7 @@ void Connection::begin_watch(std::size_t max_read_ahead, std::function<void()> i
 
 void Connection::end_watch() {
   interrupt_ = nullptr;
+  reads_later_ = false;
   ++watch_;
   error_code ignored;
   socket_.cancel(ignored);
@@ -187,6 +189,10 @@ void Connection::wait_for_input() {
 }
 
 void Connection::read_ahead() {
+  if (tls_ != nullptr && tls_->is_writing()) {
+    reads_later_ = true;
+    return;
+  }
   for (int reads = 0; input_.size() < max_read_ahead_; ++reads) {
     if (reads == kReadsAtOnce) return read_ahead_later();
     error_code failure;

@@ -58,7 +58,7 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
 
   // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
   // what it reads, up to `max_read_ahead` bytes, is input of the next request: beyond it, an end is not seen any more. `interrupt` is
-  // called when the client goes, a ping is due or the time of interrupt_at() has come.
+  // called when the client goes, a ping is due or the time of interrupt_at() has come. Under TLS it is not read while it takes nothing.
   void begin_watch(std::size_t max_read_ahead, std::function<void()> interrupt);
   void end_watch();
 
@@ -98,6 +98,7 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   std::uint64_t bytes_written_ = 0;
   std::uint32_t watch_ = 0;  // odd while watching; tells a late handler that its watch is over
   bool ping_due_ = false;
+  bool reads_later_ = false;  // the watcher, when write() is done
   bool gone_ = false;
   bool closed_ = false;
   bool timed_out_ = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <optional>
 #include <utility>
@@ -16,6 +17,7 @@ namespace beast_http = boost::beast::http;
 constexpr std::size_t kMaxRequestIdBytes = 128;
 // What is left of a chunked body is never less ("0\r\n\r\n"); Beast asserts that it has so much of a last chunk's header.
 constexpr std::size_t kLeastChunkedRest = 5;
+constexpr int kMostPieces = 1024;  // of a chunked body at once: sizes and chunks
 
 Method to_method(beast_http::verb verb) {
   switch (verb) {
@@ -38,6 +40,19 @@ Method to_method(beast_http::verb verb) {
 std::string accept_request_id(std::string_view id) {
   const bool visible = std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7F; });
   return visible && id.size() <= kMaxRequestIdBytes ? std::string(id) : std::string();
+}
+
+// RFC 9112, 9.3: one "close" among all options decides; a client of HTTP/1.0 has to ask for more.
+bool keeps_alive(const beast_http::request_header<>& header) {
+  bool asks = false;
+  const auto [begin, end] = header.equal_range(beast_http::field::connection);
+  for (auto field = begin; field != end; ++field) {
+    for (const auto& option : beast_http::token_list(field->value())) {
+      if (boost::beast::iequals(option, "close")) return false;
+      asks = asks || boost::beast::iequals(option, "keep-alive");
+    }
+  }
+  return asks || header.version() >= 11;
 }
 
 // Authorization: Bearer KEY, or nothing. The scheme's name has any case (RFC 9110, 11.1).
@@ -78,11 +93,17 @@ std::size_t RequestReader::feed(std::string_view bytes) {
   std::size_t used = 0;
   if (!parser_->got_some())  // RFC 9112, 2.2: empty lines before a request are ignored
     while (used < bytes.size() && (bytes[used] == '\r' || bytes[used] == '\n')) ++used;
-  while (used < bytes.size() && stage_ != Stage::kComplete && stage_ != Stage::kFailed) {
+  paused_ = false;
+  for (int pieces = 0; used < bytes.size() && stage_ != Stage::kComplete && stage_ != Stage::kFailed; ++pieces) {
+    if (pieces == kMostPieces) {
+      paused_ = true;
+      break;
+    }
     if (stage_ == Stage::kBody && parser_->chunked() && bytes.size() - used < kLeastChunkedRest) break;
     boost::system::error_code failure;
     const std::size_t taken = parser_->put(boost::asio::buffer(bytes.data() + used, bytes.size() - used), failure);
     used += taken;
+    has_header_ = parser_->is_header_done() || failure == beast_http::error::body_limit;
     if (failure && failure != beast_http::error::need_more) {
       if (failure == beast_http::error::header_limit) {
         fail(431, fmt::format("the request's headers are larger than {} bytes", limits_.header_bytes));
@@ -102,7 +123,7 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     if (failure || taken == 0) break;
   }
   // Beast waits for the end of a chunk's header and of the trailers, however long they are.
-  if (stage_ == Stage::kBody && bytes.size() - used > limits_.header_bytes)
+  if (stage_ == Stage::kBody && bytes.size() - used > limits_.header_bytes && !paused_)
     fail(431, fmt::format("a chunk's header or the trailers are larger than {} bytes", limits_.header_bytes));
   return used;
 }
@@ -118,7 +139,7 @@ Request RequestReader::take() {
   request.method = to_method(message.method());
   request.target = std::string(message.target());
   request.version = static_cast<int>(message.version());
-  request.keep_alive = message.keep_alive();
+  request.keep_alive = keeps_alive(message);
   request.request_id = accept_request_id(message["X-Request-Id"]);
   for (std::string key : {bearer_key(message[beast_http::field::authorization]), std::string(message["x-api-key"])})
     if (!key.empty()) request.api_keys.push_back(std::move(key));
@@ -128,6 +149,18 @@ Request RequestReader::take() {
   request.capability = std::string(message["X-Braid-Token"]);
   request.body = std::move(message.body());
   return request;
+}
+
+Request RequestReader::take_known() {
+  if (has_header_) {
+    Request request = take();
+    request.body = std::string();
+    return request;
+  }
+  Request unknown;
+  unknown.method = Method::kOther;
+  unknown.target.clear();
+  return unknown;
 }
 
 void RequestReader::fail(int status, std::string message) {

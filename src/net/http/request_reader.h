@@ -28,15 +28,19 @@ class RequestReader {
   explicit RequestReader(const ReadLimits& limits);
   ~RequestReader();
 
-  // Parses from the front of `bytes` and returns how many were used. The rest must be given again, with more behind it; after
-  // kComplete it belongs to the next request.
+  // Parses from the front of `bytes` and returns how many were used. The rest must be given again, with more behind it unless it
+  // has_paused(); after kComplete it belongs to the next request.
   std::size_t feed(std::string_view bytes);
+  bool has_paused() const { return paused_; }  // the last feed(), after so many chunks that it is somebody else's turn
 
   Stage stage() const { return stage_; }
   bool expects_continue() const;  // in kBody: the client waits for 100 Continue before it sends the body
   const Failure& failure() const { return failure_; }
 
   Request take();  // in kComplete, once
+
+  // What is known of a request that has failed, or will get no further: no body, and before its header's end nothing.
+  Request take_known();
 
  private:
   struct Parser;
@@ -46,6 +50,8 @@ class RequestReader {
   std::unique_ptr<Parser> parser_;
   ReadLimits limits_;
   Stage stage_ = Stage::kHeader;
+  bool has_header_ = false;
+  bool paused_ = false;
   Failure failure_;
 };
 

@@ -23,7 +23,11 @@ namespace asio = boost::asio;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 using Failure = RequestReader::Failure;
-using Received = std::variant<std::monostate, Request, Failure>;  // nothing: the client has closed, or was idle for too long
+struct Failed {
+  Failure failure;
+  Request known;  // what had arrived
+};
+using Received = std::variant<std::monostate, Request, Failed>;  // nothing: the client has closed, or was idle for too long
 
 // RFC 9112 2.2: some clients send an empty line behind a body. It begins no request.
 void skip_empty_lines(Connection& connection, std::size_t& skipped) {
@@ -46,7 +50,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     const std::size_t used = reader.feed(connection.input());
     connection.consume(used);
     if (reader.stage() == RequestReader::Stage::kComplete) co_return reader.take();
-    if (reader.stage() == RequestReader::Stage::kFailed) co_return reader.failure();
+    if (reader.stage() == RequestReader::Stage::kFailed) co_return Failed{reader.failure(), reader.take_known()};
     if (!begun && (used > 0 || !connection.input().empty())) {
       begun = true;
       header_by = Clock::now() + options.header_timeout;
@@ -55,6 +59,11 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
     if (in_body && !std::exchange(continued, true) && reader.expects_continue() && connection.input().empty()) {
       if (!co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
+    }
+    if (reader.has_paused()) {
+      co_await asio::post(service.loop, asio::use_awaitable);
+      if (connection.gone()) co_return std::monostate{};
+      continue;
     }
     const auto header_left = std::chrono::ceil<std::chrono::milliseconds>(header_by - Clock::now());
     const auto timeout = in_body ? options.body_timeout : begun ? header_left : first ? options.header_timeout : options.idle_timeout;
@@ -65,7 +74,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     if (!connection.timed_out()) co_return std::monostate{};
     service.counters.count(in_body ? Timeout::kBody : begun ? Timeout::kHeader : Timeout::kIdle);
     if (!begun) co_return std::monostate{};
-    co_return Failure{408, "the request did not arrive in time"};
+    co_return Failed{{408, "the request did not arrive in time"}, reader.take_known()};
   }
 }
 
@@ -137,16 +146,15 @@ Refusal refusal_of_failure(int status) {
 }
 
 // Answers what is no request, or did not arrive.
-asio::awaitable<void> answer_failure(Service& service, Connection& connection, const Failure& failure) {
+asio::awaitable<void> answer_failure(Service& service, Connection& connection, Failed& failed) {
   RequestRecord record(service, connection);
-  service.counters.count(refusal_of_failure(failure.status));
-  Request unknown;
-  unknown.method = Method::kOther;
-  unknown.target.clear();
-  unknown.request_id = service.new_id("req");
-  record.begin(unknown);
-  const Response response = protocol_error(failure.status, failure.message);
-  co_await conclude(service, connection, unknown, response, false, record);
+  service.counters.count(refusal_of_failure(failed.failure.status));
+  Request& request = failed.known;
+  if (request.request_id.empty()) request.request_id = service.new_id("req");
+  record.begin(request);
+  service.cors.append_headers(request.answer_headers, request);
+  const Response response = protocol_error(failed.failure.status, failed.failure.message);
+  co_await conclude(service, connection, request, response, false, record);
 }
 
 // Membership in the set of open connections.
@@ -171,8 +179,8 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
   bool first = true;
   while (open) {
     Received received = co_await receive(*service, *connection, std::exchange(first, false));
-    if (const auto* failure = std::get_if<Failure>(&received)) {
-      co_await answer_failure(*service, *connection, *failure);
+    if (auto* failed = std::get_if<Failed>(&received)) {
+      co_await answer_failure(*service, *connection, *failed);
       co_await connection->linger(service->options.linger_timeout);
     }
     auto* request = std::get_if<Request>(&received);

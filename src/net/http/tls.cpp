@@ -10,7 +10,9 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <utility>
 
 namespace braid::net::http {
@@ -34,6 +36,11 @@ Error unusable(const std::string& file) {
 }
 
 Result<Context> make_context(const std::string& certificate, const std::string& key) {
+  for (const std::string& file : {certificate, key}) {  // the library would read one without an end for ever, and wait for a pipe
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error) && !error)
+      return Error{ErrorCode::kBadFile, fmt::format("cannot use {} for TLS: it is no regular file", file), ""};
+  }
   ERR_clear_error();
   Context context(SSL_CTX_new(TLS_server_method()));
   if (context == nullptr) throw std::bad_alloc();
@@ -84,8 +91,10 @@ std::size_t TlsStream::write_some(const void* bytes, std::size_t size, error_cod
   ERR_clear_error();
   errno = 0;
   const int count = SSL_write(session_, bytes, to_int(size));
+  is_writing_ = false;
   if (count > 0) return static_cast<std::size_t>(count);
   read_result(count, failure);
+  is_writing_ = wants_write_;
   return 0;
 }
 

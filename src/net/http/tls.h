@@ -27,6 +27,10 @@ class TlsStream {
   std::size_t write_some(const void* bytes, std::size_t size, boost::system::error_code& failure);
   bool wants_write() const { return wants_write_; }
 
+  // The socket has taken a part of a record. Until write_some() has sent the rest nobody may read: the library answers a client's new keys
+  // at once, finds that it cannot, and gives the connection up.
+  bool is_writing() const { return is_writing_; }
+
   void say_end();  // close_notify, if the socket takes it
 
  private:
@@ -34,6 +38,7 @@ class TlsStream {
 
   ssl_st* session_;
   bool wants_write_ = false;
+  bool is_writing_ = false;
   bool broken_ = false;
 };
 

@@ -96,6 +96,8 @@ Result<ListeningSocket> listen_tcp(const TcpAddress& address, int backlog, bool 
 }
 
 Result<ListeningSocket> listen_unix(const std::string& path, unsigned mode, int backlog) {
+  if (path.starts_with('@'))
+    return cannot_listen(path, fmt::format("names in the abstract namespace are only taken from systemd; a file of this name is ./{}", path));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)

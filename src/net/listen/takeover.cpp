@@ -63,8 +63,19 @@ bool send_files(int connection, const std::string& text, const std::vector<int>&
   return ::sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
-// Text and files of one message; an empty text when there is none.
-std::pair<std::string, std::vector<FileDescriptor>> receive_files(int connection) {
+struct Message {
+  std::string text;
+  std::vector<FileDescriptor> files;
+  std::string fault;  // why it is not whole, or nothing
+};
+
+std::string fault_of(ssize_t size, int flags) {
+  if (size == 0) return "it ended the connection before; its log says why";
+  if (size > 0) return (flags & MSG_CTRUNC) != 0 ? "this process may not open so many files" : "";
+  return errno == EAGAIN || errno == EWOULDBLOCK ? "it said nothing for a minute; another successor may be loading" : std::strerror(errno);
+}
+
+Message receive_files(int connection) {
   Control control{};
   std::array<char, kGreeting.size() + kMaxFiles> text{};
   iovec part{text.data(), text.size()};
@@ -74,8 +85,9 @@ std::pair<std::string, std::vector<FileDescriptor>> receive_files(int connection
   message.msg_control = &control;
   message.msg_controllen = sizeof control;
   const ssize_t size = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+  std::string fault = fault_of(size, message.msg_flags);
   std::vector<FileDescriptor> files;
-  if (size <= 0) return {};
+  if (size <= 0) return {{}, {}, std::move(fault)};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
@@ -84,7 +96,7 @@ std::pair<std::string, std::vector<FileDescriptor>> receive_files(int connection
       files.emplace_back(number);
     }
   }
-  return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files)};
+  return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files), std::move(fault)};
 }
 
 void log_failed_wait(std::exception_ptr failure) {
@@ -112,9 +124,10 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
     return not_understood(path, std::strerror(errno));
   }
   if (!is_trusted_peer(connection)) return not_understood(path, "it belongs to another user");
-  auto [text, files] = receive_files(connection);
-  if (!text.starts_with(kGreeting) || files.empty() || text.size() != kGreeting.size() + files.size())
-    return not_understood(path, "it did not pass on its sockets");
+  auto [text, files, fault] = receive_files(connection);
+  if (fault.empty() && (!text.starts_with(kGreeting) || files.empty() || text.size() != kGreeting.size() + files.size()))
+    fault = "what it says is not what braid of this version says";
+  if (!fault.empty()) return not_understood(path, "it did not pass on its sockets: " + fault);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const char kind = text[kGreeting.size() + i];
     if (kind == kDiskLock) {
@@ -204,8 +217,9 @@ asio::awaitable<bool> Succession::introduce() {
     text += kDiskLock;
     files.push_back(estate.disk_lock.get());
   }
-  if (!send_files(successor_->native_handle(), text, files)) {
-    spdlog::warn("the sockets could not be passed on: {}", std::strerror(errno));
+  const bool has_all = std::find(files.begin(), files.end(), -1) == files.end();  // a copy was one file too many
+  if (!has_all || !send_files(successor_->native_handle(), text, files)) {
+    spdlog::warn("the sockets could not be passed on: {}", std::strerror(has_all ? errno : EMFILE));
     co_return false;
   }
   spdlog::info("a successor has the listening sockets; serving until it is ready");
