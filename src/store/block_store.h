@@ -2,7 +2,8 @@
 //
 // A record is one block and vouches for itself (record.h), so no order of writes needs to be kept and nothing is ever synced: what a
 // crash or a power cut loses, tears or mixes up fails its digest and is a miss. Each process appends to segments of its own; the
-// oldest segment goes when there is no room, be it by the limit or on the disk, or all its records are too old. Whatever the disk does wrong ends in a miss and a log line.
+// oldest segment goes when there is no room, be it by the limit or on the disk, or all its records are too old. Whatever the disk does
+// wrong ends in a miss and a log line.
 #pragma once
 
 #include "store/buffer_pool.h"
