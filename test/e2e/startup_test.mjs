@@ -192,6 +192,19 @@ test("braid info", async (t) => {
   for (const part of [/llama/, /general\.architecture/, /Q8_0/, /context/i, /KV/]) assert.match(info.stdout, part);
 });
 
+test("what a model file says steers no terminal", async (t) => {
+  const file = path.join(temporaryFolder(t), "hostile.gguf");
+  const bytes = readFileSync(draft);
+  bytes.write("\x1b[2J", bytes.indexOf("Braid Demo Draft"), "latin1");
+  bytes.write("\x1b", bytes.indexOf("general.license"), "latin1");
+  writeFileSync(file, bytes);
+  const info = await braid(t, ["info", file]);
+  assert.equal(info.code, 0, info.stderr);
+  assert.match(info.stdout, /\\x1b\[2J/);
+  assert.match(info.stdout, /\\x1beneral\.license/);
+  assert.doesNotMatch(info.stdout, /\x1b/);
+});
+
 test("braid run answers a prompt and chats", async (t) => {
   const one = await braid(t, ["run", "What is 17 + 25?", "--temperature", "0"]);
   assert.deepEqual([one.code, one.stdout.trim()], [0, "17 + 25 = 42."], one.stderr);

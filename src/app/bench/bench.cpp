@@ -1,9 +1,10 @@
 #include "app/bench/bench.h"
 
 #include "app/bench/load.h"
-#include "app/bench/printable.h"
 #include "app/bench/summary.h"
 #include "app/bench/workload.h"
+
+#include <braid/printable.h>
 
 #include <fmt/format.h>
 

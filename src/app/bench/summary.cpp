@@ -1,7 +1,6 @@
 #include "app/bench/summary.h"
 
-#include "app/bench/printable.h"
-
+#include <braid/printable.h>
 #include <fmt/format.h>
 
 #include <algorithm>

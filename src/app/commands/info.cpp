@@ -2,6 +2,7 @@
 #include "app/loaded_model.h"
 #include "app/units.h"
 
+#include <braid/printable.h>
 #include <kernels/kv_type.h>
 #include <model/gguf_tensor_type.h>
 #include <sched/admission.h>
@@ -25,6 +26,7 @@ constexpr std::size_t kLongestText = 80;
 std::string shorten(const std::string& text) {
   std::string line;
   for (const char c : text.substr(0, kLongestText)) line += c == '\n' ? "\\n" : std::string(1, c);
+  line = printable(line);
   return text.size() > kLongestText ? fmt::format("{}... ({} characters)", line, text.size()) : line;
 }
 
@@ -102,7 +104,7 @@ int run_command(const ModelReportOptions& options) {
   const auto file = open_model(options.model.model);
   if (!file) return report(file.error());
   fmt::print("{}: GGUF version {}, {}\n\nMetadata\n", file->name(), file->version(), format_size(file->file_bytes()));
-  for (const auto& [key, value] : file->metadata()) fmt::print("  {:44} {}\n", key, describe(value));
+  for (const auto& [key, value] : file->metadata()) fmt::print("  {:44} {}\n", printable(key), describe(value));
   print_tensors(*file);
   if (const auto printed = print_memory(*file, options); !printed) return report(printed.error());
   return EXIT_SUCCESS;

@@ -1,3 +1,4 @@
+#include <braid/printable.h>
 #include <fmt/format.h>
 #include <net/json/write.h>
 #include <net/log/line.h>
@@ -22,29 +23,15 @@ void append_value(std::string& out, std::string_view value) {
     escaped += c;
   }
   out += '"';
-  append_printable(out, escaped);
+  out += printable(escaped);
   out += '"';
 }
 
 }  // namespace
 
-void append_printable(std::string& out, std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    const bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // as UTF-8
-    if (byte < 0x20 || byte == 0x7F || is_c1) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", is_c1 ? next : byte);
-      if (is_c1) ++i;
-    } else {
-      out += text[i];
-    }
-  }
-}
-
 LogLine::LogLine(LogFormat format, std::string_view message) : format_(format) {
   if (format_ == LogFormat::kText) {
-    append_printable(text_, message);
+    text_ = printable(message);
   } else {
     text_ = R"("message":)";
     json::append_lossy_string(text_, message);

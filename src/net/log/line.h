@@ -9,9 +9,6 @@ namespace braid::net {
 
 enum class LogFormat { kText, kJson };
 
-// Appends `text` with its control characters (C0, DEL, C1) as \xNN, so that it stays in its line and steers no terminal.
-void append_printable(std::string& out, std::string_view text);
-
 // Without time and level. Whatever the values hold, it is one line, and no value can be taken for another.
 class LogLine {
  public:
