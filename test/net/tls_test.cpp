@@ -51,6 +51,8 @@ class TlsClient {
     EXPECT_EQ(SSL_do_handshake(session_), 1);
   }
 
+  void end() { EXPECT_EQ(::shutdown(socket_, SHUT_WR), 0); }
+
   std::string read_to_close() {
     std::string all;
     char bytes[4096];
@@ -164,6 +166,27 @@ TEST_F(Tls, NewKeysWhileTheClientDoesNotReadCostNoBytes) {
   std::size_t count = 0;
   for (std::size_t at = answer.find("\"x\""); at != std::string::npos; at = answer.find("\"x\"", at + 1)) ++count;
   EXPECT_EQ(count, kTokens);
+}
+
+TEST_F(Tls, AnEndIsSeenWhileTheClientDoesNotRead) {
+  for (const bool behind_bytes : {false, true}) {
+    net::ServerOptions small = options();
+    small.client_buffer_bytes = 8192;
+    TestServer server(small);
+    server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); }; });
+    TlsClient client(server.port());
+    client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})"));
+    double waiting = 0.0;
+    for (int i = 0; i < 100 && waiting == 0.0; ++i) waiting = figure(curl(server, "", "/metrics"), "client_backlog_bytes");
+    ASSERT_GT(waiting, 0.0);
+    if (behind_bytes) {
+      client.renew_keys();
+      EXPECT_EQ(curl(server, "", "/health"), R"({"status":"ok"})");  // the loop has had its turn
+    }
+    EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; }));
+    client.end();
+    EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; })) << behind_bytes;
+  }
 }
 
 TEST_F(Tls, CertificatesAreReadAgain) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <net/http/connection.h>
 #include <netdb.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -190,6 +191,7 @@ void Connection::wait_for_input() {
 
 void Connection::read_ahead() {
   if (tls_ != nullptr && tls_->is_writing()) {
+    if (has_ended()) return lose();
     reads_later_ = true;
     return;
   }
@@ -238,7 +240,14 @@ bool Connection::has_unread() const {
   return socket_.available(ignored) > 0;
 }
 
+// Also where there are bytes before the end, which nobody reads now.
+bool Connection::has_ended() {
+  pollfd end{socket_.native_handle(), POLLRDHUP, 0};
+  return ::poll(&end, 1, 0) > 0;
+}
+
 void Connection::tick(Clock::time_point now) {
+  if (reads_later_ && has_ended()) return lose();
   if (now >= deadline_) {
     deadline_ = Clock::time_point::max();
     timed_out_ = true;

@@ -58,7 +58,8 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
 
   // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
   // what it reads, up to `max_read_ahead` bytes, is input of the next request: beyond it, an end is not seen any more. `interrupt` is
-  // called when the client goes, a ping is due or the time of interrupt_at() has come. Under TLS it is not read while it takes nothing.
+  // called when the client goes, a ping is due or the time of interrupt_at() has come. Under TLS it is not read while it takes nothing;
+  // an end behind bytes that wait is seen within a second then.
   void begin_watch(std::size_t max_read_ahead, std::function<void()> interrupt);
   void end_watch();
 
@@ -88,6 +89,7 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   void read_ahead();
   void read_ahead_later();
   void lose();
+  bool has_ended();
 
   // What writing needs comes first.
   Socket socket_;
