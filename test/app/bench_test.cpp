@@ -4,6 +4,7 @@
 #include "app/bench/summary.h"
 #include "app/bench/target.h"
 #include "app/bench/workload.h"
+#include "support/folder.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -17,6 +18,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -259,6 +261,19 @@ TEST(BenchWorkload, AFileWithoutAnEndIsRefused) {
   const auto bodies = make_bodies(options, 1);
   ASSERT_FALSE(bodies);
   EXPECT_EQ(bodies.error().message, "/dev/zero: a line is longer than 64 MiB");
+}
+
+TEST(BenchWorkload, LinesOfAFileComeWhole) {
+  const test::Folder folder;
+  BenchOptions options;
+  options.prompts_file = folder / "prompts";
+  std::ofstream(options.prompts_file) << "{\"prompt\":\"one\"}\n\n{\"prompt\":\"two\"}";
+  const auto bodies = make_bodies(options, 2);
+  ASSERT_TRUE(bodies);
+  EXPECT_THAT((*bodies)[0], testing::HasSubstr("one"));
+  EXPECT_THAT((*bodies)[1], testing::HasSubstr("two"));
+  std::ofstream(options.prompts_file) << "{\"prompt\":\"one\"}" << '\0' << "{\"prompt\":\"two\"}\n";
+  EXPECT_FALSE(make_bodies(options, 2));
 }
 
 TEST(BenchTarget, TakesTheForms) {

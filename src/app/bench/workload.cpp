@@ -51,10 +51,11 @@ Prompt synthetic_prompt(const BenchOptions& options, std::int64_t index, std::mt
   return {quote(text), false, options.output_len};
 }
 
+Error wrong_file(const BenchOptions& options, std::string_view what) { return invalid_argument(fmt::format("{}: {}", options.prompts_file, what)); }
+
 Result<Prompt> read_prompt(simdjson::dom::parser& parser, const std::string& line, const BenchOptions& options) {
-  const auto wrong = [&](std::string_view what) { return invalid_argument(fmt::format("{}: {}", options.prompts_file, what)); };
   simdjson::dom::element json;
-  if (parser.parse(line).get(json) != simdjson::SUCCESS) return wrong("a line is no JSON object");
+  if (parser.parse(line).get(json) != simdjson::SUCCESS) return wrong_file(options, "a line is no JSON object");
   Prompt prompt;
   prompt.max_tokens = options.output_len;
   std::string_view text;
@@ -65,14 +66,12 @@ Result<Prompt> read_prompt(simdjson::dom::parser& parser, const std::string& lin
   } else if (json["prompt"].get(text) == simdjson::SUCCESS) {
     prompt.json = quote(text);
   } else {
-    return wrong("a line has neither \"prompt\" nor \"messages\"");
+    return wrong_file(options, "a line has neither \"prompt\" nor \"messages\"");
   }
   std::int64_t max_tokens = 0;
   if (json["max_tokens"].get(max_tokens) == simdjson::SUCCESS) prompt.max_tokens = max_tokens;
   return prompt;
 }
-
-Error wrong_file(const BenchOptions& options, std::string_view what) { return invalid_argument(fmt::format("{}: {}", options.prompts_file, what)); }
 
 Result<std::vector<Prompt>> read_prompts(const BenchOptions& options) {
   std::ifstream file(options.prompts_file);
@@ -82,7 +81,7 @@ Result<std::vector<Prompt>> read_prompts(const BenchOptions& options) {
   std::vector<char> room(kMaxLine + 1);
   while (file.getline(room.data(), static_cast<std::streamsize>(room.size())) || file.gcount() > 0) {
     if (file.fail()) return wrong_file(options, "a line is longer than 64 MiB");
-    const std::string line(room.data());
+    const std::string line(room.data(), static_cast<std::size_t>(file.gcount()) - (file.eof() ? 0 : 1));  // without its end
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto prompt = read_prompt(parser, line, options);
     if (!prompt) return prompt.error();

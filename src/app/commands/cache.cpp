@@ -17,16 +17,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <system_error>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace braid::app {
