@@ -62,7 +62,12 @@ void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
   constexpr std::size_t kSequenceAhead = 8;
   constexpr std::size_t kTicketAhead = 4;
   if (row + kSequenceAhead < members.size()) prefetch_lines(members[row + kSequenceAhead], sizeof(Sequence));
+  constexpr std::size_t kPlaceAhead = 2;
   if (row + kTicketAhead < members.size()) prefetch_lines(members[row + kTicketAhead]->ticket, sizeof(SequenceTicket));
+  if (row + kPlaceAhead >= members.size()) return;
+  const Sequence& sequence = *members[row + kPlaceAhead];
+  prefetch_lines(sequence.tokens.data() + sequence.tokens.size(), sizeof(TokenId));
+  if (sequence.ticket != nullptr) sequence.ticket->stream().prefetch_place();
 }
 
 std::vector<TokenLogprob> top_of(const model::ScoredToken& scored, const model::StepResult& step) {

@@ -22,6 +22,7 @@ class TokenStream {
 
   // Producer. push() and finish() do not wake the consumer: deliver() does, once the next step is on its way.
   void push(Token token);
+  void prefetch_place() const noexcept { prefetch_lines(ring_.get() + ((head_ + count_) & (ring_size_ - 1)), sizeof(Token)); }
   // Come before all tokens, and do not count: a prompt bounds them. A backlog of them is one event.
   void push_prompt(std::vector<PromptToken> tokens);
   void finish(Finish finish);

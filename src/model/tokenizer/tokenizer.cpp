@@ -59,12 +59,14 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) {
 Tokenizer::Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> encoder)
     : vocabulary_(std::move(vocabulary)), encoder_(std::move(encoder)) {
   bytes_.reserve(vocabulary_.size());
+  silent_.reserve(vocabulary_.size());
   for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
     const VocabularyEntry& entry = vocabulary_.entries[id];
     bytes_.push_back(bytes_of(entry, vocabulary_.kind));
     const bool user_defined = entry.type == TokenType::kUserDefined;
+    silent_.push_back(entry.type == TokenType::kControl || entry.type == TokenType::kUnknown);
     if (user_defined) user_defined_.insert(entry.text, static_cast<TokenId>(id));
-    if (user_defined || is_silent(static_cast<TokenId>(id))) special_.insert(entry.text, static_cast<TokenId>(id));
+    if (user_defined || silent_.back()) special_.insert(entry.text, static_cast<TokenId>(id));
   }
 }
 
@@ -121,9 +123,8 @@ std::string_view Tokenizer::token_bytes(TokenId token) const {
 }
 
 bool Tokenizer::is_silent(TokenId token) const {
-  if (token < 0 || static_cast<std::size_t>(token) >= vocabulary_.size()) return true;
-  const TokenType type = vocabulary_.entries[static_cast<std::size_t>(token)].type;
-  return type == TokenType::kControl || type == TokenType::kUnknown;
+  if (token < 0 || static_cast<std::size_t>(token) >= silent_.size()) return true;
+  return silent_[static_cast<std::size_t>(token)];
 }
 
 }  // namespace braid::model

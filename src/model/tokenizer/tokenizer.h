@@ -46,6 +46,7 @@ class Tokenizer {
   PrefixTrie special_;       // control, unknown and user-defined tokens
   PrefixTrie user_defined_;
   std::vector<std::string> bytes_;  // by token id
+  std::vector<bool> silent_;        // likewise; apart and small, since every token of an answer asks
 };
 
 }  // namespace braid::model

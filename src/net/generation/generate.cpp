@@ -410,6 +410,7 @@ class Generation final : WakeHint {
     prefetch_lines(choices_.data(), sizeof(Choice));
     prefetch_lines(format_.get(), 192);
     prefetch_lines(&connection_, 192);
+    prefetch_lines(&visit_, sizeof(access::Visit));
     prefetch_lines(&call_.sampling.top_logprobs, 128);
     prefetch_lines(&call_.timings, 128);
   }
