@@ -27,6 +27,13 @@ TEST(LogLine, IsOneLineWhateverItsValuesHold) {
             "re\\x0aquest plain=x-1 hostile=\"a\\x0ab\\\"c\\\\d=e \\x1b[31m\\x7f\\x9b\xff \xC3\xA4\" empty=\"\" count=7 ms=1.500");
 }
 
+TEST(LogLine, SteersNoEightBitTerminal) {
+  LogLine line(LogFormat::kText, "request");
+  line.add("bare", "a\x9b\x33m\x90").add("cut", "\xE2\x82 \x9b\xF8\x9b").add("whole", "\xE2\x82\x9B\xF0\x90\x80\x80\x9b");
+  EXPECT_EQ(line.text(),
+            "request bare=\"a\\x9b\x33m\\x90\" cut=\"\xE2\x82 \\x9b\xF8\\x9b\" whole=\"\xE2\x82\x9B\xF0\x90\x80\x80\\x9b\"");
+}
+
 TEST(LogLine, IsAnObjectWhateverItsValuesHold) {
   LogLine line(LogFormat::kJson, "request");
   line.add("hostile", kHostile).add("count", std::int64_t{7});
