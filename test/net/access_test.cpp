@@ -124,6 +124,25 @@ TEST(ApiKeys, WhatANameHasUsedStaysUsedWhenItsKeyIsReplaced) {
   EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 429);
 }
 
+TEST(ApiKeys, WhatANameHasUsedStaysUsedWhileItHasNoKey) {
+  Rules rules;
+  rules.limits.requests_per_minute = 2;
+  rules.limits.concurrent_requests = 1;
+  const ApiKey other = key("b", "sk-other");
+  TestServer server(with_keys({key("a", "sk-mine", rules), other}));
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient running = server.connect();
+  running.send(post("/v1/completions", kBody, bearer("sk-mine")));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.server().replace_api_keys({other}); });
+  server.on_loop([&] { server.server().replace_api_keys({key("a", "sk-mine", rules), other}); });
+  const Reply beside = server.ask(post("/v1/completions", kBody, bearer("sk-mine")));
+  EXPECT_EQ(beside.status, 429);
+  EXPECT_EQ(beside.headers.at("x-ratelimit-remaining-requests"), "1");
+  server.on_loop([&] { server.engine().push(0, Finish{}); });
+  EXPECT_EQ(running.read_reply().status, 200);
+}
+
 // What was done with the key `mine` is there for it, and for `other` it is as if it had never been.
 class OwnWork : public testing::Test {
  protected:
