@@ -1,4 +1,5 @@
 // What is written down about requests, and their ids.
+#include <braid/printable.h>
 #include <gtest/gtest.h>
 #include <net/json/parse.h>
 #include <net/log/line.h>
@@ -32,6 +33,10 @@ TEST(LogLine, SteersNoEightBitTerminal) {
   line.add("bare", "a\x9b\x33m\x90").add("cut", "\xE2\x82 \x9b\xF8\x9b").add("whole", "\xE2\x82\x9B\xF0\x90\x80\x80\x9b");
   EXPECT_EQ(line.text(),
             "request bare=\"a\\x9b\x33m\\x90\" cut=\"\xE2\x82 \\x9b\xF8\\x9b\" whole=\"\xE2\x82\x9B\xF0\x90\x80\x80\\x9b\"");
+}
+
+TEST(Printable, KeepsTheControlsThatItIsTold) {
+  EXPECT_EQ(printable("a\n\tb\r\x1b[2J\xC2\x9B", "\n\t"), "a\n\tb\\x0d\\x1b[2J\\x9b");
 }
 
 TEST(LogLine, IsAnObjectWhateverItsValuesHold) {
