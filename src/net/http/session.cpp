@@ -93,12 +93,12 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
                            std::shared_ptr<access::Account> account, RequestRecord& record) {
-  const bool keep_alive = request.keep_alive && !service->is_closing();
+  const auto keep_alive = [&] { return request.keep_alive && !service->is_closing(); };  // when it is answered
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
     const Response response = refuse(endpoint, visit.error());
-    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
+    co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
   }
   if (const Dialect* dialect = dialect_of(endpoint)) {
     auto generation = generate(service, connection, std::move(request), *dialect, *visit, record);
@@ -107,7 +107,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Con
   auto answering = answer_text(service, connection, *text_job_of(endpoint), std::move(request.body));
   const Response response = co_await std::move(answering);
   account->append_headers(request.answer_headers, Clock::now());
-  co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
+  co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
 }
 
 // Answers one request. True when the connection may take another.
