@@ -114,6 +114,27 @@ TEST(ApiKeys, ReplacedOnesCountAtOnceAndRunningRequestsGoOn) {
   EXPECT_EQ(running.read_reply().status, 200);
 }
 
+TEST(ApiKeys, NobodySendsABodyWithoutOne) {
+  TestServer server(with_keys({key("a", "sk-right")}));
+  const auto begin = [](const std::string& headers, const std::string& request = "POST /v1/completions") {
+    return request + " HTTP/1.1\r\nHost: a\r\n" + headers + "Content-Length: 90000\r\n\r\n";
+  };
+  const std::string part(50'000, ' ');
+  for (const auto& [sent, status] : {std::pair(begin("Expect: 100-continue\r\n"), 401), std::pair(begin(bearer("sk-wrong")) + part, 401),
+                                     std::pair(begin("", "POST /v1/nothing") + part, 404), std::pair(begin("", "GET /health") + part, 200)}) {
+    RawClient client = server.connect();
+    client.send(sent);
+    const Reply reply = client.read_reply();
+    EXPECT_EQ(reply.status, status);
+    EXPECT_EQ(reply.headers.at("connection"), "close");
+    client.send(std::string(10'000, ' '));  // it may have been on its way
+    EXPECT_TRUE(client.closed());
+  }
+  RawClient client = server.connect();
+  client.send(begin("Expect: 100-continue\r\n" + bearer("sk-right")));
+  client.read_until("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
 TEST(ApiKeys, WhatANameHasUsedStaysUsedWhenItsKeyIsReplaced) {
   Rules rules;
   rules.limits.requests_per_minute = 2;
