@@ -49,6 +49,23 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fflush(stdout);
 }
 
+// While it lives, SIGHUP does not interrupt this thread; it comes afterwards.
+class HeldBackHangup {
+ public:
+  HeldBackHangup() {
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &hangup, &before_);
+  }
+  ~HeldBackHangup() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldBackHangup(const HeldBackHangup&) = delete;
+  HeldBackHangup& operator=(const HeldBackHangup&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 // How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
 std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
   std::chrono::milliseconds tick = http.tick;
@@ -99,11 +116,11 @@ Watchdog::Hooks Serving::watchdog_hooks() {
 }
 
 Result<void> Serving::start() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);  // one that comes before await_signal() waits for it
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
   server_.emplace(loop_, http_options(std::move(*keys)), status_);
   if (const Result<void> found = find_predecessor(); !found) return found;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);
   await_signal();
   if (manager_.watchdog_interval()) watchdog_.arm();
   if (!predecessor_) {
@@ -134,7 +151,10 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
 // The server before this one, which goes on serving its sockets until this one is ready; waits until it can be followed.
 Result<void> Serving::find_predecessor() {
   if (options_.takeover.empty()) return {};
-  Result<std::optional<net::Predecessor>> found = net::Predecessor::find(options_.takeover);
+  Result<std::optional<net::Predecessor>> found = [this] {
+    const HeldBackHangup held;  // it would end the wait
+    return net::Predecessor::find(options_.takeover);
+  }();
   if (!found) return found.error();
   predecessor_ = std::move(*found);
   Result<net::ListeningSocket> control = predecessor_ ? predecessor_->take_control() : net::listen_unix(options_.takeover, 0600, 16);
