@@ -131,8 +131,7 @@ Result<void> Serving::start() {
   }
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
-    announce_ready();
-    say("ready without a model");
+    if (announce_ready()) say("ready without a model");
   } else {
     begin_loading();
   }
@@ -234,24 +233,27 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (shutting_down_) co_return;
   status_ = {ServiceState::kReady, {}, &served_};
-  announce_ready();
-  say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
+  if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 
-// From here on this server serves what a predecessor has passed on, and can have a successor.
-void Serving::announce_ready() {
+// From here on this server serves what a predecessor has passed on, and can have a successor. False when it cannot serve that.
+bool Serving::announce_ready() {
   if (predecessor_) {
-    if (const Result<void> serving = begin_serving(predecessor_->take_sockets()); !serving) return fail(serving.error());
+    if (const Result<void> serving = begin_serving(predecessor_->take_sockets()); !serving) {
+      fail(serving.error());
+      return false;
+    }
     await_disk(predecessor_->dismiss());
     predecessor_.reset();
   }
   manager_.notify("READY=1");
-  if (!control_) return;
+  if (!control_) return true;
   succession_ = std::make_shared<net::Succession>(
       loop_, std::move(*control_), [this] { return net::Estate{server_->duplicate_sockets(), copy_lock(loaded_ ? loaded_->disk_cache.get() : nullptr)}; },
       [this] { take_leave("a successor serves"); });
   control_.reset();
   succession_->start();
+  return true;
 }
 
 // The folder is the predecessor's until that has closed its end of the connection, which it does last.

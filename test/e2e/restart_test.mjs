@@ -91,6 +91,9 @@ test("a successor that cannot start changes nothing", async (t) => {
   const needs = await braid(t, ["serve", "--takeover", control]);
   assert.equal(needs.code, 2);
   assert.match(needs.stderr, /--takeover needs --kv-memory/);
+  const unfit = await braid(t, ["serve", ...args, "--tls-cert", "/does/not/exist", "--tls-key", "/does/not/exist"]);
+  assert.deepEqual([unfit.code, /^ready/m.test(unfit.stdout)], [1, false], unfit.stdout);
+  assert.equal((await ask(server.url, "/readyz")).status, 200);
 });
 
 test("a server that is told to end while its successor loads leaves it all its sockets", async (t) => {
