@@ -83,6 +83,9 @@ class Engine {
   // kContextLength or kInvalidArgument when it can never run, kDraining during shutdown.
   virtual Result<Ticket> submit(Request request) = 0;
 
+  // kOverloaded, as submit() says it, when the queue has no room for so many `requests` of this `priority` at once.
+  virtual Result<void> check_queue(std::size_t /*requests*/, std::int32_t /*priority*/) { return {}; }
+
   virtual EngineStats stats() const = 0;
 
   // Ends the request with this Request::id by Finish{kCancelled}. False when there is none.

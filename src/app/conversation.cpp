@@ -2,7 +2,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <braid/printable.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -36,6 +38,7 @@ std::uint64_t draw_seed() {
 Conversation::Conversation(const LoadedModel& loaded, const RunOptions& options)
     : loaded_(loaded),
       options_(options),
+      is_terminal_(::isatty(STDOUT_FILENO) == 1),
       seed_(options.seed.value_or(draw_seed())),
       scheduler_(loop_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)) {}
 
@@ -71,7 +74,7 @@ asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bo
     piece.clear();
     if (finish == nullptr) decoder->append(std::get<Token>(*event).id, piece);
     else decoder->finish(piece);
-    fmt::print("{}", piece);
+    fmt::print("{}", is_terminal_ ? printable(piece, "\n\t") : piece);  // what a model writes steers no terminal
     std::fflush(stdout);
     spoken += piece;
     if (finish != nullptr && finish->error) co_return *finish->error;

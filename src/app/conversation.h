@@ -41,6 +41,7 @@ class Conversation {
 
   const LoadedModel& loaded_;
   const RunOptions& options_;
+  const bool is_terminal_;  // where answers go
   std::uint64_t seed_;
   ValueList messages_;
   boost::asio::io_context loop_{1};

@@ -122,6 +122,7 @@ Result<std::vector<ApiKey>> load_api_keys(const std::string& file, const Limits&
   }
   const char* secret = std::getenv("BRAID_API_KEY");
   if (secret == nullptr || *secret == '\0') return keys;
+  if (!is_visible(secret)) return invalid_argument("BRAID_API_KEY may have visible ASCII characters only: no client could show another key");
   ApiKey key{"environment", net::access::digest_of(secret), {}};
   key.rules.limits = limits;
   if (!find_double(keys, key).empty()) return invalid_argument(fmt::format("'{}' has the name or the key of BRAID_API_KEY", file));

@@ -49,6 +49,23 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fflush(stdout);
 }
 
+// While it lives, SIGHUP does not interrupt this thread; it comes afterwards.
+class HeldBackHangup {
+ public:
+  HeldBackHangup() {
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &hangup, &before_);
+  }
+  ~HeldBackHangup() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldBackHangup(const HeldBackHangup&) = delete;
+  HeldBackHangup& operator=(const HeldBackHangup&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 // How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
 std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
   std::chrono::milliseconds tick = http.tick;
@@ -99,11 +116,11 @@ Watchdog::Hooks Serving::watchdog_hooks() {
 }
 
 Result<void> Serving::start() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);  // one that comes before await_signal() waits for it
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
   server_.emplace(loop_, http_options(std::move(*keys)), status_);
   if (const Result<void> found = find_predecessor(); !found) return found;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);
   await_signal();
   if (manager_.watchdog_interval()) watchdog_.arm();
   if (!predecessor_) {
@@ -114,8 +131,7 @@ Result<void> Serving::start() {
   }
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
-    announce_ready();
-    say("ready without a model");
+    if (announce_ready()) say("ready without a model");
   } else {
     begin_loading();
   }
@@ -134,7 +150,10 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
 // The server before this one, which goes on serving its sockets until this one is ready; waits until it can be followed.
 Result<void> Serving::find_predecessor() {
   if (options_.takeover.empty()) return {};
-  Result<std::optional<net::Predecessor>> found = net::Predecessor::find(options_.takeover);
+  Result<std::optional<net::Predecessor>> found = [this] {
+    const HeldBackHangup held;  // it would end the wait
+    return net::Predecessor::find(options_.takeover);
+  }();
   if (!found) return found.error();
   predecessor_ = std::move(*found);
   Result<net::ListeningSocket> control = predecessor_ ? predecessor_->take_control() : net::listen_unix(options_.takeover, 0600, 16);
@@ -214,24 +233,27 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (shutting_down_) co_return;
   status_ = {ServiceState::kReady, {}, &served_};
-  announce_ready();
-  say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
+  if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 
-// From here on this server serves what a predecessor has passed on, and can have a successor.
-void Serving::announce_ready() {
+// From here on this server serves what a predecessor has passed on, and can have a successor. False when it cannot serve that.
+bool Serving::announce_ready() {
   if (predecessor_) {
-    if (const Result<void> serving = begin_serving(predecessor_->take_sockets()); !serving) return fail(serving.error());
+    if (const Result<void> serving = begin_serving(predecessor_->take_sockets()); !serving) {
+      fail(serving.error());
+      return false;
+    }
     await_disk(predecessor_->dismiss());
     predecessor_.reset();
   }
   manager_.notify("READY=1");
-  if (!control_) return;
+  if (!control_) return true;
   succession_ = std::make_shared<net::Succession>(
       loop_, std::move(*control_), [this] { return net::Estate{server_->duplicate_sockets(), copy_lock(loaded_ ? loaded_->disk_cache.get() : nullptr)}; },
       [this] { take_leave("a successor serves"); });
   control_.reset();
   succession_->start();
+  return true;
 }
 
 // The folder is the predecessor's until that has closed its end of the connection, which it does last.

@@ -58,7 +58,7 @@ class Serving {
   void await_signal();
   void on_signal(int number);
   void reload();  // TLS certificate, API keys
-  void announce_ready();
+  bool announce_ready();
   void await_disk(net::FileDescriptor predecessor);
   void take_leave(std::string_view reason);
   boost::asio::awaitable<void> retire();

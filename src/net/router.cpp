@@ -44,9 +44,12 @@ constexpr std::array<Row, kEndpointCount> kTable = {{
 std::string_view origin_form(std::string_view target) {
   const std::size_t scheme = target.find("://");
   if (scheme == std::string_view::npos || target.starts_with('/')) return target;
-  const std::size_t path = target.find('/', scheme + 3);
-  return path == std::string_view::npos ? "/" : target.substr(path);
+  const std::size_t path = target.find_first_of("/?", scheme + 3);
+  return path == std::string_view::npos || target[path] == '?' ? "/" : target.substr(path);
 }
+
+// OpenAI has routes for POST below /responses/ ({id}/cancel, compact, input_tokens) which are not served: a 405 would speak of a response.
+bool is_foreign(const Row& row, Method method) { return method == Method::kPost && row.path == "/responses/"; }
 
 bool takes(const Row& row, Method method) {
   return method == row.method || (method == Method::kHead && row.method == Method::kGet);
@@ -108,7 +111,7 @@ Resolution resolve(Method method, std::string_view target) {
     path.remove_prefix(3);
     row = find_row(path, method);
   }
-  if (row == nullptr) return not_found(target);
+  if (row == nullptr || is_foreign(*row, method)) return not_found(target);
   if (method == Method::kOptions) return with_allow(no_content(), *row);
   if (!takes(*row, method)) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};

@@ -65,10 +65,7 @@ Result<Ticket> Scheduler::submit(Request request) {
   if (!room) return room.error();
   if (!request.id.empty() && roster_.find(request.id) != nullptr)
     return invalid_argument(fmt::format("a request with the id {} is running already", request.id), "id");
-  if (roster_.waiting_count() >= static_cast<std::size_t>(options_.max_waiting)) {
-    ++counters_.refused;
-    return overloaded(request.priority);
-  }
+  if (const Result<void> fits = check_queue(1, request.priority); !fits) return fits.error();
   TicketListener& listener = *this;
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
   Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
@@ -77,6 +74,12 @@ Result<Ticket> Scheduler::submit(Request request) {
   roster_.prefetch(sequence);
   wake_.notify();
   return Ticket(std::move(ticket));
+}
+
+Result<void> Scheduler::check_queue(std::size_t requests, std::int32_t priority) {
+  if (roster_.waiting_count() + requests <= static_cast<std::size_t>(options_.max_waiting)) return {};
+  ++counters_.refused;
+  return overloaded(priority);
 }
 
 // How long all that is there will take is looked up once a turn, however many are refused.

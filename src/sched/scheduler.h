@@ -47,6 +47,7 @@ class Scheduler final : public Engine, private TicketListener {
 
   // Engine. A Request::id in use is refused; requests with an empty id cannot be looked up.
   Result<Ticket> submit(Request request) override;
+  Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace braid::app {
@@ -61,6 +62,19 @@ TEST(KeyFile, OfManyKeysIsRefused) {
   for (int i = 0; i <= 4096; ++i) text += "n" + std::to_string(i) + " k" + std::to_string(i) + "\n";
   ASSERT_FALSE(parse(text));
   EXPECT_TRUE(parse(text.substr(0, text.rfind('n'))));
+}
+
+// A secret that ends in a new line, for example: nobody could be let in by it.
+TEST(KeyFile, TheKeyInTheEnvironmentIsOneThatAHeaderCanShow) {
+  ::setenv("BRAID_API_KEY", "sk-secret\n", 1);
+  const auto unfit = load_api_keys("", {});
+  ::setenv("BRAID_API_KEY", "sk-secret", 1);
+  const auto fit = load_api_keys("", {});
+  ::unsetenv("BRAID_API_KEY");
+  ASSERT_FALSE(unfit);
+  EXPECT_EQ(unfit.error().message, "BRAID_API_KEY may have visible ASCII characters only: no client could show another key");
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->front().digest, digest_of("sk-secret"));
 }
 
 TEST(KeyFile, ThatCannotBeReadIsAnError) {

@@ -91,6 +91,9 @@ test("a successor that cannot start changes nothing", async (t) => {
   const needs = await braid(t, ["serve", "--takeover", control]);
   assert.equal(needs.code, 2);
   assert.match(needs.stderr, /--takeover needs --kv-memory/);
+  const unfit = await braid(t, ["serve", ...args, "--tls-cert", "/does/not/exist", "--tls-key", "/does/not/exist"]);
+  assert.deepEqual([unfit.code, /^ready/m.test(unfit.stdout)], [1, false], unfit.stdout);
+  assert.equal((await ask(server.url, "/readyz")).status, 200);
 });
 
 test("a server that is told to end while its successor loads leaves it all its sockets", async (t) => {
@@ -109,6 +112,29 @@ test("a server that is told to end while its successor loads leaves it all its s
   const third = await serve(t, args);
   assert.equal(third.url, successor.url);
   assert.deepEqual(await successor.exited, { code: 0, signal: null });
+});
+
+test("a successor that waits for another one goes on waiting when it is told to read its files again, and reads them", async (t) => {
+  const folder = temporaryFolder(t);
+  const [control, keys] = [path.join(folder, "control"), path.join(folder, "keys")];
+  writeFileSync(keys, "a sk-before\n");
+  const args = ["--takeover", control, "--no-model", "--api-key-file", keys];
+  const first = await serve(t, args);
+  const other = net.connect(control);  // which never gets ready
+  await new Promise((resolve) => other.once("data", resolve));
+  const successor = new Process(t, braidBinary, ["serve", ...args]);
+  const caught = () => Number.parseInt(readFileSync(`/proc/${successor.child.pid}/status`, "utf8").match(/SigCgt:\s*(\w+)/)[1].slice(-1), 16) & 1;
+  await eventually("it hears SIGHUP", () => successor.lines.length > 0 && caught());
+  writeFileSync(keys, "a sk-after\n");
+  for (let i = 0; i < 20; ++i) {
+    successor.child.kill("SIGHUP");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  other.destroy();
+  await successor.line(/^ready/);
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+  await eventually("it has the keys of after", async () =>
+    (await ask(first.url, "/v1/models", { headers: { authorization: "Bearer sk-after" } })).status === 200);
 });
 
 test("the units that are shipped are valid", async (t) => {

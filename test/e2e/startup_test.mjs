@@ -203,6 +203,14 @@ test("what a model file says steers no terminal", async (t) => {
   assert.match(info.stdout, /\\x1b\[2J/);
   assert.match(info.stdout, /\\x1beneral\.license/);
   assert.doesNotMatch(info.stdout, /\x1b/);
+  bytes.write("\x1b[2Ja", bytes.indexOf("llama", bytes.indexOf("general.architecture")), "latin1");
+  writeFileSync(file, bytes);
+  for (const command of ["info", "run"]) {
+    const refused = await braid(t, [command, file]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /\\x1b\[2Ja/);
+    assert.doesNotMatch(refused.stderr, /\x1b/);
+  }
 });
 
 test("braid run answers a prompt and chats", async (t) => {

@@ -114,6 +114,27 @@ TEST(ApiKeys, ReplacedOnesCountAtOnceAndRunningRequestsGoOn) {
   EXPECT_EQ(running.read_reply().status, 200);
 }
 
+TEST(ApiKeys, NobodySendsABodyWithoutOne) {
+  TestServer server(with_keys({key("a", "sk-right")}));
+  const auto begin = [](const std::string& headers, const std::string& request = "POST /v1/completions") {
+    return request + " HTTP/1.1\r\nHost: a\r\n" + headers + "Content-Length: 90000\r\n\r\n";
+  };
+  const std::string part(50'000, ' ');
+  for (const auto& [sent, status] : {std::pair(begin("Expect: 100-continue\r\n"), 401), std::pair(begin(bearer("sk-wrong")) + part, 401),
+                                     std::pair(begin("", "POST /v1/nothing") + part, 404), std::pair(begin("", "GET /health") + part, 200)}) {
+    RawClient client = server.connect();
+    client.send(sent);
+    const Reply reply = client.read_reply();
+    EXPECT_EQ(reply.status, status);
+    EXPECT_EQ(reply.headers.at("connection"), "close");
+    client.send(std::string(10'000, ' '));  // it may have been on its way
+    EXPECT_TRUE(client.closed());
+  }
+  RawClient client = server.connect();
+  client.send(begin("Expect: 100-continue\r\n" + bearer("sk-right")));
+  client.read_until("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
 TEST(ApiKeys, WhatANameHasUsedStaysUsedWhenItsKeyIsReplaced) {
   Rules rules;
   rules.limits.requests_per_minute = 2;
@@ -122,6 +143,25 @@ TEST(ApiKeys, WhatANameHasUsedStaysUsedWhenItsKeyIsReplaced) {
   server.on_loop([&] { server.server().replace_api_keys({key("a", "sk-new", rules)}); });
   EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 200);
   EXPECT_EQ(server.ask(post("/v1/completions", kBody, bearer("sk-new"))).status, 429);
+}
+
+TEST(ApiKeys, WhatANameHasUsedStaysUsedWhileItHasNoKey) {
+  Rules rules;
+  rules.limits.requests_per_minute = 2;
+  rules.limits.concurrent_requests = 1;
+  const ApiKey other = key("b", "sk-other");
+  TestServer server(with_keys({key("a", "sk-mine", rules), other}));
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient running = server.connect();
+  running.send(post("/v1/completions", kBody, bearer("sk-mine")));
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
+  server.on_loop([&] { server.server().replace_api_keys({other}); });
+  server.on_loop([&] { server.server().replace_api_keys({key("a", "sk-mine", rules), other}); });
+  const Reply beside = server.ask(post("/v1/completions", kBody, bearer("sk-mine")));
+  EXPECT_EQ(beside.status, 429);
+  EXPECT_EQ(beside.headers.at("x-ratelimit-remaining-requests"), "1");
+  server.on_loop([&] { server.engine().push(0, Finish{}); });
+  EXPECT_EQ(running.read_reply().status, 200);
 }
 
 // What was done with the key `mine` is there for it, and for `other` it is as if it had never been.

@@ -77,6 +77,16 @@ TEST_F(CodecJobs, DoNothingForAClientThatHasLeft) {
   EXPECT_EQ(codec.calls, 1);
 }
 
+TEST_F(CodecJobs, SayThatTheirConnectionClosesIfTheServerHasBegunToMeanwhile) {
+  RawClient client = server.connect();
+  client.send(post("/tokenize", R"({"content":")" + std::string(50'000, 'a') + R"("})"));
+  ASSERT_TRUE(server.eventually([&] { return codec.calls == 1; }));
+  server.on_loop([&] { server.server().close_idle(); });
+  codec.gate.count_down();
+  EXPECT_EQ(client.read_reply().headers.count("connection"), 1U);
+  EXPECT_TRUE(client.closed());
+}
+
 // Their answers come by another way than those of generations.
 TEST_F(CodecJobs, DoNothingForATokenizationWhoseClientHasLeft) {
   RawClient first = send_long(1);

@@ -54,6 +54,11 @@ class FakeSource final : public TokenSource {
   bool finished_ = false;
 };
 
+Result<void> FakeEngine::check_queue(std::size_t requests, std::int32_t) {
+  if (requests <= room) return {};
+  return Error{ErrorCode::kOverloaded, "the queue is full", ""};
+}
+
 Result<Ticket> FakeEngine::submit(Request request) {
   if (refusal) return *refusal;
   auto source = std::make_unique<FakeSource>(*this, submitted.size());

@@ -3,6 +3,7 @@
 
 #include <braid/engine.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -17,6 +18,7 @@ class FakeSource;
 class FakeEngine final : public Engine {
  public:
   Result<Ticket> submit(Request request) override;
+  Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;  // of a request that lives: it gets Finish{kCancelled}
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
@@ -24,6 +26,7 @@ class FakeEngine final : public Engine {
   // What a new request gets at once; by default "Hi" and an end. Set it to nothing to drive requests by push().
   std::function<std::vector<TokenEvent>(const Request&)> script;
   std::optional<Error> refusal;  // instead of a ticket
+  std::size_t room = SIZE_MAX;   // of the queue: who asks for more is refused
 
   std::size_t backlog(std::size_t index) const;  // events that the index-th request has not taken; it lives
   void push(std::size_t index, TokenEvent event);  // to the index-th request ever submitted, if it lives

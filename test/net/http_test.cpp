@@ -59,6 +59,9 @@ TEST(Http, UnknownRoutesAndMethodsAreRefused) {
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers.at("allow"), "POST, OPTIONS");
   EXPECT_EQ(server.ask("DELETE /v1/models HTTP/1.1\r\nHost: a\r\n\r\n").status, 405);
+  EXPECT_EQ(server.ask("PUT /v1/responses/x HTTP/1.1\r\nHost: a\r\n\r\n").headers.at("allow"), "GET, HEAD, DELETE, OPTIONS");
+  for (const std::string_view foreign : {"/v1/responses/x/cancel", "/responses/compact", "/v1/responses/input_tokens"})
+    EXPECT_EQ(server.ask(post(foreign, "{}")).status, 404) << foreign;
   const Reply options = server.ask("OPTIONS /v1/models HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_EQ(options.status, 204);
   EXPECT_EQ(options.headers.at("allow"), "GET, HEAD, OPTIONS");
@@ -143,6 +146,7 @@ TEST(Http, AbsoluteTargetsAreTaken) {
   EXPECT_EQ(server.ask(get("http://example.org:80/health?x=http://y/z")).status, 200);
   EXPECT_EQ(server.ask(get("https://example.org/v1/models")).status, 200);
   EXPECT_EQ(server.ask(get("http://example.org")).status, 404);
+  EXPECT_EQ(server.ask(get("http://example.org?next=/health")).status, 404);
   EXPECT_EQ(server.ask(get("/v1/models/a://b")).status, 404);
 }
 

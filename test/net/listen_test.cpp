@@ -238,6 +238,8 @@ TEST_F(UnixSocket, TakesATokenFromAFileOrNone) {
 TEST_F(UnixSocket, TokensThatAreNoSecretAreRefused) {
   std::ofstream(folder / "short") << "abc\n";
   EXPECT_THAT(net::http::load_capability(folder / "short").error().message, HasSubstr("16 characters"));
+  std::ofstream(folder / "zero") << std::string("a secret of sixteen\0and more\n", 29);
+  EXPECT_THAT(net::http::load_capability(folder / "zero").error().message, HasSubstr("control characters"));
   std::ofstream(folder / "empty") << "";
   EXPECT_FALSE(net::http::load_capability(folder / "empty"));
   EXPECT_FALSE(net::http::load_capability(folder / "none/token"));

@@ -1,4 +1,5 @@
 // What is written down about requests, and their ids.
+#include <braid/printable.h>
 #include <gtest/gtest.h>
 #include <net/json/parse.h>
 #include <net/log/line.h>
@@ -25,6 +26,17 @@ TEST(LogLine, IsOneLineWhateverItsValuesHold) {
   line.add("plain", "x-1").add("hostile", kHostile).add("empty", "").add("count", std::int64_t{7}).add("ms", 1.5);
   EXPECT_EQ(line.text(),
             "re\\x0aquest plain=x-1 hostile=\"a\\x0ab\\\"c\\\\d=e \\x1b[31m\\x7f\\x9b\xff \xC3\xA4\" empty=\"\" count=7 ms=1.500");
+}
+
+TEST(LogLine, SteersNoEightBitTerminal) {
+  LogLine line(LogFormat::kText, "request");
+  line.add("bare", "a\x9b\x33m\x90").add("cut", "\xE2\x82 \x9b\xF8\x9b").add("whole", "\xE2\x82\x9B\xF0\x90\x80\x80\x9b");
+  EXPECT_EQ(line.text(),
+            "request bare=\"a\\x9b\x33m\\x90\" cut=\"\xE2\x82 \\x9b\xF8\\x9b\" whole=\"\xE2\x82\x9B\xF0\x90\x80\x80\\x9b\"");
+}
+
+TEST(Printable, KeepsTheControlsThatItIsTold) {
+  EXPECT_EQ(printable("a\n\tb\r\x1b[2J\xC2\x9B", "\n\t"), "a\n\tb\\x0d\\x1b[2J\\x9b");
 }
 
 TEST(LogLine, IsAnObjectWhateverItsValuesHold) {

@@ -178,6 +178,14 @@ TEST(Overload, IsToldWithTimeAndPlaceBeforeAnyHeaderOfAStream) {
   }
 }
 
+TEST(Overload, NoChoiceIsQueuedWhereNotAllHaveRoom) {
+  TestServer server;
+  server.on_loop([&] { server.engine().room = 5; });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":["a","b"],"n":3})")).status, 429);
+  server.on_loop([&] { EXPECT_TRUE(server.engine().submitted.empty()); });
+  EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":["a"],"n":5})")).status, 200);
+}
+
 TEST(Overload, AStreamThatWaitsInTheQueueHasItsHeadersAndPings) {
   net::ServerOptions options = test_options();
   options.ping_interval = 20ms;

@@ -89,6 +89,11 @@ TEST(Scheduler, QueueIsBounded) {
   EXPECT_EQ(rig.scheduler->stats().waiting, 3U);
   EXPECT_EQ(rig.scheduler->stats().refused, 1U);
   ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().waiting == 0; }));
+  EXPECT_TRUE(rig.scheduler->check_queue(3, 0));
+  const Result<void> too_many = rig.scheduler->check_queue(4, 0);
+  EXPECT_EQ(too_many.error().code, ErrorCode::kOverloaded);
+  EXPECT_EQ(too_many.error().queue_position, 1U);
+  EXPECT_EQ(rig.scheduler->stats().refused, 2U);
   rig.start(4, 4);
   rig.run_to_end();
   for (const auto& client : rig.clients) rig.expect_right(*client);

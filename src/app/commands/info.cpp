@@ -103,7 +103,7 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
 int run_command(const ModelReportOptions& options) {
   const auto file = open_model(options.model.model);
   if (!file) return report(file.error());
-  fmt::print("{}: GGUF version {}, {}\n\nMetadata\n", file->name(), file->version(), format_size(file->file_bytes()));
+  fmt::print("{}: GGUF version {}, {}\n\nMetadata\n", printable(file->name()), file->version(), format_size(file->file_bytes()));
   for (const auto& [key, value] : file->metadata()) fmt::print("  {:44} {}\n", printable(key), describe(value));
   print_tensors(*file);
   if (const auto printed = print_memory(*file, options); !printed) return report(printed.error());

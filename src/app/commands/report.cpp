@@ -1,5 +1,7 @@
 #include "app/commands/commands.h"
 
+#include <braid/printable.h>
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -15,7 +17,7 @@ int run_command(const Farewell& farewell) {
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "braid: {}\n", error.message);
+  fmt::print(stderr, "braid: {}\n", printable(error.message, "\n"));  // it may quote a model file
   return error.code == ErrorCode::kInvalidArgument ? 2 : EXIT_FAILURE;
 }
 

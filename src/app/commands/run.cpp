@@ -3,6 +3,7 @@
 #include "app/load_progress.h"
 #include "app/loaded_model.h"
 
+#include <braid/printable.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -25,7 +26,7 @@ Result<LoadedModel> load(const ModelOptions& options) {
 // One line of stdin an answer, until its end.
 int chat(Conversation& conversation, const std::string& model) {
   const bool terminal = isatty(STDIN_FILENO) == 1;
-  if (terminal) fmt::print("{}: type a message; Ctrl-C stops an answer, Ctrl-D leaves, /new starts over.\n", model);
+  if (terminal) fmt::print("{}: type a message; Ctrl-C stops an answer, Ctrl-D leaves, /new starts over.\n", printable(model));
   for (std::string line;;) {
     if (terminal) fmt::print("\n> ");
     std::fflush(stdout);

@@ -39,6 +39,10 @@ void Account::set_rules(Rules rules, Clock::time_point now) {
   tokens_.set_limit(rules_.limits.tokens_per_minute, now);
 }
 
+bool Account::is_unused(Clock::time_point now) {
+  return running_ == 0 && requests_.until_full(now).count() == 0 && tokens_.until_full(now).count() == 0;
+}
+
 void Account::append_headers(http::Headers& headers, Clock::time_point now) const {
   append_bucket(headers, "requests", requests_, now);
   append_bucket(headers, "tokens", tokens_, now);

@@ -21,6 +21,8 @@ class Account {
   const Rules& rules() const { return rules_; }
   std::uint32_t running() const { return running_; }
 
+  bool is_unused(Clock::time_point now);  // as if it were new: nothing runs, and all that may be used in a minute is there
+
   void set_rules(Rules rules, Clock::time_point now);
 
   // x-ratelimit-limit-requests and its like, as OpenAI has them; nothing about what is not limited.

@@ -2,8 +2,6 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include <map>
-#include <string>
 #include <utility>
 
 namespace braid::net::access {
@@ -21,11 +19,10 @@ KeyRing::KeyRing(std::vector<ApiKey> keys, Rules anonymous, Clock::time_point no
 
 void KeyRing::replace(std::vector<ApiKey> keys, Clock::time_point now) {
   required_ = required_ || !keys.empty();
-  std::map<std::string, std::shared_ptr<Account>> known;
-  for (Entry& entry : entries_) known[entry.account->name()] = std::move(entry.account);
   entries_.clear();
+  std::erase_if(accounts_, [now](const auto& known) { return known.second->is_unused(now); });
   for (ApiKey& key : keys) {
-    std::shared_ptr<Account>& account = known[key.name];
+    std::shared_ptr<Account>& account = accounts_[key.name];
     if (account == nullptr) {
       account = std::make_shared<Account>(key.name, std::move(key.rules), now);
     } else {

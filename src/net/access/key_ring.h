@@ -4,6 +4,7 @@
 #include <net/access/account.h>
 #include <net/access/rules.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,7 +18,8 @@ class KeyRing {
  public:
   KeyRing(std::vector<ApiKey> keys, Rules anonymous, Clock::time_point now);
 
-  // In place of those of before. What a name has used stays used, and its requests run on; so do those of keys that are gone.
+  // In place of those of before. What a name has used stays used, also while it has no key, and requests run on, also those of keys that
+  // are gone.
   void replace(std::vector<ApiKey> keys, Clock::time_point now);
 
   // Whose request it is that came with `keys`, of which one must be right; kUnauthorized else.
@@ -33,6 +35,7 @@ class KeyRing {
   std::shared_ptr<Account> find(std::string_view key) const;
 
   std::vector<Entry> entries_;
+  std::map<std::string, std::shared_ptr<Account>> accounts_;  // by name; also of keys that are gone, while they have used something
   std::shared_ptr<Account> anonymous_;
   bool required_ = false;
 };

@@ -142,6 +142,10 @@ class Generation final : WakeHint {
     const auto prompt_tokens = static_cast<std::size_t>(usage_.prompt_tokens);
     const Result<void> paid = visit_.take_prompt(prompt_tokens, Clock::now());
     if (!paid) return paid.error();
+    if (const Result<void> fits = model_->engine->check_queue(requests.size(), *call_.priority); !fits) {  // some of them would be in the way
+      visit_.give_back(prompt_tokens);
+      return fits.error();
+    }
     std::vector<Ticket> tickets;
     for (Request& request : requests) {
       Result<Ticket> ticket = model_->engine->submit(std::move(request));

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -37,6 +38,8 @@ Result<std::string> create_token(const std::string& file) {
   return error;
 }
 
+bool may_stand_in_header(char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; }
+
 }  // namespace
 
 bool Capability::matches(std::string_view token) const {
@@ -57,9 +60,10 @@ Result<std::shared_ptr<const Capability>> load_capability(const std::string& fil
   std::array<char, kMaxLine + 1> line{};
   if (!in || (!in.getline(line.data(), line.size()) && in.gcount() == 0)) return unusable(file, "it cannot be read, or is empty");
   if (!in) return unusable(file, fmt::format("its first line is longer than {} characters", kMaxLine));
-  std::string token(line.data());
+  std::string token(line.data(), static_cast<std::size_t>(in.gcount()) - (in.eof() ? 0 : 1));  // its end counts
   while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
   if (token.size() < 16) return unusable(file, "it is shorter than 16 characters");
+  if (!std::all_of(token.begin(), token.end(), may_stand_in_header)) return unusable(file, "it has control characters, which no header can show");
   return std::make_shared<const Capability>(std::move(token));
 }
 

@@ -133,8 +133,8 @@ bool RequestReader::expects_continue() const {
   return message.version() >= 11 && boost::beast::iequals(message[beast_http::field::expect], "100-continue");
 }
 
-Request RequestReader::take() {
-  auto& message = parser_->get();
+Request RequestReader::header() const {
+  const auto& message = parser_->get();
   Request request;
   request.method = to_method(message.method());
   request.target = std::string(message.target());
@@ -147,16 +147,17 @@ Request RequestReader::take() {
   request.is_preflight = message.count(beast_http::field::access_control_request_method) > 0;
   request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);
   request.capability = std::string(message["X-Braid-Token"]);
-  request.body = std::move(message.body());
   return request;
 }
 
-Request RequestReader::take_known() {
-  if (has_header_) {
-    Request request = take();
-    request.body = std::string();
-    return request;
-  }
+Request RequestReader::take() {
+  Request request = header();
+  request.body = std::move(parser_->get().body());
+  return request;
+}
+
+Request RequestReader::known() const {
+  if (has_header_) return header();
   Request unknown;
   unknown.method = Method::kOther;
   unknown.target.clear();

@@ -39,12 +39,13 @@ class RequestReader {
 
   Request take();  // in kComplete, once
 
-  // What is known of a request that has failed, or will get no further: no body, and before its header's end nothing.
-  Request take_known();
+  // What is known of a request before it is complete: no body, and before its header's end nothing.
+  Request known() const;
 
  private:
   struct Parser;
 
+  Request header() const;
   void fail(int status, std::string message);
 
   std::unique_ptr<Parser> parser_;

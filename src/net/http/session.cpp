@@ -36,6 +36,18 @@ void skip_empty_lines(Connection& connection, std::size_t& skipped) {
   for (; skipped < kMaxBytes && is_line_end(connection.input()); ++skipped) connection.consume(1);
 }
 
+// Whether somebody who is let in sends a body to somewhere. What else comes is answered by its header: it would fill the memory.
+bool is_body_wanted(const Service& service, const Connection& connection, const Request& request) {
+  return connection.admits(request.capability) && std::holds_alternative<Route>(resolve(request.method, request.target)) &&
+         service.keys.identify(request.api_keys);
+}
+
+Request without_body(Request request) {
+  request.is_whole = false;
+  request.keep_alive = false;
+  return request;
+}
+
 // Reads one request, or finds out that there is none. The first one of a connection is waited for also while the server closes: its
 // client cannot know.
 asio::awaitable<Received> receive(Service& service, Connection& connection, bool first) {
@@ -44,21 +56,23 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
   bool begun = false;
   std::size_t empty_line_bytes = 0;  // before the request
   Clock::time_point header_by;  // once begun
-  bool continued = false;
+  bool body_begun = false;
   while (true) {
     if (!begun) skip_empty_lines(connection, empty_line_bytes);
     const std::size_t used = reader.feed(connection.input());
     connection.consume(used);
     if (reader.stage() == RequestReader::Stage::kComplete) co_return reader.take();
-    if (reader.stage() == RequestReader::Stage::kFailed) co_return Failed{reader.failure(), reader.take_known()};
+    if (reader.stage() == RequestReader::Stage::kFailed) co_return Failed{reader.failure(), reader.known()};
     if (!begun && (used > 0 || !connection.input().empty())) {
       begun = true;
       header_by = Clock::now() + options.header_timeout;
     }
     if (!begun && !first && service.closing == Closing::kIdle) co_return std::monostate{};
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
-    if (in_body && !std::exchange(continued, true) && reader.expects_continue() && connection.input().empty()) {
-      if (!co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
+    if (in_body && !std::exchange(body_begun, true)) {
+      if (Request known = reader.known(); !is_body_wanted(service, connection, known)) co_return without_body(std::move(known));
+      const bool waits = reader.expects_continue() && connection.input().empty();
+      if (waits && !co_await connection.write(kContinue, options.write_timeout)) co_return std::monostate{};
     }
     if (reader.has_paused()) {
       co_await asio::post(service.loop, asio::use_awaitable);
@@ -74,7 +88,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     if (!connection.timed_out()) co_return std::monostate{};
     service.counters.count(in_body ? Timeout::kBody : begun ? Timeout::kHeader : Timeout::kIdle);
     if (!begun) co_return std::monostate{};
-    co_return Failed{{408, "the request did not arrive in time"}, reader.take_known()};
+    co_return Failed{{408, "the request did not arrive in time"}, reader.known()};
   }
 }
 
@@ -93,12 +107,12 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
                            std::shared_ptr<access::Account> account, RequestRecord& record) {
-  const bool keep_alive = request.keep_alive && !service->is_closing();
+  const auto keep_alive = [&] { return request.keep_alive && !service->is_closing(); };  // when it is answered
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
     const Response response = refuse(endpoint, visit.error());
-    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
+    co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
   }
   if (const Dialect* dialect = dialect_of(endpoint)) {
     auto generation = generate(service, connection, std::move(request), *dialect, *visit, record);
@@ -107,7 +121,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Con
   auto answering = answer_text(service, connection, *text_job_of(endpoint), std::move(request.body));
   const Response response = co_await std::move(answering);
   account->append_headers(request.answer_headers, Clock::now());
-  co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
+  co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
 }
 
 // Answers one request. True when the connection may take another.
@@ -184,7 +198,9 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
       co_await connection->linger(service->options.linger_timeout);
     }
     auto* request = std::get_if<Request>(&received);
+    const bool is_whole = request == nullptr || request->is_whole;
     open = request != nullptr && co_await answer(service, connection, *request);
+    if (!is_whole) co_await connection->linger(service->options.linger_timeout);
     // Who has sent thousands at once lets others in between.
     if (open && !connection->input().empty()) co_await asio::post(service->loop, asio::use_awaitable);
   }
