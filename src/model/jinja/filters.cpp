@@ -27,10 +27,19 @@ Object run_string(Runtime& runtime, Arguments& arguments) {
   return arguments[0].text() != nullptr ? arguments[0] : runtime.text(runtime.to_text(arguments[0]));
 }
 
-// The longest prefix rules of int() and float() are Python's: the whole text but for white space around it.
+// int() and float() are Python's: they take the whole text but for white space around it, and single underscores between digits.
+template <class Belongs>
+bool erase_underscores(std::string& digits, Belongs belongs) {
+  for (std::size_t i = 0; i < digits.size(); ++i)
+    if (digits[i] == '_' && (i == 0 || i + 1 == digits.size() || !belongs(digits[i - 1]) || !belongs(digits[i + 1]))) return false;
+  std::erase(digits, '_');
+  return true;
+}
+
 bool parse_integer(std::string_view text, int base, std::int64_t& value) {
   std::string digits(strip(text, Side::kBoth));
-  digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
+  const auto belongs = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!erase_underscores(digits, belongs)) return false;
   const bool negative = !digits.empty() && digits[0] == '-';
   std::string_view left = digits;
   if (!left.empty() && (left[0] == '-' || left[0] == '+')) left.remove_prefix(1);
@@ -46,9 +55,10 @@ bool parse_integer(std::string_view text, int base, std::int64_t& value) {
 
 bool parse_float(std::string_view text, double& value) {
   std::string digits(strip(text, Side::kBoth));
-  if (!digits.empty() && digits[0] == '+') digits.erase(0, 1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && !digits.empty() && end == digits.data() + digits.size();
+  if (!erase_underscores(digits, [](char c) { return c >= '0' && c <= '9'; })) return false;
+  if (digits.starts_with("+-") || digits.find('(') != std::string::npos) return false;  // nan(…) is C's
+  if (digits.starts_with('+')) digits.erase(0, 1);
+  return read_float(digits, value);
 }
 
 Object from_double(double value, const Object& fallback) {

@@ -82,6 +82,8 @@ nope | filesizeformat
 [1] | xmlattr
 nope | xmlattr
 "42" | int, "4.7" | int, "x" | int, "x" | int(5), 3.99 | int, "0x1A" | int(base=16), none_value | int, true | int, " 12 " | int, "1_000" | int
+"1e400" | float, "-1e400" | float, "1e-400" | float, "1_0.5_0" | float, "+1.5" | float, "Infinity" | float, 1e400, -1e400, 1e-400
+"1__0" | float, "_1" | float, "1_" | float, "1e_5" | float, "+-1" | float, "nan(1)" | float, "0x1p3" | float, "" | float, "." | float, "1__0" | int, "_1" | int, "1_" | int, "0x_1f" | int(base=16), "+-5" | int
 "1.5" | float, "x" | float, 3 | float, "x" | float(1.5), "1e3" | float, none_value | float
 -5 | abs, (-5) | abs, 2.5 | round, 3.5 | round, 2.675 | round(2), 7 | round, 2.4 | round(method="ceil"), 2.6 | round(0, "floor"), 1234.5 | round(-2)
 multi | indent, multi | indent(2, true), multi | indent(width=2, blank=true), "a\\nb" | indent("> "), "one" | indent(3, first=true)
