@@ -148,8 +148,7 @@ Object run_tojson(Runtime& runtime, Arguments& arguments) {
 Object run_attr(Runtime& runtime, Arguments& arguments) {
   const auto* name = arguments[1].text();
   if (name == nullptr) return runtime.fail("attr needs a string");
-  Object value = get_attribute(runtime, arguments[0], *name);
-  return value.is_undefined() ? Object(Undefined{}) : value;  // its name dies with the argument
+  return get_own_attribute(runtime, arguments[0], *name);
 }
 
 constexpr Native kFilters[] = {

@@ -99,7 +99,8 @@ joiner("|")() ~ "x", [joiner()] | length, (1, 2)[0], {"a": {"b": [10, 20]}}.a.b[
 (n | string).zfill(3), n | string ~ "!", -n, +n, - -n, not(n), (n), ((n)), [n,], (n,), {"a": n,}
 text is string and n is number or false, n if n is not string else text, nope is not defined and t, text | length > 5, text|length == 12 and not empty
 *[1, 2] | list
-words | attr("count") is callable, {"a": 1} == {"a": 1.0}, [1, [2]] == [1, [2]], {"a": 1} != {"b": 1}
+"a b".rsplit(none, 1), spaces.rsplit(none, 1), spaces.rsplit(none, 0), spaces.rsplit(none, 3), "a b c".rsplit(none, 2), "".rsplit(none, 1), " a".rsplit(none, 0)
+mapping | attr("b"), mapping | attr("zzz"), mapping | attr("keys") is callable, namespace(a=1) | attr("a"), words | attr("count") is callable, {"a": 1} == {"a": 1.0}, [1, [2]] == [1, [2]], {"a": 1} != {"b": 1}
 people[0].name, people[0]["age"] + 1, people | length - 1, people[people | length - 1].name, (people | first).name, people[-1].tags is defined
 "a" in ["a"] and "b" not in ["a"], not "a" in "abc", 1 not in [1] or true, "x" in mapping.a.c, none in [none], none in mapping.a.c
 nope.attr
@@ -123,6 +124,8 @@ range(3) | tojson
 nope | tojson
 [1] in {}
 {[1]: 2}
+people | sort(attribute="age,name") | map(attribute="name") | list, people | sort(attribute="age,name", reverse=true) | map(attribute="name") | list, people | sort(attribute="zzz") | map(attribute="name") | list, [{"a": 1, "b": "y"}, {"a": 1, "b": "X"}, {"a": 0, "b": "z"}] | sort(attribute="a,b") | map(attribute="b") | list, nested | sort(attribute="0") | list
+people | sort(attribute="tags")
 words | sort(attribute="x.y")
 [1, "a"] | sort
 none_value[1:], 1
