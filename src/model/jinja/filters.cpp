@@ -61,9 +61,10 @@ bool parse_float(std::string_view text, double& value) {
   return read_float(digits, value);
 }
 
-Object from_double(double value, const Object& fallback) {
+Object from_double(Runtime& runtime, double value, const Object& fallback) {
   constexpr double kBound = 9.2233720368547e18;
-  return std::abs(value) < kBound ? Object(static_cast<std::int64_t>(value)) : fallback;
+  if (std::abs(value) < kBound) return static_cast<std::int64_t>(value);
+  return std::isfinite(value) ? runtime.fail("whole numbers beyond 64 bits are not supported") : fallback;
 }
 
 Object run_int(Runtime& runtime, Arguments& arguments) {
@@ -72,14 +73,14 @@ Object run_int(Runtime& runtime, Arguments& arguments) {
   if (value.is_undefined()) return runtime.fail_undefined(value);
   std::int64_t integer = 0;
   if (value.to_integer(integer)) return integer;
-  if (value.is_float()) return from_double(value.to_double(), fallback);
+  if (value.is_float()) return from_double(runtime, value.to_double(), fallback);
   const auto* text = value.text();
   if (text == nullptr) return fallback;
   const auto base = arguments.given(2) ? runtime.to_integer(arguments[2], "the base of int") : 10;
   if (base < 2 || base > 36) return fallback;
   if (parse_integer(*text, static_cast<int>(base), integer)) return integer;
   double number = 0;
-  return parse_float(*text, number) ? from_double(number, fallback) : fallback;
+  return parse_float(*text, number) ? from_double(runtime, number, fallback) : fallback;
 }
 
 Object run_float(Runtime& runtime, Arguments& arguments) {
@@ -119,7 +120,7 @@ Object run_round(Runtime& runtime, Arguments& arguments) {
   const double rounded = round_decimal(value, precision);
   if (arguments[0].is_float()) return rounded;
   const Object whole = runtime.to_integer(arguments[0], "the value of round");
-  return precision >= 0 ? whole : from_double(rounded, whole);
+  return precision >= 0 ? whole : from_double(runtime, rounded, whole);
 }
 
 Object run_tojson(Runtime& runtime, Arguments& arguments) {

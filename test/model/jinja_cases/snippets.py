@@ -40,6 +40,13 @@ text.count("l"), text.index("W"), "-".join(words), "".join([]), "a-b-c".partitio
 "abc".isalpha(), "ab1".isalnum(), "12".isdigit(), " ".isspace(), "AB".isupper(), "ab".islower(), "".isdigit(), "7".zfill(3)
 "prefix-x".removeprefix("prefix-"), "x.txt".removesuffix(".txt"), words.index("fig"), words.count("fig"), mapping.copy() == mapping
 "{} {}".format(1, "a"), "{0}-{1}-{0}".format("x", 2), "{a:>5}|{b:<5}|{c:^5}|".format(a=1, b=2, c="z"), "{:.2f}".format(x), "{:05d}".format(n), "{:,}".format(1234567), "{{}}".format(), "{!r}".format("q"), "{:.1%}".format(0.256), "{:x}".format(255), "{:>8.3f}".format(x), "{:e}".format(12345.678)
+"%.3d|%6.2i|%-5.3d|%#.4x|%u|%+.3d|%05d|%05s" % (7, -1, 3, 255, 9, 4, -3, "ab"), "{!s:5}|{!s:.2}|{!r:>5}|{:>05}|{:05}|{:*>05}|{:<05}|{:=+6}".format(7, 12.5, "q", -3, 7, 7, "ab", 3), "{:05}".format("ab"), "{:3}|{}|{!s:6}|".format(true, true, false), "%+ d|% +d" % (1, 2), "%#.3g|%#.0f|%#.0e" % (1.0, 2.0, 3.0), "{:#.3g}|{:#.0%}".format(1.5, 0.5), "{:e} {:g} {:G}".format(1.5, 1e-9, 1e20), "{:>8}|{:<8}|{:^8}".format(1, 2, "x")
+"{:d}".format(2.5)
+"{:s}".format(7)
+"{:d}".format("a")
+"{:.2}".format(7)
+"{!z}".format(7)
+"%x" % 2.5
 "%s is %d" % ("a", 3), "%05.1f|%-5s|%5s|%%" % (2.25, "a", "b"), "%(k)s" % {"k": 1}, "%s" % text, "%r" % "q", "%x" % 255, "%s" % [1], "%i" % 3.9
 numbers | sort, words | sort, words | sort(reverse=true), words | sort(case_sensitive=true), people | sort(attribute="age") | map(attribute="name") | list
 people | map(attribute="name") | list, people | map(attribute="tags.0", default="-") | list, words | map("upper") | list, words | map("replace", "p", "b") | list
