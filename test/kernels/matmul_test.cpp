@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
 #include <kernels/tiers.h>
 
