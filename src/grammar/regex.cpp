@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <grammar/regex.h>
+#include <grammar/regex_classes.h>
 
 #include <optional>
 #include <string>
@@ -11,25 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxNesting = 100;
 constexpr std::uint32_t kMaxRepeat = 100'000;
-
-CodePointSet digits() { return CodePointSet({{'0', '9'}}); }
-CodePointSet word() { return CodePointSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
-// ECMA-262's, which JSON Schema names; the other dialects' are among them.
-CodePointSet line_terminators() { return CodePointSet({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
-CodePointSet ascii_space() { return CodePointSet({{'\t', '\r'}, {' ', ' '}}); }
-// \S leaves out what any dialect takes for white space.
-CodePointSet every_space() {
-  return ascii_space().united(CodePointSet({{0x1C, 0x1F},
-                                            {0x85, 0x85},
-                                            {0xA0, 0xA0},
-                                            {0x1680, 0x1680},
-                                            {0x2000, 0x200A},
-                                            {0x2028, 0x2029},
-                                            {0x202F, 0x202F},
-                                            {0x205F, 0x205F},
-                                            {0x3000, 0x3000},
-                                            {0xFEFF, 0xFEFF}}));
-}
 
 CodePointSet with_both_cases(const CodePointSet& set) {
   std::vector<CodePointRange> more;
@@ -122,10 +104,11 @@ class Parser {
     return item;
   }
 
-  // {m}, {m,} or {m,n}; anything else is a literal brace.
+  // {m}, {m,} or {m,n}, with the option also {,n} and {,}; anything else is a literal brace.
   bool counts(std::uint32_t& min, std::uint32_t& max) {
     const std::size_t begin = at_++;
-    const auto low = decimal();
+    auto low = decimal();
+    if (!low && options_.counts_from_zero && peek() == ',') low = 0;
     if (low && take('}')) {
       min = max = *low;
       return check(min, max);
@@ -164,7 +147,10 @@ class Parser {
     if (peek() == '(') return group();
     if (peek() == '[') return character(bracket());
     if (peek() == '^') fail("an anchor in the middle");
-    if (peek() == '*' || peek() == '+' || peek() == '?') fail("a quantifier without anything to repeat");
+    std::uint32_t min = 0;
+    std::uint32_t max = 0;
+    if (peek() == '*' || peek() == '+' || peek() == '?' || (peek() == '{' && counts(min, max)))
+      fail("a quantifier without anything to repeat");
     if (take('.')) return character(options_.dot_all ? CodePointSet::all() : line_terminators().complement());
     if (peek() == '\\') return character(escape(false));
     return character(literal());
@@ -240,17 +226,17 @@ class Parser {
     };
     switch (c) {
       case 'd':
-        return taken(digits());
+        return taken(digit_class().set(in_negated_));
       case 'D':
-        return taken(digits().complement());
+        return taken(digit_class().opposite(in_negated_));
       case 'w':
-        return taken(word());
+        return taken(word_class().set(in_negated_));
       case 'W':
-        return taken(word().complement());
+        return taken(word_class().opposite(in_negated_));
       case 's':
-        return taken(in_negated_ ? every_space() : ascii_space());
+        return taken(space_class().set(in_negated_));
       case 'S':
-        return taken((in_negated_ ? ascii_space() : every_space()).complement());
+        return taken(space_class().opposite(in_negated_));
       case 'n':
         return taken(one('\n'));
       case 'r':

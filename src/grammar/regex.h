@@ -14,13 +14,13 @@ struct RegexOptions {
   bool whole = true;
   bool ignore_case = false;  // ASCII letters only
   bool dot_all = false;      // `.` matches line terminators too
+  bool counts_from_zero = true;  // {,n} is {0,n} and {,} is *, as in Python; otherwise they are text, as in ECMA-262
   // One character of a set, as it stands in the text.
   std::function<ExprId(const CodePointSet&)> character;
 };
 
 // The subset that the dialects of JavaScript, Python and Perl share: literals, `.`, classes with ranges and negation, \d \w \s \D
-// \W \S
-// (\d, \w and \s are ASCII), escapes (\n \t \x41 \u0041 \u{1F600}), groups (also named and non-capturing), |, and * + ? {m} {m,}
+// \W \S (\d, \w and \s are ASCII; \D, \W and \S leave out what any dialect takes for a digit, part of a word or white space), escapes (\n \t \x41 \u0041 \u{1F600}), groups (also named and non-capturing), |, and * + ? {m} {m,}
 // {m,n}, lazy or not. ^ and $ only at the ends of the outermost alternatives. Back-references, look-around, \b, \p and flags are
 // refused. kInvalidArgument with the position of what is not understood.
 Result<ExprId> parse_regex(std::string_view pattern, Grammar& grammar, const RegexOptions& options);

@@ -74,10 +74,12 @@ const float* row_of(const Rows& rows, std::int64_t row, std::int64_t width) {
   return x;
 }
 
-bool all_finite(const float* x, std::int64_t count) {
+// Whether the squares of `x` have a finite sum, whatever the others are: else its norm is zeros.
+bool in_range(const float* x, std::int64_t count) {
+  constexpr float kTooLarge = 0x1p55F;
   std::uint32_t largest = 0;  // magnitude, in bits: infinities and NaNs come last
   for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFFU);
-  return largest < 0x7F800000U;
+  return largest < std::bit_cast<std::uint32_t>(kTooLarge);
 }
 
 // Claims of a product that each member makes, so that a slow one does not hold the others up. Each reads all prepared rows, so there are few
@@ -117,9 +119,9 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
     table_.rms_norm(x, weights_.output_norm.data(), model_.embedding, model_.norm_epsilon, scratch);
     return scratch;
   });
-  // 8-bit activations have no NaN: of a row that has overflowed they make zeros, from which any token would be drawn.
+  // Of a row that has overflowed norms make zeros, from which any token would be drawn.
   for (std::int64_t row = 0; row < count; ++row)
-    if (!all_finite(space.residual[begin + row], model_.embedding))
+    if (!in_range(space.residual[begin + row], model_.embedding))
       std::fill_n(space.logits[row], model_.vocab, std::numeric_limits<float>::quiet_NaN());
 }
 

@@ -75,6 +75,29 @@ TEST(Lark, ReadsModifiersInEitherOrder) {
   expect_accepts("?!start: a b\n!?a: /x/u\n!b: \"y\"", {"xy"}, {"x", "y"});
 }
 
+// These four are as the package lark has it.
+TEST(Lark, ABackslashThatEscapesNothingIsText) {
+  expect_accepts(R"gr(start: "\." "a\\b\"" "\x41\u00e9\n" "\d\/")gr", {"\\.a\\b\"A\xC3\xA9\n\\d\\/"}, {".a\\b\"A\xC3\xA9\nd/"});
+}
+
+TEST(Lark, AllowsBlanksBeforeQuantifiersAndAroundRanges) {
+  expect_accepts("start: \"a\" * x ~ 1 .. 2 [\"c\" .. \"e\"] y ?\nx: \"x\"\n?y: \"y\"", {"x", "aaxx", "xdy", "xxcy"},
+                 {"a", "axxx", "xf", "xyy"});
+}
+
+TEST(Lark, ReadsBothKindsOfCommentsAndNegativePriorities) {
+  expect_accepts("# one\nstart: A \"#\" // two\n  | \"b\" # three\nA.-2: \"a\" \"//\"", {"a//#", "b"}, {"a", "b "});
+}
+
+TEST(Lark, KnowsTheCommentsOfTheCommonLibrary) {
+  expect_accepts("start: C | S | Q\n%import common.C_COMMENT -> C\n%import common.SH_COMMENT -> S\n%import common.SQL_COMMENT -> Q",
+                 {"/* a */", "/***/", "/* * / */", "#x", "--"}, {"/*/", "/* */ */", "#\n", "-"});
+}
+
+TEST(Lark, MayMatchWhatDefinesRulesInGbnf) {
+  expect_accepts("// bnf\nstart: NAME \"::=\" NAME\nNAME: /[a-z]/", {"a::=b"}, {"a:=b"});
+}
+
 TEST(GrammarText, RefusesWithTheLine) {
   for (const auto& [text, what] : std::initializer_list<std::pair<const char*, const char*>>{
            {"root ::= a", "no rule named a"},

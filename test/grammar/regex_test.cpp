@@ -52,7 +52,7 @@ const char* const kPatterns[] = {"",
                                  "(?<name>a+)b",
                                  "\\d+(\\.\\d+)?",
                                  "\\w+\\s\\w+",
-                                 "\\D\\W\\S",
+                                 "\\P{Nd}[^\\p{L}\\p{N}_]\\S",
                                  "[\\w.-]+@[\\w-]+\\.com",
                                  "x.y",
                                  "é+|中",
@@ -60,7 +60,7 @@ const char* const kPatterns[] = {"",
                                  "[\\x41-\\x43]\\x{e9}?",
                                  "a+?b*?",
                                  "((a|b)(c|d)){1,2}",
-                                 "a{,2}",
+                                 "a{0,2}b",
                                  "\\[\\]\\{\\}\\.\\\\",
                                  "(|a)b",
                                  "(a?){3}",
@@ -77,15 +77,19 @@ const char* const kPatterns[] = {"",
                                  "[^\\s]+",
                                  "a.{60,70}b"};
 
+// How PCRE2 writes what others write so.
+const std::pair<std::string, std::string> kWrittenOtherwise[] = {
+    {"\\x{e9}", "\\u00e9"}, {"\\P{Nd}", "\\D"}, {"[^\\p{L}\\p{N}_]", "\\W"}, {"a{0,2}", "a{,2}"}};
+
 TEST(Regex, AgreesWithPcreOnRandomTexts) {
   static const std::vector<std::string> kPieces = {"a", "b",  "c", "d",  "x",   "y",    "z",  "A",  "B", "0",  "1",
                                                    "9", ".",  "-", "@",  " ",   "\n",   "\t", "!",  "[", "]",  "{",
                                                    "}", "\\", "_", "ab", "abc", ".com", "é",  "中", "ü", "com"};
   std::mt19937 random(5);
   for (const std::string pattern : kPatterns) {
-    // \x{e9} is how PCRE2 writes what the others write \u00e9.
     std::string ours = pattern;
-    if (const auto at = ours.find("\\x{e9}"); at != std::string::npos) ours.replace(at, 6, "\\u00e9");
+    for (const auto& [theirs, written] : kWrittenOtherwise)
+      if (const auto at = ours.find(theirs); at != std::string::npos) ours.replace(at, theirs.size(), written);
     const auto constraint = compile_or_die(guided_regex(ours));
     const Judge judge(pattern);
     std::size_t accepted = 0;
@@ -143,12 +147,34 @@ TEST(Regex, ANegatedClassLeavesOutAllWhiteSpace) {
   EXPECT_FALSE(accepts(*compile_or_die(schema_spec(R"({"type":"string","pattern":"^[^\\s]+$"})")), "\"\xC2\xA0\""));
 }
 
+// In Python é belongs to a word and U+0660 is a digit, in JavaScript neither.
+TEST(Regex, AnOppositeLeavesOutWhatIsInDoubt) {
+  for (const char* doubtful : {"\xC3\xA9", "\xE4\xB8\xAD", "\xD9\xA0", "\xCC\x81", "\xE2\x80\xBF"})
+    for (const char* pattern : {"\\W", "[\\W]", "[^\\w]", "\\w", "[^\\W]"})
+      EXPECT_FALSE(accepts(*compile_or_die(guided_regex(pattern)), doubtful)) << pattern << doubtful;
+  for (const char* pattern : {"\\D", "[^\\d]", "\\d", "[^\\D]"})
+    EXPECT_FALSE(accepts(*compile_or_die(guided_regex(pattern)), "\xD9\xA0")) << pattern;
+  for (const char* pattern : {"\\W", "[^\\w]", "[^\\w\\d]"})
+    for (const char* sure : {" ", "-", "\n", "\xE2\x80\x94", "\xF0\x9F\xA6\x8A", "\xEF\xBC\x8C"})
+      EXPECT_TRUE(accepts(*compile_or_die(guided_regex(pattern)), sure)) << pattern << sure;
+  EXPECT_TRUE(accepts(*compile_or_die(guided_regex("\\D+[^\\W]")), "\xC3\xA9_\xE4\xB8\xADz"));
+}
+
+TEST(Regex, ACountWithoutItsLeastIsPythonsButInASchema) {
+  const auto python = compile_or_die(guided_regex("a{,2}b{,}c{,"));
+  for (const char* text : {"c{,", "aac{,", "abbbbc{,"}) EXPECT_TRUE(accepts(*python, text)) << text;
+  for (const char* text : {"aaac{,", "a{,2}b{,}c{,"}) EXPECT_FALSE(accepts(*python, text)) << text;
+  const auto schema = compile_or_die(schema_spec(R"({"type":"string","pattern":"^a{,2}$"})"));
+  EXPECT_TRUE(accepts(*schema, "\"a{,2}\""));
+  EXPECT_FALSE(accepts(*schema, "\"aa\""));
+}
+
 TEST(Regex, RefusesWhatIsNotSupportedWithItsPosition) {
   for (const auto& [pattern, position] : std::initializer_list<std::pair<const char*, const char*>>{
            {"a(?=b)", "2"},      {"a(?!b)", "2"}, {"(?<=a)b", "3"}, {"(a)\\1", "4"}, {"a\\b", "2"}, {"\\p{L}", "1"},
            {"(a", "2"},          {"a)", "1"},     {"[a", "2"},      {"*a", "0"},     {"a**", "3"},  {"a++", "2"},
            {"a{3,1}", "6"},      {"[b-a]", "4"},  {"a^b", "1"},     {"(a$)", "2"},   {"\\", "1"},   {"\\u12", "4"},
-           {"[[:alpha:]]", "1"}, {"(?i)a", "1"},  {"\xFF", "0"},    {"[]a]", "1"}}) {
+           {"[[:alpha:]]", "1"}, {"(?i)a", "1"},  {"\xFF", "0"},    {"[]a]", "1"}, {"{2}a", "3"}, {"a|{,3}", "6"}}) {
     const auto refused = toy_compiler().compile(guided_regex(pattern));
     ASSERT_FALSE(refused) << pattern;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);

@@ -38,6 +38,18 @@ TEST(JsonSchema, InventsNoMembersBesideNoProperties) {
   EXPECT_TRUE(accepts(*open, R"({"a":1})"));
 }
 
+TEST(JsonSchema, ABranchWhoseValuesAreOfAnotherTypeIsLeftOut) {
+  for (const char* schema : {R"({"type":"string","anyOf":[{"enum":["a"]},{"enum":[null,1]}]})",
+                             R"({"type":"string","oneOf":[{"const":"a"},{"const":null}]})",
+                             R"({"enum":["a","b"],"anyOf":[{"const":"a"},{"const":"c"}]})"}) {
+    const auto constraint = compile_or_die(schema_spec(schema));
+    EXPECT_TRUE(accepts(*constraint, R"("a")")) << schema;
+    for (const char* other : {"null", "1", R"("b")", R"("c")"}) EXPECT_FALSE(accepts(*constraint, other)) << schema << other;
+  }
+  EXPECT_FALSE(toy_compiler().compile(schema_spec(R"({"type":"string","anyOf":[{"const":1}]})")));
+  EXPECT_FALSE(toy_compiler().compile(schema_spec(R"({"maxLength":3,"anyOf":[{"const":null},{"type":"string"}]})")));
+}
+
 std::string union_of(int branches, const std::string& extra, bool by_reference) {
   std::string text = R"({"anyOf":[)";
   std::string defs;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <kernels/numerics.h>
 #include <kernels/packed_layout.h>
 #include <kernels/tiers.h>
 
@@ -349,6 +350,36 @@ TEST_P(Matmul, NonFiniteActivationsDoNoHarm) {
     x[40] = std::numeric_limits<float>::infinity();
     x[41] = -std::numeric_limits<float>::max();
     EXPECT_EQ(multiply(*GetParam(), w.packed, x, 1, std::vector<float>(16), false).size(), 16U);
+  }
+}
+
+// Whatever was no number within a layer is none in the residual stream, where it is found; a row beside it is not touched.
+TEST_P(Matmul, ANaNOrInfinitySpoilsEveryOutputOfItsRowAlone) {
+  constexpr std::int64_t kOutputs = 40;
+  Random random(10);
+  for (const WeightType type : kAllTypes) {
+    const std::int64_t inputs = whole_blocks(type, 1300);
+    const Weights w(*GetParam(), random, type, kOutputs, inputs);
+    for (const std::int64_t rows : {1, 3, 20}) {
+      std::vector<float> x = test::random_floats(random, rows * inputs);
+      std::vector<float> expected = multiply(*GetParam(), w.packed, x, rows, std::vector<float>(static_cast<std::size_t>(rows * kOutputs)), false);
+      for (const float spoilt : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+        for (const std::int64_t at : {std::int64_t{0}, std::int64_t{21}, inputs - 1}) {
+          const std::int64_t row = rows / 2;
+          std::vector<float> bad = x;
+          bad[static_cast<std::size_t>(row * inputs + at)] = spoilt;
+          const std::vector<float> y = multiply(*GetParam(), w.packed, bad, rows, std::vector<float>(expected.size()), false);
+          for (std::int64_t i = 0; i < rows * kOutputs; ++i) {
+            const auto found = y[static_cast<std::size_t>(i)];
+            if (i / kOutputs == row) {
+              ASSERT_FALSE(std::isfinite(found)) << weight_format(type)->name << " rows " << rows << " at " << at;
+            } else {
+              ASSERT_EQ(found, expected[static_cast<std::size_t>(i)]) << weight_format(type)->name << " rows " << rows << " at " << at;
+            }
+          }
+        }
+      }
+    }
   }
 }
 

@@ -50,7 +50,8 @@ struct TinyModel {
   }
 
   bool zeros = false;  // all weights; otherwise those of quantised types only
-  std::string spoilt;  // an F32 tensor of NaNs
+  std::string spoilt;  // an F32 tensor of nothing but
+  float spoilt_by = std::numeric_limits<float>::quiet_NaN();
 
   GgufFile file() const {
     braid::test::GgufWriter writer;
@@ -68,7 +69,7 @@ struct TinyModel {
       const std::size_t blocks = type != nullptr ? static_cast<std::size_t>(values) / type->block_values : 0;
       std::vector<std::byte> data(type != nullptr ? blocks * type->block_bytes : 64);
       for (std::size_t i = 0; tensor.type == 0 && !zeros && i < blocks; ++i) {
-        const float value = name == spoilt ? std::numeric_limits<float>::quiet_NaN() : 0.01F * static_cast<float>(i * i % 31) - 0.15F;
+        const float value = name == spoilt ? spoilt_by : 0.01F * static_cast<float>(i * i % 31) - 0.15F;
         std::memcpy(data.data() + 4 * i, &value, 4);
       }
       writer.tensor(name, tensor.type, tensor.shape, data);

@@ -15,8 +15,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Result<std::unique_ptr<LanguageModel>> load(const TinyModel& tiny) {
-  return LanguageModel::load(tiny.file(), kernels::best_kernel_table(), {.max_batch = 2, .end_tokens = {}, .progress = {}});
+Result<std::unique_ptr<LanguageModel>> load(const TinyModel& tiny, std::optional<kernels::KvType> kv = {}) {
+  return LanguageModel::load(tiny.file(), kernels::best_kernel_table(), {.kv_type = kv, .max_batch = 2, .end_tokens = {}, .progress = {}});
 }
 
 Error error_of(const TinyModel& tiny) {
@@ -209,8 +209,8 @@ TEST(LanguageModel, RefusesAContextBeyondTheModels) {
 }
 
 // A prompt of three tokens and the one after it.
-StepResult first_step(const TinyModel& tiny, float temperature) {
-  auto model = load(tiny).value();
+StepResult first_step(const TinyModel& tiny, float temperature, std::optional<kernels::KvType> kv = {}) {
+  auto model = load(tiny, kv).value();
   model->allocate_kv(1).value();
   StepPlan plan;
   plan.starts.push_back({.slot = 0, .sampling = {.temperature = temperature}, .stop = {}});
@@ -246,6 +246,31 @@ TEST(LanguageModel, ARowThatIsNoNumberEndsInAnErrorWhateverTheTypeOfItsLogitsWei
     EXPECT_TRUE(result.rows.at(0).finished);
     EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError);
   }
+}
+
+TEST(LanguageModel, WhatIsNoNumberWithinALayerEndsTheRowInAnErrorToo) {
+  using kernels::KvType;
+  for (const char* spoilt : {"attn_q", "attn_k", "attn_v", "ffn_gate", "ffn_up"}) {
+    for (const KvType kv : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
+      TinyModel tiny;
+      tiny.spoilt = std::string("blk.0.") + spoilt + ".weight";
+      tiny.tensors["blk.0.attn_output.weight"].type = 8;  // Q8_0
+      tiny.tensors["blk.0.ffn_down.weight"].type = 8;
+      const StepResult result = first_step(tiny, 1.0F, kv);
+      EXPECT_FALSE(result.rows.at(0).sampled) << spoilt << " " << static_cast<int>(kv);
+      EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError) << spoilt << " " << static_cast<int>(kv);
+    }
+  }
+}
+
+TEST(LanguageModel, ARowWhoseNormOverflowsEndsInAnErrorToo) {
+  TinyModel tiny;
+  tiny.spoilt = "token_embd.weight";
+  tiny.spoilt_by = 1e25F;
+  tiny.tensors["output.weight"] = {{64, 40}};
+  const StepResult result = first_step(tiny, 1.0F);
+  EXPECT_FALSE(result.rows.at(0).sampled);
+  EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError);
 }
 
 }  // namespace

@@ -24,12 +24,16 @@ void Cursor::skip_space() {
   while (!at_end()) {
     if (const char c = peek(); c == ' ' || c == '\t' || c == '\r' || c == '\n') {
       ++at_;
-    } else if (text_.substr(at_, comment_.size()) == comment_) {
+    } else if (text_.substr(at_, comment_.size()) == comment_ || text_.substr(at_, other_comment_.size()) == other_comment_) {
       at_ = std::min(text_.find('\n', at_), text_.size());
     } else {
       return;
     }
   }
+}
+
+void Cursor::skip_blanks() {
+  while (peek() == ' ' || peek() == '\t') ++at_;
 }
 
 std::string_view Cursor::name() {

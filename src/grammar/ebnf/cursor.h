@@ -17,7 +17,9 @@ inline constexpr std::size_t kMaxGroupNesting = 100;
 // Keeps the first failure; after it, callers unwind.
 class Cursor {
  public:
-  Cursor(std::string_view text, std::string_view comment) : text_(text), comment_(comment) {}
+  // A comment begins with either of the two, and ends with its line.
+  Cursor(std::string_view text, std::string_view comment, std::string_view other_comment)
+      : text_(text), comment_(comment), other_comment_(other_comment) {}
 
   bool at_end() const { return at_ >= text_.size(); }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
@@ -28,6 +30,7 @@ class Cursor {
 
   // White space, line ends and comments.
   void skip_space();
+  void skip_blanks();  // within a line
   // Letters, digits, '-' and '_'; empty when there is none.
   std::string_view name();
   std::optional<std::uint32_t> number();
@@ -44,6 +47,7 @@ class Cursor {
 
   std::string_view text_;
   std::string_view comment_;
+  std::string_view other_comment_;
   std::size_t at_ = 0;
   std::optional<std::string> error_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 class GbnfParser {
  public:
-  GbnfParser(std::string_view text, Grammar& grammar) : cursor_(text, "#"), grammar_(grammar), rules_(grammar) {}
+  GbnfParser(std::string_view text, Grammar& grammar) : cursor_(text, "#", "#"), grammar_(grammar), rules_(grammar) {}
 
   Result<ExprId> run() {
     for (cursor_.skip_space(); !cursor_.at_end() && !cursor_.failed(); cursor_.skip_space()) rule();
@@ -142,10 +142,23 @@ class GbnfParser {
 
 Result<ExprId> parse_gbnf(std::string_view text, Grammar& grammar) { return GbnfParser(text, grammar).run(); }
 
+namespace {
+
+// Whether the first thing in the text is a rule of GBNF; in Lark ::= may be part of what is matched.
+bool is_gbnf(std::string_view text) {
+  Cursor cursor(text, "#", "//");
+  cursor.skip_space();
+  cursor.name();
+  cursor.skip_space();
+  return cursor.take("::=");
+}
+
+}  // namespace
+
 Result<ExprId> parse_grammar_text(std::string_view text, Grammar& grammar) {
   constexpr std::size_t kMaxBytes = 1 << 18;
   if (text.size() > kMaxBytes) return invalid_argument(fmt::format("a grammar may have {} bytes", kMaxBytes));
-  auto root = text.find("::=") != std::string_view::npos ? parse_gbnf(text, grammar) : parse_lark(text, grammar);
+  auto root = is_gbnf(text) ? parse_gbnf(text, grammar) : parse_lark(text, grammar);
   if (root) remove_direct_left_recursion(grammar);
   return root;
 }

@@ -13,12 +13,12 @@ namespace braid::grammar {
 Result<ExprId> parse_gbnf(std::string_view text, Grammar& grammar);
 
 // A subset of Lark's notation: rules and TERMINALS `name: …` with "literals" (also "…"i), /regular expressions/ (flags i, s),
-// ranges "a".."z", groups, [optional parts], |, * + ? ~n ~n..m, `-> alias`, priorities, comments from //; %import common.NAME and
+// ranges "a".."z", groups, [optional parts], |, * + ? ~n ~n..m, `-> alias`, priorities, comments from // or #; %import common.NAME and
 // %ignore. Before each terminal one match of what is ignored may stand. The text must match `start`. %declare, %override, %extend
 // and templates are refused.
 Result<ExprId> parse_lark(std::string_view text, Grammar& grammar);
 
-// Either, told apart by "::=". Rules may begin with themselves directly. kInvalidArgument with the line of what is not understood.
+// Either, told apart by whether a name and "::=" come first. Rules may begin with themselves directly. kInvalidArgument with the line of what is not understood.
 Result<ExprId> parse_grammar_text(std::string_view text, Grammar& grammar);
 
 }  // namespace braid::grammar

@@ -13,7 +13,7 @@ namespace braid::grammar {
 namespace {
 
 // The terminals of Lark's common library, as its documentation describes them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kCommon = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kCommon = {{
     {"DIGIT", "[0-9]"},
     {"HEXDIGIT", "[0-9a-fA-F]"},
     {"INT", "[0-9]+"},
@@ -34,6 +34,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kCommon 
     {"CR", "\\r"},
     {"LF", "\\n"},
     {"NEWLINE", "(\\r?\\n)+"},
+    {"SH_COMMENT", "#[^\\n]*"},
+    {"CPP_COMMENT", "//[^\\n]*"},
+    {"C_COMMENT", "/\\*([^*]|\\*+[^*/])*\\*+/"},
+    {"SQL_COMMENT", "--[^\\n]*"},
 }};
 
 bool is_terminal(std::string_view name) {
@@ -43,7 +47,7 @@ bool is_terminal(std::string_view name) {
 class LarkParser {
  public:
   LarkParser(std::string_view text, Grammar& grammar)
-      : cursor_(text, "//"),
+      : cursor_(text, "//", "#"),
         text_(text),
         grammar_(grammar),
         rules_(grammar),
@@ -72,12 +76,19 @@ class LarkParser {
     while (cursor_.take("?") || cursor_.take("!")) continue;
   }
 
+  // Says which match of several counts: here all do.
+  void priority() {
+    if (!cursor_.take(".")) return;
+    cursor_.take("-");
+    cursor_.number();
+  }
+
   void definition() {
     modifiers();
     const std::string_view name = cursor_.name();
     if (name.empty()) return cursor_.fail("a rule's name is expected");
     if (cursor_.peek() == '{') return cursor_.fail("templates are not supported");
-    if (cursor_.take(".")) cursor_.number();  // a priority: all matches count here
+    priority();
     cursor_.skip_space();
     if (!cursor_.take(":")) return cursor_.fail("a colon is expected");
     in_terminal_ = is_terminal(name);
@@ -162,7 +173,7 @@ class LarkParser {
     const std::size_t begin = cursor_.position();
     modifiers();
     const bool named = !cursor_.name().empty();
-    if (cursor_.take(".")) cursor_.number();
+    priority();
     cursor_.skip_space();
     const bool begins = named && cursor_.peek() == ':';
     cursor_.go_to(begin);
@@ -191,15 +202,36 @@ class LarkParser {
     return is_terminal(name) ? terminal(rules_.call(name)) : rules_.call(name);
   }
 
+  // A backslash before anything that it does not escape is itself a part of the text: "\." is two characters.
   std::vector<std::uint32_t> quoted() {
+    constexpr std::string_view kEscapes = "\\\"nrtfxuU";
     std::vector<std::uint32_t> points;
-    while (!cursor_.failed() && !cursor_.take("\"")) points.push_back(cursor_.character());
+    while (!cursor_.failed() && !cursor_.take("\"")) {
+      if (cursor_.peek() == '\n') cursor_.fail("a text has no end");
+      if (cursor_.peek() == '\\' && kEscapes.find(cursor_.peek(1)) == std::string_view::npos) {
+        cursor_.advance();
+        points.push_back('\\');
+      }
+      points.push_back(cursor_.character());
+    }
     return points;
+  }
+
+  // Skips the two dots of a range, which blanks may surround.
+  bool takes_range() {
+    const std::size_t begin = cursor_.position();
+    cursor_.skip_blanks();
+    if (cursor_.take("..")) {
+      cursor_.skip_blanks();
+      if (cursor_.take("\"")) return true;
+    }
+    cursor_.go_to(begin);
+    return false;
   }
 
   ExprId literal() {
     const std::vector<std::uint32_t> points = quoted();
-    if (cursor_.take("..\"")) {
+    if (takes_range()) {
       const std::vector<std::uint32_t> last = quoted();
       if (points.size() != 1 || last.size() != 1 || points.front() > last.front())
         cursor_.fail("a range lies between two characters");
@@ -250,8 +282,10 @@ class LarkParser {
     return grammar_.nothing();
   }
 
+  // ? in the next line belongs to the next rule's name.
   ExprId quantified(ExprId item) {
     while (!cursor_.failed()) {
+      cursor_.skip_blanks();
       if (cursor_.take("*")) {
         item = grammar_.repeat(item, 0, kUnbounded);
       } else if (cursor_.take("+")) {
@@ -259,8 +293,12 @@ class LarkParser {
       } else if (cursor_.take("?")) {
         item = grammar_.optional(item);
       } else if (cursor_.take("~")) {
+        cursor_.skip_blanks();
         const auto min = cursor_.number();
-        const auto max = cursor_.take("..") ? cursor_.number() : min;
+        cursor_.skip_blanks();
+        const bool range = cursor_.take("..");
+        cursor_.skip_blanks();
+        const auto max = range ? cursor_.number() : min;
         if (!min || !max || *max < *min) cursor_.fail("a repetition is ~n or ~n..m");
         if (!cursor_.failed()) item = grammar_.repeat(item, *min, *max);
       } else {

@@ -103,6 +103,19 @@ Value merge_properties(const ValueDict& a, const ValueDict& b) {
   return out;
 }
 
+// Whether the two schemas left no value of an enum or const: as with types that have nothing in common, nothing satisfies both, which in
+// a branch is no mistake.
+bool leaves_no_value(const ValueDict& schema) {
+  const Value* constant = find(schema, "const");
+  const Value* list = find(schema, "enum");
+  if (constant == nullptr && list == nullptr) return false;
+  const ValueList values = list == nullptr ? ValueList{*constant} : list_of(*list);
+  const bool typed = find(schema, "type") != nullptr;
+  return std::none_of(values.begin(), values.end(), [&, types = types_of(schema)](const Value& value) {
+    return (!typed || has_type(types, value)) && (constant == nullptr || same_value(*constant, value));
+  });
+}
+
 // An array's items beyond prefixItems and an object's members beyond patternProperties depend on their neighbours.
 bool entangled(const ValueDict& a, const ValueDict& b, std::string_view first, std::string_view second) {
   return find(a, first) != nullptr && find(b, second) != nullptr;
@@ -141,6 +154,7 @@ Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::s
   }
   for (const auto& [name, value] : b)
     if (name != "properties" && find(a, name) == nullptr) out.emplace_back(name, value);
+  if (leaves_no_value(out)) return Value(false);
   return Value(std::move(out));
 }
 

@@ -48,6 +48,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_pattern(const ValueDict& schema, co
     pattern = *known;
   } else {
     options.whole = false;
+    options.counts_from_zero = false;
   }
   const auto content = parse_regex(pattern, grammar_, options);
   if (!content) return refused(path + "." + keyword, content.error().message);

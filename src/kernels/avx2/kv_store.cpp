@@ -75,10 +75,9 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
                  std::int64_t scale_stride) {
   for (std::int32_t begin = 0; begin < head_dim; begin += kKvGroup) {
     const std::int32_t end = head_dim - begin < kKvGroup ? head_dim : begin + kKvGroup;
-    const __m256 sign = _mm256_set1_ps(-0.0F);
-    __m256 amax = _mm256_setzero_ps();
-    for (std::int32_t d = begin; d < end; d += 8) amax = _mm256_max_ps(_mm256_andnot_ps(sign, load_floats(x + d, end - d)), amax);
-    const std::uint16_t scale = float_to_f16(largest_lane(amax) / 127.0F);
+    __m256i amax = _mm256_setzero_si256();
+    for (std::int32_t d = begin; d < end; d += 8) amax = larger_or_nan(load_floats(x + d, end - d), amax);
+    const std::uint16_t scale = float_to_f16(largest_or_nan(amax) / 127.0F);
     const __m256 inverse = _mm256_set1_ps(scale == 0 ? 0.0F : 1.0F / f16_to_float(scale));
     __builtin_memcpy(scales + begin / kKvGroup * scale_stride * 2, &scale, 2);
     for (std::int32_t d = begin; d < end; d += 8) {

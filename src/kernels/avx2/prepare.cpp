@@ -41,10 +41,9 @@ void rotate_values(const float* x, float* to) {
 
 // 127 / amax of a group, or 0; writes its scale.
 inline float inverse_scale(const float* x, std::int64_t values, float* scale) {
-  const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
-  __m256 largest = _mm256_setzero_ps();
-  for (std::int64_t i = 0; i < values; i += 8) largest = _mm256_max_ps(_mm256_and_ps(_mm256_loadu_ps(x + i), magnitude), largest);
-  const float amax = largest_lane(largest);
+  __m256i largest = _mm256_setzero_si256();
+  for (std::int64_t i = 0; i < values; i += 8) largest = larger_or_nan(_mm256_loadu_ps(x + i), largest);
+  const float amax = largest_or_nan(largest);
   const bool zero = amax < kSmallestAmax;
   *scale = zero ? 0.0F : amax / 127.0F;
   return zero ? 0.0F : 127.0F / amax;

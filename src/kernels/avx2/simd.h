@@ -30,6 +30,17 @@ static inline float largest_lane(__m256 lanes) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+// The larger of `magnitudes` and those of `x`, as integers, of which those of NaNs are the largest: what is scaled by it is then NaN too.
+static inline __m256i larger_or_nan(__m256 x, __m256i magnitudes) {
+  return _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7FFFFFFF)), magnitudes);
+}
+
+static inline float largest_or_nan(__m256i magnitudes) {
+  const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(magnitudes), _mm256_extracti128_si256(magnitudes, 1));
+  const __m128i two = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));
+  return __builtin_bit_cast(float, _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 1))));
+}
+
 static inline __m256 exp(__m256 x) {
   const __m256 magic = _mm256_set1_ps(kRoundMagic);
   const __m256 clamped = _mm256_min_ps(_mm256_set1_ps(kExpHighest), x);

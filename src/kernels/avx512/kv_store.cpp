@@ -73,9 +73,8 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
   for (std::int32_t begin = 0; begin < head_dim; begin += kKvGroup) {
     const std::int32_t end = head_dim - begin < kKvGroup ? head_dim : begin + kKvGroup;
     __m512 amax = _mm512_setzero_ps();
-    for (std::int32_t d = begin; d < end; d += 16)
-      amax = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(first_lanes(end - d), x + d)), amax);
-    const std::uint16_t scale = float_to_f16(_mm512_reduce_max_ps(amax) / 127.0F);
+    for (std::int32_t d = begin; d < end; d += 16) amax = larger_or_nan(_mm512_maskz_loadu_ps(first_lanes(end - d), x + d), amax);
+    const std::uint16_t scale = float_to_f16(largest_or_nan(amax) / 127.0F);
     const __m512 inverse = _mm512_set1_ps(scale == 0 ? 0.0F : 1.0F / f16_to_float(scale));
     __builtin_memcpy(scales + begin / kKvGroup * scale_stride * 2, &scale, 2);
     for (std::int32_t d = begin; d < end; d += 16) {

@@ -25,7 +25,7 @@ template <__mmask16 kHigh>
 constexpr int kLargerMagnitude = 0xB;  // of _mm512_range_ps: the larger of two magnitudes, without a sign; NaNs lose
 
 // Rotates 64 values, but for kRotationScale, and keeps the largest magnitudes so far: of each of the four vectors, since one after the other
-// they would wait for each other.
+// they would wait for each other. A NaN among the values is one in all sums, so one vector in which it is found is enough.
 static inline void rotate_values(const float* x, float* to, __m512 (&amax)[4]) {
   const __m512 a = _mm512_loadu_ps(x);
   const __m512 b = _mm512_loadu_ps(x + 16);
@@ -43,7 +43,7 @@ static inline void rotate_values(const float* x, float* to, __m512 (&amax)[4]) {
     v = sum_and_difference<0xCCCC>(v, _mm512_permute_ps(v, 0x4E));
     v = sum_and_difference<0xAAAA>(v, _mm512_permute_ps(v, 0xB1));
     _mm512_store_ps(to + i * 16, v);
-    amax[i] = _mm512_range_ps(v, amax[i], kLargerMagnitude);
+    amax[i] = i == 0 ? larger_or_nan(v, amax[i]) : _mm512_range_ps(v, amax[i], kLargerMagnitude);
   }
 }
 
@@ -52,10 +52,10 @@ static inline float amax_of(const float* x, std::int64_t values) {
   __m512 even = _mm512_setzero_ps();
   __m512 odd = even;
   for (std::int64_t i = 0; i < values; i += kBlockValues) {
-    even = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), even);
-    odd = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i + 16)), odd);
+    even = larger_or_nan(_mm512_loadu_ps(x + i), even);
+    odd = larger_or_nan(_mm512_loadu_ps(x + i + 16), odd);
   }
-  return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
+  return largest_or_nan(larger_or_nan(even, odd));
 }
 
 // 127 / amax of a group, or 0; writes its scale.
@@ -130,9 +130,9 @@ static inline void prepare_rotated_row(const BlockForm& form, const float* x, st
     __m512 amax[4] = {};
     for (std::int64_t i = 0; i < values; i += kRotatedValues) rotate_values(x + begin * kBlockValues + i, rotated + i, amax);
     float scale = 0;
-    const __m512 most = _mm512_max_ps(_mm512_max_ps(amax[0], amax[1]), _mm512_max_ps(amax[2], amax[3]));
+    const __m512 most = larger_or_nan(larger_or_nan(amax[0], amax[1]), larger_or_nan(amax[2], amax[3]));
     // kRotationScale is a power of two, so that it may come last.
-    const __m512 inverse = _mm512_set1_ps(inverse_scale(_mm512_reduce_max_ps(most) * kRotationScale, &scale) * kRotationScale);
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(largest_or_nan(most) * kRotationScale, &scale) * kRotationScale);
     __builtin_memcpy(to.scales + group * to.scale_stride, &scale, sizeof scale);
     __m512i sums = _mm512_setzero_si512();
     std::byte* line = to.block(begin);

@@ -21,6 +21,15 @@ static inline float lane_tree(__m512 lanes) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+// The larger of `magnitudes` and those of `x`, as integers, of which those of NaNs are the largest: what is scaled by it is then NaN too.
+[[gnu::always_inline]] static inline __m512 larger_or_nan(__m512 x, __m512 magnitudes) {
+  return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(_mm512_abs_ps(x)), _mm512_castps_si512(magnitudes)));
+}
+
+static inline float largest_or_nan(__m512 magnitudes) {
+  return __builtin_bit_cast(float, _mm512_reduce_max_epi32(_mm512_castps_si512(magnitudes)));
+}
+
 static inline __m512 exp(__m512 x) {
   const __m512 magic = _mm512_set1_ps(kRoundMagic);
   const __m512 clamped = _mm512_min_ps(_mm512_set1_ps(kExpHighest), x);

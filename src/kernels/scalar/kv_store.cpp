@@ -46,9 +46,9 @@ void store_codes(const float* x, std::int32_t head_dim, std::byte* base, std::in
                  std::int64_t scale_stride) {
   for (std::int32_t begin = 0; begin < head_dim; begin += kKvGroup) {
     const std::int32_t end = std::min(head_dim, begin + kKvGroup);
-    float amax = 0.0F;
-    for (std::int32_t d = begin; d < end; ++d) amax = std::fabs(x[d]) > amax ? std::fabs(x[d]) : amax;
-    const std::uint16_t scale = float_to_f16(amax / 127.0F);
+    std::int32_t largest = 0;  // of the magnitudes as integers, among which those of NaNs are the largest: one makes the scale a NaN
+    for (std::int32_t d = begin; d < end; ++d) largest = std::max(largest, std::bit_cast<std::int32_t>(std::fabs(x[d])));
+    const std::uint16_t scale = float_to_f16(std::bit_cast<float>(largest) / 127.0F);
     const float inverse = scale == 0 ? 0.0F : 1.0F / f16_to_float(scale);
     put(scales, begin / kKvGroup * scale_stride, scale);
     for (std::int32_t d = begin; d < end; ++d) put(base, d * stride, round_to_kv_code(x[d] * inverse));

@@ -18,10 +18,12 @@ std::int8_t round_to_code(float value) {
   return static_cast<std::int8_t>(static_cast<std::uint8_t>(static_cast<std::uint32_t>(bits - kRoundMagicBits) & 0xFFU));
 }
 
-// One group: scale = amax / 127, codes = round(x * (127 / amax))
+// One group: scale = amax / 127, codes = round(x * (127 / amax)). Magnitudes are compared as integers, of which those of NaNs are the
+// largest: one makes the scale a NaN too, and so every product of the row.
 float prepare_group(const float* x, std::int64_t values, std::int8_t* codes) {
-  float amax = 0.0F;
-  for (std::int64_t i = 0; i < values; ++i) amax = std::fabs(x[i]) > amax ? std::fabs(x[i]) : amax;
+  std::int32_t largest = 0;
+  for (std::int64_t i = 0; i < values; ++i) largest = std::max(largest, std::bit_cast<std::int32_t>(std::fabs(x[i])));
+  const auto amax = std::bit_cast<float>(largest);
   const bool zero = amax < kSmallestAmax;
   const float inverse = zero ? 0.0F : 127.0F / amax;
   for (std::int64_t i = 0; i < values; ++i) codes[i] = round_to_code(x[i] * inverse);

@@ -95,6 +95,12 @@ Object slice_text(Runtime& runtime, const std::string& text, const Object& start
 
 }  // namespace
 
+Object get_own_attribute(Runtime& runtime, const Object& value, std::string_view name) {
+  if (value.is_undefined()) return runtime.fail_undefined(value);
+  Object attribute = find_attribute(runtime, value, name);
+  return attribute.is_missing() ? Object(Undefined{}) : attribute;
+}
+
 Object get_attribute(Runtime& runtime, const Object& value, const std::string& name) {
   if (value.is_undefined()) return runtime.fail_undefined(value);
   Object attribute = find_attribute(runtime, value, name);

@@ -1,5 +1,7 @@
 #include "model/jinja/expression_parser.h"
 
+#include "model/jinja/object_text.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -244,7 +246,7 @@ ExpressionPtr ExpressionParser::parse_number() {
   const char* end = token.text.data() + token.text.size();
   if (token.kind == TokenKind::kFloat) {
     double value = 0;
-    if (std::from_chars(token.text.data(), end, value).ec != std::errc()) tokens_.fail(token.line, "a number is out of range");
+    read_float(token.text, value);
     return constant(token.line, value);
   }
   std::int64_t value = 0;

@@ -27,10 +27,19 @@ Object run_string(Runtime& runtime, Arguments& arguments) {
   return arguments[0].text() != nullptr ? arguments[0] : runtime.text(runtime.to_text(arguments[0]));
 }
 
-// The longest prefix rules of int() and float() are Python's: the whole text but for white space around it.
+// int() and float() are Python's: they take the whole text but for white space around it, and single underscores between digits.
+template <class Belongs>
+bool erase_underscores(std::string& digits, Belongs belongs) {
+  for (std::size_t i = 0; i < digits.size(); ++i)
+    if (digits[i] == '_' && (i == 0 || i + 1 == digits.size() || !belongs(digits[i - 1]) || !belongs(digits[i + 1]))) return false;
+  std::erase(digits, '_');
+  return true;
+}
+
 bool parse_integer(std::string_view text, int base, std::int64_t& value) {
   std::string digits(strip(text, Side::kBoth));
-  digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
+  const auto belongs = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!erase_underscores(digits, belongs)) return false;
   const bool negative = !digits.empty() && digits[0] == '-';
   std::string_view left = digits;
   if (!left.empty() && (left[0] == '-' || left[0] == '+')) left.remove_prefix(1);
@@ -46,14 +55,16 @@ bool parse_integer(std::string_view text, int base, std::int64_t& value) {
 
 bool parse_float(std::string_view text, double& value) {
   std::string digits(strip(text, Side::kBoth));
-  if (!digits.empty() && digits[0] == '+') digits.erase(0, 1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && !digits.empty() && end == digits.data() + digits.size();
+  if (!erase_underscores(digits, [](char c) { return c >= '0' && c <= '9'; })) return false;
+  if (digits.starts_with("+-") || digits.find('(') != std::string::npos) return false;  // nan(…) is C's
+  if (digits.starts_with('+')) digits.erase(0, 1);
+  return read_float(digits, value);
 }
 
-Object from_double(double value, const Object& fallback) {
+Object from_double(Runtime& runtime, double value, const Object& fallback) {
   constexpr double kBound = 9.2233720368547e18;
-  return std::abs(value) < kBound ? Object(static_cast<std::int64_t>(value)) : fallback;
+  if (std::abs(value) < kBound) return static_cast<std::int64_t>(value);
+  return std::isfinite(value) ? runtime.fail("whole numbers beyond 64 bits are not supported") : fallback;
 }
 
 Object run_int(Runtime& runtime, Arguments& arguments) {
@@ -62,14 +73,14 @@ Object run_int(Runtime& runtime, Arguments& arguments) {
   if (value.is_undefined()) return runtime.fail_undefined(value);
   std::int64_t integer = 0;
   if (value.to_integer(integer)) return integer;
-  if (value.is_float()) return from_double(value.to_double(), fallback);
+  if (value.is_float()) return from_double(runtime, value.to_double(), fallback);
   const auto* text = value.text();
   if (text == nullptr) return fallback;
   const auto base = arguments.given(2) ? runtime.to_integer(arguments[2], "the base of int") : 10;
   if (base < 2 || base > 36) return fallback;
   if (parse_integer(*text, static_cast<int>(base), integer)) return integer;
   double number = 0;
-  return parse_float(*text, number) ? from_double(number, fallback) : fallback;
+  return parse_float(*text, number) ? from_double(runtime, number, fallback) : fallback;
 }
 
 Object run_float(Runtime& runtime, Arguments& arguments) {
@@ -109,7 +120,7 @@ Object run_round(Runtime& runtime, Arguments& arguments) {
   const double rounded = round_decimal(value, precision);
   if (arguments[0].is_float()) return rounded;
   const Object whole = runtime.to_integer(arguments[0], "the value of round");
-  return precision >= 0 ? whole : from_double(rounded, whole);
+  return precision >= 0 ? whole : from_double(runtime, rounded, whole);
 }
 
 Object run_tojson(Runtime& runtime, Arguments& arguments) {
@@ -138,8 +149,7 @@ Object run_tojson(Runtime& runtime, Arguments& arguments) {
 Object run_attr(Runtime& runtime, Arguments& arguments) {
   const auto* name = arguments[1].text();
   if (name == nullptr) return runtime.fail("attr needs a string");
-  Object value = get_attribute(runtime, arguments[0], *name);
-  return value.is_undefined() ? Object(Undefined{}) : value;  // its name dies with the argument
+  return get_own_attribute(runtime, arguments[0], *name);
 }
 
 constexpr Native kFilters[] = {

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 
 namespace braid::model::jinja {
@@ -161,6 +162,13 @@ void append_float(std::string& out, double value) {
   const std::string_view fixed(buffer, static_cast<std::size_t>(end - buffer));
   out += fixed;
   if (fixed.find('.') == std::string_view::npos) out += ".0";
+}
+
+bool read_float(std::string_view digits, double& value) {
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) return false;
+  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(digits).c_str(), nullptr);
+  return true;
 }
 
 bool append_repr(std::string& out, const Object& value, std::size_t limit) { return TextWriter(out, limit).repr(value); }

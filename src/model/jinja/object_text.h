@@ -12,6 +12,8 @@ namespace braid::model::jinja {
 bool append_text(std::string& out, const Object& value, std::size_t limit);  // str()
 bool append_repr(std::string& out, const Object& value, std::size_t limit);  // repr()
 void append_float(std::string& out, double value);  // the shortest digits that read back the same
+// Reads all of `digits`; beyond the range of a float it is infinite, or 0 where it is too small. False when it is no number.
+bool read_float(std::string_view digits, double& value);
 
 struct JsonStyle {
   bool ascii = false;       // escape everything beyond ASCII

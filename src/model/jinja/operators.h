@@ -15,6 +15,8 @@ Object negate(Runtime& runtime, const Object& value);
 
 // value.name: a method first, then a member. `name` must outlive the result.
 Object get_attribute(Runtime& runtime, const Object& value, const std::string& name);
+// Without looking for a member of a dict of that name. Undefined where there is none.
+Object get_own_attribute(Runtime& runtime, const Object& value, std::string_view name);
 // value[key]: a member first, then a method.
 Object get_item(Runtime& runtime, const Object& value, const Object& key);
 // value[start:stop:step]; what is missing or none is Python's default.

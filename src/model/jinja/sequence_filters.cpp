@@ -52,8 +52,25 @@ std::vector<Object> sorted_items(Runtime& runtime, std::vector<Keyed> keyed, boo
   return items;
 }
 
+// By a list of attributes, "age,name" of which each decides between items that are equal in those before.
+Object sort_keys(Runtime& runtime, const Object& item, const std::string& attributes, bool case_sensitive) {
+  std::vector<Object> keys;
+  for (const auto attribute : split_by(attributes, ",", -1))
+    keys.push_back(sort_key(runtime, item, Object::from_text(std::string(attribute)), case_sensitive));
+  return runtime.sequence(std::move(keys));
+}
+
 Object run_sort(Runtime& runtime, Arguments& arguments) {
-  auto keyed = with_keys(runtime, runtime.iterate(arguments[0]), arguments[3], flag(arguments, 2));
+  const auto* attributes = arguments[3].text();
+  if (attributes == nullptr) {
+    auto keyed = with_keys(runtime, runtime.iterate(arguments[0]), arguments[3], flag(arguments, 2));
+    return runtime.sequence(sorted_items(runtime, std::move(keyed), flag(arguments, 1)));
+  }
+  std::vector<Keyed> keyed;
+  for (Object& item : runtime.iterate(arguments[0])) {
+    Object keys = sort_keys(runtime, item, *attributes, flag(arguments, 2));
+    keyed.push_back({std::move(keys), std::move(item)});
+  }
   return runtime.sequence(sorted_items(runtime, std::move(keyed), flag(arguments, 1)));
 }
 

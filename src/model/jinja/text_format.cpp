@@ -40,23 +40,23 @@ std::string group_thousands(std::string digits) {
 
 std::string float_digits(const Style& style, char type, double value) {
   const int precision = style.precision < 0 ? 6 : style.precision;
-  switch (type) {
-    case 'e': return fmt::format("{:.{}e}", value, precision);
-    case 'E': return fmt::format("{:.{}E}", value, precision);
-    case 'g': return fmt::format("{:.{}g}", value, precision);
-    case 'G': return fmt::format("{:.{}G}", value, precision);
-    case '%': return fmt::format("{:.{}f}%", value * 100, precision);
-    default: return fmt::format("{:.{}f}", value, precision);
-  }
+  const auto digits = [&](char of_type, double number) {
+    const std::string spec = fmt::format("{{:{}.{}{}}}", style.alternate ? "#" : "", precision, of_type);
+    return fmt::format(fmt::runtime(spec), number);
+  };
+  if (type == '%') return digits('f', value * 100) + "%";
+  return digits(std::string_view("eEgG").find(type) != std::string_view::npos ? type : 'f', value);
 }
 
+// A precision is the least number of digits.
 std::string integer_digits(const Style& style, std::uint64_t value) {
+  const int digits = std::max(1, style.precision);
   switch (style.type) {
-    case 'x': return (style.alternate ? "0x" : "") + fmt::format("{:x}", value);
-    case 'X': return (style.alternate ? "0X" : "") + fmt::format("{:X}", value);
-    case 'o': return (style.alternate ? "0o" : "") + fmt::format("{:o}", value);
-    case 'b': return (style.alternate ? "0b" : "") + fmt::format("{:b}", value);
-    default: return fmt::format("{}", value);
+    case 'x': return (style.alternate ? "0x" : "") + fmt::format("{:0{}x}", value, digits);
+    case 'X': return (style.alternate ? "0X" : "") + fmt::format("{:0{}X}", value, digits);
+    case 'o': return (style.alternate ? "0o" : "") + fmt::format("{:0{}o}", value, digits);
+    case 'b': return (style.alternate ? "0b" : "") + fmt::format("{:0{}b}", value, digits);
+    default: return fmt::format("{:0{}}", value, digits);
   }
 }
 
@@ -76,7 +76,8 @@ std::string pad(const Style& style, std::string sign, std::string body, char def
 
 // A number in a numeric style; anything else fails.
 std::string format_number(Runtime& runtime, const Style& style, const Object& value) {
-  if (!value.is_number()) {
+  const bool needs_integer = style.type != 0 && std::string_view("dxXob").find(style.type) != std::string_view::npos;
+  if (!value.is_number() || style.type == 's' || (needs_integer && value.is_float())) {
     runtime.fail(fmt::format("the format '{}' does not take a {}", style.type == 0 ? 'd' : style.type, type_name(value)));
     return {};
   }
@@ -100,14 +101,12 @@ std::string format_number(Runtime& runtime, const Style& style, const Object& va
   if (style.comma) digits = group_thousands(std::move(digits));
   const std::string sign = negative ? "-" : (style.sign == '-' ? "" : std::string(1, style.sign));
   Style numeric = style;
-  if (style.zero && style.align == 0) {
-    numeric.fill = "0";
-    numeric.align = '=';
-  }
+  if (style.zero && style.align == 0) numeric.align = '=';
   return pad(numeric, sign, std::move(digits), '>');
 }
 
-std::string format_text(const Style& style, std::string text, char default_align) {
+std::string format_text(Runtime& runtime, const Style& style, std::string text, char default_align) {
+  if (style.type != 0 && style.type != 's' && style.type != 'r') runtime.fail(fmt::format("the format '{}' does not take a string", style.type));
   if (style.precision >= 0) text.resize(offset_of_code_point(text, static_cast<std::size_t>(style.precision)));
   return pad(style, "", std::move(text), default_align);
 }
@@ -161,10 +160,11 @@ class PercentFormat {
     for (; at_ < format_.size() && std::string_view("-+ 0#").find(format_[at_]) != std::string_view::npos; ++at_) {
       const char flag = format_[at_];
       if (flag == '-') style.align = '<';
-      if (flag == '+' || flag == ' ') style.sign = flag;
+      if (flag == '+' || (flag == ' ' && style.sign != '+')) style.sign = flag;
       style.zero = style.zero || flag == '0';
       style.alternate = style.alternate || flag == '#';
     }
+    if (style.zero && style.align == 0) style.fill = "0";
     style.width = read_number(format_, at_, runtime_);
     if (at_ < format_.size() && format_[at_] == '.') style.precision = read_number(format_, ++at_, runtime_);
     style.type = at_ < format_.size() ? format_[at_++] : '\0';
@@ -178,14 +178,20 @@ class PercentFormat {
 
   void append_value(std::string& out, Style& style, const Object& value) {
     if (style.type == 's') {
-      out += format_text(style, runtime_.to_text(value), '>');
+      style.fill = " ";
+      out += format_text(runtime_, style, runtime_.to_text(value), '>');
     } else if (style.type == 'r') {
       std::string text;
       if (!append_repr(text, value, runtime_.bytes_left())) runtime_.fail("a value is too large to print");
-      out += format_text(style, std::move(text), '>');
-    } else if (style.type == 'd' || style.type == 'i') {
+      style.fill = " ";
+      out += format_text(runtime_, style, std::move(text), '>');
+    } else if (style.type == 'd' || style.type == 'i' || style.type == 'u') {
       style.type = 'd';
-      out += format_number(runtime_, style, value.is_float() ? Object(static_cast<std::int64_t>(std::clamp(value.to_double(), -9e18, 9e18))) : value);
+      constexpr double kBound = 9.2233720368547e18;
+      const double number = value.to_double();
+      if (value.is_float() && !(std::abs(number) < kBound)) runtime_.fail("whole numbers beyond 64 bits are not supported");
+      const bool cut = value.is_float() && !runtime_.failed();
+      out += format_number(runtime_, style, cut ? Object(static_cast<std::int64_t>(number)) : value);
     } else if (style.type != 0 && std::string_view("feEgGxXo").find(style.type) != std::string_view::npos) {
       out += format_number(runtime_, style, value);
     } else {
@@ -247,17 +253,25 @@ class BraceFormat {
     at_ = close + 1;
     const auto colon = std::min(field.find(':'), field.size());
     std::string_view name = field.substr(0, colon);
-    const bool repr = name.size() >= 2 && name.substr(name.size() - 2) == "!r";
-    if (name.size() >= 2 && name[name.size() - 2] == '!') name.remove_suffix(2);
-    Object value = find_value(name);
-    if (repr) {
+    const auto mark = std::min(name.find('!'), name.size());
+    const std::string_view conversion = name.substr(mark);
+    Object value = find_value(name.substr(0, mark));
+    if (conversion == "!r") {
       std::string text;
       if (!append_repr(text, value, runtime_.bytes_left())) runtime_.fail("a value is too large to print");
       value = runtime_.text(std::move(text));
+    } else if (conversion == "!s") {
+      value = runtime_.text(runtime_.to_text(value));
+    } else if (!conversion.empty()) {
+      runtime_.fail(fmt::format("the conversion '{}' is not supported", conversion));
     }
-    const Style style = parse_style(field.substr(std::min(colon + 1, field.size())));
-    const bool numeric = value.is_number() && !(value.is_bool() && style.type == 0);
-    out += numeric ? format_number(runtime_, style, value) : format_text(style, runtime_.to_text(value), '<');
+    const std::string_view spec = field.substr(std::min(colon + 1, field.size()));
+    const Style style = parse_style(spec);
+    const bool numeric = value.is_number() && !(value.is_bool() && spec.empty());
+    std::int64_t whole = 0;
+    if (numeric && value.to_integer(whole) && style.precision >= 0 && (style.type == 0 || std::string_view("dxXob").find(style.type) != std::string_view::npos))
+      runtime_.fail("a precision does not go with a whole number");
+    out += numeric ? format_number(runtime_, style, value) : format_text(runtime_, style, runtime_.to_text(value), '<');
   }
 
   Style parse_style(std::string_view spec) {
@@ -280,6 +294,7 @@ class BraceFormat {
       if (skip(sign)) style.sign = sign;
     style.alternate = skip('#');
     style.zero = skip('0');
+    if (style.zero && (after_fill == 0 || !is_align(after_fill))) style.fill = "0";
     style.width = read_number(spec, at, runtime_);
     style.comma = skip(',');
     if (skip('.')) style.precision = read_number(spec, at, runtime_);

@@ -27,10 +27,9 @@ std::vector<std::string_view> split_spaces_right(std::string_view text, std::int
   auto parts = split_spaces(text, -1);
   if (limit < 0 || static_cast<std::int64_t>(parts.size()) <= limit) return parts;
   const auto joined = parts.size() - static_cast<std::size_t>(limit);
-  const char* begin = parts.front().data();
-  const auto& last = parts[joined - 1];
+  const char* end = parts[joined - 1].data() + parts[joined - 1].size();
   parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(joined));
-  parts.insert(parts.begin(), std::string_view(begin, static_cast<std::size_t>(last.data() + last.size() - begin)));
+  parts.insert(parts.begin(), text.substr(0, static_cast<std::size_t>(end - text.data())));
   return parts;
 }
 

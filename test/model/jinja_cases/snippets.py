@@ -40,6 +40,13 @@ text.count("l"), text.index("W"), "-".join(words), "".join([]), "a-b-c".partitio
 "abc".isalpha(), "ab1".isalnum(), "12".isdigit(), " ".isspace(), "AB".isupper(), "ab".islower(), "".isdigit(), "7".zfill(3)
 "prefix-x".removeprefix("prefix-"), "x.txt".removesuffix(".txt"), words.index("fig"), words.count("fig"), mapping.copy() == mapping
 "{} {}".format(1, "a"), "{0}-{1}-{0}".format("x", 2), "{a:>5}|{b:<5}|{c:^5}|".format(a=1, b=2, c="z"), "{:.2f}".format(x), "{:05d}".format(n), "{:,}".format(1234567), "{{}}".format(), "{!r}".format("q"), "{:.1%}".format(0.256), "{:x}".format(255), "{:>8.3f}".format(x), "{:e}".format(12345.678)
+"%.3d|%6.2i|%-5.3d|%#.4x|%u|%+.3d|%05d|%05s" % (7, -1, 3, 255, 9, 4, -3, "ab"), "{!s:5}|{!s:.2}|{!r:>5}|{:>05}|{:05}|{:*>05}|{:<05}|{:=+6}".format(7, 12.5, "q", -3, 7, 7, "ab", 3), "{:05}".format("ab"), "{:3}|{}|{!s:6}|".format(true, true, false), "%+ d|% +d" % (1, 2), "%#.3g|%#.0f|%#.0e" % (1.0, 2.0, 3.0), "{:#.3g}|{:#.0%}".format(1.5, 0.5), "{:e} {:g} {:G}".format(1.5, 1e-9, 1e20), "{:>8}|{:<8}|{:^8}".format(1, 2, "x")
+"{:d}".format(2.5)
+"{:s}".format(7)
+"{:d}".format("a")
+"{:.2}".format(7)
+"{!z}".format(7)
+"%x" % 2.5
 "%s is %d" % ("a", 3), "%05.1f|%-5s|%5s|%%" % (2.25, "a", "b"), "%(k)s" % {"k": 1}, "%s" % text, "%r" % "q", "%x" % 255, "%s" % [1], "%i" % 3.9
 numbers | sort, words | sort, words | sort(reverse=true), words | sort(case_sensitive=true), people | sort(attribute="age") | map(attribute="name") | list
 people | map(attribute="name") | list, people | map(attribute="tags.0", default="-") | list, words | map("upper") | list, words | map("replace", "p", "b") | list
@@ -82,6 +89,8 @@ nope | filesizeformat
 [1] | xmlattr
 nope | xmlattr
 "42" | int, "4.7" | int, "x" | int, "x" | int(5), 3.99 | int, "0x1A" | int(base=16), none_value | int, true | int, " 12 " | int, "1_000" | int
+"1e400" | float, "-1e400" | float, "1e-400" | float, "1_0.5_0" | float, "+1.5" | float, "Infinity" | float, 1e400, -1e400, 1e-400
+"1__0" | float, "_1" | float, "1_" | float, "1e_5" | float, "+-1" | float, "nan(1)" | float, "0x1p3" | float, "" | float, "." | float, "1__0" | int, "_1" | int, "1_" | int, "0x_1f" | int(base=16), "+-5" | int
 "1.5" | float, "x" | float, 3 | float, "x" | float(1.5), "1e3" | float, none_value | float
 -5 | abs, (-5) | abs, 2.5 | round, 3.5 | round, 2.675 | round(2), 7 | round, 2.4 | round(method="ceil"), 2.6 | round(0, "floor"), 1234.5 | round(-2)
 multi | indent, multi | indent(2, true), multi | indent(width=2, blank=true), "a\\nb" | indent("> "), "one" | indent(3, first=true)
@@ -97,7 +106,8 @@ joiner("|")() ~ "x", [joiner()] | length, (1, 2)[0], {"a": {"b": [10, 20]}}.a.b[
 (n | string).zfill(3), n | string ~ "!", -n, +n, - -n, not(n), (n), ((n)), [n,], (n,), {"a": n,}
 text is string and n is number or false, n if n is not string else text, nope is not defined and t, text | length > 5, text|length == 12 and not empty
 *[1, 2] | list
-words | attr("count") is callable, {"a": 1} == {"a": 1.0}, [1, [2]] == [1, [2]], {"a": 1} != {"b": 1}
+"a b".rsplit(none, 1), spaces.rsplit(none, 1), spaces.rsplit(none, 0), spaces.rsplit(none, 3), "a b c".rsplit(none, 2), "".rsplit(none, 1), " a".rsplit(none, 0)
+mapping | attr("b"), mapping | attr("zzz"), mapping | attr("keys") is callable, namespace(a=1) | attr("a"), words | attr("count") is callable, {"a": 1} == {"a": 1.0}, [1, [2]] == [1, [2]], {"a": 1} != {"b": 1}
 people[0].name, people[0]["age"] + 1, people | length - 1, people[people | length - 1].name, (people | first).name, people[-1].tags is defined
 "a" in ["a"] and "b" not in ["a"], not "a" in "abc", 1 not in [1] or true, "x" in mapping.a.c, none in [none], none in mapping.a.c
 nope.attr
@@ -121,6 +131,8 @@ range(3) | tojson
 nope | tojson
 [1] in {}
 {[1]: 2}
+people | sort(attribute="age,name") | map(attribute="name") | list, people | sort(attribute="age,name", reverse=true) | map(attribute="name") | list, people | sort(attribute="zzz") | map(attribute="name") | list, [{"a": 1, "b": "y"}, {"a": 1, "b": "X"}, {"a": 0, "b": "z"}] | sort(attribute="a,b") | map(attribute="b") | list, nested | sort(attribute="0") | list
+people | sort(attribute="tags")
 words | sort(attribute="x.y")
 [1, "a"] | sort
 none_value[1:], 1
