@@ -392,6 +392,16 @@ TEST(OpenAiMessages, AreBroughtIntoTheFormOfTemplates) {
   EXPECT_EQ(*list[2].find("tool_call_id"), Value("1"));
 }
 
+TEST(OpenAiMessages, ARefusalIsWhatTheAssistantSaid) {
+  const auto call = messages(R"([{"role":"assistant","content":null,"refusal":"No."},{"role":"assistant","refusal":"No."},)"
+                             R"({"role":"assistant","content":"Yes.","refusal":"No."},{"role":"assistant","content":null,"refusal":null}])");
+  const auto& list = *std::get<ChatPrompt>(call.value().prompt).messages.get_if<ValueList>();
+  EXPECT_EQ(*list[0].find("content"), Value("No."));
+  EXPECT_EQ(*list[1].find("content"), Value("No."));
+  EXPECT_EQ(*list[2].find("content"), Value("Yes."));
+  EXPECT_EQ(*list[3].find("content"), Value(""));
+}
+
 TEST(OpenAiBody, MayBeginWithAByteOrderMark) {
   std::string body = "\xEF\xBB\xBF{\"prompt\":\"a\"}";
   EXPECT_TRUE(net::openai::parse_completion(body, kFakeModel));

@@ -56,6 +56,14 @@ Result<void> normalize_content(ValueDict& message, bool may_be_absent, const std
   return {};
 }
 
+// An answer that refused has its words there, and templates look at the content alone.
+void show_refusal(ValueDict& message) {
+  Value* content = find_member(message, "content");
+  const Value* refusal = find_member(message, "refusal");
+  const bool refused = refusal != nullptr && refusal->get_if<std::string>() != nullptr;
+  if (refused && content != nullptr && *content == Value("")) *content = *refusal;
+}
+
 // Templates print arguments with `tojson`; OpenAI sends them as a string that holds JSON. Text that is no object stays as it is, but
 // none at all is a call without arguments.
 void open_arguments(ValueDict& function) {
@@ -112,8 +120,10 @@ Result<void> normalize_message(Value& value, const std::string& path) {
     if (!normal) return normal.error();
   }
   Result<void> normal = normalize_content(*message, assistant, at_key(path, "content"));
-  if (normal) drop_empty_members(*message);
-  return normal;
+  if (!normal) return normal;
+  if (assistant) show_refusal(*message);
+  drop_empty_members(*message);
+  return {};
 }
 
 }  // namespace
