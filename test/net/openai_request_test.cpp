@@ -409,6 +409,18 @@ TEST(OpenAiBody, MayBeginWithAByteOrderMark) {
   EXPECT_FALSE(net::openai::parse_completion(body, kFakeModel)) << "one";
 }
 
+TEST(OpenAiBody, CountsTheLastOfEqualKeys) {
+  std::string body = R"({"messages":[{"role":"user","content":"a"}],"messages":[{"role":"system","role":"user","content":"b"}],)"
+                     R"("stop":1,"stop":"x","logit_bias":{"7":1,"7":2}})";
+  const auto call = net::openai::parse_chat(body, kFakeModel);
+  ASSERT_TRUE(call) << call.error().message;
+  const Value& messages = std::get<ChatPrompt>(call->prompt).messages;
+  EXPECT_EQ(messages, Value(ValueList{Value(ValueDict{{"role", "user"}, {"content", "b"}})}));
+  EXPECT_EQ(call->stop_strings, std::vector<std::string>{"x"});
+  ASSERT_EQ(call->sampling.logit_bias.size(), 1U);
+  EXPECT_EQ(call->sampling.logit_bias[0].bias, 2.0F);
+}
+
 TEST(OpenAiBody, MustBeAJsonObject) {
   for (std::string body :
        {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
