@@ -40,6 +40,28 @@ TEST(Responses, AWholeAnswer) {
   });
 }
 
+TEST(Responses, WhatWasLeftToTheServerIsEchoedAsDecided) {
+  TestServer server;
+  const auto body_of = [&](const std::string& more) { return server.ask(post("/v1/responses", R"({"input":"x",)" + more + "}")).body; };
+  const auto has = [](const std::string& body, const char* text) { return body.find(text) != std::string::npos; };
+  EXPECT_TRUE(has(body_of(R"("service_tier":"auto")"), R"("service_tier":"default")"));
+  EXPECT_TRUE(has(body_of(R"("service_tier":"flex")"), R"("service_tier":"flex")"));
+  for (const char* text : {R"("text":{"format":null})", R"("text":{})", R"("text":null)"})
+    EXPECT_TRUE(has(body_of(text), R"("text":{"format":{"type":"text"}})")) << text;
+  EXPECT_TRUE(has(body_of(R"("text":{"verbosity":"medium","format":null})"), R"("text":{"format":{"type":"text"},"verbosity":"medium"})"));
+  EXPECT_TRUE(has(body_of(R"("temperature":1)"), R"("input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0})"));
+}
+
+TEST(Responses, OfEqualKeysTheLastIsReadAndEchoed) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"one","input":"two","instructions":"A.","instructions":"B."})"));
+  EXPECT_NE(reply.body.find(R"("instructions":"B.")"), std::string::npos) << reply.body;
+  server.on_loop([&] {
+    const auto& prompt = server.engine().submitted[0].prompt;
+    EXPECT_EQ(std::string(prompt.begin(), prompt.end()), "system:B.;user:two;assistant:");
+  });
+}
+
 TEST(Responses, AStreamHasEveryEventInOrder) {
   TestServer server;
   const Reply reply = server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"hello"}],"stream":true})"));

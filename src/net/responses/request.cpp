@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -228,6 +229,17 @@ Result<void> read_members(Draft& draft, ValueDict& body) {
   return {};
 }
 
+// What the request leaves to the server is echoed as it was decided: the tier that "auto" becomes, and text in no other format.
+void append_echo(std::string& echo, std::string_view name, const Value& value) {
+  if (name == "service_tier" && value == Value("auto")) return json::append_value(echo, Value("default"));
+  const auto* members = name == "text" ? value.get_if<ValueDict>() : nullptr;
+  const Value* format = value.find("format");
+  if (members == nullptr || (format != nullptr && !format->is_null())) return json::append_value(echo, value);
+  ValueDict text{{"format", ValueDict{{"type", "text"}}}};
+  std::ranges::copy_if(*members, std::back_inserter(text), [](const auto& member) { return member.first != "format"; });
+  json::append_value(echo, Value(std::move(text)));
+}
+
 // The members of the response object that repeat the request, each with what stands there when the request is silent.
 std::string echo_of(const Value& body) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEchoed = {{
@@ -254,7 +266,7 @@ std::string echo_of(const Value& body) {
     if (value == nullptr || value->is_null()) {
       echo += silent;
     } else {
-      json::append_value(echo, *value);
+      append_echo(echo, name, *value);
     }
   }
   const Value* store = body.find("store");
