@@ -277,6 +277,7 @@ TEST(OpenAiParameters, ReasoningEffortBecomesTemplateVariables) {
   EXPECT_TRUE(kwargs("").is_null());
   EXPECT_EQ(*kwargs(R"("reasoning_effort":"low")").find("reasoning_effort"), Value("low"));
   EXPECT_EQ(*kwargs(R"("reasoning_effort":"low")").find("enable_thinking"), Value(true));
+  EXPECT_EQ(*kwargs(R"("reasoning_effort":"max")").find("reasoning_effort"), Value("max"));
   EXPECT_EQ(*kwargs(R"("reasoning_effort":"none")").find("enable_thinking"), Value(false));
   const Value both = kwargs(R"("reasoning_effort":"none","chat_template_kwargs":{"enable_thinking":true,"x":1})");
   EXPECT_EQ(*both.find("enable_thinking"), Value(true));
