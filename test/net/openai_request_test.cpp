@@ -270,6 +270,10 @@ TEST(OpenAiParameters, MetadataIsBounded) {
   EXPECT_EQ(param_of(chat(R"("metadata":{"a":1})")), "metadata.a");
   EXPECT_EQ(param_of(chat(R"("metadata":[])")), "metadata");
   EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + std::string(513, 'x') + "\"}")), "metadata.a");
+  std::string umlauts;  // of two bytes each
+  for (int i = 0; i < 512; ++i) umlauts += "\u00e4";
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + umlauts + "\"}")), "accepted");
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + umlauts + "\u00e4\"}")), "metadata.a");
 }
 
 TEST(OpenAiParameters, ReasoningEffortBecomesTemplateVariables) {
