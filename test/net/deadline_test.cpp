@@ -89,6 +89,8 @@ TEST_F(Deadline, OfTheWholeAnswerEndsAStreamWithAnErrorEvent) {
   const Reply reply = client.read_reply();
   EXPECT_THAT(reply.body, HasSubstr("\"x\""));
   EXPECT_THAT(reply.body, HasSubstr("did not end within 2000ms"));
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);  // the connection goes on, as the stream's head said
   expect_cancelled(server);
 }
 
