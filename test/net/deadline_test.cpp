@@ -94,6 +94,18 @@ TEST_F(Deadline, OfTheWholeAnswerEndsAStreamWithAnErrorEvent) {
   expect_cancelled(server);
 }
 
+// A client of OpenAI's SDK gets the error of an event's "error" member as an exception.
+TEST_F(Deadline, OfAResponseIsAFailureAndAnError) {
+  options.first_token_timeout = 30ms;
+  TestServer server(options);
+  hold(server, true);
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"a","stream":true})"));
+  EXPECT_THAT(reply.body, HasSubstr("event: response.failed\n"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("code":"server_error","message":"the answer did not begin within 30ms","param":null,)"
+                                    R"("error":{"message":"the answer did not begin within 30ms","type":"timeout_error",)"
+                                    R"("param":null,"code":"timeout"}})"));
+}
+
 TEST_F(Deadline, HoldsForSeveralChoicesTogether) {
   options.first_token_timeout = 30ms;
   TestServer server(options);

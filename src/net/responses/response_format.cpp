@@ -63,7 +63,10 @@ class ResponseFormat final : public AnswerFormat {
     items_.append_event(out, "response.failed", members);
     members = fmt::format(R"(,"code":"{}","message":)", code_of(error));
     json::append_lossy_string(members, error.message);
-    members += R"(,"param":null)";
+    members += R"(,"param":null,)";
+    std::string envelope;  // SDKs look for an "error" in any event, and raise what it says
+    http::append_envelope(envelope, error);
+    members.append(envelope, 1, envelope.size() - 2);
     items_.append_event(out, "error", members);
   }
 
