@@ -151,6 +151,17 @@ TEST(Responses, ThePreviousResponseIsTheBeginningOfTheNext) {
   EXPECT_NE(unknown.body.find(R"("param":"previous_response_id","code":"previous_response_not_found")"), std::string::npos) << unknown.body;
 }
 
+TEST(Responses, TheInputJoinsWhatCameBeforeInAnyOrderOfKeys) {
+  TestServer server;
+  const std::string first = id_in(server.ask(post("/v1/responses", R"({"input":"one"})")).body);
+  const std::string previous = R"("previous_response_id":")" + first + "\"";
+  const std::string input = R"("input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},)"
+                            R"({"type":"function_call_output","call_id":"c","output":"x"}])";
+  ASSERT_EQ(server.ask(post("/v1/responses", "{" + previous + "," + input + "}")).status, 200);
+  ASSERT_EQ(server.ask(post("/v1/responses", "{" + input + "," + previous + "}")).status, 200);
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted[1].prompt, server.engine().submitted[2].prompt); });
+}
+
 std::string get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"; }
 
 // The ids of a list in their order, then its first_id, last_id and has_more.

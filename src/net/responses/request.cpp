@@ -53,8 +53,7 @@ Result<void> read_previous(Draft& draft, Value& value, const std::string& path) 
   const auto previous = draft.shelf.find(*id);
   if (previous == nullptr)
     return Error{ErrorCode::kUnknownResponse, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
-  ValueList& conversation = draft.details->conversation;  // the input, if it was read before, comes behind
-  conversation.insert(conversation.begin(), previous->messages.begin(), previous->messages.end());
+  draft.details->conversation = previous->messages;
   return {};
 }
 
@@ -220,6 +219,8 @@ constexpr std::array kParameters = {
 };
 
 Result<void> read_members(Draft& draft, ValueDict& body) {
+  // Calls at the beginning of the input join the last message of what came before it, which so has to be known.
+  std::ranges::stable_partition(body, [](const auto& member) { return member.first == "previous_response_id"; });
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
     const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&name = name](const Parameter& p) { return p.name == name; });
