@@ -114,6 +114,8 @@ TEST(Perplexity, IsThatOfTheTokensButTheFirst) {
     EXPECT_EQ(server.engine().submitted[0].prompt_logprobs, 0);
   });
   EXPECT_NE(server.ask(post("/perplexity", R"({"input":[97,98]})")).body.find(R"("tokens":1)"), std::string::npos);
+  server.ask(post("/perplexity", R"({"input":"abc","cache_salt":"mine"})"));
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted.back().cache_salt, "mine"); });
   for (const char* wrong : {"{}", R"({"input":""})", R"({"input":[1,999]})", R"({"input":3})"})
     EXPECT_EQ(server.ask(post("/perplexity", wrong)).status, 400) << wrong;
 }

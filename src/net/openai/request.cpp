@@ -292,6 +292,7 @@ Result<GenerationCall> parse_scored(std::string& body, const ServedModel& model)
   call.prompt_field = "input";
   call.prompt_logprobs = 0;
   call.max_tokens = 0;
+  call.cache_salt = std::move(draft.call.cache_salt);
   call.priority = draft.priority ? draft.priority : draft.call.priority;
   return call;
 }
