@@ -140,6 +140,11 @@ TEST(Messages, ThinkingIsSwitchedBesideTheTemplatesOtherVariables) {
   EXPECT_FALSE(message_with(thinking + R"(,"chat_template_kwargs":1)"));
 }
 
+TEST(Messages, WhatSaysNothingHasItsTypeAllTheSame) {
+  for (const char* wrong : {R"("metadata":1)", R"("service_tier":1)"}) EXPECT_FALSE(message_with(wrong)) << wrong;
+  EXPECT_TRUE(message_with(R"("metadata":{"user_id":"u"},"service_tier":"auto")"));
+}
+
 TEST(Messages, AStrictToolIsOne) {
   const auto call = message_with(R"("tools":[{"name":"f","strict":true},{"name":"g"}])");
   ASSERT_TRUE(call);

@@ -52,6 +52,15 @@ TEST(Responses, WhatWasLeftToTheServerIsEchoedAsDecided) {
   EXPECT_TRUE(has(body_of(R"("temperature":1)"), R"("input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0})"));
 }
 
+TEST(Responses, WhatIsOnlyRepeatedHasItsTypeAllTheSame) {
+  TestServer server;
+  const auto status_of = [&](const std::string& more) { return server.ask(post("/v1/responses", R"({"input":"x",)" + more + "}")).status; };
+  for (const char* wrong : {R"("max_tool_calls":"x")", R"("max_tool_calls":-1)", R"("stream_options":1)", R"("reasoning":{"summary":5})"})
+    EXPECT_EQ(status_of(wrong), 400) << wrong;
+  for (const char* right : {R"("max_tool_calls":3)", R"("stream_options":{"include_obfuscation":false})", R"("reasoning":{"summary":"auto"})"})
+    EXPECT_EQ(status_of(right), 200) << right;
+}
+
 TEST(Responses, OfEqualKeysTheLastIsReadAndEchoed) {
   TestServer server;
   const Reply reply = server.ask(post("/v1/responses", R"({"input":"one","input":"two","instructions":"A.","instructions":"B."})"));

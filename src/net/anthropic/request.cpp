@@ -154,6 +154,16 @@ Result<void> read_output_config(Draft& draft, Value& value, const std::string& p
   return read_output_format(draft, own, at_key(path, "format"));
 }
 
+// Fields that say nothing here; the form of those that are described is checked.
+Result<void> accept_object(Draft&, Value& value, const std::string& path) {
+  return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
+}
+
+Result<void> accept_string(Draft&, Value& value, const std::string& path) {
+  const Result<std::string> text = json::read_string(value, path);
+  return text ? Result<void>() : text.error();
+}
+
 Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
 
 struct Parameter {
@@ -175,8 +185,8 @@ constexpr std::array kParameters = {
     Parameter{"n", [](Draft&, Value&, const std::string& path) -> Result<void> {
                 return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
               }},
-    Parameter{"metadata", read_nothing},
-    Parameter{"service_tier", read_nothing},
+    Parameter{"metadata", accept_object},
+    Parameter{"service_tier", accept_string},
     Parameter{"container", read_nothing},
     Parameter{"betas", read_nothing},
 };

@@ -150,6 +150,8 @@ Result<void> read_text(Draft& draft, Value& value, const std::string& path) {
 
 Result<void> read_reasoning(Draft& draft, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
+  if (const Value* summary = value.find("summary"); summary != nullptr && !summary->is_null() && summary->get_if<std::string>() == nullptr)
+    return json::wrong_type(at_key(path, "summary"), "a string", *summary);
   const Value* effort = value.find("effort");
   if (effort == nullptr || effort->is_null()) return {};
   return as_chat(draft, "reasoning_effort", *effort);
@@ -188,7 +190,17 @@ Result<void> read_truncation(Draft&, Value& value, const std::string& path) {
 
 Result<void> read_conversation(Draft&, Value&, const std::string& path) { return refuse(path, "use 'previous_response_id'"); }
 Result<void> read_prompt(Draft&, Value&, const std::string& path) { return refuse(path, "use 'instructions' and 'input'"); }
-Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
+
+// Of tools that run on the server, and here there are none.
+Result<void> accept_max_tool_calls(Draft&, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path, 0);
+  return count ? Result<void>() : count.error();
+}
+
+// Obfuscation is all that these ask for.
+Result<void> accept_stream_options(Draft&, Value& value, const std::string& path) {
+  return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
+}
 
 struct Parameter {
   std::string_view name;
@@ -212,8 +224,8 @@ constexpr std::array kParameters = {
     Parameter{"truncation", read_truncation},
     Parameter{"conversation", read_conversation},
     Parameter{"prompt", read_prompt},
-    Parameter{"stream_options", read_nothing},  // obfuscation is all it asks for
-    Parameter{"max_tool_calls", read_nothing},  // of tools that run on the server
+    Parameter{"stream_options", accept_stream_options},
+    Parameter{"max_tool_calls", accept_max_tool_calls},
     Parameter{"messages", [](Draft&, Value&, const std::string& path) { return refuse(path, "use 'input'"); }},
     Parameter{"n", [](Draft&, Value&, const std::string& path) { return refuse(path, "a response is one answer"); }},
 };
