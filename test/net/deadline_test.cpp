@@ -53,6 +53,14 @@ TEST_F(Deadline, InTheQueueOfAStreamIsAnErrorEvent) {
   expect_cancelled(server);
 }
 
+TEST_F(Deadline, InTheQueueOfAResponseHasTheCodeOfARateLimit) {
+  options.queue_timeout = 30ms;
+  TestServer server(options);
+  hold(server, false);
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"a","stream":true})"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("status":"failed","model":"fake-model","error":{"code":"rate_limit_exceeded",)"));
+}
+
 TEST_F(Deadline, OfTheQueueSparesWhatHasStarted) {
   options.queue_timeout = 1ms;
   TestServer server(options);

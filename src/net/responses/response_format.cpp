@@ -18,7 +18,8 @@ namespace {
 
 // Of those that the API knows.
 std::string_view code_of(const Error& error) {
-  return error.code == ErrorCode::kInvalidArgument ? "invalid_prompt" : "server_error";
+  if (error.code == ErrorCode::kInvalidArgument) return "invalid_prompt";
+  return http::status_of(error.code) == 429 ? "rate_limit_exceeded" : "server_error";
 }
 
 class ResponseFormat final : public AnswerFormat {
