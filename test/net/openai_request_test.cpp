@@ -108,6 +108,13 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
   }
 }
 
+TEST(OpenAiParameters, AWholeNumberInAnotherFormIsToldFromOneThatIsNone) {
+  const auto says = [](const std::string& fields) { return chat(fields).error().message; };
+  for (const char* fields : {R"("seed":18446744073709551615)", R"("seed":1.0)", R"("seed":1e3)"})
+    EXPECT_EQ(says(fields), "'seed' must be an integer of 64 bits with a sign, without a point or an exponent") << fields;
+  EXPECT_EQ(says(R"("seed":1.5)"), "'seed' must be an integer, not a number");
+}
+
 TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
   struct Range {
     std::string name;
