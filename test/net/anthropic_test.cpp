@@ -126,6 +126,25 @@ TEST(Messages, ASchemaOfTheAnswerIsHonoured) {
     EXPECT_FALSE(message_with(wrong)) << wrong;
 }
 
+TEST(Messages, ThinkingIsSwitchedBesideTheTemplatesOtherVariables) {
+  const std::string thinking = R"("thinking":{"type":"disabled"})";
+  const std::string kwargs = R"("chat_template_kwargs":{"x":1,"thinking":true})";
+  for (const std::string& members : {thinking + "," + kwargs, kwargs + "," + thinking}) {
+    const auto call = message_with(members);
+    ASSERT_TRUE(call) << members;
+    EXPECT_EQ(std::get<ChatPrompt>(call->prompt).kwargs, Value(ValueDict{{"x", 1}, {"thinking", true}, {"enable_thinking", false}}));
+  }
+  const Value enabled = std::get<ChatPrompt>(message_with(R"("thinking":{"type":"enabled","budget_tokens":5})")->prompt).kwargs;
+  EXPECT_EQ(*enabled.find("thinking"), Value(true));
+  EXPECT_EQ(*enabled.find("thinking_budget"), Value(5));
+  EXPECT_FALSE(message_with(thinking + R"(,"chat_template_kwargs":1)"));
+}
+
+TEST(Messages, WhatSaysNothingHasItsTypeAllTheSame) {
+  for (const char* wrong : {R"("metadata":1)", R"("service_tier":1)"}) EXPECT_FALSE(message_with(wrong)) << wrong;
+  EXPECT_TRUE(message_with(R"("metadata":{"user_id":"u"},"service_tier":"auto")"));
+}
+
 TEST(Messages, AStrictToolIsOne) {
   const auto call = message_with(R"("tools":[{"name":"f","strict":true},{"name":"g"}])");
   ASSERT_TRUE(call);

@@ -53,6 +53,14 @@ TEST_F(Deadline, InTheQueueOfAStreamIsAnErrorEvent) {
   expect_cancelled(server);
 }
 
+TEST_F(Deadline, InTheQueueOfAResponseHasTheCodeOfARateLimit) {
+  options.queue_timeout = 30ms;
+  TestServer server(options);
+  hold(server, false);
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"a","stream":true})"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("status":"failed","model":"fake-model","error":{"code":"rate_limit_exceeded",)"));
+}
+
 TEST_F(Deadline, OfTheQueueSparesWhatHasStarted) {
   options.queue_timeout = 1ms;
   TestServer server(options);
@@ -89,7 +97,21 @@ TEST_F(Deadline, OfTheWholeAnswerEndsAStreamWithAnErrorEvent) {
   const Reply reply = client.read_reply();
   EXPECT_THAT(reply.body, HasSubstr("\"x\""));
   EXPECT_THAT(reply.body, HasSubstr("did not end within 2000ms"));
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);  // the connection goes on, as the stream's head said
   expect_cancelled(server);
+}
+
+// A client of OpenAI's SDK gets the error of an event's "error" member as an exception.
+TEST_F(Deadline, OfAResponseIsAFailureAndAnError) {
+  options.first_token_timeout = 30ms;
+  TestServer server(options);
+  hold(server, true);
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"a","stream":true})"));
+  EXPECT_THAT(reply.body, HasSubstr("event: response.failed\n"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("code":"server_error","message":"the answer did not begin within 30ms","param":null,)"
+                                    R"("error":{"message":"the answer did not begin within 30ms","type":"timeout_error",)"
+                                    R"("param":null,"code":"timeout"}})"));
 }
 
 TEST_F(Deadline, HoldsForSeveralChoicesTogether) {

@@ -108,6 +108,13 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
   }
 }
 
+TEST(OpenAiParameters, AWholeNumberInAnotherFormIsToldFromOneThatIsNone) {
+  const auto says = [](const std::string& fields) { return chat(fields).error().message; };
+  for (const char* fields : {R"("seed":18446744073709551615)", R"("seed":1.0)", R"("seed":1e3)"})
+    EXPECT_EQ(says(fields), "'seed' must be an integer of 64 bits with a sign, without a point or an exponent") << fields;
+  EXPECT_EQ(says(R"("seed":1.5)"), "'seed' must be an integer, not a number");
+}
+
 TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
   struct Range {
     std::string name;
@@ -270,6 +277,10 @@ TEST(OpenAiParameters, MetadataIsBounded) {
   EXPECT_EQ(param_of(chat(R"("metadata":{"a":1})")), "metadata.a");
   EXPECT_EQ(param_of(chat(R"("metadata":[])")), "metadata");
   EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + std::string(513, 'x') + "\"}")), "metadata.a");
+  std::string umlauts;  // of two bytes each
+  for (int i = 0; i < 512; ++i) umlauts += "\u00e4";
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + umlauts + "\"}")), "accepted");
+  EXPECT_EQ(param_of(chat(R"("metadata":{"a":")" + umlauts + "\u00e4\"}")), "metadata.a");
 }
 
 TEST(OpenAiParameters, ReasoningEffortBecomesTemplateVariables) {
@@ -277,6 +288,7 @@ TEST(OpenAiParameters, ReasoningEffortBecomesTemplateVariables) {
   EXPECT_TRUE(kwargs("").is_null());
   EXPECT_EQ(*kwargs(R"("reasoning_effort":"low")").find("reasoning_effort"), Value("low"));
   EXPECT_EQ(*kwargs(R"("reasoning_effort":"low")").find("enable_thinking"), Value(true));
+  EXPECT_EQ(*kwargs(R"("reasoning_effort":"max")").find("reasoning_effort"), Value("max"));
   EXPECT_EQ(*kwargs(R"("reasoning_effort":"none")").find("enable_thinking"), Value(false));
   const Value both = kwargs(R"("reasoning_effort":"none","chat_template_kwargs":{"enable_thinking":true,"x":1})");
   EXPECT_EQ(*both.find("enable_thinking"), Value(true));
@@ -392,11 +404,41 @@ TEST(OpenAiMessages, AreBroughtIntoTheFormOfTemplates) {
   EXPECT_EQ(*list[2].find("tool_call_id"), Value("1"));
 }
 
+TEST(OpenAiMessages, ARefusalIsWhatTheAssistantSaid) {
+  const auto call = messages(R"([{"role":"assistant","content":null,"refusal":"No."},{"role":"assistant","refusal":"No."},)"
+                             R"({"role":"assistant","content":"Yes.","refusal":"No."},{"role":"assistant","content":null,"refusal":null}])");
+  const auto& list = *std::get<ChatPrompt>(call.value().prompt).messages.get_if<ValueList>();
+  EXPECT_EQ(*list[0].find("content"), Value("No."));
+  EXPECT_EQ(*list[1].find("content"), Value("No."));
+  EXPECT_EQ(*list[2].find("content"), Value("Yes."));
+  EXPECT_EQ(*list[3].find("content"), Value(""));
+}
+
+// A text of two bytes a value takes twenty times its size once it is read.
+TEST(OpenAiMessages, ArgumentsHoldNoMoreValuesThanABody) {
+  std::string list = R"({\"a\":[1)";
+  for (int i = 0; i < 1'000'000; ++i) list += ",1";
+  const std::string calls = R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":")" + list + R"(]}"}}]})";
+  EXPECT_EQ(param_of(messages("[" + calls + "," + calls + "]")), "messages[1].tool_calls[0].function.arguments");
+}
+
 TEST(OpenAiBody, MayBeginWithAByteOrderMark) {
   std::string body = "\xEF\xBB\xBF{\"prompt\":\"a\"}";
   EXPECT_TRUE(net::openai::parse_completion(body, kFakeModel));
   body = "\xEF\xBB\xBF\xEF\xBB\xBF{\"prompt\":\"a\"}";
   EXPECT_FALSE(net::openai::parse_completion(body, kFakeModel)) << "one";
+}
+
+TEST(OpenAiBody, CountsTheLastOfEqualKeys) {
+  std::string body = R"({"messages":[{"role":"user","content":"a"}],"messages":[{"role":"system","role":"user","content":"b"}],)"
+                     R"("stop":1,"stop":"x","logit_bias":{"7":1,"7":2}})";
+  const auto call = net::openai::parse_chat(body, kFakeModel);
+  ASSERT_TRUE(call) << call.error().message;
+  const Value& messages = std::get<ChatPrompt>(call->prompt).messages;
+  EXPECT_EQ(messages, Value(ValueList{Value(ValueDict{{"role", "user"}, {"content", "b"}})}));
+  EXPECT_EQ(call->stop_strings, std::vector<std::string>{"x"});
+  ASSERT_EQ(call->sampling.logit_bias.size(), 1U);
+  EXPECT_EQ(call->sampling.logit_bias[0].bias, 2.0F);
 }
 
 TEST(OpenAiBody, MustBeAJsonObject) {

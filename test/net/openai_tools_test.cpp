@@ -55,6 +55,8 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
       {R"("tools":[{"type":"function"}])", "!tools[0].function"},
       {R"("tools":[{"function":{"name":"f"}}])", "!tools[0].type"},
       {R"("tools":[{"type":"web_search","function":{"name":"f"}}])", "!tools[0].type"},
+      {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "!tools[0].type"},
+      {with_tools(R"("tool_choice":{"type":"custom","custom":{"name":"f"}})"), "!tool_choice.type"},
       {R"("tools":[{"type":"function","function":{}}])", "!tools[0].function.name"},
       {R"("tools":[{"type":"function","function":{"name":"a b"}}])", "!tools[0].function.name"},
       {R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])", "!tools[0].function.parameters"},

@@ -40,6 +40,37 @@ TEST(Responses, AWholeAnswer) {
   });
 }
 
+TEST(Responses, WhatWasLeftToTheServerIsEchoedAsDecided) {
+  TestServer server;
+  const auto body_of = [&](const std::string& more) { return server.ask(post("/v1/responses", R"({"input":"x",)" + more + "}")).body; };
+  const auto has = [](const std::string& body, const char* text) { return body.find(text) != std::string::npos; };
+  EXPECT_TRUE(has(body_of(R"("service_tier":"auto")"), R"("service_tier":"default")"));
+  EXPECT_TRUE(has(body_of(R"("service_tier":"flex")"), R"("service_tier":"flex")"));
+  for (const char* text : {R"("text":{"format":null})", R"("text":{})", R"("text":null)"})
+    EXPECT_TRUE(has(body_of(text), R"("text":{"format":{"type":"text"}})")) << text;
+  EXPECT_TRUE(has(body_of(R"("text":{"verbosity":"medium","format":null})"), R"("text":{"format":{"type":"text"},"verbosity":"medium"})"));
+  EXPECT_TRUE(has(body_of(R"("temperature":1)"), R"("input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0})"));
+}
+
+TEST(Responses, WhatIsOnlyRepeatedHasItsTypeAllTheSame) {
+  TestServer server;
+  const auto status_of = [&](const std::string& more) { return server.ask(post("/v1/responses", R"({"input":"x",)" + more + "}")).status; };
+  for (const char* wrong : {R"("max_tool_calls":"x")", R"("max_tool_calls":-1)", R"("stream_options":1)", R"("reasoning":{"summary":5})"})
+    EXPECT_EQ(status_of(wrong), 400) << wrong;
+  for (const char* right : {R"("max_tool_calls":3)", R"("stream_options":{"include_obfuscation":false})", R"("reasoning":{"summary":"auto"})"})
+    EXPECT_EQ(status_of(right), 200) << right;
+}
+
+TEST(Responses, OfEqualKeysTheLastIsReadAndEchoed) {
+  TestServer server;
+  const Reply reply = server.ask(post("/v1/responses", R"({"input":"one","input":"two","instructions":"A.","instructions":"B."})"));
+  EXPECT_NE(reply.body.find(R"("instructions":"B.")"), std::string::npos) << reply.body;
+  server.on_loop([&] {
+    const auto& prompt = server.engine().submitted[0].prompt;
+    EXPECT_EQ(std::string(prompt.begin(), prompt.end()), "system:B.;user:two;assistant:");
+  });
+}
+
 TEST(Responses, AStreamHasEveryEventInOrder) {
   TestServer server;
   const Reply reply = server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"hello"}],"stream":true})"));
@@ -127,6 +158,17 @@ TEST(Responses, ThePreviousResponseIsTheBeginningOfTheNext) {
   const Reply unknown = server.ask(post("/v1/responses", R"({"input":"two","previous_response_id":")" + first + R"("})"));
   EXPECT_EQ(unknown.status, 400);
   EXPECT_NE(unknown.body.find(R"("param":"previous_response_id","code":"previous_response_not_found")"), std::string::npos) << unknown.body;
+}
+
+TEST(Responses, TheInputJoinsWhatCameBeforeInAnyOrderOfKeys) {
+  TestServer server;
+  const std::string first = id_in(server.ask(post("/v1/responses", R"({"input":"one"})")).body);
+  const std::string previous = R"("previous_response_id":")" + first + "\"";
+  const std::string input = R"("input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},)"
+                            R"({"type":"function_call_output","call_id":"c","output":"x"}])";
+  ASSERT_EQ(server.ask(post("/v1/responses", "{" + previous + "," + input + "}")).status, 200);
+  ASSERT_EQ(server.ask(post("/v1/responses", "{" + input + "," + previous + "}")).status, 200);
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted[1].prompt, server.engine().submitted[2].prompt); });
 }
 
 std::string get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"; }

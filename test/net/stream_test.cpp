@@ -122,7 +122,9 @@ TEST(Stream, AnErrorAfterTheHeadersIsAnEventAndThenTheEnd) {
       reply.body.ends_with("data: {\"error\":{\"message\":\"the step "
                            "failed\",\"type\":\"server_error\",\"param\":null,\"code\":\"internal_error\"}}\n\n"));
   EXPECT_EQ(reply.body.find("[DONE]"), std::string::npos);
-  EXPECT_TRUE(client.closed());
+  EXPECT_FALSE(reply.headers.contains("connection"));
+  client.send(get("/health"));
+  EXPECT_EQ(client.read_reply().status, 200);  // the end is the answer's: its head said that the connection stays
 }
 
 TEST(Stream, SeveralPromptsAreSeveralChoices) {

@@ -65,7 +65,8 @@ TEST(Tokenize, ErrorsNameTheField) {
     return reply.body.substr(at, reply.body.find(',', at) - at);
   };
   EXPECT_EQ(param("/tokenize", "{}"), "\"content\"");
-  EXPECT_EQ(server.ask(post("/tokenize", R"({"content":null,"prompt":"a"})")).status, 200);
+  EXPECT_EQ(server.ask(post("/tokenize", R"({"content":null,"messages":null,"prompt":"a"})")).status, 200);
+  EXPECT_EQ(param("/tokenize", R"({"content":null,"prompt":null})"), "\"content\"");
   EXPECT_NE(server.ask(post("/tokenize", R"({"content":"a","x":123456789012345678901234567890})")).body.find("64 bits"), std::string::npos);
   EXPECT_EQ(param("/tokenize", R"({"content":1})"), "\"content\"");
   EXPECT_EQ(param("/tokenize", R"({"prompt":[]})"), "\"prompt\"");
@@ -113,6 +114,8 @@ TEST(Perplexity, IsThatOfTheTokensButTheFirst) {
     EXPECT_EQ(server.engine().submitted[0].prompt_logprobs, 0);
   });
   EXPECT_NE(server.ask(post("/perplexity", R"({"input":[97,98]})")).body.find(R"("tokens":1)"), std::string::npos);
+  server.ask(post("/perplexity", R"({"input":"abc","cache_salt":"mine"})"));
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted.back().cache_salt, "mine"); });
   for (const char* wrong : {"{}", R"({"input":""})", R"({"input":[1,999]})", R"({"input":3})"})
     EXPECT_EQ(server.ask(post("/perplexity", wrong)).status, 400) << wrong;
 }

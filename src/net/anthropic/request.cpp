@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,7 @@ struct Draft {
   std::string system;
   ValueDict chat;  // the chat request in the making
   bool has_max_tokens = false;
+  std::optional<bool> thinks;
 };
 
 using Reader = Result<void> (*)(Draft& draft, Value& value, const std::string& path);
@@ -108,12 +110,11 @@ Result<void> read_tool_choice(Draft& draft, Value& value, const std::string& pat
   return as_chat(draft, "tool_choice", ValueDict{{"type", "function"}, {"function", ValueDict{{"name", *name}}}});
 }
 
-// A budget for models whose templates know a switch; `enable_thinking` is the name that Qwen's and others' use.
 Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) {
   const Value* type = value.find("type");
   if (type == nullptr || type->get_if<std::string>() == nullptr)
     return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
-  draft.chat.emplace_back("chat_template_kwargs", ValueDict{{"enable_thinking", *type != Value("disabled")}});
+  draft.thinks = *type != Value("disabled");
   if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null()) {
     const Result<std::int64_t> tokens =
         json::read_integer(*budget, at_key(path, "budget_tokens"), 0, std::numeric_limits<std::int64_t>::max());
@@ -121,6 +122,16 @@ Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) 
     draft.chat.emplace_back("thinking_budget", *tokens);
   }
   return {};
+}
+
+// The switches that the common families' templates know. A request's own chat_template_kwargs win.
+void add_switches(ValueDict& chat, bool thinks) {
+  Value* kwargs = find_member(chat, "chat_template_kwargs");
+  if (kwargs == nullptr) kwargs = &chat.emplace_back("chat_template_kwargs", ValueDict{}).second;
+  auto* members = kwargs->get_if<ValueDict>();
+  if (members == nullptr) return;  // which the chat's reader refuses
+  for (const char* name : {"enable_thinking", "thinking"})
+    if (kwargs->find(name) == nullptr) members->emplace_back(name, thinks);
 }
 
 // {"type":"json_schema","schema":{…}}
@@ -141,6 +152,16 @@ Result<void> read_output_config(Draft& draft, Value& value, const std::string& p
   if (format == nullptr || format->is_null()) return {};
   Value own = *format;
   return read_output_format(draft, own, at_key(path, "format"));
+}
+
+// Fields that say nothing here; the form of those that are described is checked.
+Result<void> accept_object(Draft&, Value& value, const std::string& path) {
+  return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
+}
+
+Result<void> accept_string(Draft&, Value& value, const std::string& path) {
+  const Result<std::string> text = json::read_string(value, path);
+  return text ? Result<void>() : text.error();
 }
 
 Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
@@ -164,8 +185,8 @@ constexpr std::array kParameters = {
     Parameter{"n", [](Draft&, Value&, const std::string& path) -> Result<void> {
                 return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
               }},
-    Parameter{"metadata", read_nothing},
-    Parameter{"service_tier", read_nothing},
+    Parameter{"metadata", accept_object},
+    Parameter{"service_tier", accept_string},
     Parameter{"container", read_nothing},
     Parameter{"betas", read_nothing},
 };
@@ -193,6 +214,7 @@ Result<GenerationCall> parse(std::string& body, const ServedModel& model, bool c
   if (!draft->has_max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
   if (!draft->system.empty())
     draft->messages.insert(draft->messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(draft->system)}});
+  if (draft->thinks) add_switches(draft->chat, *draft->thinks);
   draft->chat.emplace_back("messages", std::move(draft->messages));
   Value chat(std::move(draft->chat));
   return openai::read_chat(chat, model);

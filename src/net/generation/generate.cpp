@@ -192,7 +192,7 @@ class Generation final : WakeHint {
     }
     record_.end(200);
     if (failure_) fail(*failure_);
-    co_return keep_alive && !failure_;
+    co_return keep_alive && !(failure_ && service_.is_closing());  // its client was told that the connection stays
   }
 
   void append_end(std::string& out) {

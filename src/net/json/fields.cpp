@@ -2,6 +2,7 @@
 #include <net/json/fields.h>
 
 #include <array>
+#include <cmath>
 
 namespace braid::net::json {
 
@@ -22,6 +23,8 @@ Result<bool> read_bool(const Value& value, const std::string& path) {
 
 Result<std::int64_t> read_integer(const Value& value, const std::string& path, std::int64_t low, std::int64_t high) {
   const auto* number = value.get_if<std::int64_t>();
+  if (const auto* real = value.get_if<double>(); real != nullptr && std::trunc(*real) == *real)
+    return invalid_argument(fmt::format("'{}' must be an integer of 64 bits with a sign, without a point or an exponent", path), path);
   if (number == nullptr) return wrong_type(path, "an integer", value);
   if (*number >= low && *number <= high) return *number;
   if (high == std::numeric_limits<std::int64_t>::max())

@@ -3,8 +3,11 @@
 #include <net/json/parse.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace braid::net::json {
 namespace {
@@ -12,6 +15,21 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors and shells write it before a document
+
+bool has_equal_keys(const ValueDict& dict) {
+  std::vector<std::string_view> keys;
+  keys.reserve(dict.size());
+  for (const auto& [key, value] : dict) keys.push_back(key);
+  std::ranges::sort(keys);
+  return std::ranges::adjacent_find(keys) != keys.end();
+}
+
+void keep_last_of_equal_keys(ValueDict& dict) {
+  std::unordered_set<std::string> seen;
+  std::ranges::reverse(dict);
+  std::erase_if(dict, [&seen](const auto& member) { return !seen.insert(member.first).second; });
+  std::ranges::reverse(dict);
+}
 
 class Converter {
  public:
@@ -57,6 +75,7 @@ class Converter {
       dict.emplace_back(std::string(key), convert(item));
       if (!within_limit()) break;
     }
+    if (has_equal_keys(dict)) keep_last_of_equal_keys(dict);
     return dict;
   }
 

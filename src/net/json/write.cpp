@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <net/json/write.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -84,6 +85,10 @@ bool is_utf8(std::string_view bytes) {
     bytes.remove_prefix(length);
   }
   return true;
+}
+
+std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
 }
 
 std::size_t utf8_length(std::string_view text) {

@@ -19,5 +19,7 @@ void append_float(std::string& out, float value);
 // The length of the UTF-8 character that `text` begins with, or 0 when it does not begin with a whole one.
 std::size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view bytes);
+// Of text that is UTF-8.
+std::size_t count_characters(std::string_view text);
 
 }  // namespace braid::net::json

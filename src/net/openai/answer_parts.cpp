@@ -53,11 +53,6 @@ void append_top_object(std::string& out, const TextCodec& codec, const ScoredTok
   out += '}';
 }
 
-std::size_t count_characters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
 // `,`-separated values of all tokens, written by `append_one`.
 template <class Tokens, class AppendOne>
 void append_each(std::string& out, const Tokens& tokens, AppendOne append_one) {
@@ -192,13 +187,13 @@ void append_completion_logprobs(std::string& out, const TextCodec& codec, std::s
 void add_answer_tokens(std::vector<ScoredToken>& out, const TextCodec& codec, std::span<const Token> tokens, std::size_t& offset) {
   for (const Token& token : tokens) {
     out.push_back({token.id, token.logprob, token.top, offset});
-    if (!codec.is_silent(token.id)) offset += count_characters(codec.token_bytes(token.id));
+    if (!codec.is_silent(token.id)) offset += json::count_characters(codec.token_bytes(token.id));
   }
 }
 
 std::size_t add_prompt_tokens(std::vector<ScoredToken>& out, const TextCodec& codec, std::span<const PromptToken> tokens,
                               std::string_view text, std::size_t best) {
-  const std::size_t whole = count_characters(text);
+  const std::size_t whole = json::count_characters(text);
   const std::unique_ptr<StreamDecoder> decoder = codec.new_decoder();
   std::string decoded;
   std::size_t characters = 0;   // of `decoded`
@@ -213,7 +208,7 @@ std::size_t add_prompt_tokens(std::vector<ScoredToken>& out, const TextCodec& co
     } else {
       decoder->append(token.id, decoded);
     }
-    characters += count_characters(std::string_view(decoded).substr(size));
+    characters += json::count_characters(std::string_view(decoded).substr(size));
     if (size == 0 && decoded.starts_with(' ') && !text.starts_with(' ')) added_space = 1;
   }
   return whole;

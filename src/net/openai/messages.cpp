@@ -3,6 +3,8 @@
 #include <net/json/parse.h>
 #include <net/openai/messages.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace braid::net::openai {
@@ -56,21 +58,36 @@ Result<void> normalize_content(ValueDict& message, bool may_be_absent, const std
   return {};
 }
 
+// An answer that refused has its words there, and templates look at the content alone.
+void show_refusal(ValueDict& message) {
+  Value* content = find_member(message, "content");
+  const Value* refusal = find_member(message, "refusal");
+  const bool refused = refusal != nullptr && refusal->get_if<std::string>() != nullptr;
+  if (refused && content != nullptr && *content == Value("")) *content = *refusal;
+}
+
+// The characters that stand before a value of JSON that is not the first; in strings they may be others.
+bool begins_value(char c) { return c == ',' || c == '[' || c == '{'; }
+
 // Templates print arguments with `tojson`; OpenAI sends them as a string that holds JSON. Text that is no object stays as it is, but
-// none at all is a call without arguments.
-void open_arguments(ValueDict& function) {
+// none at all is a call without arguments. All of a conversation together may hold as many values as a body.
+Result<void> open_arguments(ValueDict& function, std::int64_t& values_left, const std::string& path) {
   Value* arguments = find_member(function, "arguments");
   if (arguments == nullptr) arguments = &function.emplace_back("arguments", Value()).second;
   const auto* text = arguments->get_if<std::string>();
   if (arguments->is_null() || (text != nullptr && text->find_first_not_of(" \t\r\n") == std::string::npos)) *arguments = ValueDict{};
   text = arguments->get_if<std::string>();
-  if (text == nullptr) return;
+  if (text == nullptr) return {};
+  values_left -= std::ranges::count_if(*text, begins_value) + 1;
+  if (values_left < 0)
+    return invalid_argument(fmt::format("the arguments of all calls up to '{}' hold more than {} values", path, json::kMaxValues), path);
   std::string copy = *text;
   Result<Value> parsed = json::parse(copy);
   if (parsed && parsed->get_if<ValueDict>() != nullptr) *arguments = std::move(*parsed);
+  return {};
 }
 
-Result<void> normalize_tool_calls(Value& calls, const std::string& path) {
+Result<void> normalize_tool_calls(Value& calls, std::int64_t& values_left, const std::string& path) {
   auto* list = calls.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", calls);
   for (std::size_t i = 0; i < list->size(); ++i) {
@@ -86,7 +103,8 @@ Result<void> normalize_tool_calls(Value& calls, const std::string& path) {
     const std::string name_path = at_key(function_path, "name");
     if (name == nullptr) return invalid_argument(fmt::format("'{}' is missing", name_path), name_path);
     if (name->get_if<std::string>() == nullptr) return json::wrong_type(name_path, "a string", *name);
-    open_arguments(*members);
+    const Result<void> opened = open_arguments(*members, values_left, at_key(function_path, "arguments"));
+    if (!opened) return opened;
   }
   return {};
 }
@@ -99,7 +117,7 @@ void drop_empty_members(ValueDict& message) {
   });
 }
 
-Result<void> normalize_message(Value& value, const std::string& path) {
+Result<void> normalize_message(Value& value, std::int64_t& argument_values_left, const std::string& path) {
   auto* message = value.get_if<ValueDict>();
   if (message == nullptr) return json::wrong_type(path, "an object", value);
   const std::string role_path = at_key(path, "role");
@@ -108,12 +126,14 @@ Result<void> normalize_message(Value& value, const std::string& path) {
   if (role->get_if<std::string>() == nullptr) return json::wrong_type(role_path, "a string", *role);
   const bool assistant = *role == Value("assistant");
   if (Value* calls = find_member(*message, "tool_calls"); calls != nullptr && !calls->is_null()) {
-    const Result<void> normal = normalize_tool_calls(*calls, at_key(path, "tool_calls"));
+    const Result<void> normal = normalize_tool_calls(*calls, argument_values_left, at_key(path, "tool_calls"));
     if (!normal) return normal.error();
   }
   Result<void> normal = normalize_content(*message, assistant, at_key(path, "content"));
-  if (normal) drop_empty_members(*message);
-  return normal;
+  if (!normal) return normal;
+  if (assistant) show_refusal(*message);
+  drop_empty_members(*message);
+  return {};
 }
 
 }  // namespace
@@ -122,8 +142,9 @@ Result<void> normalize_messages(Value& messages, const std::string& path) {
   auto* list = messages.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", messages);
   if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
+  std::int64_t argument_values_left = json::kMaxValues;
   for (std::size_t i = 0; i < list->size(); ++i) {
-    const Result<void> normal = normalize_message((*list)[i], at_index(path, i));
+    const Result<void> normal = normalize_message((*list)[i], argument_values_left, at_index(path, i));
     if (!normal) return normal.error();
   }
   return {};

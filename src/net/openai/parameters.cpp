@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <net/json/fields.h>
+#include <net/json/write.h>
 #include <net/openai/parameters.h>
 #include <net/openai/request.h>
 #include <spdlog/spdlog.h>
@@ -22,7 +23,7 @@ constexpr std::size_t kMaxStopTokenIds = 1024;
 constexpr std::int32_t kMaxPriority = 100;
 constexpr std::int32_t kTierPriority = 50;  // of the tiers that go before or after the others
 constexpr std::size_t kMaxMetadata = 16;
-constexpr std::size_t kMaxMetadataKey = 64;
+constexpr std::size_t kMaxMetadataKey = 64;  // characters, like the next
 constexpr std::size_t kMaxMetadataValue = 512;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
@@ -156,9 +157,9 @@ Result<void> accept_metadata(Draft&, Value& value, const std::string& path) {
     const std::string item_path = at_key(path, key);
     const Result<std::string> text = json::read_string(item, item_path);
     if (!text) return text.error();
-    if (key.size() <= kMaxMetadataKey && text->size() <= kMaxMetadataValue) continue;
+    if (json::count_characters(key) <= kMaxMetadataKey && json::count_characters(*text) <= kMaxMetadataValue) continue;
     return invalid_argument(
-        fmt::format("'{}' is too long: a key may have {} bytes and a value {}", item_path, kMaxMetadataKey, kMaxMetadataValue),
+        fmt::format("'{}' is too long: a key may have {} characters and a value {}", item_path, kMaxMetadataKey, kMaxMetadataValue),
         item_path);
   }
   return {};

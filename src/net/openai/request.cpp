@@ -117,7 +117,7 @@ Result<void> read_continue_final_message(Draft& draft, Value& value, const std::
 }
 
 Result<void> read_reasoning_effort(Draft& draft, Value& value, const std::string& path) {
-  static constexpr std::array<std::string_view, 6> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  static constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
   Result<std::string> effort = json::read_string(value, path);
   if (!effort) return effort.error();
   if (std::find(kEfforts.begin(), kEfforts.end(), *effort) == kEfforts.end())
@@ -292,6 +292,7 @@ Result<GenerationCall> parse_scored(std::string& body, const ServedModel& model)
   call.prompt_field = "input";
   call.prompt_logprobs = 0;
   call.max_tokens = 0;
+  call.cache_salt = std::move(draft.call.cache_salt);
   call.priority = draft.priority ? draft.priority : draft.call.priority;
   return call;
 }

@@ -54,11 +54,18 @@ Result<void> check_type(const Value& value, const std::string& path) {
   return invalid_argument(fmt::format("'{}' is '{}', and only 'function' is supported", type_path, *name), type_path);
 }
 
+// The member "function" of what is of that type. Another type says more than the member that it lacks.
+Result<const Value*> function_of(const Value& value, const std::string& path) {
+  const bool typed = value.find("type") != nullptr;
+  if (const Result<void> type = typed ? check_type(value, path) : Result<void>(); !type) return type.error();
+  const Result<const Value*> function = object_member(value, "function", path);
+  if (!function || typed) return function;
+  return check_type(value, path).error();
+}
+
 Result<ToolFunction> read_function(const Value& tool, const std::string& path) {
-  const Result<const Value*> member = object_member(tool, "function", path);
+  const Result<const Value*> member = function_of(tool, path);
   if (!member) return member.error();
-  const Result<void> type = check_type(tool, path);
-  if (!type) return type.error();
   const Value& value = **member;
   const std::string function_path = at_key(path, "function");
   Result<std::string> name = read_name(value, function_path);
@@ -112,10 +119,8 @@ Result<Mode> read_mode(const Value& value, const std::string& path) {
 
 // {"type":"function","function":{"name":…}}
 Result<std::string> read_named(const Value& value, const std::string& path) {
-  const Result<const Value*> function = object_member(value, "function", path);
+  const Result<const Value*> function = function_of(value, path);
   if (!function) return function.error();
-  const Result<void> type = check_type(value, path);
-  if (!type) return type.error();
   return read_name(**function, at_key(path, "function"));
 }
 

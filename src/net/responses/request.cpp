@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -52,8 +53,7 @@ Result<void> read_previous(Draft& draft, Value& value, const std::string& path) 
   const auto previous = draft.shelf.find(*id);
   if (previous == nullptr)
     return Error{ErrorCode::kUnknownResponse, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
-  ValueList& conversation = draft.details->conversation;  // the input, if it was read before, comes behind
-  conversation.insert(conversation.begin(), previous->messages.begin(), previous->messages.end());
+  draft.details->conversation = previous->messages;
   return {};
 }
 
@@ -150,6 +150,8 @@ Result<void> read_text(Draft& draft, Value& value, const std::string& path) {
 
 Result<void> read_reasoning(Draft& draft, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
+  if (const Value* summary = value.find("summary"); summary != nullptr && !summary->is_null() && summary->get_if<std::string>() == nullptr)
+    return json::wrong_type(at_key(path, "summary"), "a string", *summary);
   const Value* effort = value.find("effort");
   if (effort == nullptr || effort->is_null()) return {};
   return as_chat(draft, "reasoning_effort", *effort);
@@ -188,7 +190,17 @@ Result<void> read_truncation(Draft&, Value& value, const std::string& path) {
 
 Result<void> read_conversation(Draft&, Value&, const std::string& path) { return refuse(path, "use 'previous_response_id'"); }
 Result<void> read_prompt(Draft&, Value&, const std::string& path) { return refuse(path, "use 'instructions' and 'input'"); }
-Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
+
+// Of tools that run on the server, and here there are none.
+Result<void> accept_max_tool_calls(Draft&, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path, 0);
+  return count ? Result<void>() : count.error();
+}
+
+// Obfuscation is all that these ask for.
+Result<void> accept_stream_options(Draft&, Value& value, const std::string& path) {
+  return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
+}
 
 struct Parameter {
   std::string_view name;
@@ -212,13 +224,15 @@ constexpr std::array kParameters = {
     Parameter{"truncation", read_truncation},
     Parameter{"conversation", read_conversation},
     Parameter{"prompt", read_prompt},
-    Parameter{"stream_options", read_nothing},  // obfuscation is all it asks for
-    Parameter{"max_tool_calls", read_nothing},  // of tools that run on the server
+    Parameter{"stream_options", accept_stream_options},
+    Parameter{"max_tool_calls", accept_max_tool_calls},
     Parameter{"messages", [](Draft&, Value&, const std::string& path) { return refuse(path, "use 'input'"); }},
     Parameter{"n", [](Draft&, Value&, const std::string& path) { return refuse(path, "a response is one answer"); }},
 };
 
 Result<void> read_members(Draft& draft, ValueDict& body) {
+  // Calls at the beginning of the input join the last message of what came before it, which so has to be known.
+  std::ranges::stable_partition(body, [](const auto& member) { return member.first == "previous_response_id"; });
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
     const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&name = name](const Parameter& p) { return p.name == name; });
@@ -226,6 +240,17 @@ Result<void> read_members(Draft& draft, ValueDict& body) {
     if (!read) return read;
   }
   return {};
+}
+
+// What the request leaves to the server is echoed as it was decided: the tier that "auto" becomes, and text in no other format.
+void append_echo(std::string& echo, std::string_view name, const Value& value) {
+  if (name == "service_tier" && value == Value("auto")) return json::append_value(echo, Value("default"));
+  const auto* members = name == "text" ? value.get_if<ValueDict>() : nullptr;
+  const Value* format = value.find("format");
+  if (members == nullptr || (format != nullptr && !format->is_null())) return json::append_value(echo, value);
+  ValueDict text{{"format", ValueDict{{"type", "text"}}}};
+  std::ranges::copy_if(*members, std::back_inserter(text), [](const auto& member) { return member.first != "format"; });
+  json::append_value(echo, Value(std::move(text)));
 }
 
 // The members of the response object that repeat the request, each with what stands there when the request is silent.
@@ -254,7 +279,7 @@ std::string echo_of(const Value& body) {
     if (value == nullptr || value->is_null()) {
       echo += silent;
     } else {
-      json::append_value(echo, *value);
+      append_echo(echo, name, *value);
     }
   }
   const Value* store = body.find("store");

@@ -18,7 +18,8 @@ namespace {
 
 // Of those that the API knows.
 std::string_view code_of(const Error& error) {
-  return error.code == ErrorCode::kInvalidArgument ? "invalid_prompt" : "server_error";
+  if (error.code == ErrorCode::kInvalidArgument) return "invalid_prompt";
+  return http::status_of(error.code) == 429 ? "rate_limit_exceeded" : "server_error";
 }
 
 class ResponseFormat final : public AnswerFormat {
@@ -63,7 +64,10 @@ class ResponseFormat final : public AnswerFormat {
     items_.append_event(out, "response.failed", members);
     members = fmt::format(R"(,"code":"{}","message":)", code_of(error));
     json::append_lossy_string(members, error.message);
-    members += R"(,"param":null)";
+    members += R"(,"param":null,)";
+    std::string envelope;  // SDKs look for an "error" in any event, and raise what it says
+    http::append_envelope(envelope, error);
+    members.append(envelope, 1, envelope.size() - 2);
     items_.append_event(out, "error", members);
   }
 
@@ -121,7 +125,7 @@ class ResponseFormat final : public AnswerFormat {
 
   static void append_usage(std::string& out, const Usage& usage) {
     fmt::format_to(std::back_inserter(out),
-                   R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{}}},"output_tokens":{},)"
+                   R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},"output_tokens":{},)"
                    R"("output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}})",
                    usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens,
                    usage.prompt_tokens + usage.completion_tokens);

@@ -40,7 +40,7 @@ Result<std::vector<TokenId>> encode_text(const Value& body, const TextCodec& cod
   const bool is_content = content != nullptr && !content->is_null();
   const char* const field = is_content ? "content" : "prompt";
   const Value* value = body.find(field);
-  if (value == nullptr) return invalid_argument("one of 'content', 'prompt' and 'messages' must be given", "content");
+  if (value == nullptr || value->is_null()) return invalid_argument("one of 'content', 'prompt' and 'messages' must be given", "content");
   const Result<std::string> text = json::read_string(*value, field);
   if (!text) return text.error();
   const Result<bool> add_special = flag(body, {"add_special", "add_special_tokens"}, !is_content);
@@ -79,7 +79,8 @@ Result<std::string> tokenize(std::string& body, const ServedModel& model) {
   if (!document) return document.error();
   const Result<bool> with_pieces = flag(*document, {"with_pieces"}, false);
   if (!with_pieces) return with_pieces.error();
-  const bool is_chat = document->find("messages") != nullptr;
+  const Value* messages = document->find("messages");
+  const bool is_chat = messages != nullptr && !messages->is_null();
   const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model) : encode_text(*document, *model.codec);
   if (!ids) return ids.error();
   std::string out = R"({"tokens":[)";
