@@ -83,7 +83,8 @@ class Engine {
   // kContextLength or kInvalidArgument when it can never run, kDraining during shutdown.
   virtual Result<Ticket> submit(Request request) = 0;
 
-  // kOverloaded, as submit() says it, when the queue has no room for so many `requests` of this `priority` at once.
+  // kOverloaded, as submit() says it, when the queue has no room for so many `requests` of this `priority` at once; kInvalidArgument when it
+  // never has.
   virtual Result<void> check_queue(std::size_t /*requests*/, std::int32_t /*priority*/) { return {}; }
 
   virtual EngineStats stats() const = 0;

@@ -77,6 +77,8 @@ Result<Ticket> Scheduler::submit(Request request) {
 }
 
 Result<void> Scheduler::check_queue(std::size_t requests, std::int32_t priority) {
+  const auto most = static_cast<std::size_t>(std::max(options_.max_waiting, 1));
+  if (requests > most) return invalid_argument(fmt::format("{} answers at once are more than the queue ever takes, which is {}", requests, most));
   if (roster_.waiting_count() + requests <= static_cast<std::size_t>(options_.max_waiting)) return {};
   ++counters_.refused;
   return overloaded(priority);

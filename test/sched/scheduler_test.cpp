@@ -88,11 +88,13 @@ TEST(Scheduler, QueueIsBounded) {
   EXPECT_EQ(rig.scheduler->submit(request_of(4, 4)).error().code, ErrorCode::kOverloaded);
   EXPECT_EQ(rig.scheduler->stats().waiting, 3U);
   EXPECT_EQ(rig.scheduler->stats().refused, 1U);
+  const Result<void> too_many = rig.scheduler->check_queue(2, 0);
+  EXPECT_EQ(too_many.error().code, ErrorCode::kOverloaded);
+  EXPECT_EQ(too_many.error().queue_position, 4U);
+  EXPECT_EQ(rig.scheduler->stats().refused, 2U);
   ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().waiting == 0; }));
   EXPECT_TRUE(rig.scheduler->check_queue(3, 0));
-  const Result<void> too_many = rig.scheduler->check_queue(4, 0);
-  EXPECT_EQ(too_many.error().code, ErrorCode::kOverloaded);
-  EXPECT_EQ(too_many.error().queue_position, 1U);
+  EXPECT_EQ(rig.scheduler->check_queue(4, 0).error().code, ErrorCode::kInvalidArgument) << "it never fits";
   EXPECT_EQ(rig.scheduler->stats().refused, 2U);
   rig.start(4, 4);
   rig.run_to_end();
