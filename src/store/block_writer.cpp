@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <sys/stat.h>
 #include <utility>
 
@@ -80,9 +81,9 @@ void BlockStore::begin_segment() {
 // What the disk can hold is a limit, too. Files count as they lie there, since not all may have been looked through.
 void BlockStore::look_at_disk(std::function<void(BlockStore&)> then) {
   worker_.submit([this, then = std::move(then)] {
-    const std::uint64_t own = directory_.bytes();
+    const std::optional<std::uint64_t> own = directory_.bytes();
     post([space = options_.space(directory_.path()), own, then](BlockStore& store) {
-      store.bound_limit(space, own);
+      if (own) store.bound_limit(space, *own);
       then(store);
     });
   });

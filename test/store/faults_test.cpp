@@ -227,6 +227,24 @@ TEST(DiskFaults, OthersAreGivenRoomAlsoWhileNothingIsWritten) {
   EXPECT_TRUE(rig.read(Block(149, 0))) << "what they have given back is used again";
 }
 
+// As where no more files may be open: what is not seen is not taken to be gone.
+TEST(DiskFaults, AFolderThatCannotBeListedTellsNothingOfItsRoom) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path() + "/cache");
+  std::atomic<int> looks = 0;
+  std::atomic<std::uint64_t> free = 1 << 30;
+  options.space = [&](const std::string&) { return ++looks, DiskSpace{free, 1 << 30}; };
+  Rig rig(options);
+  for (std::int32_t i = 0; i < 50; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
+  free = 0;
+  std::filesystem::rename(options.directory, folder.path() + "/elsewhere");
+  const int before = looks;
+  for (int i = 0; i < 2; ++i) rig.store->tend();
+  ASSERT_TRUE(rig.loop.run_until([&] { return looks == before + 2; }));
+  EXPECT_TRUE(rig.read(Block(0, 0))) << "the files are open";
+  EXPECT_EQ(rig.store->stats().pruned, 0U);
+}
+
 // Whose space tells nothing of it.
 TEST(DiskFaults, AQuotaMakesTheOldestGo) {
   const Folder folder;
