@@ -9,14 +9,25 @@ Watchdog::Watchdog(boost::asio::io_context& loop, const ServiceManager& manager,
     : manager_(manager), bounds_(bounds), hooks_(std::move(hooks)), timer_(loop) {}
 
 void Watchdog::arm() {
-  if (is_armed_ || is_stopped_) return;
+  const auto next = next_look();
+  if (is_stopped_ || (is_armed_ && timer_.expiry() <= next)) return;
   is_armed_ = true;
-  timer_.expires_after(hooks_.is_busy() ? bounds_.period : manager_.watchdog_interval().value_or(bounds_.period));
+  timer_.expires_at(next);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     is_armed_ = false;
     check();
   });
+}
+
+std::chrono::steady_clock::time_point Watchdog::next_look() const {
+  const auto now = std::chrono::steady_clock::now();
+  const auto soon = now + bounds_.period;
+  const auto interval = manager_.watchdog_interval();
+  if (!interval) return soon;
+  const auto feeding = std::max(now, told_ + *interval);
+  if (!hooks_.is_busy()) return feeding;
+  return is_late_ ? soon : std::min(soon, feeding);
 }
 
 void Watchdog::stop() {

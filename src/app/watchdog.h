@@ -38,6 +38,7 @@ class Watchdog {
   void stop();
 
  private:
+  std::chrono::steady_clock::time_point next_look() const;
   void check();
   Seconds awake_step_age(std::chrono::steady_clock::time_point now);
 

@@ -42,6 +42,7 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
   wants_decode_alone_ = mixed_steps_ == kMostMixed;
   if (wants_decode_alone_) mixed_steps_ = 0;
   largest_slice_ = std::max(largest_slice_, shape.prefill_tokens);
+  most_decoded_ = std::max(most_decoded_, shape.decode_rows);
   if (shape.decode_rows > 0) read_per_row_ = shape.decode_read / shape.decode_rows;
   const double prefill = cost_.prefill_seconds(shape);
   if (shape.prefill_tokens > 0 && prefill > 0.0) tokens_per_second_ = shape.prefill_tokens / prefill;
@@ -49,20 +50,23 @@ void PrefillPace::observe(const StepShape& shape, double seconds) {
 
 // Prefill does not wait for the next one without it, which may tell nothing either, and so on for ever; it makes way again soon.
 void PrefillPace::pass_over(const StepShape& shape) {
+  most_decoded_ = std::max(most_decoded_, shape.decode_rows);
   if (!wants_decode_alone_ || shape.prefill_tokens > 0) return;
   wants_decode_alone_ = false;
   mixed_steps_ = kMostMixed - 1;
 }
 
+// What a few rows cost tells little of many: the first prefill alone would let everybody in, who then decode to their ends.
 std::size_t PrefillPace::most_rows(std::size_t most) const {
   if (target_seconds_ == 0.0) return most;
   if (!cost_.is_known()) return std::min(kFirstRows, most);
+  const std::size_t tried = std::max(kFirstRows, kRowGrowth * static_cast<std::size_t>(most_decoded_));
   const auto fits = [&](std::size_t rows) {
     const auto count = static_cast<std::int32_t>(rows);
     return cost_.decode_seconds({.decode_rows = count, .decode_read = count * read_per_row_}) <= target_seconds_;
   };
   std::size_t low = 1;
-  std::size_t high = most;
+  std::size_t high = std::min(most, tried);
   while (low < high) {
     const std::size_t middle = low + (high - low + 1) / 2;
     if (fits(middle)) low = middle;

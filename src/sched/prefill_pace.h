@@ -36,6 +36,7 @@ class PrefillPace {
  private:
   static constexpr std::int32_t kFirstSlice = 64;  // before anything was measured
   static constexpr std::size_t kFirstRows = 8;     // likewise, with a target
+  static constexpr std::size_t kRowGrowth = 4;     // rows are at most so many times the most that there were
   static constexpr std::int32_t kGrowth = 2;       // a slice is at most so many times the largest that was measured
   static constexpr double kLeastOwn = 0.5;         // of the time that reading a context takes, tokens get: else a deep prompt would hardly move
   static constexpr std::int32_t kMostMixed = 16;
@@ -54,6 +55,7 @@ class PrefillPace {
   bool wants_decode_alone_ = false;
   double tokens_per_second_ = 0.0;
   double read_per_row_ = 0.0;  // in the last step that decoded
+  std::int32_t most_decoded_ = 0;  // rows of a step
 };
 
 }  // namespace braid::sched

@@ -18,10 +18,11 @@ class RestoreChoice {
     seconds_per_token_ += (sample - seconds_per_token_) * (seconds_per_token_ == 0.0 ? 1.0 : kWeight);
   }
 
-  // `prefill_rate`: tokens per second, 0 while not measured.
-  bool takes_disk(double prefill_rate) {
+  // `prefill_rate`: tokens per second, 0 while not measured. `is_there`: something of it has been found on disk; only such a one can try a
+  // slow disk, and counts.
+  bool takes_disk(double prefill_rate, bool is_there = true) {
     const bool slower = seconds_per_token_ > 0.0 && prefill_rate > 0.0 && seconds_per_token_ * prefill_rate > 1.0;
-    return !slower || ++passed_over_ % kRetry == 0;
+    return !slower || (is_there && ++passed_over_ % kRetry == 0);
   }
 
  private:

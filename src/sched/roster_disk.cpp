@@ -21,7 +21,7 @@ void Roster::prefetch(Sequence& sequence) {
 void Roster::begin_prefill(Sequence& sequence) {
   const bool may_restore =
       disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
-  if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_))) {
+  if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_, sequence.restoration != nullptr))) {
     sequence.restoration.reset();
   } else {
     sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1), sequence.published);

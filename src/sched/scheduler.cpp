@@ -127,7 +127,7 @@ asio::awaitable<void> Scheduler::tend_disk() {
     if (error || has_ended_) co_return;
     const LastMemory memory;
     if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
-    if (second % kPruneSeconds == 0) disk.store().prune();
+    if (second % kPruneSeconds == 0) disk.store().tend();
   }
 }
 

@@ -92,6 +92,8 @@ class BlockStore {
   // Drops what is too old and what exceeds the limit, and has the files of what has been dropped deleted, one after the other. True when
   // the deletion of some has not begun.
   bool prune();
+  // From time to time: the same, after looking whether others have filled the disk since the last segment was begun.
+  void tend();
 
   std::size_t free_buffers() const { return buffers_.free(); }
   bool idle() const { return reads_.empty() && writes_.empty() && !writing_; }
@@ -118,7 +120,9 @@ class BlockStore {
   void on_read(std::uint64_t id, int error, std::span<std::byte> payload);
   void write_next();
   void begin_segment();
-  void make_room(const DiskSpace& space);
+  void look_at_disk(std::function<void(BlockStore&)> then);
+  void bound_limit(const DiskSpace& space, std::uint64_t own);
+  void make_room();
   void on_segment(std::uint32_t number, SharedFile file, int error);
   void append();
   void finish_write(int error);
@@ -145,16 +149,11 @@ class BlockStore {
   bool awaits_predecessor_ = false;         // the folder is still another process's
   Segment* current_ = nullptr;              // appended to; the index owns it
   std::uint32_t next_segment_ = 1;
-  std::uint64_t limit_bytes_;               // as wanted, or what the disk has had room for when the current segment was begun
+  std::uint64_t limit_bytes_;               // as wanted, or what the disk has had room for when it was looked at
   std::uint64_t segment_bytes_;             // of the current one at most
   std::uint64_t write_failed_at_ = 0;       // Unix seconds; 0: never
   std::vector<std::uint32_t> unscanned_;    // numbers of segments that are still to be looked through
-  struct Doomed {
-    std::uint32_t number = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::vector<Doomed> doomed_;              // dropped segments whose deletion has not begun
-  std::uint64_t doomed_bytes_ = 0;          // of these, and of those whose deletion has not ended
+  std::vector<std::uint32_t> doomed_;       // numbers of dropped segments whose deletion has not begun
   std::shared_ptr<Mailbox> mailbox_;        // shared with calls that outlive the store in the loop's queue
   std::unique_ptr<Io> io_;                  // last: their threads end before what they use
   Worker worker_;

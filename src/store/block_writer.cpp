@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <sys/stat.h>
 #include <utility>
 
@@ -73,21 +75,33 @@ void BlockStore::write_next() {
 
 void BlockStore::begin_segment() {
   current_ = nullptr;
-  worker_.submit([this] {
-    post([space = options_.space(directory_.path())](BlockStore& store) { store.make_room(space); });
+  look_at_disk([](BlockStore& store) { store.make_room(); });
+}
+
+// What the disk can hold is a limit, too. Files count as they lie there, since not all may have been looked through.
+void BlockStore::look_at_disk(std::function<void(BlockStore&)> then) {
+  worker_.submit([this, then = std::move(then)] {
+    const std::optional<std::uint64_t> own = directory_.bytes();
+    post([space = options_.space(directory_.path()), own, then](BlockStore& store) {
+      if (own) store.bound_limit(space, *own);
+      then(store);
+    });
   });
 }
 
-// For a whole segment, so that the limit holds until the next one. What the disk can hold is a limit, too.
-void BlockStore::make_room(const DiskSpace& space) {
+void BlockStore::bound_limit(const DiskSpace& space, std::uint64_t own) {
   const bool was_bounded = limit_bytes_ < options_.limit_bytes;
-  const std::uint64_t room = index_.bytes() + doomed_bytes_ + space.free;
+  const std::uint64_t room = own + space.free;
   limit_bytes_ = std::min(options_.limit_bytes, room - std::min(room, left_to_others(space)));
   segment_bytes_ = segment_bytes(limit_bytes_);
-  if (!was_bounded && limit_bytes_ < options_.limit_bytes)
-    log_.warn(fmt::format("disk cache: the disk of {} has room for {} MB, not for the limit of {} MB: the oldest blocks make room for new ones, and "
-                          "{} MB are left to others",
-                          directory_.path(), limit_bytes_ / 1'000'000, options_.limit_bytes / 1'000'000, left_to_others(space) / 1'000'000));
+  if (was_bounded || limit_bytes_ == options_.limit_bytes) return;
+  log_.warn(fmt::format("disk cache: the disk of {} has room for {} MB, not for the limit of {} MB: the oldest blocks make room for new ones, and "
+                        "{} MB are left to others",
+                        directory_.path(), limit_bytes_ / 1'000'000, options_.limit_bytes / 1'000'000, left_to_others(space) / 1'000'000));
+}
+
+// For a whole segment, so that the limit holds until the next one.
+void BlockStore::make_room() {
   while (index_.oldest() != nullptr && index_.bytes() + segment_bytes_ > limit_bytes_) drop(*index_.oldest());
   drop_surplus();
   delete_one();
@@ -170,6 +184,10 @@ bool BlockStore::prune() {
   return !doomed_.empty();
 }
 
+void BlockStore::tend() {
+  look_at_disk([](BlockStore& store) { store.prune(); });
+}
+
 void BlockStore::drop_surplus() {
   const std::uint64_t now = options_.clock();
   const auto is_old = [&](const Segment& segment) { return segment.newest + static_cast<std::uint64_t>(options_.ttl.count()) < now; };
@@ -180,20 +198,16 @@ void BlockStore::drop_surplus() {
 
 void BlockStore::drop(const Segment& segment) {
   counters_.pruned += segment.keys.size();
-  doomed_.push_back({segment.number, segment.bytes});
-  doomed_bytes_ += segment.bytes;
+  doomed_.push_back(segment.number);
   index_.drop(segment);
 }
 
 // And then the next one, so that a new segment never waits for all of them.
 void BlockStore::delete_one() {
   if (doomed_.empty()) return;
-  worker_.submit([this, doomed = doomed_.back()] {
-    directory_.remove_segment(doomed.number);
-    post([bytes = doomed.bytes](BlockStore& store) {
-      store.doomed_bytes_ -= bytes;
-      store.delete_one();
-    });
+  worker_.submit([this, number = doomed_.back()] {
+    directory_.remove_segment(number);
+    post([](BlockStore& store) { store.delete_one(); });
   });
   doomed_.pop_back();
 }

@@ -72,6 +72,18 @@ Result<std::vector<std::uint32_t>> Directory::segments() const {
   return numbers;
 }
 
+std::optional<std::uint64_t> Directory::bytes() const {
+  std::uint64_t bytes = 0;
+  std::error_code failure;
+  for (fs::directory_iterator at(path_, failure), end; !failure && at != end; at.increment(failure)) {
+    if (number_of(at->path().filename().string()) == 0) continue;
+    std::error_code gone;
+    const std::uintmax_t size = at->file_size(gone);
+    if (!gone) bytes += size;
+  }
+  return failure ? std::nullopt : std::optional(bytes);
+}
+
 SharedFile Directory::open_segment(std::uint32_t number, int& error) const { return open_file(segment_path(number), O_RDONLY, error); }
 
 SharedFile Directory::create_segment(std::uint32_t number, int& error) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Directory {
 
   // Numbers of the segments that lie here, ascending.
   Result<std::vector<std::uint32_t>> segments() const;
+  // That they take; nullopt where the system does not tell.
+  std::optional<std::uint64_t> bytes() const;
 
   // Each returns null and an errno when the system refuses.
   SharedFile open_segment(std::uint32_t number, int& error) const;

@@ -139,5 +139,21 @@ TEST(Watchdog, FeedsTheServiceManagerUnlessAStepIsLate) {
   EXPECT_EQ(listener.received(), "WATCHDOG=1");
 }
 
+TEST(Watchdog, LooksAsOftenAtAStepThatBeginsWhileTheServiceManagerWantsNothingForLong) {
+  const Listener listener;
+  ::setenv("WATCHDOG_USEC", "2000000000", 1);
+  const ServiceManager manager;
+  Watched watched(manager);
+  watched.busy = false;
+  watched.dog.arm();
+  watched.loop.run_one_for(std::chrono::seconds(1));
+  watched.busy = true;
+  watched.age = 61.0;
+  watched.dog.arm();
+  for (int i = 0; i < 3 && watched.late == 0; ++i) watched.loop.run_one_for(std::chrono::seconds(10));
+  EXPECT_EQ(watched.late, 1);
+  watched.dog.stop();
+}
+
 }  // namespace
 }  // namespace braid::app

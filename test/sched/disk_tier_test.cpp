@@ -337,6 +337,39 @@ TEST(DiskTier, WhatIsComputedFasterIsNotRead) {
   server.rig->run_to_end();
 }
 
+// Every other request has nothing on disk: those do not use up the turns at which it is tried again.
+TEST(DiskTier, ASlowDiskIsTriedAgainWhoeverComesBetween) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  for (const int before : {0, 1}) {
+    SchedulerOptions options = tier_options(20, true);
+    options.disk_always = false;
+    const auto mood = std::make_shared<MoodyIo::Mood>();
+    mood->read_milliseconds = 5;
+    Server server(folder.path(), options, mood);
+    server.cached(prompt);
+    std::int32_t key = 100 * (before + 1);
+    const auto others = [&](int count) {
+      for (int i = 0; i < count; ++i) server.cached(Rig::prompt_of(70, ++key));
+    };
+    others(1 + before);
+    const auto hits = [&] { return server.rig->scheduler->stats().cache_disk_hit_tokens; };
+    const std::uint64_t first = hits();
+    for (std::uint32_t i = 0; i < RestoreChoice::kRetry + 1 && hits() == first; ++i) {
+      server.settle();  // buffers are free
+      server.cached(prompt);
+      others(1);
+    }
+    EXPECT_GT(hits(), first);
+    server.rig->run_to_end();
+  }
+}
+
 TEST(RestoreChoice, TakesTheFasterOneAndTriesTheDiskAgain) {
   RestoreChoice choice;
   EXPECT_TRUE(choice.takes_disk(1000.0));

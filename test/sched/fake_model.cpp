@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -169,7 +170,13 @@ void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, 
   write(plan, row, slot);
   score(plan, row, result, step);
   if (!row.sample) return;
-  const TokenId token = next_token(read(plan, row));
+  const std::vector<TokenId> context = read(plan, row);
+  if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
+    slot.finished = result.finished = true;
+    result.failure = std::make_exception_ptr(std::runtime_error("choked"));
+    return;
+  }
+  const TokenId token = next_token(context);
   ++slot.generated;
   slot.last = token;
   slot.finished = ends(token, slot.generated, slot.stop, result.reason);

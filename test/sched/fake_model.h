@@ -73,6 +73,8 @@ class FakeModel final : public model::StepExecutor {
   // With `names_row` it says which one.
   void poison(TokenId token, bool names_row = false);
   void heal() { poison(-1); }
+  // Whoever has this token in sight gets no next one: his row fails, and nobody else's.
+  void choke(TokenId token) { choking_ = token; }
 
   // From now on: what is saved is not what the blocks hold; blocks that are compared differ.
   void spoil_saves() { spoils_saves_ = true; }
@@ -115,6 +117,7 @@ class FakeModel final : public model::StepExecutor {
   std::string failure_;
   std::atomic<TokenId> poison_{-1};
   std::atomic<bool> names_row_{false};
+  std::atomic<TokenId> choking_{-1};
   std::atomic<bool> spoils_saves_{false};
   std::atomic<bool> spoils_checks_{false};
   std::vector<StepRecord> steps_;

@@ -192,6 +192,59 @@ TEST(DiskFaults, ADiskSmallerThanTheLimitIsALimit) {
   EXPECT_EQ(rig.store->stats().write_errors, 1U);
 }
 
+// A new segment is begun while most files have not been looked through: after a restart, or a takeover.
+TEST(DiskFaults, WhatIsStillToBeLookedThroughIsNoRoomTakenByOthers) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path());
+  {
+    Rig rig(options);
+    for (std::int32_t i = 0; i < 100; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
+  }
+  const std::uint64_t disk = bytes_in(folder) * 3 / 2;
+  options.space = [&](const std::string&) { return DiskSpace{disk - bytes_in(folder), disk}; };
+  options.scan_patience = std::chrono::milliseconds(0);
+  Rig rig(options);
+  ASSERT_TRUE(rig.write(Block(100, 0)));
+  EXPECT_TRUE(rig.loop.run_until([&] { return rig.store->contains(Block(0, 0).key) || rig.store->stats().pruned > 0; }));
+  EXPECT_EQ(rig.store->stats().pruned, 0U);
+}
+
+TEST(DiskFaults, OthersAreGivenRoomAlsoWhileNothingIsWritten) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path());
+  std::atomic<std::uint64_t> taken_by_others = 0;
+  constexpr std::uint64_t kDisk = 400'000;
+  options.space = [&](const std::string&) { return DiskSpace{kDisk - std::min<std::uint64_t>(kDisk, bytes_in(folder) + taken_by_others), kDisk}; };
+  Rig rig(options);
+  for (std::int32_t i = 0; i < 150; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
+  taken_by_others = kDisk - bytes_in(folder);
+  rig.store->tend();
+  EXPECT_TRUE(rig.loop.run_until([&] { return bytes_in(folder) <= kDisk * 19 / 20 - taken_by_others; }));
+  EXPECT_FALSE(rig.read(Block(0, 0)));
+  EXPECT_TRUE(rig.read(Block(149, 0)));
+  taken_by_others = 0;
+  for (std::int32_t i = 200; i < 250; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
+  EXPECT_TRUE(rig.read(Block(149, 0))) << "what they have given back is used again";
+}
+
+// As where no more files may be open: what is not seen is not taken to be gone.
+TEST(DiskFaults, AFolderThatCannotBeListedTellsNothingOfItsRoom) {
+  const Folder folder;
+  StoreOptions options = small_options(folder.path() + "/cache");
+  std::atomic<int> looks = 0;
+  std::atomic<std::uint64_t> free = 1 << 30;
+  options.space = [&](const std::string&) { return ++looks, DiskSpace{free, 1 << 30}; };
+  Rig rig(options);
+  for (std::int32_t i = 0; i < 50; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
+  free = 0;
+  std::filesystem::rename(options.directory, folder.path() + "/elsewhere");
+  const int before = looks;
+  for (int i = 0; i < 2; ++i) rig.store->tend();
+  ASSERT_TRUE(rig.loop.run_until([&] { return looks == before + 2; }));
+  EXPECT_TRUE(rig.read(Block(0, 0))) << "the files are open";
+  EXPECT_EQ(rig.store->stats().pruned, 0U);
+}
+
 // Whose space tells nothing of it.
 TEST(DiskFaults, AQuotaMakesTheOldestGo) {
   const Folder folder;
