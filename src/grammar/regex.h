@@ -20,9 +20,10 @@ struct RegexOptions {
 };
 
 // The subset that the dialects of JavaScript, Python and Perl share: literals, `.`, classes with ranges and negation, \d \w \s \D
-// \W \S (\d, \w and \s are ASCII; \D, \W and \S leave out what any dialect takes for a digit, part of a word or white space), escapes (\n \t \x41 \u0041 \u{1F600}), groups (also named and non-capturing), |, and * + ? {m} {m,}
-// {m,n}, lazy or not. ^ and $ only at the ends of the outermost alternatives. Back-references, look-around, \b, \p and flags are
-// refused. kInvalidArgument with the position of what is not understood.
+// \W \S (\d, \w and \s are ASCII; \D, \W and \S leave out what any dialect takes for a digit, part of a word or white space), escapes
+// (\n \t \x41 \u0041 \u{1F600}), groups (also named and non-capturing), |, and * + ? {m} {m,} {m,n}, lazy or not. ^ and $ only at the
+// ends of the outermost alternatives. Back-references, look-around, \b, \p and flags are refused. kInvalidArgument with the position of
+// what is not understood.
 Result<ExprId> parse_regex(std::string_view pattern, Grammar& grammar, const RegexOptions& options);
 
 }  // namespace braid::grammar

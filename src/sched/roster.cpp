@@ -72,16 +72,27 @@ std::size_t Roster::place_of(std::int32_t priority, std::chrono::steady_clock::t
   return waiting_count() - behind + 1;
 }
 
+std::size_t Roster::decoding() const {
+  return static_cast<std::size_t>(std::ranges::count_if(batch_, [](const auto& entry) { return entry.second.decodes(); }));
+}
+
 void Roster::admit(double prefill_rate, std::size_t most_rows) {
   prefill_rate_ = prefill_rate;
   Sequence* blocked = nullptr;
   std::int32_t looked_at = 0;
-  for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty() && batch_.size() < most_rows;) {
+  const bool is_bounded = most_rows < batch_.size() + slots_.size();
+  std::size_t rows = is_bounded ? decoding() : 0;
+  const auto begin = [&](Sequence& sequence) {
+    rows += sequence.decodes() ? 1 : 0;
+    start(sequence);
+  };
+  for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty();) {
     Sequence& sequence = (at++)->second;
+    if (rows >= most_rows && sequence.decodes()) return;
     if (blocked == nullptr) {
       if (follow(sequence)) continue;
       if (take_blocks(sequence)) {
-        start(sequence);
+        begin(sequence);
       } else {
         blocked = &sequence;
       }
@@ -89,7 +100,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
       if (blocked->passes == kMostPasses || looked_at++ == kPassWindow) return;
       if (!fits_free(sequence) || follow(sequence) || !take_blocks(sequence)) continue;
       ++blocked->passes;
-      start(sequence);
+      begin(sequence);
     }
   }
 }

@@ -58,7 +58,7 @@ class Roster {
   // Moves the first of the queue into the batch while there are slots and blocks for all its known tokens and a margin for the batch to
   // grow.
   // It starts after the longest prefix that is cached; its last token is always computed. `prefill_rate` (tokens per second, 0: not
-  // known) decides between disk and computing. At most `most_rows` run at once.
+  // known) decides between disk and computing. At most `most_rows` that decode run at once.
   void admit(double prefill_rate, std::size_t most_rows = std::numeric_limits<std::size_t>::max());
 
   // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
@@ -148,6 +148,7 @@ class Roster {
   void begin_prefill(Sequence& sequence);
   void compute_rest(Sequence& sequence);
   void fork_beginning(Sequence& sequence);
+  std::size_t decoding() const;  // in the batch, or going to
   bool follow(Sequence& sequence);
   void return_released();
   void stop_sharing(Sequence& sequence);

@@ -93,6 +93,8 @@ struct Sequence {
   bool is_leaving() const { return phase == SequencePhase::kPreempted || phase == SequencePhase::kDone; }
   // What it sampled last is all that is to be computed, but the strand has to be told: after a failed step, a pause or a preemption.
   bool takes_up_decoding() const { return phase == SequencePhase::kPrefill && generated() > 0 && planned == known() - 1; }
+  // Its answer takes rows of its own; of a single token, or none, the prompt's last row makes it.
+  bool decodes() const { return stop.max_tokens > 1; }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
   bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
   // Whether it still holds the block that the next one is to be published after. A window may have passed it.

@@ -70,5 +70,20 @@ TEST(LatencyTarget, HoldsForALoadThatComesWhenLittleWasMeasured) {
   EXPECT_LE(run_step_load(20, 256, 50, warm_up, 400).p95, 1.2 * 20e-3);
 }
 
+// Nothing is measured of rows where none decodes, but there is nothing to bound either.
+TEST(LatencyTarget, AnswersOfOneTokenAreNotBounded) {
+  SchedulerOptions options = Rig::small_options();
+  options.target_itl_ms = 20;
+  options.max_batch = 64;
+  options.blocks = 1024;
+  Rig rig(options);
+  for (int i = 0; i < 200; ++i) rig.start(4, 1);
+  rig.run_to_end();
+  std::size_t most = 0;
+  for (const StepRecord& step : rig.model.steps()) most = std::max(most, step.rows.size());
+  EXPECT_GT(most, 16U);
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+}
+
 }  // namespace
 }  // namespace braid::sched::test

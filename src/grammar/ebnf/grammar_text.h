@@ -18,7 +18,8 @@ Result<ExprId> parse_gbnf(std::string_view text, Grammar& grammar);
 // and templates are refused.
 Result<ExprId> parse_lark(std::string_view text, Grammar& grammar);
 
-// Either, told apart by whether a name and "::=" come first. Rules may begin with themselves directly. kInvalidArgument with the line of what is not understood.
+// Either, told apart by whether a name and "::=" come first. Rules may begin with themselves directly. kInvalidArgument with the line of
+// what is not understood.
 Result<ExprId> parse_grammar_text(std::string_view text, Grammar& grammar);
 
 }  // namespace braid::grammar
