@@ -1,27 +1,20 @@
 // Random clients that submit, read, pause, go and get cancelled, under every kind of pressure, with a disk that loses records and steps
 // that throw once or for somebody's tokens, against what each would have got alone.
-#include "sched/disk_rig.h"
+#include "sched/random_rig.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <set>
 #include <string>
 
 namespace braid::sched::test {
 namespace {
 
-class Storm {
+class Storm : RandomRig {
  public:
-  // Two of three have a disk tier.
-  explicit Storm(std::uint32_t seed) : random_(seed) {
-    if (seed % 3 == 0) {
-      alone_ = std::make_unique<Rig>(options(), model());
-    } else {
-      server_ = std::make_unique<Server>(folder_.path(), options(), mood_, model());
-    }
-  }
+  explicit Storm(std::uint32_t seed)
+      : RandomRig(seed, [](RandomRig& random, SchedulerOptions& options) { options.kv_verify = random.pick(6) == 0; }) {}
 
   void run(int operations) {
     for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) operate();
@@ -30,39 +23,6 @@ class Storm {
 
  private:
   static constexpr std::size_t kMostClients = 100;  // more than may wait
-
-  Rig& rig() { return server_ != nullptr ? *server_->rig : *alone_; }
-  int pick(int below) { return static_cast<int>(random_() % static_cast<std::uint32_t>(below)); }
-
-  SchedulerOptions options() {
-    SchedulerOptions options = Rig::small_options();
-    options.max_batch = 1 + pick(12);
-    options.max_batch_tokens = options.max_batch + 1 + pick(60);
-    options.max_waiting = 20 + pick(60);
-    options.block_tokens = 1 << pick(5);
-    options.blocks = (60 + pick(200)) / options.block_tokens + 1;
-    options.context_length = 64 + pick(100);
-    options.stream_capacity = 1 + pick(20);
-    options.prefix_cache = pick(4) > 0;
-    options.write_through = pick(2) == 0;
-    options.disk_always = pick(4) > 0;
-    if (pick(3) == 0) options.visibility = {1 + pick(60), pick(10)};
-    if (pick(3) == 0) options.target_itl_ms = 1 + pick(20);
-    if (pick(3) == 0) options.stall_park = std::chrono::milliseconds(pick(3));
-    if (pick(4) == 0) options.priority_ageing = std::chrono::milliseconds(pick(50));
-    if (pick(4) == 0) options.blocks = pick(40) / options.block_tokens + 1;
-    options.kv_verify = pick(6) == 0;
-    return options;
-  }
-
-  FakeModelOptions model() {
-    FakeModelOptions model;
-    model.vocab = 20 + pick(200);
-    model.eos = pick(2) == 0 ? 1 : -1;
-    model.prefill_token_seconds = pick(2) == 0 ? 0.0 : 5e-3;
-    model.decode_row_seconds = pick(2) == 0 ? 0.0 : 1e-3;
-    return model;
-  }
 
   void operate() {
     switch (pick(256)) {
@@ -222,9 +182,7 @@ class Storm {
     })) << "a request is stuck";
     for (const auto& client : clients_) check_end(*client);
     rig().run_to_end();
-    if (server_ != nullptr) {
-      EXPECT_EQ(server_->store->free_buffers(), server_->buffers) << "buffers have leaked";
-    }
+    expect_no_buffer_leaked();
   }
 
   void check_prefix(const Client& client) {
@@ -248,11 +206,6 @@ class Storm {
     ASSERT_EQ(client.prompt_tokens.size(), scored_.contains(client.id) ? client.prompt.size() : 0U);
   }
 
-  std::mt19937 random_;
-  const Folder folder_;
-  const std::shared_ptr<MoodyIo::Mood> mood_ = std::make_shared<MoodyIo::Mood>();
-  std::unique_ptr<Server> server_;  // this or
-  std::unique_ptr<Rig> alone_;      // that
   bool is_held_ = false;
   bool has_failed_ = false;
   std::vector<std::unique_ptr<Client>> clients_;

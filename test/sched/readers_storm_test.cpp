@@ -1,6 +1,6 @@
 // Random readers that wait, pause, end early and go away, in coroutines as a server's sessions, while sequences are preempted, restored,
 // stalled, dropped and fail: each is woken when there is something to read, gets what it would have got alone, and is counted once.
-#include "sched/disk_rig.h"
+#include "sched/random_rig.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -10,7 +10,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -65,16 +64,9 @@ struct Ledger {
   std::uint64_t cancelled = 0;
 };
 
-class ReadersStorm {
+class ReadersStorm : RandomRig {
  public:
-  // Two of three have a disk tier.
-  explicit ReadersStorm(std::uint32_t seed) : random_(seed + 1000) {
-    if (seed % 3 == 0) {
-      alone_ = std::make_unique<Rig>(options(), model());
-    } else {
-      server_ = std::make_unique<Server>(folder_.path(), options(), mood_, model());
-    }
-  }
+  explicit ReadersStorm(std::uint32_t seed) : RandomRig(seed + 1000, drop_stalled) {}
 
   void run(int operations) {
     for (int i = 0; i < operations && !testing::Test::HasFatalFailure(); ++i) {
@@ -87,37 +79,8 @@ class ReadersStorm {
  private:
   static constexpr std::size_t kMostReaders = 90;
 
-  Rig& rig() { return server_ != nullptr ? *server_->rig : *alone_; }
-  int pick(int below) { return static_cast<int>(random_() % static_cast<std::uint32_t>(below)); }
-
-  SchedulerOptions options() {
-    SchedulerOptions options = Rig::small_options();
-    options.max_batch = 1 + pick(12);
-    options.max_batch_tokens = options.max_batch + 1 + pick(60);
-    options.max_waiting = 20 + pick(60);
-    options.block_tokens = 1 << pick(5);
-    options.blocks = (60 + pick(200)) / options.block_tokens + 1;
-    options.context_length = 48 + pick(80);
-    options.stream_capacity = 1 + pick(20);
-    options.prefix_cache = pick(4) > 0;
-    options.write_through = pick(2) == 0;
-    options.disk_always = pick(4) > 0;
-    if (pick(4) == 0) options.visibility = {1 + pick(60), pick(10)};
-    if (pick(3) == 0) options.target_itl_ms = 1 + pick(20);
-    if (pick(2) == 0) options.stall_park = std::chrono::milliseconds(pick(3));
-    if (pick(3) == 0) options.stall_drop = options.stall_park = std::chrono::milliseconds(pick(20));
-    if (pick(2) == 0) options.priority_ageing = std::chrono::milliseconds(pick(50));
-    if (pick(4) == 0) options.blocks = pick(60) / options.block_tokens + 1;
-    return options;
-  }
-
-  FakeModelOptions model() {
-    FakeModelOptions model;
-    model.vocab = 20 + pick(200);
-    model.eos = pick(2) == 0 ? 1 : -1;
-    model.prefill_token_seconds = pick(2) == 0 ? 0.0 : 5e-3;
-    model.decode_row_seconds = pick(2) == 0 ? 0.0 : 1e-3;
-    return model;
+  static void drop_stalled(RandomRig& random, SchedulerOptions& options) {
+    if (random.pick(3) == 0) options.stall_drop = options.stall_park = std::chrono::milliseconds(random.pick(20));
   }
 
   void operate() {
@@ -390,16 +353,9 @@ class ReadersStorm {
     EXPECT_LE(waited, stats.submitted);
     EXPECT_LE(stats.failed_rows, stats.finished);
     EXPECT_LE(stats.parks_total, stats.stalls_total);
-    if (server_ != nullptr) {
-      EXPECT_EQ(server_->store->free_buffers(), server_->buffers) << "buffers have leaked";
-    }
+    expect_no_buffer_leaked();
   }
 
-  std::mt19937 random_;
-  const Folder folder_;
-  const std::shared_ptr<MoodyIo::Mood> mood_ = std::make_shared<MoodyIo::Mood>();
-  std::unique_ptr<Server> server_;  // this or
-  std::unique_ptr<Rig> alone_;      // that
   std::vector<std::shared_ptr<Reader>> readers_;
   std::map<std::string, bool> is_scored_;
   bool has_failed_ = false;
