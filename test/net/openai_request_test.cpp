@@ -345,6 +345,7 @@ TEST(OpenAiParameters, LogprobsHaveTwoForms) {
   EXPECT_EQ(chat(R"("logprobs":false)")->sampling.top_logprobs, -1);
   EXPECT_EQ(param_of(chat(R"("logprobs":1)")), "logprobs");
   EXPECT_EQ(param_of(chat(R"("top_logprobs":5)")), "top_logprobs");
+  EXPECT_EQ(chat(R"("top_logprobs":0)")->sampling.top_logprobs, -1);
   EXPECT_EQ(param_of(chat(R"("logprobs":true,"top_logprobs":21)")), "top_logprobs");
 }
 

@@ -270,7 +270,7 @@ Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
   Result<void> read = read_document(draft, document, kChat, tool_parameters());
   if (!read) return read.error();
   if (!draft.messages) return invalid_argument("'messages' is missing", "messages");
-  if (draft.top_logprobs && !draft.logprobs)
+  if (draft.top_logprobs.value_or(0) > 0 && !draft.logprobs)
     return invalid_argument("'top_logprobs' is only allowed when 'logprobs' is true", "top_logprobs");
   read = check_together(draft);
   if (read) read = finish_tools(draft);
