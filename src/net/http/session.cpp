@@ -104,6 +104,9 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
   co_return written&& keep_alive;
 }
 
+// Whose clients look for a request's id in Request-Id.
+bool is_anthropic(Endpoint endpoint) { return endpoint == Endpoint::kMessages || endpoint == Endpoint::kCountTokens; }
+
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
                            std::shared_ptr<access::Account> account, RequestRecord& record) {
@@ -142,6 +145,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   }
   const Route& route = std::get<Route>(resolution);
   record.route(route.endpoint);
+  if (is_anthropic(route.endpoint)) request.answer_headers.emplace_back("Request-Id", request.request_id);
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
   if (account) record.key = (*account)->name();
   if (!account && !is_open(route.endpoint, service->options)) {
