@@ -335,6 +335,10 @@ TEST(OpenAiParameters, ThatAreNotServedAreRefusedUnlessTheyAskForNothing) {
   }
 }
 
+TEST(OpenAiParameters, AnErrorNamesNoNumberThatWasNotSent) {
+  EXPECT_EQ(completion(R"("max_tokens":4,"min_tokens":5000000000)").error().message, "'min_tokens' is more than the 4 of max_tokens");
+}
+
 TEST(OpenAiParameters, LogprobsHaveTwoForms) {
   EXPECT_EQ(completion(R"("logprobs":0)")->sampling.top_logprobs, 0);
   EXPECT_EQ(completion(R"("logprobs":20)")->sampling.top_logprobs, 20);
