@@ -53,8 +53,9 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   bool is_behind() const { return !behind_.empty(); }
   boost::asio::awaitable<bool> catch_up(std::chrono::milliseconds timeout);  // as write()
 
-  // Ends the answer to a request that was not read to its end: lets the client read it before the socket closes.
-  boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout);
+  // Ends the answer to a request that was not read to its end: lets the client read it before the socket closes, which it does when
+  // nothing has come for `timeout`, after `most`, or when too much has come.
+  boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout, std::chrono::milliseconds most);
 
   // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
   // what it reads, up to `max_read_ahead` bytes, is input of the next request: beyond it, an end is not seen any more. `interrupt` is

@@ -175,6 +175,12 @@ asio::awaitable<void> answer_failure(Service& service, Connection& connection, F
   co_await conclude(service, connection, request, response, false, record);
 }
 
+// An upload that is answered before its end may take its time; one that took too much of it may not.
+asio::awaitable<void> linger(Service& service, Connection& connection, bool is_upload) {
+  const ServerOptions& options = service.options;
+  return connection.linger(options.linger_timeout, is_upload ? options.upload_timeout : options.linger_timeout);
+}
+
 // Membership in the set of open connections.
 class Membership {
  public:
@@ -199,18 +205,18 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     Received received = co_await receive(*service, *connection, std::exchange(first, false));
     if (auto* failed = std::get_if<Failed>(&received)) {
       co_await answer_failure(*service, *connection, *failed);
-      co_await connection->linger(service->options.linger_timeout);
+      co_await linger(*service, *connection, failed->failure.status == 413);
     }
     auto* request = std::get_if<Request>(&received);
     const bool is_whole = request == nullptr || request->is_whole;
     open = request != nullptr && co_await answer(service, connection, *request);
-    if (!is_whole) co_await connection->linger(service->options.linger_timeout);
+    if (!is_whole) co_await linger(*service, *connection, true);
     // Who has sent thousands at once lets others in between.
     if (open && !connection->input().empty()) co_await asio::post(service->loop, asio::use_awaitable);
   }
   // RFC 9112, 9.6: a reset for what is left unread could overtake the answer.
   if (!connection->gone() && (connection->has_unread() || !connection->input().empty()))
-    co_await connection->linger(service->options.linger_timeout);
+    co_await linger(*service, *connection, false);
   connection->close();
 }
 
