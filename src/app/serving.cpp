@@ -302,6 +302,8 @@ void Serving::on_signal(int number) {
   } else {
     spdlog::info("{} again: stopping at once", name);
     if (scheduler_) scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
+    server_->stop_accepting();
+    server_->close_waiting();
     say_farewell(Clock::now() + kFarewell);
   }
 }

@@ -67,7 +67,8 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
       begun = true;
       header_by = Clock::now() + options.header_timeout;
     }
-    if (!begun && !first && service.closing == Closing::kIdle) co_return std::monostate{};
+    if (!begun && !first && service.closing >= Closing::kIdle) co_return std::monostate{};
+    if (service.closing == Closing::kWaiting) co_return std::monostate{};
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
     if (in_body && !std::exchange(body_begun, true)) {
       if (Request known = reader.known(); !is_body_wanted(service, connection, known)) co_return without_body(std::move(known));
@@ -81,9 +82,9 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     }
     const auto header_left = std::chrono::ceil<std::chrono::milliseconds>(header_by - Clock::now());
     const auto timeout = in_body ? options.body_timeout : begun ? header_left : first ? options.header_timeout : options.idle_timeout;
-    connection.set_idle(!begun && !first);
+    connection.set_awaits(begun || first ? Connection::Awaits::kFirstOrRest : Connection::Awaits::kNext);
     const bool received = co_await connection.read_more(timeout);
-    connection.set_idle(false);
+    connection.set_awaits(Connection::Awaits::kNothing);
     if (received) continue;
     if (!connection.timed_out()) co_return std::monostate{};
     service.counters.count(in_body ? Timeout::kBody : begun ? Timeout::kHeader : Timeout::kIdle);
