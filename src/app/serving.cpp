@@ -120,14 +120,12 @@ Result<void> Serving::start() {
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
   server_.emplace(loop_, http_options(std::move(*keys)), status_);
+  if (const Result<void> activated = take_activated(); !activated) return activated;
   if (const Result<void> found = find_predecessor(); !found) return found;
   await_signal();
   if (manager_.watchdog_interval()) watchdog_.arm();
   if (!predecessor_) {
-    Result<std::vector<net::ListeningSocket>> given = net::activated_sockets();
-    if (!given) return given.error();
-    activated_ = !given->empty();
-    if (const Result<void> serving = begin_serving(std::move(*given)); !serving) return serving;
+    if (const Result<void> serving = begin_serving({}); !serving) return serving;
   }
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
@@ -162,7 +160,19 @@ Result<void> Serving::find_predecessor() {
   return {};
 }
 
+Result<void> Serving::take_activated() {
+  Result<std::vector<net::ListeningSocket>> sockets = net::activated_sockets();
+  if (!sockets) return sockets.error();
+  activated_sockets_ = std::move(*sockets);
+  activated_ = !activated_sockets_.empty();
+  if (activated_ && options_.names_addresses)
+    spdlog::warn("--host, --port, --listen and --unix-socket are not used: the service manager has opened the sockets");
+  return {};
+}
+
+// On sockets that were `given` and those of the service manager, or else on its own.
 Result<void> Serving::begin_serving(std::vector<net::ListeningSocket> given) {
+  net::add_sockets(given, std::move(activated_sockets_));
   const Result<std::uint16_t> started = server_->start(std::move(given));
   if (!started) return started.error();
   if (const std::size_t count = server_->addresses().size(); !options_.takeover.empty() && count > net::kMostPassedSockets)

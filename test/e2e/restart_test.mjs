@@ -151,6 +151,21 @@ test("the units that are shipped are valid", async (t) => {
   assert.deepEqual([code, faults], [0, []]);
 });
 
+test("sockets from systemd beside those of a predecessor", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--kv-memory", "64MiB"];
+  const server = await serve(t, args);
+  const port = await freePort();
+  const activator = new Process(t, process.env.BRAID_SOCKET_ACTIVATE, ["-l", `127.0.0.1:${port}`, braidBinary, "serve", ...args, "--port", "0"]);
+  await eventually("it listens", () => activator.errors.includes("Listening on"));
+  const health = ask(`http://127.0.0.1:${port}`, "/health");  // starts the server
+  await activator.line(/^ready/);
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.equal((await health).status, 200);
+  assert.equal((await ask(server.url, "/health")).status, 200);
+  assert.match(activator.errors, /--port, --listen and --unix-socket are not used: the service manager has opened the sockets/);
+});
+
 test("sockets from systemd", async (t) => {
   const port = await freePort();
   const activator = new Process(t, process.env.BRAID_SOCKET_ACTIVATE, ["-l", `127.0.0.1:${port}`, braidBinary, "serve", "--drain-timeout", "60s", "--header-timeout", "1h"]);

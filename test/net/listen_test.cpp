@@ -284,6 +284,21 @@ TEST(Activation, TakesTheSocketsOfItsStarter) {
   EXPECT_EQ(std::getenv("LISTEN_FDS"), nullptr);
 }
 
+// Of a predecessor, and of a service manager that gave it one of them.
+TEST(Activation, ASocketThatIsGivenTwiceIsServedOnce) {
+  auto one = net::listen_tcp({"127.0.0.1", 0}, 16, false);
+  auto other = net::listen_tcp({"127.0.0.1", 0}, 16, false);
+  ASSERT_TRUE(one && other);
+  std::vector<ListeningSocket> sockets, others;
+  others.push_back(std::move(*net::adopt_socket(FileDescriptor(::dup(one->file.get())))));
+  others.push_back(std::move(*other));
+  const std::uint16_t added = others[1].port;
+  sockets.push_back(std::move(*one));
+  net::add_sockets(sockets, std::move(others));
+  ASSERT_EQ(sockets.size(), 2U);
+  EXPECT_EQ(sockets[1].port, added);
+}
+
 TEST(Activation, RefusesWhatDoesNotListen) {
   const auto refused = net::adopt_socket(FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
   ASSERT_FALSE(refused);
