@@ -302,6 +302,7 @@ void Serving::on_signal(int number) {
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
+  const bool again = std::exchange(signalled_, true);
   if (!shutting_down_) {
     if (succession_) succession_->stop();
     if (activated_ || (succession_ && succession_->has_successor())) return take_leave(name);
@@ -309,6 +310,8 @@ void Serving::on_signal(int number) {
                  options_.drain_timeout);
     shutting_down_ = true;
     asio::co_spawn(loop_, shut_down(Clock::now() + options_.drain_timeout), rethrow);
+  } else if (!again) {
+    spdlog::info("{}: still finishing {} running requests; once more stops them", name, server_->running_requests());
   } else {
     spdlog::info("{} again: stopping at once", name);
     if (scheduler_) scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});

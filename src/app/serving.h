@@ -89,6 +89,7 @@ class Serving {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;
   bool shutting_down_ = false;
+  bool signalled_ = false;  // to end
   bool stopped_ = false;
   std::thread loader_;
 };

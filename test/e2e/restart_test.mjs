@@ -81,6 +81,20 @@ test("what runs when the successor comes is finished by the one before", async (
   assert.deepEqual(await first.exited, { code: 0, signal: null });
 });
 
+test("the first SIGTERM to a server that has been taken over ends no answer", async (t) => {
+  const args = ["--takeover", path.join(temporaryFolder(t), "control"), "--kv-memory", "64MiB", "--drain-timeout", "120s"];
+  const first = await serve(t, [...args, "--isa", "avx2", "--threads", "1"]);
+  const running = ask(first.url, completions, { body: { ...body, max_tokens: 900, n: 8, stream: true } });
+  await eventually("it runs", async () => (await ask(first.url, "/slots")).body.includes('"decode"'));
+  await serve(t, args);
+  await eventually("it has been taken over", () => first.errors.includes("a successor serves"));
+  first.child.kill("SIGTERM");
+  const answer = (await running).body;
+  assert.ok(answer.endsWith("data: [DONE]\n\n") && !answer.includes('"error"'), answer.slice(-300));
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+  assert.match(first.errors, /SIGTERM: still finishing/);
+});
+
 test("a successor that cannot start changes nothing", async (t) => {
   const control = path.join(temporaryFolder(t), "control");
   const args = ["--takeover", control, "--kv-memory", "64MiB"];
