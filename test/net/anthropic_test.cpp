@@ -149,6 +149,8 @@ TEST(Messages, ThinkingIsSwitchedBesideTheTemplatesOtherVariables) {
   EXPECT_EQ(*enabled.find("thinking"), Value(true));
   EXPECT_EQ(*enabled.find("thinking_budget"), Value(5));
   EXPECT_FALSE(message_with(thinking + R"(,"chat_template_kwargs":1)"));
+  EXPECT_EQ(*std::get<ChatPrompt>(message_with(R"("thinking":{"type":"adaptive"})")->prompt).kwargs.find("thinking"), Value(true));
+  EXPECT_EQ(message_with(R"("thinking":{"type":"off"})").error().param, "thinking.type");
 }
 
 TEST(Messages, WhatSaysNothingHasItsTypeAllTheSame) {
