@@ -49,21 +49,31 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fflush(stdout);
 }
 
-// While it lives, SIGHUP does not interrupt this thread; it comes afterwards.
-class HeldBackHangup {
+// While it lives, this thread blocks with nothing to lose: SIGINT and SIGTERM end the process, and SIGHUP comes afterwards.
+class BlockingWait {
  public:
-  HeldBackHangup() {
+  BlockingWait() {
+    struct sigaction end{};
+    end.sa_handler = [](int) { std::_Exit(EXIT_SUCCESS); };
+    sigaction(SIGINT, &end, &interrupt_);
+    sigaction(SIGTERM, &end, &terminate_);
     sigset_t hangup;
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &hangup, &before_);
+    pthread_sigmask(SIG_BLOCK, &hangup, &mask_);
   }
-  ~HeldBackHangup() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  HeldBackHangup(const HeldBackHangup&) = delete;
-  HeldBackHangup& operator=(const HeldBackHangup&) = delete;
+  ~BlockingWait() {
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+    sigaction(SIGINT, &interrupt_, nullptr);
+  }
+  BlockingWait(const BlockingWait&) = delete;
+  BlockingWait& operator=(const BlockingWait&) = delete;
 
  private:
-  sigset_t before_{};
+  sigset_t mask_{};
+  struct sigaction interrupt_{};
+  struct sigaction terminate_{};
 };
 
 // How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
@@ -149,7 +159,7 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
 Result<void> Serving::find_predecessor() {
   if (options_.takeover.empty()) return {};
   Result<std::optional<net::Predecessor>> found = [this] {
-    const HeldBackHangup held;  // it would end the wait
+    const BlockingWait wait;
     return net::Predecessor::find(options_.takeover);
   }();
   if (!found) return found.error();

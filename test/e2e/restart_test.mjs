@@ -151,6 +151,32 @@ test("a successor that waits for another one goes on waiting when it is told to 
     (await ask(first.url, "/v1/models", { headers: { authorization: "Bearer sk-after" } })).status === 200);
 });
 
+test("a successor that waits for another one may be stopped and go on, and be ended", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--no-model"];
+  const first = await serve(t, args);
+  const other = net.connect(control);  // which never gets ready
+  await new Promise((resolve) => other.once("data", resolve));
+  const waits = () => {
+    const successor = new Process(t, braidBinary, ["serve", ...args]);
+    const holds_back = () => /SigBlk:\s*0*1\n/.test(readFileSync(`/proc/${successor.child.pid}/status`, "utf8"));  // SIGHUP alone
+    return eventually("it waits", () => successor.lines.length > 0 && holds_back()).then(() => successor);
+  };
+  const ended = await waits();
+  ended.child.kill("SIGTERM");
+  assert.deepEqual(await ended.exited, { code: 0, signal: null });
+  const successor = await waits();
+  for (let i = 0; i < 5; ++i) {
+    successor.child.kill("SIGSTOP");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    successor.child.kill("SIGCONT");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  other.destroy();
+  await successor.line(/^ready/);
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+});
+
 test("the units that are shipped are valid", async (t) => {
   const is_there = await run(t, "systemd-analyze", ["--version"]).then(({ code }) => code === 0, () => false);
   if (!is_there) return t.skip("there is no systemd-analyze");
