@@ -73,8 +73,10 @@ Result<std::vector<int>> cpus_to_pin(const ModelOptions& options, int threads) {
 }
 
 Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOptions& options, std::int32_t max_batch) {
+  const Result<std::uint64_t> available = available_memory();
+  if (!available) return available.error();
   KvDemand demand;
-  demand.available = available_memory();
+  demand.available = *available;
   demand.asked = options.kv_memory;
   demand.block_bytes = language_model.kv_layout().block_bytes();
   demand.block_tokens = options.block_size;

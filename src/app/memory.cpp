@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -59,9 +61,12 @@ std::uint64_t left_in_hierarchy(const fs::path& mount, fs::path group, const cha
 
 }  // namespace
 
-std::uint64_t available_memory(const char* root) {
+Result<std::uint64_t> available_memory(const char* root) {
   const fs::path base(root);
-  std::uint64_t available = read_field(base / "proc/meminfo", "MemAvailable:") * 1024U;
+  const fs::path memory = base / "proc/meminfo";
+  if (!std::ifstream(memory))
+    return Error{ErrorCode::kIo, fmt::format("cannot find out how much memory there is: {}: {}", memory.string(), std::strerror(errno)), ""};
+  std::uint64_t available = read_field(memory, "MemAvailable:") * 1024U;
   std::ifstream groups(base / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "0::/path" is v2, "7:memory:/path" v1
     const std::size_t first = line.find(':');

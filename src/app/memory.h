@@ -9,8 +9,8 @@
 namespace braid::app {
 
 // Bytes this process may still take: MemAvailable, cut by the memory limits of its control groups (v1 and v2).
-// `root` stands for "/" in tests.
-std::uint64_t available_memory(const char* root = "/");
+// `root` stands for "/" in tests. kIo when the system does not say.
+Result<std::uint64_t> available_memory(const char* root = "/");
 
 struct KvDemand {
   std::uint64_t available = 0;                // after the weights are loaded

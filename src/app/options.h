@@ -77,6 +77,7 @@ struct ServeOptions {
   std::string alias;                          // the model's id; empty: its file name
   net::ServerOptions http;
   net::TcpAddress address;                    // of --host and --port, one of http.listen where it is used
+  bool names_addresses = false;               // whether any of http's is more than the default
   std::string takeover;                       // Unix socket on which this server is found by its successor; empty: none
   std::chrono::milliseconds drain_timeout{30'000};
   WatchOptions watch;

@@ -49,21 +49,31 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fflush(stdout);
 }
 
-// While it lives, SIGHUP does not interrupt this thread; it comes afterwards.
-class HeldBackHangup {
+// While it lives, this thread blocks with nothing to lose: SIGINT and SIGTERM end the process, and SIGHUP comes afterwards.
+class BlockingWait {
  public:
-  HeldBackHangup() {
+  BlockingWait() {
+    struct sigaction end{};
+    end.sa_handler = [](int) { std::_Exit(EXIT_SUCCESS); };
+    sigaction(SIGINT, &end, &interrupt_);
+    sigaction(SIGTERM, &end, &terminate_);
     sigset_t hangup;
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &hangup, &before_);
+    pthread_sigmask(SIG_BLOCK, &hangup, &mask_);
   }
-  ~HeldBackHangup() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  HeldBackHangup(const HeldBackHangup&) = delete;
-  HeldBackHangup& operator=(const HeldBackHangup&) = delete;
+  ~BlockingWait() {
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+    sigaction(SIGINT, &interrupt_, nullptr);
+  }
+  BlockingWait(const BlockingWait&) = delete;
+  BlockingWait& operator=(const BlockingWait&) = delete;
 
  private:
-  sigset_t before_{};
+  sigset_t mask_{};
+  struct sigaction interrupt_{};
+  struct sigaction terminate_{};
 };
 
 // How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
@@ -120,14 +130,12 @@ Result<void> Serving::start() {
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
   server_.emplace(loop_, http_options(std::move(*keys)), status_);
+  if (const Result<void> activated = take_activated(); !activated) return activated;
   if (const Result<void> found = find_predecessor(); !found) return found;
   await_signal();
   if (manager_.watchdog_interval()) watchdog_.arm();
   if (!predecessor_) {
-    Result<std::vector<net::ListeningSocket>> given = net::activated_sockets();
-    if (!given) return given.error();
-    activated_ = !given->empty();
-    if (const Result<void> serving = begin_serving(std::move(*given)); !serving) return serving;
+    if (const Result<void> serving = begin_serving({}); !serving) return serving;
   }
   if (options_.no_model) {
     status_ = {ServiceState::kNoModel, "started without a model", nullptr};
@@ -151,7 +159,7 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
 Result<void> Serving::find_predecessor() {
   if (options_.takeover.empty()) return {};
   Result<std::optional<net::Predecessor>> found = [this] {
-    const HeldBackHangup held;  // it would end the wait
+    const BlockingWait wait;
     return net::Predecessor::find(options_.takeover);
   }();
   if (!found) return found.error();
@@ -162,7 +170,19 @@ Result<void> Serving::find_predecessor() {
   return {};
 }
 
+Result<void> Serving::take_activated() {
+  Result<std::vector<net::ListeningSocket>> sockets = net::activated_sockets();
+  if (!sockets) return sockets.error();
+  activated_sockets_ = std::move(*sockets);
+  activated_ = !activated_sockets_.empty();
+  if (activated_ && options_.names_addresses)
+    spdlog::warn("--host, --port, --listen and --unix-socket are not used: the service manager has opened the sockets");
+  return {};
+}
+
+// On sockets that were `given` and those of the service manager, or else on its own.
 Result<void> Serving::begin_serving(std::vector<net::ListeningSocket> given) {
+  net::add_sockets(given, std::move(activated_sockets_));
   const Result<std::uint16_t> started = server_->start(std::move(given));
   if (!started) return started.error();
   if (const std::size_t count = server_->addresses().size(); !options_.takeover.empty() && count > net::kMostPassedSockets)
@@ -292,6 +312,7 @@ void Serving::on_signal(int number) {
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
   }
+  const bool again = std::exchange(signalled_, true);
   if (!shutting_down_) {
     if (succession_) succession_->stop();
     if (activated_ || (succession_ && succession_->has_successor())) return take_leave(name);
@@ -299,9 +320,13 @@ void Serving::on_signal(int number) {
                  options_.drain_timeout);
     shutting_down_ = true;
     asio::co_spawn(loop_, shut_down(Clock::now() + options_.drain_timeout), rethrow);
+  } else if (!again) {
+    spdlog::info("{}: still finishing {} running requests; once more stops them", name, server_->running_requests());
   } else {
     spdlog::info("{} again: stopping at once", name);
     if (scheduler_) scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
+    server_->stop_accepting();
+    server_->close_waiting();
     say_farewell(Clock::now() + kFarewell);
   }
 }

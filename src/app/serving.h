@@ -48,6 +48,7 @@ class Serving {
  private:
   net::ServerOptions http_options(std::vector<net::access::ApiKey> keys) const;
   Result<void> find_predecessor();
+  Result<void> take_activated();
   Result<void> begin_serving(std::vector<net::ListeningSocket> given);
   void begin_loading();
   void on_loaded(Result<LoadedModel> loaded);
@@ -83,10 +84,12 @@ class Serving {
   std::optional<net::Predecessor> predecessor_;     // until this one is ready
   std::optional<net::ListeningSocket> control_;     // for the succession, until it begins
   boost::asio::posix::stream_descriptor predecessors_end_;  // waited for while the disk tier is still the predecessor's
+  std::vector<net::ListeningSocket> activated_sockets_;  // of the service manager, until they are served
   bool activated_ = false;  // somebody else holds the listening sockets, too
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;
   bool shutting_down_ = false;
+  bool signalled_ = false;  // to end
   bool stopped_ = false;
   std::thread loader_;
 };

@@ -116,13 +116,18 @@ void Server::leave_sockets() {
 void Server::close_answered() { service_->closing = std::max(service_->closing, Closing::kAnswered); }
 
 void Server::close_idle() {
-  service_->closing = Closing::kIdle;
+  service_->closing = std::max(service_->closing, Closing::kIdle);
   service_->connections->close_idle();
+}
+
+void Server::close_waiting() {
+  service_->closing = Closing::kWaiting;
+  service_->connections->close_waiting();
 }
 
 void Server::abort_connections(std::string_view reason) {
   if (open_connections() > 0) spdlog::warn("{} connections are closed: {}", open_connections(), reason);
-  service_->closing = Closing::kIdle;
+  service_->closing = Closing::kWaiting;
   service_->connections->close_all();
 }
 

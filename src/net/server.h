@@ -58,6 +58,9 @@ class Server {
   // The same, and closes connections between two requests.
   void close_idle();
 
+  // The same, and closes those that have not sent a whole request.
+  void close_waiting();
+
   // Drops every connection; running requests are cancelled. `reason` goes to the log.
   void abort_connections(std::string_view reason);
 

@@ -62,6 +62,7 @@ struct ServerOptions {
   std::chrono::milliseconds idle_timeout{75'000};    // between two requests of one connection
   std::chrono::milliseconds write_timeout{60'000};   // a client that takes nothing for so long is dropped
   std::chrono::milliseconds linger_timeout{2'000};   // for a client to read the answer to a request it has not finished sending
+  std::chrono::milliseconds upload_timeout{30'000};  // for one that goes on sending a body that was refused, as most do before they read
   std::chrono::milliseconds ping_interval{15'000};   // `: ping` comments in streams
 
   // Of a generation, from the end of its request. 0: none.

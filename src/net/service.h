@@ -39,6 +39,7 @@ enum class Closing {
   kNot,
   kAnswered,  // those that get an answer from now on
   kIdle,      // those that wait for another request, too
+  kWaiting,   // those that wait for the rest of a request, or for their first one, too
 };
 
 // Loop only. Held by the server and by every running session.

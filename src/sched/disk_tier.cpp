@@ -48,21 +48,38 @@ void DiskTier::compare(Save save) {
 }
 
 std::shared_ptr<Restoration> DiskTier::prefetch(const cache::SequenceView& sequence, std::int32_t have) {
-  return store_.free_buffers() > reserved_buffers_ ? begin(sequence, have, reserved_buffers_) : nullptr;
+  if (store_.free_buffers() <= reserved_buffers_) return nullptr;
+  std::erase_if(prefetched_, [](const auto& other) { return other.expired(); });
+  auto restoration = find(sequence, have);
+  if (restoration == nullptr || is_on_its_way(*restoration)) return nullptr;
+  ask(restoration, reserved_buffers_);
+  prefetched_.push_back(restoration);
+  return restoration;
+}
+
+// A key stands for all blocks before it, too.
+bool DiskTier::is_on_its_way(const Restoration& wanted) const {
+  const auto last = static_cast<std::size_t>(wanted.end - 1);
+  return std::any_of(prefetched_.begin(), prefetched_.end(), [&wanted, last](const auto& weak) {
+    const std::shared_ptr<const Restoration> other = weak.lock();
+    return other != nullptr && other->next <= wanted.next && other->end >= wanted.end && other->keys[last] == wanted.keys[last];
+  });
 }
 
 std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence,
                                                std::int32_t have) {
   if (prefetched == nullptr || have < prefetched->next || have >= prefetched->asked) {
     prefetched.reset();  // gives its buffers back first
-    return begin(sequence, have, 0);
+    auto restoration = find(sequence, have);
+    if (restoration != nullptr) ask(restoration, 0);
+    return restoration;
   }
   for (; prefetched->next < have; ++prefetched->next) prefetched->blocks.pop_front();
   prefetched->begun = prefetched->progress = std::chrono::steady_clock::now();
   return prefetched;
 }
 
-std::shared_ptr<Restoration> DiskTier::begin(const cache::SequenceView& sequence, std::int32_t have, std::size_t spare) {
+std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence, std::int32_t have) const {
   auto restoration = std::make_shared<Restoration>();
   index_.keys(sequence, restoration->keys);
   const auto begin = restoration->keys.begin() + have;
@@ -73,7 +90,6 @@ std::shared_ptr<Restoration> DiskTier::begin(const cache::SequenceView& sequence
   const auto length = static_cast<std::size_t>(restoration->end) * block_tokens_;
   restoration->prefix = std::make_shared<const store::Prefix>(sequence.first(length));
   restoration->begun = restoration->progress = std::chrono::steady_clock::now();
-  ask(restoration, spare);
   return restoration;
 }
 

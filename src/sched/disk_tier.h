@@ -59,7 +59,8 @@ class DiskTier {
   bool verify(cache::BlockId block, std::string what);
 
   // Begins to read what follows the first `have` blocks of a sequence that may wait for long: takes no more than its share of the
-  // buffers. Null when the disk has nothing of it.
+  // buffers. Null when the disk has nothing of it, or is being asked for all of that already: who waits with equal beginnings follows the
+  // first of them.
   std::shared_ptr<Restoration> prefetch(const cache::SequenceView& sequence, std::int32_t have);
   // The same for one that has got its blocks, `have` of them with contents; goes on with what was prefetched (or null) if it fits.
   std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have);
@@ -89,9 +90,10 @@ class DiskTier {
     std::vector<store::Buffer> loads;
   };
 
-  // `spare` buffers are left for others.
-  std::shared_ptr<Restoration> begin(const cache::SequenceView& sequence, std::int32_t have, std::size_t spare);
+  std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have) const;  // null when the disk has nothing
+  bool is_on_its_way(const Restoration& wanted) const;
   bool wants(const cache::PrefixKey& key) const { return !store_.contains(key) && store_.free_buffers() > 0; }
+  // `spare` buffers are left for others.
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
   void compare(Save save);
   void on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block);
@@ -104,6 +106,7 @@ class DiskTier {
   std::function<void()> on_progress_;
   std::vector<Save> saves_;             // for the next plan
   std::array<Posted, 2> posted_;        // by plan id
+  std::vector<std::weak_ptr<const Restoration>> prefetched_;  // few: each has had a buffer
   cache::PrefixIndex::Path path_;       // reused
 };
 

@@ -26,7 +26,7 @@ class MemoryRoot : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  std::uint64_t available() const { return available_memory(root_.c_str()); }
+  std::uint64_t available() const { return available_memory(root_.c_str()).value(); }
 
  private:
   fs::path root_;
@@ -59,7 +59,13 @@ TEST_F(MemoryRoot, VersionOneLimitCuts) {
   EXPECT_EQ(available(), 400000U);
 }
 
-TEST(AvailableMemory, OfThisMachineIsNotNothing) { EXPECT_GT(available_memory(), 1U << 20U); }
+TEST(AvailableMemory, OfThisMachineIsNotNothing) { EXPECT_GT(available_memory().value(), 1U << 20U); }
+
+TEST(AvailableMemory, IsNotNothingWhereItCannotBeKnown) {
+  const Result<std::uint64_t> unknown = available_memory("/there/is/no/such/folder");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "cannot find out how much memory there is: /there/is/no/such/folder/proc/meminfo: No such file or directory");
+}
 
 KvDemand demand() {
   KvDemand d;

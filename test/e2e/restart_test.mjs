@@ -81,6 +81,20 @@ test("what runs when the successor comes is finished by the one before", async (
   assert.deepEqual(await first.exited, { code: 0, signal: null });
 });
 
+test("the first SIGTERM to a server that has been taken over ends no answer", async (t) => {
+  const args = ["--takeover", path.join(temporaryFolder(t), "control"), "--kv-memory", "64MiB", "--drain-timeout", "120s"];
+  const first = await serve(t, [...args, "--isa", "avx2", "--threads", "1"]);
+  const running = ask(first.url, completions, { body: { ...body, max_tokens: 900, n: 8, stream: true } });
+  await eventually("it runs", async () => (await ask(first.url, "/slots")).body.includes('"decode"'));
+  await serve(t, args);
+  await eventually("it has been taken over", () => first.errors.includes("a successor serves"));
+  first.child.kill("SIGTERM");
+  const answer = (await running).body;
+  assert.ok(answer.endsWith("data: [DONE]\n\n") && !answer.includes('"error"'), answer.slice(-300));
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+  assert.match(first.errors, /SIGTERM: still finishing/);
+});
+
 test("a successor that cannot start changes nothing", async (t) => {
   const control = path.join(temporaryFolder(t), "control");
   const args = ["--takeover", control, "--kv-memory", "64MiB"];
@@ -137,6 +151,32 @@ test("a successor that waits for another one goes on waiting when it is told to 
     (await ask(first.url, "/v1/models", { headers: { authorization: "Bearer sk-after" } })).status === 200);
 });
 
+test("a successor that waits for another one may be stopped and go on, and be ended", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--no-model"];
+  const first = await serve(t, args);
+  const other = net.connect(control);  // which never gets ready
+  await new Promise((resolve) => other.once("data", resolve));
+  const waits = () => {
+    const successor = new Process(t, braidBinary, ["serve", ...args]);
+    const holds_back = () => /SigBlk:\s*0*1\n/.test(readFileSync(`/proc/${successor.child.pid}/status`, "utf8"));  // SIGHUP alone
+    return eventually("it waits", () => successor.lines.length > 0 && holds_back()).then(() => successor);
+  };
+  const ended = await waits();
+  ended.child.kill("SIGTERM");
+  assert.deepEqual(await ended.exited, { code: 0, signal: null });
+  const successor = await waits();
+  for (let i = 0; i < 5; ++i) {
+    successor.child.kill("SIGSTOP");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    successor.child.kill("SIGCONT");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  other.destroy();
+  await successor.line(/^ready/);
+  assert.deepEqual(await first.exited, { code: 0, signal: null });
+});
+
 test("the units that are shipped are valid", async (t) => {
   const is_there = await run(t, "systemd-analyze", ["--version"]).then(({ code }) => code === 0, () => false);
   if (!is_there) return t.skip("there is no systemd-analyze");
@@ -149,6 +189,21 @@ test("the units that are shipped are valid", async (t) => {
   const { code, stdout, stderr } = await run(t, "systemd-analyze", ["verify", "--man=no", ...units]);
   const faults = `${stdout}${stderr}`.split("\n").filter((line) => line.includes(folder));  // others are about this machine
   assert.deepEqual([code, faults], [0, []]);
+});
+
+test("sockets from systemd beside those of a predecessor", async (t) => {
+  const control = path.join(temporaryFolder(t), "control");
+  const args = ["--takeover", control, "--kv-memory", "64MiB"];
+  const server = await serve(t, args);
+  const port = await freePort();
+  const activator = new Process(t, process.env.BRAID_SOCKET_ACTIVATE, ["-l", `127.0.0.1:${port}`, braidBinary, "serve", ...args, "--port", "0"]);
+  await eventually("it listens", () => activator.errors.includes("Listening on"));
+  const health = ask(`http://127.0.0.1:${port}`, "/health");  // starts the server
+  await activator.line(/^ready/);
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.equal((await health).status, 200);
+  assert.equal((await ask(server.url, "/health")).status, 200);
+  assert.match(activator.errors, /--port, --listen and --unix-socket are not used: the service manager has opened the sockets/);
 });
 
 test("sockets from systemd", async (t) => {

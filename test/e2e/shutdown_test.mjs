@@ -78,6 +78,19 @@ test("a second signal stops at once, with an error event", async (t) => {
   assert.deepEqual(await server.exited, { code: 0, signal: null });
 });
 
+test("a second signal waits for no request that has not come", async (t) => {
+  const server = await serve(t, ["--header-timeout", "1h", "--body-timeout", "1h"]);
+  const starts = ["", "GET /health HT", "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{"];
+  const clients = starts.map((start) => connect(server.port, "127.0.0.1").on("error", () => {}));
+  clients.forEach((client, i) => client.write(starts[i]));
+  await eventually("they are here", async () => (await metric(server.url, "open_connections")) > clients.length);
+  server.child.kill("SIGTERM");
+  await eventually("it is heard", () => server.errors.includes("once more stops them"));
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.doesNotMatch(server.errors, /connections are closed/);  // which it says of those that it has waited for in vain
+});
+
 for (const signal of ["SIGTERM", "SIGHUP"]) {
   test(`${signal}s until the very end change nothing`, async (t) => {
     const server = await serve(t);

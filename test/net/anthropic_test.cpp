@@ -22,6 +22,17 @@ TEST(Messages, AWholeAnswerIsExact) {
                                     R"("output_tokens":2}})");
 }
 
+// Where Anthropic's SDKs look for it.
+TEST(Messages, AnswersAndErrorsNameTheirRequest) {
+  TestServer server;
+  const std::string own = "X-Request-Id: mine\r\n";
+  const std::string body = R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],"stream":)";
+  for (const std::string& request : {post("/v1/messages", body + "false}", own), post("/v1/messages", body + "true}", own), post("/v1/messages", "{", own),
+                                     post("/v1/messages/count_tokens", body + "false}", own)})
+    EXPECT_EQ(server.ask(request).headers.at("request-id"), "mine") << request;
+  EXPECT_FALSE(server.ask(post("/v1/completions", R"({"prompt":"a"})", own)).headers.contains("request-id"));
+}
+
 TEST(Messages, AStreamIsExact) {
   TestServer server;
   server.on_loop([&] {
@@ -138,6 +149,8 @@ TEST(Messages, ThinkingIsSwitchedBesideTheTemplatesOtherVariables) {
   EXPECT_EQ(*enabled.find("thinking"), Value(true));
   EXPECT_EQ(*enabled.find("thinking_budget"), Value(5));
   EXPECT_FALSE(message_with(thinking + R"(,"chat_template_kwargs":1)"));
+  EXPECT_EQ(*std::get<ChatPrompt>(message_with(R"("thinking":{"type":"adaptive"})")->prompt).kwargs.find("thinking"), Value(true));
+  EXPECT_EQ(message_with(R"("thinking":{"type":"off"})").error().param, "thinking.type");
 }
 
 TEST(Messages, WhatSaysNothingHasItsTypeAllTheSame) {

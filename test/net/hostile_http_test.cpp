@@ -3,6 +3,7 @@
 #include <net/json/parse.h>
 
 #include <chrono>
+#include <thread>
 #include <vector>
 
 #include "test_server.h"
@@ -86,6 +87,23 @@ TEST(HostileHttp, ARequestNamesOneHost) {
   expect_refused(server, "GET /health HTTP/1.1\r\n\r\n", 400);
   expect_refused(server, "GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400);
   EXPECT_EQ(server.ask("GET /health HTTP/1.0\r\n\r\n").status, 200);
+}
+
+// One that is reset while it sends gives up and never looks for the answer.
+TEST(HostileHttp, ASlowUploaderMaySendItsRefusedRequestToItsEnd) {
+  TestServer server;
+  RawClient lost = server.connect(), large = server.connect();
+  lost.send("POST /v1/none HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+  large.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100001\r\n\r\n");
+  const auto until = std::chrono::steady_clock::now() + 3 * test_options().linger_timeout;
+  bool taken = true;
+  while (taken && std::chrono::steady_clock::now() < until) {
+    taken = lost.send("aa") && large.send("aa");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(taken);
+  EXPECT_EQ(lost.read_reply().status, 404);
+  EXPECT_EQ(large.read_reply().status, 413);
 }
 
 // Beyond the time that is allowed for reading what is left of a refused body.

@@ -424,6 +424,28 @@ TEST(Http, CloseIdleAnswersARequestThatHasArrived) {
   EXPECT_TRUE(client.closed());
 }
 
+TEST(Http, CloseWaitingAnswersWholeRequestsAlone) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = nullptr; });
+  RawClient busy = server.connect();
+  busy.send(post("/v1/completions", kBody));
+  const std::string half = post("/v1/completions", kBody).substr(0, 60);
+  RawClient fresh = server.connect(), begun = server.connect(), idle = server.connect();
+  begun.send(half);
+  idle.send(get("/health"));
+  EXPECT_EQ(idle.read_reply().status, 200);
+  ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1 && server.server().open_connections() == 4; }));
+  server.on_loop([&] {
+    server.server().close_waiting();
+    server.server().close_idle();  // as at the end of a drain
+    server.engine().push(0, Finish{});
+  });
+  for (RawClient* client : {&fresh, &begun, &idle}) EXPECT_TRUE(client->closed());
+  EXPECT_EQ(busy.read_reply().status, 200);
+  RawClient late = server.connect();
+  EXPECT_TRUE(late.closed());
+}
+
 TEST(Http, StartNamesAnAddressThatIsTaken) {
   TestServer server;
   server.on_loop([&] {

@@ -21,8 +21,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -282,10 +284,30 @@ TEST(Activation, TakesTheSocketsOfItsStarter) {
   EXPECT_EQ(std::getenv("LISTEN_FDS"), nullptr);
 }
 
+// Of a predecessor, and of a service manager that gave it one of them.
+TEST(Activation, ASocketThatIsGivenTwiceIsServedOnce) {
+  auto one = net::listen_tcp({"127.0.0.1", 0}, 16, false);
+  auto other = net::listen_tcp({"127.0.0.1", 0}, 16, false);
+  ASSERT_TRUE(one && other);
+  std::vector<ListeningSocket> sockets, others;
+  others.push_back(std::move(*net::adopt_socket(FileDescriptor(::dup(one->file.get())))));
+  others.push_back(std::move(*other));
+  const std::uint16_t added = others[1].port;
+  sockets.push_back(std::move(*one));
+  net::add_sockets(sockets, std::move(others));
+  ASSERT_EQ(sockets.size(), 2U);
+  EXPECT_EQ(sockets[1].port, added);
+}
+
 TEST(Activation, RefusesWhatDoesNotListen) {
   const auto refused = net::adopt_socket(FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("no stream socket that listens"));
+}
+
+// Not in this thread: it has made the rings of other tests' servers, whose end interrupts its waits.
+Result<std::optional<net::Predecessor>> find_predecessor(const std::string& path) {
+  return std::async(std::launch::async, [&path] { return net::Predecessor::find(path); }).get();
 }
 
 // Two servers of one process: the second takes the sockets of the first one.
@@ -324,7 +346,7 @@ class Takeover : public testing::Test {
 TEST_F(Takeover, PassesTheSocketsAndRefusesNobody) {
   RawClient connected = first.connect();  // before, with its first request still to come
   ASSERT_TRUE(first.eventually([this] { return first.server().open_connections() == 1; }));
-  auto found = net::Predecessor::find(path);
+  auto found = find_predecessor(path);
   ASSERT_TRUE(found && *found) << found.error().message;
   std::vector<ListeningSocket> sockets = (*found)->take_sockets();
   ASSERT_EQ(sockets.size(), 1U);
@@ -346,10 +368,10 @@ TEST_F(Takeover, PassesTheSocketsAndRefusesNobody) {
 
 TEST_F(Takeover, ASuccessorThatFailsChangesNothing) {
   {
-    const auto found = net::Predecessor::find(path);
+    const auto found = find_predecessor(path);
     ASSERT_TRUE(found && *found);
   }
-  const auto again = net::Predecessor::find(path);
+  const auto again = find_predecessor(path);
   EXPECT_TRUE(again && *again);
   EXPECT_EQ(first.ask(get("/health")).status, 200);
   first.on_loop([this] { EXPECT_FALSE(taken); });
@@ -357,7 +379,7 @@ TEST_F(Takeover, ASuccessorThatFailsChangesNothing) {
 
 // Whoever is told to end meanwhile neither waits for the successor nor takes its path away.
 TEST_F(Takeover, MayEndWhileItsSuccessorLoads) {
-  auto found = net::Predecessor::find(path);
+  auto found = find_predecessor(path);
   ASSERT_TRUE(found && *found) << found.error().message;
   bool had_successor = false;
   first.on_loop([&] {
@@ -393,7 +415,7 @@ TEST_F(Takeover, HearsASuccessorAgainWhenFilesHadRunOut) {
   EXPECT_TRUE(first.eventually([&] { return log.str().find("a successor has to wait: Too many open files") != std::string::npos; }));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ::shutdown(early.get(), SHUT_RDWR);
-  const auto found = net::Predecessor::find(path);
+  const auto found = find_predecessor(path);
   EXPECT_TRUE(found && *found) << found.error().message;
   first.on_loop([] { spdlog::default_logger()->sinks().pop_back(); });
 }
@@ -404,7 +426,7 @@ TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {
     lock = FileDescriptor(::open(path_of_lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
   });
-  auto found = net::Predecessor::find(path);
+  auto found = find_predecessor(path);
   ASSERT_TRUE(found && *found) << found.error().message;
   const FileDescriptor passed = (*found)->take_disk_lock();
   EXPECT_EQ(::flock(passed.get(), LOCK_EX | LOCK_NB), 0) << "the same lock, not another one of this file";
@@ -421,19 +443,19 @@ TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {
 
 TEST(Predecessor, IsNobodyWhereNobodyListens) {
   const Folder folder;
-  const auto nobody = net::Predecessor::find(folder / "control");
+  const auto nobody = find_predecessor(folder / "control");
   EXPECT_TRUE(nobody && !*nobody);
   const auto other = net::listen_unix(folder / "other", 0600, 16);
   std::thread answer([&] {
     const FileDescriptor accepted(::accept(other->file.get(), nullptr, nullptr));
     ::send(accepted.get(), "HTTP/1.1 400\r\n", 14, MSG_NOSIGNAL);
   });
-  const auto wrong = net::Predecessor::find(folder / "other");
+  const auto wrong = find_predecessor(folder / "other");
   answer.join();
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("did not pass on its sockets: what it says is not what braid"));
   std::thread closing([&] { const FileDescriptor accepted(::accept(other->file.get(), nullptr, nullptr)); });
-  const auto closed = net::Predecessor::find(folder / "other");
+  const auto closed = find_predecessor(folder / "other");
   closing.join();
   EXPECT_THAT(closed.error().message, HasSubstr("did not pass on its sockets: it ended the connection before"));
 }
@@ -447,7 +469,7 @@ TEST_F(Takeover, ASuccessorWithoutRoomForTheSocketsSaysSo) {
   for (int file = 0; (file = ::dup(0)) >= 0;) filling.emplace_back(file);
   // Room for the successor's connection and the predecessor's end of it, in one process here, and for the copy of the one socket.
   for (int i = 0; i < 3; ++i) filling.pop_back();
-  const auto found = net::Predecessor::find(path);
+  const auto found = find_predecessor(path);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr("this process may not open so many files"));

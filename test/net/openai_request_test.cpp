@@ -335,6 +335,10 @@ TEST(OpenAiParameters, ThatAreNotServedAreRefusedUnlessTheyAskForNothing) {
   }
 }
 
+TEST(OpenAiParameters, AnErrorNamesNoNumberThatWasNotSent) {
+  EXPECT_EQ(completion(R"("max_tokens":4,"min_tokens":5000000000)").error().message, "'min_tokens' is more than the 4 of max_tokens");
+}
+
 TEST(OpenAiParameters, LogprobsHaveTwoForms) {
   EXPECT_EQ(completion(R"("logprobs":0)")->sampling.top_logprobs, 0);
   EXPECT_EQ(completion(R"("logprobs":20)")->sampling.top_logprobs, 20);
@@ -345,6 +349,7 @@ TEST(OpenAiParameters, LogprobsHaveTwoForms) {
   EXPECT_EQ(chat(R"("logprobs":false)")->sampling.top_logprobs, -1);
   EXPECT_EQ(param_of(chat(R"("logprobs":1)")), "logprobs");
   EXPECT_EQ(param_of(chat(R"("top_logprobs":5)")), "top_logprobs");
+  EXPECT_EQ(chat(R"("top_logprobs":0)")->sampling.top_logprobs, -1);
   EXPECT_EQ(param_of(chat(R"("logprobs":true,"top_logprobs":21)")), "top_logprobs");
 }
 

@@ -254,6 +254,28 @@ TEST(DiskTier, OthersPassWhileReadsAreOut) {
   server.rig->expect_nothing_held();
 }
 
+TEST(DiskTier, EqualPromptsAreReadOnce) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(50, 1);
+  {
+    Server server(folder.path(), tier_options(100, true));
+    server.cached(prompt);
+    server.rig->run_to_end();
+  }
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  mood->hold_reads = true;
+  Server server(folder.path(), tier_options(100, true), mood);
+  Client& first = server.rig->submit(prompt, 5);
+  const std::size_t left = server.store->free_buffers();
+  EXPECT_LT(left, server.buffers);
+  const Client& second = server.rig->submit(prompt, 5);
+  EXPECT_EQ(server.store->free_buffers(), left);
+  server.rig->submit(prompt, 5, {}, "another's");
+  EXPECT_EQ(server.store->free_buffers(), left) << "the disk has nothing of it";
+  first.ticket.reset();
+  ASSERT_TRUE(server.rig->run_until([&] { return server.rig->phase(second) == SequencePhase::kRestoring; })) << "without the first, by itself";
+}
+
 TEST(DiskTier, OthersGoOnAfterAFailedStepWhileReadsAreOut) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);

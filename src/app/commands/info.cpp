@@ -73,10 +73,11 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
   auto dimensions = model::read_hyper_parameters(file);
   if (!dimensions) return dimensions.error();
   dimensions->kv_limit = load.kv_limit;
-  const std::uint64_t available = available_memory();
+  const Result<std::uint64_t> available = available_memory();
+  if (!available) return available.error();
 
   KvDemand demand;
-  demand.available = available - std::min(available, estimate->weights + estimate->workspace);
+  demand.available = *available - std::min(*available, estimate->weights + estimate->workspace);
   demand.asked = options.model.kv_memory;
   demand.block_bytes = estimate->kv_block;
   demand.block_tokens = options.model.block_size;
@@ -94,7 +95,7 @@ Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions&
              options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)),
              kernels::kv_type_name(options.model.kv_type.value_or((*table)->kv_type)), kv->context);
   fmt::print("  together   {:>10}  of {} available\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
-             format_size(available));
+             format_size(*available));
   return {};
 }
 

@@ -6,7 +6,7 @@ namespace braid::net::access {
 namespace {
 
 constexpr std::string_view kExposed =
-    "X-Request-Id, Retry-After, X-Queue-Position, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+    "X-Request-Id, Request-Id, Retry-After, X-Queue-Position, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
     "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens";
 
 }  // namespace

@@ -114,6 +114,10 @@ Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) 
   const Value* type = value.find("type");
   if (type == nullptr || type->get_if<std::string>() == nullptr)
     return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
+  if (*type != Value("enabled") && *type != Value("adaptive") && *type != Value("disabled")) {
+    const std::string type_path = at_key(path, "type");
+    return invalid_argument(fmt::format("'{}' must be one of enabled, disabled, adaptive", type_path), type_path);
+  }
   draft.thinks = *type != Value("disabled");
   if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null()) {
     const Result<std::int64_t> tokens =

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
@@ -152,15 +153,15 @@ asio::awaitable<bool> Connection::catch_up(std::chrono::milliseconds timeout) {
   co_return co_await write(behind, timeout);
 }
 
-asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout) {
+asio::awaitable<void> Connection::linger(std::chrono::milliseconds timeout, std::chrono::milliseconds most) {
   error_code failure;
   if (tls_ != nullptr) tls_->say_end();
   socket_.shutdown(Socket::shutdown_send, failure);
-  const Clock::time_point until = Clock::now() + timeout;
+  const Clock::time_point until = Clock::now() + most;
   std::size_t discarded = 0;
   char buffer[kReadBytes];
   while (!failure && discarded < kMaxLingerBytes && Clock::now() < until) {
-    deadline_ = until;  // each time: one that passes between two reads has nothing to cancel
+    deadline_ = std::min(until, Clock::now() + timeout);
     const auto count = co_await socket_.async_read_some(asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, failure));
     discarded += count;
   }

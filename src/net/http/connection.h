@@ -53,8 +53,9 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   bool is_behind() const { return !behind_.empty(); }
   boost::asio::awaitable<bool> catch_up(std::chrono::milliseconds timeout);  // as write()
 
-  // Ends the answer to a request that was not read to its end: lets the client read it before the socket closes.
-  boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout);
+  // Ends the answer to a request that was not read to its end: lets the client read it before the socket closes, which it does when
+  // nothing has come for `timeout`, after `most`, or when too much has come.
+  boost::asio::awaitable<void> linger(std::chrono::milliseconds timeout, std::chrono::milliseconds most);
 
   // While a request runs: reads ahead, so that an end of the client's stream is seen (it counts as gone, as nginx treats it);
   // what it reads, up to `max_read_ahead` bytes, is input of the next request: beyond it, an end is not seen any more. `interrupt` is
@@ -70,8 +71,11 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
 
   bool gone() const { return gone_; }            // nothing can be sent any more
   bool timed_out() const { return timed_out_; }  // the last wait ended by its deadline
-  bool idle() const { return idle_; }            // between two requests, not before the first
-  void set_idle(bool idle) { idle_ = idle; }
+
+  // For bytes of a request: of the next one, or of the first or one that has begun.
+  enum class Awaits { kNothing, kNext, kFirstOrRest };
+  Awaits awaits() const { return awaits_; }
+  void set_awaits(Awaits awaits) { awaits_ = awaits; }
   bool has_unread() const;  // bytes that no read has taken yet
 
   void close();
@@ -104,7 +108,7 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   bool gone_ = false;
   bool closed_ = false;
   bool timed_out_ = false;
-  bool idle_ = false;
+  Awaits awaits_ = Awaits::kNothing;
   std::size_t backlog_bytes_ = 0;
   std::shared_ptr<const Capability> capability_;
   std::string peer_;

@@ -38,7 +38,13 @@ void ConnectionSet::for_each(Action action) {
 
 void ConnectionSet::close_idle() {
   for_each([](Connection& connection) {
-    if (connection.idle() && !connection.has_unread()) connection.close();
+    if (connection.awaits() == Connection::Awaits::kNext && !connection.has_unread()) connection.close();
+  });
+}
+
+void ConnectionSet::close_waiting() {
+  for_each([](Connection& connection) {
+    if (connection.awaits() != Connection::Awaits::kNothing && !connection.has_unread()) connection.close();
   });
 }
 

@@ -20,7 +20,8 @@ class ConnectionSet : public std::enable_shared_from_this<ConnectionSet> {
   std::size_t size() const { return size_; }
   std::size_t backlog_bytes() const;  // of all connections
 
-  void close_idle();
+  void close_idle();     // between two requests
+  void close_waiting();  // for bytes of any request
   void close_all();
   boost::asio::awaitable<void> empty();  // returns when there is none
 

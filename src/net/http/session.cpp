@@ -67,7 +67,8 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
       begun = true;
       header_by = Clock::now() + options.header_timeout;
     }
-    if (!begun && !first && service.closing == Closing::kIdle) co_return std::monostate{};
+    if (!begun && !first && service.closing >= Closing::kIdle) co_return std::monostate{};
+    if (service.closing == Closing::kWaiting) co_return std::monostate{};
     const bool in_body = reader.stage() == RequestReader::Stage::kBody;
     if (in_body && !std::exchange(body_begun, true)) {
       if (Request known = reader.known(); !is_body_wanted(service, connection, known)) co_return without_body(std::move(known));
@@ -81,9 +82,9 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     }
     const auto header_left = std::chrono::ceil<std::chrono::milliseconds>(header_by - Clock::now());
     const auto timeout = in_body ? options.body_timeout : begun ? header_left : first ? options.header_timeout : options.idle_timeout;
-    connection.set_idle(!begun && !first);
+    connection.set_awaits(begun || first ? Connection::Awaits::kFirstOrRest : Connection::Awaits::kNext);
     const bool received = co_await connection.read_more(timeout);
-    connection.set_idle(false);
+    connection.set_awaits(Connection::Awaits::kNothing);
     if (received) continue;
     if (!connection.timed_out()) co_return std::monostate{};
     service.counters.count(in_body ? Timeout::kBody : begun ? Timeout::kHeader : Timeout::kIdle);
@@ -103,6 +104,9 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
   written ? record.end(response.status) : record.lose();
   co_return written&& keep_alive;
 }
+
+// Whose clients look for a request's id in Request-Id.
+bool is_anthropic(Endpoint endpoint) { return endpoint == Endpoint::kMessages || endpoint == Endpoint::kCountTokens; }
 
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
@@ -142,6 +146,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
   }
   const Route& route = std::get<Route>(resolution);
   record.route(route.endpoint);
+  if (is_anthropic(route.endpoint)) request.answer_headers.emplace_back("Request-Id", request.request_id);
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
   if (account) record.key = (*account)->name();
   if (!account && !is_open(route.endpoint, service->options)) {
@@ -171,6 +176,12 @@ asio::awaitable<void> answer_failure(Service& service, Connection& connection, F
   co_await conclude(service, connection, request, response, false, record);
 }
 
+// An upload that is answered before its end may take its time; one that took too much of it may not.
+asio::awaitable<void> linger(Service& service, Connection& connection, bool is_upload) {
+  const ServerOptions& options = service.options;
+  return connection.linger(options.linger_timeout, is_upload ? options.upload_timeout : options.linger_timeout);
+}
+
 // Membership in the set of open connections.
 class Membership {
  public:
@@ -195,18 +206,18 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     Received received = co_await receive(*service, *connection, std::exchange(first, false));
     if (auto* failed = std::get_if<Failed>(&received)) {
       co_await answer_failure(*service, *connection, *failed);
-      co_await connection->linger(service->options.linger_timeout);
+      co_await linger(*service, *connection, failed->failure.status == 413);
     }
     auto* request = std::get_if<Request>(&received);
     const bool is_whole = request == nullptr || request->is_whole;
     open = request != nullptr && co_await answer(service, connection, *request);
-    if (!is_whole) co_await connection->linger(service->options.linger_timeout);
+    if (!is_whole) co_await linger(*service, *connection, true);
     // Who has sent thousands at once lets others in between.
     if (open && !connection->input().empty()) co_await asio::post(service->loop, asio::use_awaitable);
   }
   // RFC 9112, 9.6: a reset for what is left unread could overtake the answer.
   if (!connection->gone() && (connection->has_unread() || !connection->input().empty()))
-    co_await connection->linger(service->options.linger_timeout);
+    co_await linger(*service, *connection, false);
   connection->close();
 }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -64,6 +65,13 @@ bool is_served(const sockaddr_un& address) {
   const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int connected = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   return connected == 0 || errno != ECONNREFUSED;
+}
+
+// One for each socket, however many descriptors it has.
+ino_t inode_of(const ListeningSocket& socket) {
+  struct stat status{};
+  ::fstat(socket.file.get(), &status);
+  return status.st_ino;
 }
 
 int read_count(const char* name) {
@@ -135,6 +143,13 @@ Result<ListeningSocket> adopt_socket(FileDescriptor file) {
   socket.file = std::move(file);
   read_address(socket);
   return socket;
+}
+
+void add_sockets(std::vector<ListeningSocket>& sockets, std::vector<ListeningSocket> others) {
+  for (ListeningSocket& other : others) {
+    const auto is_it = [id = inode_of(other)](const ListeningSocket& socket) { return inode_of(socket) == id; };
+    if (std::none_of(sockets.begin(), sockets.end(), is_it)) sockets.push_back(std::move(other));
+  }
 }
 
 Result<std::vector<ListeningSocket>> activated_sockets() {

@@ -28,6 +28,9 @@ Result<ListeningSocket> listen_unix(const std::string& path, unsigned mode, int 
 // A stream socket that listens already; kInvalidArgument when it is none.
 Result<ListeningSocket> adopt_socket(FileDescriptor file);
 
+// Adds those of `others` that are not among them: two processes may have been given the same socket.
+void add_sockets(std::vector<ListeningSocket>& sockets, std::vector<ListeningSocket> others);
+
 // What systemd, or whoever speaks its protocol, has opened for this process (LISTEN_PID, LISTEN_FDS: sd_listen_fds(3)); usually
 // nothing. Takes the variables out of the environment: call it before there are threads.
 Result<std::vector<ListeningSocket>> activated_sockets();

@@ -84,7 +84,9 @@ Message receive_files(int connection) {
   message.msg_iovlen = 1;
   message.msg_control = &control;
   message.msg_controllen = sizeof control;
-  const ssize_t size = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+  ssize_t size = 0;
+  do size = ::recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+  while (size < 0 && errno == EINTR);  // a process that is stopped and goes on, for example
   std::string fault = fault_of(size, message.msg_flags);
   std::vector<FileDescriptor> files;
   if (size <= 0) return {{}, {}, std::move(fault)};
@@ -119,7 +121,10 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
   predecessor.connection_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int connection = predecessor.connection_.get();
   ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  int connected = 0;
+  do connected = ::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  while (connected != 0 && errno == EINTR);
+  if (connected != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) return std::optional<Predecessor>();
     return not_understood(path, std::strerror(errno));
   }

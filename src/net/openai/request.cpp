@@ -168,8 +168,7 @@ Result<void> check_together(const Draft& draft) {
   if (draft.has_stream_options && !call.stream)
     return invalid_argument("'stream_options' is only allowed when 'stream' is true", "stream_options");
   if (call.max_tokens && call.stop.min_tokens > *call.max_tokens) {
-    return invalid_argument(
-        fmt::format("'min_tokens' is {}, more than the {} of max_tokens", call.stop.min_tokens, *call.max_tokens), "min_tokens");
+    return invalid_argument(fmt::format("'min_tokens' is more than the {} of max_tokens", *call.max_tokens), "min_tokens");
   }
   if (call.prompt_logprobs >= 0 && call.stream)
     return invalid_argument("'prompt_logprobs' is not available when 'stream' is true", "prompt_logprobs");
@@ -270,7 +269,7 @@ Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
   Result<void> read = read_document(draft, document, kChat, tool_parameters());
   if (!read) return read.error();
   if (!draft.messages) return invalid_argument("'messages' is missing", "messages");
-  if (draft.top_logprobs && !draft.logprobs)
+  if (draft.top_logprobs.value_or(0) > 0 && !draft.logprobs)
     return invalid_argument("'top_logprobs' is only allowed when 'logprobs' is true", "top_logprobs");
   read = check_together(draft);
   if (read) read = finish_tools(draft);

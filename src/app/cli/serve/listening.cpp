@@ -94,6 +94,7 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
 void settle_listen_options(const CLI::App& serve, ServeOptions& options) {
   const bool is_named = serve.count("--host") + serve.count("--port") > 0;
   const bool is_only = options.http.listen.empty() && options.http.unix_socket.empty();
+  options.names_addresses = is_named || !is_only;
   if (is_named || is_only) options.http.listen.insert(options.http.listen.begin(), options.address);
 }
 
