@@ -13,33 +13,33 @@ double milliseconds(Clock::duration time) { return std::chrono::duration<double,
 
 }  // namespace
 
-void UsageMeter::add_token(ChoiceUsage& usage, const ChoiceStreams& streams, std::uint32_t choice) {
-  take_time(usage, streams, choice);
-  if (!std::exchange(usage.has_begun, true)) set_cached(usage, streams.cached_tokens(choice));
+void UsageMeter::add_token(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index) {
+  take_time(choice, streams, index);
+  if (!std::exchange(choice.has_begun, true)) set_cached(choice, streams.cached_tokens(index));
   ++usage_.completion_tokens;
 }
 
-void UsageMeter::take_time(ChoiceUsage& usage, const ChoiceStreams& streams, std::uint32_t choice) {
+void UsageMeter::take_time(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index) {
   const bool first = usage_.completion_tokens == 0;
   if (!first && !times_every_token_) return;
   const Clock::time_point now = Clock::now();
-  const Clock::time_point before = std::exchange(usage.last_token, now);
+  const Clock::time_point before = std::exchange(choice.last_token, now);
   if (before != Clock::time_point()) counters_.inter_token_ms.observe(milliseconds(now - before));
   const double elapsed = milliseconds(now - start_);
   if (first) {
     counters_.first_token_ms.observe(elapsed);
-    usage_.queue_ms = std::min(streams.queue_ms(choice), elapsed);
+    usage_.queue_ms = std::min(streams.queue_ms(index), elapsed);
     usage_.prompt_ms = elapsed - usage_.queue_ms;
   }
   usage_.generation_ms = elapsed - usage_.queue_ms - usage_.prompt_ms;
 }
 
-void UsageMeter::set_cached(ChoiceUsage& usage, std::int32_t tokens) {
-  if (usage.counts_prompt) usage_.cached_tokens += tokens - std::exchange(usage.cached_tokens, tokens);
+void UsageMeter::set_cached(ChoiceUsage& choice, std::int32_t tokens) {
+  if (choice.counts_prompt) usage_.cached_tokens += tokens - std::exchange(choice.cached_tokens, tokens);
 }
 
-void UsageMeter::take_finish(ChoiceUsage& usage, const Usage& told) {
-  set_cached(usage, told.cached_tokens);
+void UsageMeter::take_finish(ChoiceUsage& choice, const Usage& told) {
+  set_cached(choice, told.cached_tokens);
   if (usage_.queue_ms == 0.0) usage_.queue_ms = told.queue_ms;
 }
 

@@ -11,7 +11,7 @@
 
 namespace braid::net {
 
-// The part of it that belongs to one choice.
+// The part of it that belongs to one choice; UsageMeter's.
 struct ChoiceUsage {
   http::Clock::time_point last_token{};  // the epoch before the first
   std::int32_t cached_tokens = 0;        // of the request's
@@ -32,18 +32,18 @@ class UsageMeter {
   // The clock is read at each token only where somebody wants to know; otherwise at the first one alone.
   void time_every_token(bool wanted) { times_every_token_ = wanted; }
 
-  // A token of `choice`, which has `usage` and comes from `streams`.
-  void add_token(ChoiceUsage& usage, const ChoiceStreams& streams, std::uint32_t choice);
+  // A token of `choice`, which is number `index` of `streams`.
+  void add_token(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index);
   void add_reasoning(std::int32_t tokens) { usage_.reasoning_tokens += tokens; }
 
-  // In place of what was told of this choice before.
-  void set_cached(ChoiceUsage& usage, std::int32_t tokens);
+  // Prompt tokens of `choice` that were cached, in place of what was said of it before.
+  void set_cached(ChoiceUsage& choice, std::int32_t tokens);
 
-  // The engine's account of a choice that it has ended.
-  void take_finish(ChoiceUsage& usage, const Usage& told);
+  // What the engine says of a choice that it has ended.
+  void take_finish(ChoiceUsage& choice, const Usage& told);
 
  private:
-  void take_time(ChoiceUsage& usage, const ChoiceStreams& streams, std::uint32_t choice);
+  void take_time(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index);
 
   Usage usage_;
   Counters& counters_;
