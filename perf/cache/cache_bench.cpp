@@ -8,7 +8,6 @@
 #include <memory>
 #include <numeric>
 #include <random>
-#include <span>
 #include <vector>
 
 #include "cache/block_pool.h"

@@ -11,8 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 

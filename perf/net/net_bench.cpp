@@ -24,7 +24,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <utility>
 
 namespace {
 

@@ -3,7 +3,6 @@
 #include "app/units.h"
 
 #include <boost/asio/post.hpp>
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>

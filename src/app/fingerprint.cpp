@@ -13,7 +13,6 @@
 #include <span>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 namespace braid::app {
 namespace {

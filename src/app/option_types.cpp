@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <system_error>

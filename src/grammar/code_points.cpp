@@ -39,6 +39,13 @@ void split_range(std::uint32_t first, std::uint32_t last, std::size_t length, st
 
 }  // namespace
 
+std::optional<std::uint32_t> hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
 CodePointSet::CodePointSet(std::vector<CodePointRange> ranges) {
   std::vector<CodePointRange> cut;
   for (const CodePointRange range : ranges) {

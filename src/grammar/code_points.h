@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ class CodePointSet {
  private:
   std::vector<CodePointRange> ranges_;
 };
+
+// The value of a hexadecimal digit; nullopt for any other character.
+std::optional<std::uint32_t> hex_digit(char c);
 
 // One to four byte ranges: every choice of a byte from each is the encoding of one scalar value.
 struct ByteRange {

@@ -5,7 +5,6 @@
 #include <grammar/nfa.h>
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 namespace braid::grammar {

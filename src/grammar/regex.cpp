@@ -2,6 +2,7 @@
 #include <grammar/regex.h>
 #include <grammar/regex_classes.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxNesting = 100;
 constexpr std::uint32_t kMaxRepeat = 100'000;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 CodePointSet with_both_cases(const CodePointSet& set) {
   std::vector<CodePointRange> more;
@@ -138,8 +141,7 @@ class Parser {
   std::optional<std::uint32_t> decimal() {
     const std::size_t begin = at_;
     std::uint32_t value = 0;
-    while (peek() >= '0' && peek() <= '9')
-      value = std::min(kMaxRepeat + 1, value * 10 + static_cast<std::uint32_t>(pattern_[at_++] - '0'));
+    while (is_digit(peek())) value = std::min(kMaxRepeat + 1, value * 10 + static_cast<std::uint32_t>(pattern_[at_++] - '0'));
     return at_ == begin ? std::nullopt : std::optional(value);
   }
 
@@ -219,50 +221,19 @@ class Parser {
       return {};
     }
     const char c = peek();
-    const auto one = [](std::uint32_t point) { return CodePointSet({{point, point}}); };
-    const auto taken = [&](CodePointSet set) {
+    if (const auto set = shorthand(c, in_class)) {
       ++at_;
-      return set;
-    };
-    switch (c) {
-      case 'd':
-        return taken(digit_class().set(in_negated_));
-      case 'D':
-        return taken(digit_class().opposite(in_negated_));
-      case 'w':
-        return taken(word_class().set(in_negated_));
-      case 'W':
-        return taken(word_class().opposite(in_negated_));
-      case 's':
-        return taken(space_class().set(in_negated_));
-      case 'S':
-        return taken(space_class().opposite(in_negated_));
-      case 'n':
-        return taken(one('\n'));
-      case 'r':
-        return taken(one('\r'));
-      case 't':
-        return taken(one('\t'));
-      case 'f':
-        return taken(one('\f'));
-      case 'v':
-        return taken(one('\v'));
-      case 'x':
-        ++at_;
-        return hexadecimal(2);
-      case 'u':
-        ++at_;
-        return take('{') ? hexadecimal(0) : hexadecimal(4);
-      case 'b':
-        if (in_class) return taken(one('\b'));
-        break;
-      case '0':
-        if (peek(1) < '0' || peek(1) > '9') return taken(one(0));
-        break;
-      default:
-        break;
+      return *set;
     }
-    if (c >= '0' && c <= '9') {
+    if (c == 'x') {
+      ++at_;
+      return hexadecimal(2);
+    }
+    if (c == 'u') {
+      ++at_;
+      return take('{') ? hexadecimal(0) : hexadecimal(4);
+    }
+    if (is_digit(c)) {
       fail("a back-reference or octal escape");
     } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       fail(fmt::format("\\{}", c));
@@ -272,21 +243,38 @@ class Parser {
     return {};
   }
 
+  // What one character behind a backslash stands for; nothing where it takes more, or has no such meaning.
+  std::optional<CodePointSet> shorthand(char c, bool in_class) const {
+    const auto one = [](std::uint32_t point) { return CodePointSet({{point, point}}); };
+    switch (c) {
+      case 'd': return digit_class().set(in_negated_);
+      case 'D': return digit_class().opposite(in_negated_);
+      case 'w': return word_class().set(in_negated_);
+      case 'W': return word_class().opposite(in_negated_);
+      case 's': return space_class().set(in_negated_);
+      case 'S': return space_class().opposite(in_negated_);
+      case 'n': return one('\n');
+      case 'r': return one('\r');
+      case 't': return one('\t');
+      case 'f': return one('\f');
+      case 'v': return one('\v');
+      case 'b': return in_class ? std::optional(one('\b')) : std::nullopt;
+      case '0': return is_digit(peek(1)) ? std::nullopt : std::optional(one(0));
+      default: return std::nullopt;
+    }
+  }
+
   // `count` digits, or with 0 any number of them up to a brace.
   CodePointSet hexadecimal(std::size_t count) {
     std::uint32_t point = 0;
     std::size_t read = 0;
     for (; (count == 0 ? read < 6 && peek() != '}' : read < count); ++read, ++at_) {
-      const char c = peek();
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-      if (digit < 0) {
+      const auto digit = hex_digit(peek());
+      if (!digit) {
         fail("an escape without its hexadecimal digits");
         return {};
       }
-      point = point * 16 + static_cast<std::uint32_t>(digit);
+      point = point * 16 + *digit;
     }
     CodePointSet set({{point, point}});
     if ((count == 0 && (read == 0 || !take('}'))) || set.empty()) fail("an escape that names no character");

@@ -1,7 +1,7 @@
 // What answers each endpoint: a dialect's generation, or a response made at once.
 #pragma once
 
-#include <net/generation/generate.h>
+#include <net/generation/dialect.h>
 #include <net/http/response.h>
 #include <net/router.h>
 #include <net/service.h>

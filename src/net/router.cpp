@@ -4,7 +4,6 @@
 #include <net/router.h>
 
 #include <array>
-#include <optional>
 
 namespace braid::net {
 namespace {

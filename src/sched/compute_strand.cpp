@@ -6,7 +6,6 @@
 #include <cassert>
 #include <chrono>
 #include <cstddef>
-#include <new>
 #include <utility>
 
 namespace braid::sched {

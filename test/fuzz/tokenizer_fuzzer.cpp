@@ -3,7 +3,6 @@
 #include <model/tokenizer/utf8_stream.h>
 #include <support/small_vocabularies.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 

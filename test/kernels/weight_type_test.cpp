@@ -3,7 +3,6 @@
 #include <kernels/tiers.h>
 #include <kernels/weight_type.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>

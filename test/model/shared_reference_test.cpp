@@ -4,7 +4,6 @@
 
 #include <simdjson.h>
 
-#include <cmath>
 #include <cstdlib>
 
 namespace braid::model::test {

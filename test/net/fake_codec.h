@@ -7,9 +7,8 @@ namespace braid::test {
 
 inline constexpr TokenId kBos = 256;
 inline constexpr TokenId kEos = 257;   // "<eos>" where special tokens are parsed
-inline constexpr TokenId kSlow = 258;  // in the vocabulary, but in no text
 inline constexpr InfillTokens kInfill = {kBos, 1, 2, 3};
-inline constexpr std::int32_t kVocab = 259;
+inline constexpr std::int32_t kVocab = 259;  // the last one is in no text
 
 // Chats are rendered as "role:content;" per message, with "assistant:" behind, and without the last ";" where the last message is to be continued. kwargs {"fail": true} is a template error.
 class FakeCodec : public TextCodec {

@@ -1,7 +1,6 @@
 // A ticket can be destroyed in every phase: no step planned after that contains its sequence, and its blocks come back.
 #include "sched/rig.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace braid::sched::test {

@@ -6,10 +6,8 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <semaphore>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -100,4 +100,12 @@ struct Server {
   void settle() { EXPECT_TRUE(rig->run_until([&] { return store->idle(); })); }
 };
 
+// The life of a server that leaves what it has computed of `prompt` in the folder.
+inline void leave_on_disk(const std::vector<TokenId>& prompt, const std::string& folder,
+                          const SchedulerOptions& options = tier_options(100, true)) {
+  Server server(folder, options);
+  server.cached(prompt);
+  server.rig->run_to_end();
+}
+
 }  // namespace braid::sched::test

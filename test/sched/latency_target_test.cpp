@@ -2,7 +2,6 @@
 #include "sched/rig.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace braid::sched::test {
 namespace {

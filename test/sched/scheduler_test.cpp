@@ -1,7 +1,6 @@
 #include "sched/rig.h"
 
 #include <algorithm>
-#include <set>
 #include <thread>
 
 namespace braid::sched::test {

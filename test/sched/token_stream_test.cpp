@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <variant>
-#include <vector>
 
 namespace braid::sched {
 namespace {

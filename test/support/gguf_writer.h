@@ -48,8 +48,6 @@ class GgufWriter {
   GgufWriter& f32(std::string_view key, float value) { return scalar(key, 6, value); }
   GgufWriter& boolean(std::string_view key, bool value) { return scalar(key, 7, static_cast<std::uint8_t>(value)); }
   GgufWriter& u64(std::string_view key, std::uint64_t value) { return scalar(key, 10, value); }
-  GgufWriter& i64(std::string_view key, std::int64_t value) { return scalar(key, 11, value); }
-  GgufWriter& f64(std::string_view key, double value) { return scalar(key, 12, value); }
 
   GgufWriter& string(std::string_view key, std::string_view value) {
     begin(key, 8);

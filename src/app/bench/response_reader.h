@@ -1,7 +1,6 @@
 // One HTTP/1.1 response read piece by piece: head, chunked or plain body, and the server-sent events in it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>

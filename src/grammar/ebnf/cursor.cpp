@@ -53,16 +53,12 @@ std::optional<std::uint32_t> Cursor::number() {
 std::uint32_t Cursor::hexadecimal(int digits) {
   std::uint32_t value = 0;
   for (int i = 0; i < digits; ++i, ++at_) {
-    const char c = peek();
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (digit < 0) {
+    const auto digit = hex_digit(peek());
+    if (!digit) {
       fail("an escape lacks hexadecimal digits");
       return 0;
     }
-    value = value * 16 + static_cast<std::uint32_t>(digit);
+    value = value * 16 + *digit;
   }
   if (CodePointSet({{value, value}}).empty()) fail("an escape names no character");
   return value;

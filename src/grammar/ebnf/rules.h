@@ -1,7 +1,6 @@
 // The named rules of a grammar that is being read.
 #pragma once
 
-#include <fmt/format.h>
 #include <grammar/grammar.h>
 
 #include <map>

@@ -4,7 +4,6 @@
 #include "model/jinja/ast.h"
 #include "model/jinja/token_stream.h"
 
-#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -19,9 +18,8 @@ class ExpressionParser {
 
   // Never null, also after a failure.
   ExpressionPtr parse_expression();
-  // "a if b else c" belongs to the statement around it and is not read.
-  ExpressionPtr parse_without_conditional() { return parse_or(); }
-  // One expression, or a tuple without parentheses; ends before the name `end` too.
+  // One expression, or a tuple without parentheses; ends before the name `end` too. Without `with_conditional` "a if b else c" belongs to
+  // the statement around it and is not read.
   ExpressionPtr parse_tuple(bool with_conditional = true, std::string_view end = {});
   // "| name(...)" any number of times, upon `input`, which is null in a filter block.
   ExpressionPtr parse_filters(ExpressionPtr input);

@@ -1,5 +1,5 @@
 #include <net/generation/choice_streams.h>
-#include <spdlog/spdlog.h>
+#include <net/log/failure.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -19,14 +19,7 @@ using boost::system::error_code;
 
 constexpr std::size_t kMaxQueuedEvents = 64;  // then the engine's own bounded streams fill and stall their sequences
 
-void log_failed_choice(std::exception_ptr failure) {
-  if (!failure) return;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    spdlog::error("reading a choice's tokens failed: {}", error.what());
-  }
-}
+constexpr const char* kReading = "reading a choice's tokens";
 
 ChoiceEvent failure_of(std::uint32_t choice) {
   Finish finish;
@@ -87,7 +80,8 @@ ChoiceStreams::ChoiceStreams(asio::any_io_executor executor, std::vector<Ticket>
   }
   merge_ = std::make_shared<Merge>(executor, tickets.size());
   try {
-    for (std::uint32_t i = 0; i < tickets.size(); ++i) asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failed_choice);
+    for (std::uint32_t i = 0; i < tickets.size(); ++i)
+      asio::co_spawn(executor, pump(merge_, i, std::move(tickets[i])), log_failure(kReading));
   } catch (...) {
     drop_all();
     throw;
@@ -120,7 +114,7 @@ asio::awaitable<void> ChoiceStreams::pump(std::shared_ptr<Merge> merge, std::uin
   } catch (const std::exception&) {
     merge->failed = choice;
     merge->arrived.notify();
-    log_failed_choice(std::current_exception());
+    log_failure(kReading)(std::current_exception());
   }
   merge->leave(choice);
 }

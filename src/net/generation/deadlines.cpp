@@ -32,8 +32,8 @@ Clock::time_point Deadlines::next(Progress progress) const {
   return time;
 }
 
-std::optional<Overdue> Deadlines::overdue(Clock::time_point now, Progress progress) const {
-  const auto missed = [](RequestEnd reason, ErrorCode code, std::string message) { return Overdue{reason, {code, std::move(message), ""}}; };
+std::optional<Failure> Deadlines::overdue(Clock::time_point now, Progress progress) const {
+  const auto missed = [](RequestEnd end, ErrorCode code, std::string message) { return Failure{{code, std::move(message), ""}, end, true}; };
   if (progress == Progress::kQueued && now >= queue_)
     return missed(RequestEnd::kQueueTimeout, ErrorCode::kOverloaded,
                   fmt::format("the request waited in the queue for more than {}; try again later", options_.queue_timeout));

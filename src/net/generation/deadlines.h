@@ -1,9 +1,8 @@
 // The times by which one generation has to get on.
 #pragma once
 
-#include <braid/result.h>
+#include <net/generation/failure.h>
 #include <net/http/connection.h>
-#include <net/log/request_record.h>
 #include <net/server_options.h>
 
 #include <optional>
@@ -12,11 +11,6 @@ namespace braid::net {
 
 enum class Progress { kQueued, kStarted, kAnswering };
 
-struct Overdue {
-  RequestEnd reason;  // which one
-  Error error;        // kOverloaded for the queue, kTimeout otherwise
-};
-
 class Deadlines {
  public:
   Deadlines(const ServerOptions& options, http::Clock::time_point start);
@@ -24,8 +18,8 @@ class Deadlines {
   // The next time at which overdue() may have something to say; max() if there is none.
   http::Clock::time_point next(Progress progress) const;
 
-  // What ends the request now, if anything does.
-  std::optional<Overdue> overdue(http::Clock::time_point now, Progress progress) const;
+  // What ends the request now, if anything does: kOverloaded for the queue, kTimeout otherwise.
+  std::optional<Failure> overdue(http::Clock::time_point now, Progress progress) const;
 
  private:
   const ServerOptions& options_;

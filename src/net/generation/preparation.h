@@ -6,7 +6,7 @@
 #include <braid/served_model.h>
 #include <net/codec_jobs.h>
 #include <net/generation/call.h>
-#include <net/generation/generate.h>
+#include <net/generation/dialect.h>
 #include <net/responses/store.h>
 #include <net/service.h>
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace braid::net::json {

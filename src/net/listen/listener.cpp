@@ -2,6 +2,7 @@
 #include <net/http/session.h>
 #include <net/listen/listener.h>
 #include <net/listen/trusted_peer.h>
+#include <net/log/failure.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -25,15 +26,7 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kRetryAccept{100};  // when files or memory have run out
 
-// An exception in a session is a bug or exhaustion: it costs that connection and nothing else.
-void log_failed_connection(std::exception_ptr failure) {
-  if (!failure) return;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    spdlog::error("a connection failed: {}", error.what());
-  }
-}
+constexpr auto log_failed_connection = log_failure("a connection");
 
 int seconds(std::chrono::milliseconds time) {
   return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), 1, 32'767));

@@ -1,5 +1,6 @@
 #include <net/listen/takeover.h>
 #include <net/listen/trusted_peer.h>
+#include <net/log/failure.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -101,15 +102,6 @@ Message receive_files(int connection) {
   return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files), std::move(fault)};
 }
 
-void log_failed_wait(std::exception_ptr failure) {
-  if (!failure) return;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    spdlog::error("waiting for a successor failed: {}", error.what());
-  }
-}
-
 }  // namespace
 
 Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
@@ -163,7 +155,7 @@ Succession::Succession(asio::io_context& loop, ListeningSocket control, std::fun
       on_taken_(std::move(on_taken)),
       acceptor_(loop, stream_protocol(AF_UNIX, 0), control.file.release()) {}
 
-void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_this()), log_failed_wait); }
+void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_this()), log_failure("waiting for a successor")); }
 
 void Succession::stop() {
   if (!acceptor_.is_open()) return;

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -232,7 +231,7 @@ constexpr std::array kParameters = {
 
 Result<void> read_members(Draft& draft, ValueDict& body) {
   // Calls at the beginning of the input join the last message of what came before it, which so has to be known.
-  std::ranges::stable_partition(body, [](const auto& member) { return member.first == "previous_response_id"; });
+  std::stable_partition(body.begin(), body.end(), [](const auto& member) { return member.first == "previous_response_id"; });
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
     const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&name = name](const Parameter& p) { return p.name == name; });

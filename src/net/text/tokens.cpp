@@ -8,7 +8,6 @@
 #include <net/text/tokens.h>
 
 #include <iterator>
-#include <utility>
 #include <vector>
 
 namespace braid::net::text {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>

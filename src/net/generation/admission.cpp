@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+#include <net/generation/admission.h>
+
+#include <chrono>
+#include <utility>
+
+namespace braid::net {
+namespace {
+
+constexpr char kAccountSalt = '\x01';  // begins the salt of a request whose account has one
+
+}  // namespace
+
+Result<void> apply_rules(const access::Rules& rules, GenerationCall& call) {
+  if (!call.priority) call.priority = rules.priority;
+  if (*call.priority < rules.best_priority)
+    return invalid_argument(fmt::format("your requests may have a priority of {} at best, not {}", rules.best_priority, *call.priority),
+                            "priority");
+  if (call.cache_salt.starts_with(kAccountSalt))
+    return invalid_argument("'cache_salt' may not begin with a control character", "cache_salt");
+  if (!rules.cache_salt.empty()) call.cache_salt = fmt::format("{0}{1}{0}{2}", kAccountSalt, rules.cache_salt, call.cache_salt);
+  return {};
+}
+
+Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<Request> requests, std::size_t prompt_tokens) {
+  const Result<void> paid = visit.take_prompt(prompt_tokens, access::Clock::now());
+  if (!paid) return paid.error();
+  const Result<void> fits = engine.check_queue(requests.size(), requests.front().priority);  // some of them would be in the way
+  if (!fits) {
+    visit.give_back(prompt_tokens);
+    return fits.error();
+  }
+  std::vector<Ticket> tickets;
+  for (Request& request : requests) {
+    Result<Ticket> ticket = engine.submit(std::move(request));
+    if (!ticket) {
+      visit.give_back(prompt_tokens);
+      return ticket.error();
+    }
+    tickets.push_back(std::move(*ticket));
+  }
+  return tickets;
+}
+
+}  // namespace braid::net

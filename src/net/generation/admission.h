@@ -1,0 +1,23 @@
+// What stands between a parsed call and its sequences: the rules of its client's account, and the engine's queue.
+#pragma once
+
+#include <braid/engine.h>
+#include <braid/request.h>
+#include <braid/result.h>
+#include <net/access/account.h>
+#include <net/access/rules.h>
+#include <net/generation/call.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace braid::net {
+
+// Gives the call the priority and the cache salt that its client's requests have. kInvalidArgument when it asks for what they may not.
+Result<void> apply_rules(const access::Rules& rules, GenerationCall& call);
+
+// A ticket for each request, or none at all. Takes `prompt_tokens` from the client's account, and gives them back when it is refused.
+// Loop only.
+Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<Request> requests, std::size_t prompt_tokens);
+
+}  // namespace braid::net

@@ -1,0 +1,15 @@
+// What ends a whole answer before its time.
+#pragma once
+
+#include <braid/result.h>
+#include <net/log/request_record.h>
+
+namespace braid::net {
+
+struct Failure {
+  Error error;     // for the client
+  RequestEnd end;  // for the record, of an answer that had begun
+  bool missed_deadline = false;
+};
+
+}  // namespace braid::net

@@ -1,0 +1,46 @@
+#include <net/generation/usage_meter.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace braid::net {
+namespace {
+
+using http::Clock;
+
+double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+}  // namespace
+
+void UsageMeter::add_token(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index) {
+  take_time(choice, streams, index);
+  if (!std::exchange(choice.has_begun, true)) set_cached(choice, streams.cached_tokens(index));
+  ++usage_.completion_tokens;
+}
+
+void UsageMeter::take_time(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index) {
+  const bool first = usage_.completion_tokens == 0;
+  if (!first && !times_every_token_) return;
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point before = std::exchange(choice.last_token, now);
+  if (before != Clock::time_point()) counters_.inter_token_ms.observe(milliseconds(now - before));
+  const double elapsed = milliseconds(now - start_);
+  if (first) {
+    counters_.first_token_ms.observe(elapsed);
+    usage_.queue_ms = std::min(streams.queue_ms(index), elapsed);
+    usage_.prompt_ms = elapsed - usage_.queue_ms;
+  }
+  usage_.generation_ms = elapsed - usage_.queue_ms - usage_.prompt_ms;
+}
+
+void UsageMeter::set_cached(ChoiceUsage& choice, std::int32_t tokens) {
+  if (choice.counts_prompt) usage_.cached_tokens += tokens - std::exchange(choice.cached_tokens, tokens);
+}
+
+void UsageMeter::take_finish(ChoiceUsage& choice, const Usage& told) {
+  set_cached(choice, told.cached_tokens);
+  if (usage_.queue_ms == 0.0) usage_.queue_ms = told.queue_ms;
+}
+
+}  // namespace braid::net
