@@ -1,6 +1,7 @@
 #include "app/serving.h"
 
 #include "app/disk_cache.h"
+#include "app/heap.h"
 #include "app/key_file.h"
 #include "app/load_progress.h"
 #include "app/version.h"
@@ -35,6 +36,9 @@ constexpr std::chrono::seconds kFarewell{5};
 // How long a retiring server waits for the next request of a connection before it closes it, under which a request could be on its way.
 // The common clients drop such connections by themselves before (httpx after 5 s, undici after 4).
 constexpr std::chrono::seconds kLastRequest{6};
+
+// Address space: what some 20,000 streams take.
+constexpr std::size_t kStreamsMemory = std::size_t{256} << 20;
 
 constexpr int kHungExitCode = 70;  // EX_SOFTWARE
 
@@ -252,6 +256,7 @@ asio::awaitable<void> Serving::become_ready() {
     }
   }
   if (shutting_down_) co_return;
+  if (options_.model.huge_pages != model::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
   status_ = {ServiceState::kReady, {}, &served_};
   if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }

@@ -17,7 +17,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add_integer(app, "--threads", options.threads, 0, 1024, "Compute threads; 0: one for each usable CPU");
   app.add_flag("--pin-threads", options.pin_threads, "Each compute thread stays on a CPU of its own, the first ones of the affinity mask");
   add_huge_pages(app, "--huge-pages", options.huge_pages,
-                 "Pages of 2 MiB for weights and KV: off, transparent (where the system finds them) or explicit (from vm.nr_hugepages)");
+                 "Pages of 2 MiB: off, transparent (where the system finds them) or explicit (weights and KV from vm.nr_hugepages)");
   add_isa(app, "--isa", options.isa, "Kernel tier: scalar, avx2, avx512 or amx; the machine's best if not given")
       ->envname("BRAID_ISA");
 }

@@ -1,0 +1,33 @@
+#include "app/heap.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cstdint>
+
+// mimalloc's, which only the program is linked with.
+extern "C" [[gnu::weak]] bool mi_manage_os_memory(void* start, std::size_t size, bool is_committed, bool is_large, bool is_zero,
+                                                  int numa_node) noexcept;
+
+namespace braid::app {
+namespace {
+
+constexpr std::size_t kAlignment = std::size_t{64} << 20;  // of mimalloc's arenas, at most
+
+bool is_address_space_limited() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
+}  // namespace
+
+bool grow_in_huge_pages(std::size_t bytes) {
+  if (mi_manage_os_memory == nullptr || is_address_space_limited()) return false;
+  void* const room = ::mmap(nullptr, bytes + kAlignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return false;
+  const auto start = (reinterpret_cast<std::uintptr_t>(room) + kAlignment - 1) / kAlignment * kAlignment;
+  ::madvise(reinterpret_cast<void*>(start), bytes, MADV_HUGEPAGE);
+  return mi_manage_os_memory(reinterpret_cast<void*>(start), bytes, false, false, true, -1);
+}
+
+}  // namespace braid::app

@@ -1,0 +1,74 @@
+#include <app/heap.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace braid::app {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::size_t kilobytes_in_huge_pages() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  for (std::string name; file >> name;)
+    if (name == "AnonHugePages:") {
+      std::size_t kilobytes = 0;
+      file >> kilobytes;
+      return kilobytes;
+    }
+  return 0;
+}
+
+bool has_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string choice;
+  std::getline(file, choice);
+  return !choice.empty() && choice.find("[never]") == std::string::npos;
+}
+
+// Blocks of a stream's size, written to; freed at the end.
+class Blocks {
+ public:
+  explicit Blocks(std::size_t bytes) {
+    constexpr std::size_t kBlock = 4000;
+    for (std::size_t got = 0; got < bytes; got += kBlock) {
+      blocks_.push_back(static_cast<char*>(std::malloc(kBlock)));
+      std::memset(blocks_.back(), 1, kBlock);
+    }
+  }
+  ~Blocks() {
+    for (char* block : blocks_) std::free(block);
+  }
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+
+ private:
+  std::vector<char*> blocks_;
+};
+
+TEST(Heap, GrowsInHugePages) {
+  if (!has_huge_pages()) GTEST_SKIP() << "the system has none";
+  ASSERT_TRUE(grow_in_huge_pages(256 * kMiB));
+  const std::size_t before = kilobytes_in_huge_pages();
+  const Blocks streams(128 * kMiB);
+  EXPECT_GT(kilobytes_in_huge_pages(), before + 32 * 1024);
+}
+
+TEST(Heap, GrowsBeyondWhatWasSetApart) {
+  ASSERT_TRUE(grow_in_huge_pages(64 * kMiB));
+  const Blocks streams(256 * kMiB);
+}
+
+TEST(Heap, LeavesALimitedAddressSpaceToOthers) {
+  const rlimit limit{std::size_t{64} << 30, RLIM_INFINITY};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  EXPECT_FALSE(grow_in_huge_pages(256 * kMiB));
+}
+
+}  // namespace
+}  // namespace braid::app
