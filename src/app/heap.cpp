@@ -14,20 +14,23 @@ namespace {
 
 constexpr std::size_t kAlignment = std::size_t{64} << 20;  // of mimalloc's arenas, at most
 
-bool is_address_space_limited() {
+bool is_limited(decltype(RLIMIT_AS) what) {
   rlimit limit{};
-  return ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+  return ::getrlimit(what, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
 }  // namespace
 
 bool grow_in_huge_pages(std::size_t bytes) {
-  if (mi_manage_os_memory == nullptr || is_address_space_limited()) return false;
-  void* const room = ::mmap(nullptr, bytes + kAlignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mi_manage_os_memory == nullptr || is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA)) return false;
+  // Writable from the beginning: mimalloc does not look whether it can make a part of an arena so.
+  void* const room = ::mmap(nullptr, bytes + kAlignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return false;
   const auto start = (reinterpret_cast<std::uintptr_t>(room) + kAlignment - 1) / kAlignment * kAlignment;
   ::madvise(reinterpret_cast<void*>(start), bytes, MADV_HUGEPAGE);
-  return mi_manage_os_memory(reinterpret_cast<void*>(start), bytes, false, false, true, -1);
+  if (mi_manage_os_memory(reinterpret_cast<void*>(start), bytes, false, false, true, -1)) return true;
+  ::munmap(room, bytes + kAlignment);
+  return false;
 }
 
 }  // namespace braid::app

@@ -120,11 +120,14 @@ class Storm : RandomRig {
       return;
     }
     const auto& file = files[static_cast<std::size_t>(pick(static_cast<int>(files.size())))];
-    const auto size = static_cast<int>(std::filesystem::file_size(file));
+    std::error_code gone;  // a file may be dropped meanwhile
+    const std::uintmax_t bytes_there = std::filesystem::file_size(file, gone);
+    if (gone) return;
+    const auto size = static_cast<int>(bytes_there);
     if (how == 0 || size == 0) {
-      std::filesystem::remove(file);
+      std::filesystem::remove(file, gone);
     } else if (how == 1) {
-      std::filesystem::resize_file(file, static_cast<std::uintmax_t>(pick(size)));
+      std::filesystem::resize_file(file, static_cast<std::uintmax_t>(pick(size)), gone);
     } else {
       std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
       const int at = pick(size);

@@ -64,10 +64,16 @@ TEST(Heap, GrowsBeyondWhatWasSetApart) {
   const Blocks streams(256 * kMiB);
 }
 
-TEST(Heap, LeavesALimitedAddressSpaceToOthers) {
-  const rlimit limit{std::size_t{64} << 30, RLIM_INFINITY};
-  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
-  EXPECT_FALSE(grow_in_huge_pages(256 * kMiB));
+TEST(Heap, TakesNothingFromWhatIsLimited) {
+  for (const auto what : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(what, &before), 0);
+    const rlimit limit{std::size_t{64} << 30, before.rlim_max};
+    ASSERT_EQ(::setrlimit(what, &limit), 0);
+    EXPECT_FALSE(grow_in_huge_pages(256 * kMiB));
+    ASSERT_EQ(::setrlimit(what, &before), 0);
+  }
+  EXPECT_TRUE(grow_in_huge_pages(256 * kMiB));
 }
 
 }  // namespace
