@@ -1,7 +1,7 @@
 // mimalloc, built from C as distributions do, ends the process where operator new should throw. These throw; the memory is its own, as is
 // all that std::malloc gives here. Its other forms of new and its delete stay.
-#include <app/reserve.h>
-#include <braid/last_memory.h>
+#include "app/reserve.h"
+#include "braid/last_memory.h"
 #include <mimalloc.h>
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // What restricts the text of an answer (structured output, forced tool calls): compiled once, then advanced token by token.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <cstdint>
 #include <memory>

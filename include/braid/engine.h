@@ -1,11 +1,11 @@
 // The one way into generation. Everything here belongs to the loop's thread.
 #pragma once
 
-#include <braid/engine_stats.h>
-#include <braid/request.h>
-#include <braid/result.h>
-#include <braid/signal.h>
-#include <braid/token_event.h>
+#include "braid/engine_stats.h"
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/signal.h"
+#include "braid/token_event.h"
 
 #include <boost/asio/awaitable.hpp>
 

@@ -1,7 +1,7 @@
 // The validated wish of one client: everything the engine needs, nothing of HTTP or JSON.
 #pragma once
 
-#include <braid/media_span.h>
+#include "braid/media_span.h"
 
 #include <cstdint>
 #include <memory>

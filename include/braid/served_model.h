@@ -1,9 +1,9 @@
 // What the HTTP side sees of the model that is being served. Loop only.
 #pragma once
 
-#include <braid/constraint.h>
-#include <braid/engine.h>
-#include <braid/text_codec.h>
+#include "braid/constraint.h"
+#include "braid/engine.h"
+#include "braid/text_codec.h"
 
 #include <cstddef>
 #include <cstdint>

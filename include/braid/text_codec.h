@@ -1,9 +1,9 @@
 // Text to tokens and back, and the model's chat template. Implemented by `model`, used by `net`.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <cstddef>
 #include <memory>

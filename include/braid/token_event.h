@@ -1,8 +1,8 @@
 // What comes back for a Request: PromptTokens where asked for, any number of Token, then exactly one Finish.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
+#include "braid/request.h"
+#include "braid/result.h"
 
 #include <cstdint>
 #include <optional>

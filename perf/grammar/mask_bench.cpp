@@ -2,10 +2,10 @@
 // tokenizer. Times are of the thread's processor time. Each iteration replays one answer; the counters are of its single steps:
 // with all masks of states known (median_us, p99_us, max_us), on the first answer after compiling (first_median_us, first_max_us),
 // and the compilation (compile_ms).
-#include <app/constraint_vocabulary.h>
+#include "app/constraint_vocabulary.h"
 #include <benchmark/benchmark.h>
-#include <grammar/compiler.h>
-#include <net/json/parse.h>
+#include "grammar/compiler.h"
+#include "net/json/parse.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <benchmark/benchmark.h>
-#include <kernels/kernel_table.h>
-#include <kernels/select.h>
-#include <kernels/thread_team.h>
+#include "kernels/kernel_table.h"
+#include "kernels/select.h"
+#include "kernels/thread_team.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include "peaks.h"
+#include "kernels/peaks.h"
 
 #include <immintrin.h>
-#include <kernels/amx/tiles.h>
+#include "kernels/amx/tiles.h"
 
 namespace braid::kernels::perf {
 namespace {

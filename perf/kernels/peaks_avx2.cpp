@@ -1,6 +1,6 @@
 #include <immintrin.h>
 
-#include "peaks.h"
+#include "kernels/peaks.h"
 
 namespace braid::kernels::perf {
 

@@ -1,7 +1,7 @@
 #include <atomic>
 
-#include "bench.h"
-#include "peaks.h"
+#include "kernels/bench.h"
+#include "kernels/peaks.h"
 
 namespace braid::kernels::perf {
 namespace {

@@ -2,7 +2,7 @@
 #include <numeric>
 #include <vector>
 
-#include "bench.h"
+#include "kernels/bench.h"
 
 namespace braid::kernels::perf {
 namespace {

@@ -3,13 +3,13 @@
 // reference, the mean KL divergence per token and how often both prefer the same token. One JSON object on stdout. The reference is
 // the weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones. --weights encodes the
 // file's weights as another type first, for both; what serving rotates (model::Packing) is rotated in the model only.
-#include "divergence.h"
-#include "forward_run.h"
-#include "recoded_weights.h"
+#include "model/divergence.h"
+#include "model/forward_run.h"
+#include "model/recoded_weights.h"
 
-#include <kernels/kv_type.h>
-#include <kernels/select.h>
-#include <model/codec.h>
+#include "kernels/kv_type.h"
+#include "kernels/select.h"
+#include "model/codec.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,9 +2,9 @@
 // answer the same load in turns, many short rounds each, on one compute thread and one model: two copies of a model differ by more than the
 // cache costs. Neither reads what the other left in the arena, because nothing is found. What counts is the processor time of the process,
 // loop and strand together: neighbours on the machine move it little, and both schedulers' alike.
-#include <kernels/select.h>
-#include <model/language_model.h>
-#include <sched/scheduler.h>
+#include "kernels/select.h"
+#include "model/language_model.h"
+#include "sched/scheduler.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

@@ -1,10 +1,10 @@
 // disk_bench FILE: time to the first token of a prompt that is computed, and of one whose beginning a new server finds on disk.
 // Scheduler, model and store as in `braid serve --kv-disk`, without HTTP.
-#include <kernels/select.h>
-#include <model/kv_identity.h>
-#include <model/language_model.h>
-#include <sched/scheduler.h>
-#include <store/block_store.h>
+#include "kernels/select.h"
+#include "model/kv_identity.h"
+#include "model/language_model.h"
+#include "sched/scheduler.h"
+#include "store/block_store.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

@@ -1,4 +1,4 @@
-#include "divergence.h"
+#include "model/divergence.h"
 
 #include <algorithm>
 #include <cmath>

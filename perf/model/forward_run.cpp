@@ -1,4 +1,4 @@
-#include "forward_run.h"
+#include "model/forward_run.h"
 
 #include <numeric>
 #include <utility>

@@ -1,13 +1,13 @@
 // One model with one kind of pool, run over windows of text without a scheduler: logits of every position.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/thread_team.h>
-#include <model/kv_arena.h>
-#include <model/rope.h>
-#include <model/transformer.h>
-#include <model/weights.h>
-#include <model/workspace.h>
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/kv_arena.h"
+#include "model/rope.h"
+#include "model/transformer.h"
+#include "model/weights.h"
+#include "model/workspace.h"
 
 #include <cstdint>
 #include <memory>

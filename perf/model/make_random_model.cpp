@@ -1,11 +1,11 @@
 // make_random_model SHAPE TYPE FILE [--tokenizer GGUF]: a GGUF file with random weights in the shape of a real model, with the tokenizer
 // of another file or none.
-#include "random_weights.h"
-#include "recoded_weights.h"
+#include "model/random_weights.h"
+#include "model/recoded_weights.h"
 
 #include <CLI/CLI.hpp>
-#include <kernels/encode.h>
-#include <model/gguf.h>
+#include "kernels/encode.h"
+#include "model/gguf.h"
 
 #include <cmath>
 #include <cstdio>

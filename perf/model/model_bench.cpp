@@ -1,9 +1,9 @@
 // model_bench FILE: tokens per second of prefill and of decode at several batch sizes, through the step executor, without HTTP and
 // without a scheduler. One JSON object on stdout. For comparisons run it in turns with the other program.
-#include <kernels/kv_type.h>
-#include <kernels/select.h>
-#include <kernels/thread_team.h>
-#include <model/language_model.h>
+#include "kernels/kv_type.h"
+#include "kernels/select.h"
+#include "kernels/thread_team.h"
+#include "model/language_model.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "random_weights.h"
+#include "model/random_weights.h"
 
 namespace braid::perf {
 

@@ -1,6 +1,6 @@
-#include "recoded_weights.h"
+#include "model/recoded_weights.h"
 
-#include <kernels/encode.h>
+#include "kernels/encode.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
 // A model's weights in another type: as float32, so that activations are not quantised either, or as any type that files have.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/thread_team.h>
-#include <model/weights.h>
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/weights.h"
 
 #include <cstdint>
 #include <functional>

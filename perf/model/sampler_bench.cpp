@@ -1,8 +1,8 @@
 // Time to sample one row of logits at the vocabulary of Qwen2.5, for each strategy.
 #include <benchmark/benchmark.h>
-#include <kernels/select.h>
-#include <model/sampling/sampler.h>
-#include <model/step.h>
+#include "kernels/select.h"
+#include "model/sampling/sampler.h"
+#include "model/step.h"
 
 #include <random>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include "app/whole_file.h"
 
-#include <net/json/parse.h>
+#include "net/json/parse.h"
 
 #include <fmt/format.h>
 

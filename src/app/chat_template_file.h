@@ -1,8 +1,8 @@
 // A chat template that the user names instead of the model file's own.
 #pragma once
 
-#include <braid/result.h>
-#include <model/chat_templates.h>
+#include "braid/result.h"
+#include "model/chat_templates.h"
 
 #include <string>
 #include <vector>

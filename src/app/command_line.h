@@ -1,8 +1,8 @@
 // Turns argc and argv into one command's options, or into text for the terminal.
 #pragma once
 
-#include <app/bench/bench.h>
-#include <app/options.h>
+#include "app/bench/bench.h"
+#include "app/options.h"
 
 #include <string>
 #include <variant>

@@ -1,8 +1,8 @@
 // A model's tokens as constraints see them.
 #pragma once
 
-#include <grammar/vocabulary.h>
-#include <model/codec.h>
+#include "grammar/vocabulary.h"
+#include "model/codec.h"
 
 namespace braid::app {
 

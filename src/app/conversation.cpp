@@ -2,7 +2,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <braid/printable.h>
+#include "braid/printable.h"
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 // Generation for a person at a terminal: one loaded model, one answer at a time, through the engine that serves clients.
 #pragma once
 
-#include <app/loaded_model.h>
-#include <app/options.h>
-#include <sched/scheduler.h>
+#include "app/loaded_model.h"
+#include "app/options.h"
+#include "sched/scheduler.h"
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

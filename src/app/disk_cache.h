@@ -1,12 +1,12 @@
 // Opens the folder of --kv-disk for a loaded model.
 #pragma once
 
-#include <app/loaded_model.h>
-#include <app/options.h>
-#include <net/listen/file_descriptor.h>
-#include <store/block_store.h>
+#include "app/loaded_model.h"
+#include "app/options.h"
+#include "net/listen/file_descriptor.h"
+#include "store/block_store.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <boost/asio/io_context.hpp>
 

@@ -1,7 +1,7 @@
 // The model that is linked into the binary.
 #pragma once
 
-#include <model/byte_source.h>
+#include "model/byte_source.h"
 
 #include <memory>
 

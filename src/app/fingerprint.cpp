@@ -2,7 +2,7 @@
 
 #include "app/version.h"
 
-#include <cache/prefix_index.h>
+#include "cache/prefix_index.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // What the bytes of an answer depend on besides the request, as one name.
 #pragma once
 
-#include <kernels/kv_type.h>
-#include <model/gguf.h>
-#include <model/language_model.h>
+#include "kernels/kv_type.h"
+#include "model/gguf.h"
+#include "model/language_model.h"
 
 #include <string>
 #include <string_view>

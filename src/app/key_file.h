@@ -1,8 +1,8 @@
 // The API keys that a server takes, as they are written down.
 #pragma once
 
-#include <braid/result.h>
-#include <net/access/rules.h>
+#include "braid/result.h"
+#include "net/access/rules.h"
 
 #include <string>
 #include <string_view>

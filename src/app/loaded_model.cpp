@@ -6,9 +6,9 @@
 #include "app/fingerprint.h"
 #include "app/units.h"
 
-#include <kernels/select.h>
-#include <model/kv_identity.h>
-#include <sched/admission.h>
+#include "kernels/select.h"
+#include "model/kv_identity.h"
+#include "sched/admission.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

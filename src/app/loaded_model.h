@@ -1,18 +1,18 @@
 // From a file (or the embedded bytes) to a model that can compute.
 #pragma once
 
-#include <app/memory.h>
-#include <app/options.h>
-#include <grammar/compiler.h>
-#include <kernels/kernel_table.h>
-#include <model/codec.h>
-#include <model/gguf.h>
-#include <model/language_model.h>
-#include <model/progress.h>
-#include <sched/options.h>
-#include <store/block_store.h>
+#include "app/memory.h"
+#include "app/options.h"
+#include "grammar/compiler.h"
+#include "kernels/kernel_table.h"
+#include "model/codec.h"
+#include "model/gguf.h"
+#include "model/language_model.h"
+#include "model/progress.h"
+#include "sched/options.h"
+#include "store/block_store.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <memory>
 #include <string>

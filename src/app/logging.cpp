@@ -2,7 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <net/log/line.h>
+#include "net/log/line.h"
 #include <poll.h>
 #include <spdlog/async.h>
 #include <spdlog/sinks/base_sink.h>

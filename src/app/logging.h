@@ -1,8 +1,8 @@
 // Where the program's log goes: standard error, by a thread of its own.
 #pragma once
 
-#include <app/options.h>
-#include <net/server_options.h>
+#include "app/options.h"
+#include "net/server_options.h"
 
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>

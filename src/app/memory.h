@@ -1,7 +1,7 @@
 // How much memory there is, and how much of it the KV pool gets.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstdint>
 #include <optional>

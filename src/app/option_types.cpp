@@ -2,8 +2,8 @@
 
 #include "app/units.h"
 
-#include <kernels/kv_type.h>
-#include <kernels/select.h>
+#include "kernels/kv_type.h"
+#include "kernels/select.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

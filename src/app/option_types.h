@@ -1,7 +1,7 @@
 // Options of the command line whose values are checked, with errors that say what would be accepted.
 #pragma once
 
-#include <app/options.h>
+#include "app/options.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,9 +1,9 @@
 // What the command line asks for, one struct a command, with the defaults. Plain values: parsed once, then only read.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <model/mapping.h>
-#include <net/server_options.h>
+#include "kernels/kernel_table.h"
+#include "model/mapping.h"
+#include "net/server_options.h"
 
 #include <chrono>
 #include <cstdint>

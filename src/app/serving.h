@@ -1,16 +1,16 @@
 // One running server, from the open port to the last closed connection.
 #pragma once
 
-#include <app/loaded_model.h>
-#include <app/options.h>
-#include <app/service_manager.h>
-#include <app/watchdog.h>
-#include <net/listen/takeover.h>
-#include <net/server.h>
-#include <sched/scheduler.h>
+#include "app/loaded_model.h"
+#include "app/options.h"
+#include "app/service_manager.h"
+#include "app/watchdog.h"
+#include "net/listen/takeover.h"
+#include "net/server.h"
+#include "sched/scheduler.h"
 
-#include <braid/result.h>
-#include <braid/served_model.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
 
 #include <spdlog/logger.h>
 

@@ -1,7 +1,7 @@
 // Sizes and durations as people write them on a command line.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <chrono>
 #include <cstdint>

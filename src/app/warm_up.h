@@ -1,8 +1,8 @@
 // The first prefill and decode, so that the first request is as fast as the next.
 #pragma once
 
-#include <braid/engine.h>
-#include <braid/result.h>
+#include "braid/engine.h"
+#include "braid/result.h"
 
 #include <boost/asio/awaitable.hpp>
 

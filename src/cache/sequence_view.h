@@ -1,7 +1,7 @@
 // What the blocks of a sequence depend on, besides the model.
 #pragma once
 
-#include <braid/media_span.h>
+#include "braid/media_span.h"
 
 #include <compare>
 #include <cstddef>

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <grammar/build.h>
-#include <grammar/depth.h>
-#include <grammar/determinise.h>
-#include <grammar/threads.h>
+#include "grammar/build.h"
+#include "grammar/depth.h"
+#include "grammar/determinise.h"
+#include "grammar/threads.h"
 
 #include <algorithm>
 #include <map>

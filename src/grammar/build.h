@@ -1,9 +1,9 @@
 // Grammar → automaton.
 #pragma once
 
-#include <braid/result.h>
-#include <grammar/automaton.h>
-#include <grammar/grammar.h>
+#include "braid/result.h"
+#include "grammar/automaton.h"
+#include "grammar/grammar.h"
 
 namespace braid::grammar {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <grammar/build.h>
-#include <grammar/compiler.h>
-#include <grammar/spec.h>
+#include "grammar/build.h"
+#include "grammar/compiler.h"
+#include "grammar/spec.h"
 
 #include <utility>
 

@@ -1,9 +1,9 @@
 // Compiles the constraints of requests for one model's vocabulary, and keeps those used last.
 #pragma once
 
-#include <braid/constraint.h>
-#include <grammar/constraint.h>
-#include <grammar/vocabulary.h>
+#include "braid/constraint.h"
+#include "grammar/constraint.h"
+#include "grammar/vocabulary.h"
 
 #include <cstddef>
 #include <functional>

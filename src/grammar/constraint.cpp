@@ -1,7 +1,7 @@
-#include <grammar/constraint.h>
-#include <grammar/grammar.h>
-#include <grammar/threads.h>
-#include <grammar/token_walk.h>
+#include "grammar/constraint.h"
+#include "grammar/grammar.h"
+#include "grammar/threads.h"
+#include "grammar/token_walk.h"
 
 #include <algorithm>
 #include <array>

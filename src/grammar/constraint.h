@@ -1,10 +1,10 @@
 // A compiled constraint: an automaton, and what it says about the tokens of one vocabulary.
 #pragma once
 
-#include <braid/constraint.h>
-#include <grammar/automaton.h>
-#include <grammar/state_mask.h>
-#include <grammar/vocabulary.h>
+#include "braid/constraint.h"
+#include "grammar/automaton.h"
+#include "grammar/state_mask.h"
+#include "grammar/vocabulary.h"
 
 #include <memory>
 #include <span>

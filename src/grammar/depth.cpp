@@ -1,4 +1,4 @@
-#include <grammar/depth.h>
+#include "grammar/depth.h"
 
 #include <algorithm>
 #include <deque>

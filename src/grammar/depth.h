@@ -1,7 +1,7 @@
 // How deep the calls of an automaton must nest.
 #pragma once
 
-#include <grammar/automaton.h>
+#include "grammar/automaton.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <grammar/determinise.h>
+#include "grammar/determinise.h"
 
 #include <algorithm>
 #include <array>

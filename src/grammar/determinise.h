@@ -1,8 +1,8 @@
 // Subset construction over the units of a grammar.
 #pragma once
 
-#include <grammar/build.h>
-#include <grammar/nfa.h>
+#include "grammar/build.h"
+#include "grammar/nfa.h"
 
 #include <cstdint>
 #include <vector>

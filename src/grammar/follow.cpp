@@ -1,5 +1,5 @@
-#include <grammar/follow.h>
-#include <grammar/token_walk.h>
+#include "grammar/follow.h"
+#include "grammar/token_walk.h"
 
 #include <map>
 #include <utility>

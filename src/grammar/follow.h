@@ -1,7 +1,7 @@
 // Which bytes may come after a rule has returned, over all places that call it.
 #pragma once
 
-#include <grammar/automaton.h>
+#include "grammar/automaton.h"
 
 #include <bitset>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <grammar/grammar.h>
+#include "grammar/grammar.h"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 // Expressions are shared freely: the same ExprId may stand in many places.
 #pragma once
 
-#include <grammar/code_points.h>
+#include "grammar/code_points.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include <grammar/measure.h>
+#include "grammar/measure.h"
 
 #include <algorithm>
 

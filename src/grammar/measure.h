@@ -1,7 +1,7 @@
 // What building an automaton must know of a grammar's expressions beforehand.
 #pragma once
 
-#include <grammar/grammar.h>
+#include "grammar/grammar.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <grammar/nfa.h>
+#include "grammar/nfa.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,9 +1,9 @@
 // The nondeterministic automaton of one rule, built from its expression.
 #pragma once
 
-#include <grammar/build.h>
-#include <grammar/grammar.h>
-#include <grammar/measure.h>
+#include "grammar/build.h"
+#include "grammar/grammar.h"
+#include "grammar/measure.h"
 
 #include <cstdint>
 #include <map>

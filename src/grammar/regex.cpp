@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <grammar/regex.h>
-#include <grammar/regex_classes.h>
+#include "grammar/regex.h"
+#include "grammar/regex_classes.h"
 
 #include <algorithm>
 #include <optional>

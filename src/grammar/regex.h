@@ -1,8 +1,8 @@
 // Regular expressions → grammar expressions.
 #pragma once
 
-#include <braid/result.h>
-#include <grammar/grammar.h>
+#include "braid/result.h"
+#include "grammar/grammar.h"
 
 #include <functional>
 #include <string_view>

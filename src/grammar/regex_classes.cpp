@@ -1,4 +1,4 @@
-#include <grammar/regex_classes.h>
+#include "grammar/regex_classes.h"
 
 #include <array>
 

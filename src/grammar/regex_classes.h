@@ -2,7 +2,7 @@
 // matches in every dialect, and what it matches in some.
 #pragma once
 
-#include <grammar/code_points.h>
+#include "grammar/code_points.h"
 
 namespace braid::grammar {
 

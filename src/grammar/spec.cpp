@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <grammar/ebnf/grammar_text.h>
-#include <grammar/json/schema.h>
-#include <grammar/regex.h>
-#include <grammar/spec.h>
+#include "grammar/ebnf/grammar_text.h"
+#include "grammar/json/schema.h"
+#include "grammar/regex.h"
+#include "grammar/spec.h"
 
 #include <type_traits>
 

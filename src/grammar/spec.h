@@ -1,9 +1,9 @@
 // ConstraintSpec → grammar expression.
 #pragma once
 
-#include <braid/constraint.h>
-#include <grammar/grammar.h>
-#include <grammar/vocabulary.h>
+#include "braid/constraint.h"
+#include "grammar/grammar.h"
+#include "grammar/vocabulary.h"
 
 #include <string>
 

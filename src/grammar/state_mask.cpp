@@ -1,7 +1,7 @@
-#include <grammar/follow.h>
-#include <grammar/grammar.h>
-#include <grammar/state_mask.h>
-#include <grammar/token_walk.h>
+#include "grammar/follow.h"
+#include "grammar/grammar.h"
+#include "grammar/state_mask.h"
+#include "grammar/token_walk.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // What one state of an automaton says about the next token, whatever called its rule.
 #pragma once
 
-#include <grammar/automaton.h>
-#include <grammar/token_trie.h>
+#include "grammar/automaton.h"
+#include "grammar/token_trie.h"
 
 #include <atomic>
 #include <bitset>

@@ -1,5 +1,5 @@
-#include <grammar/grammar.h>
-#include <grammar/threads.h>
+#include "grammar/grammar.h"
+#include "grammar/threads.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Follows an automaton over bytes: the set of places where it may be, each with its own stack of calls.
 #pragma once
 
-#include <grammar/automaton.h>
+#include "grammar/automaton.h"
 
 #include <cstdint>
 #include <limits>

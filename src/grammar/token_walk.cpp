@@ -1,4 +1,4 @@
-#include <grammar/token_walk.h>
+#include "grammar/token_walk.h"
 
 namespace braid::grammar {
 

@@ -1,8 +1,8 @@
 // Which tokens an automaton can read, found by walking the vocabulary's tree and the automaton together.
 #pragma once
 
-#include <grammar/threads.h>
-#include <grammar/token_trie.h>
+#include "grammar/threads.h"
+#include "grammar/token_trie.h"
 
 #include <bitset>
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include <grammar/grammar.h>
-#include <grammar/vocabulary.h>
+#include "grammar/grammar.h"
+#include "grammar/vocabulary.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // What a constraint must know of a model's vocabulary.
 #pragma once
 
-#include <braid/request.h>
-#include <grammar/token_trie.h>
+#include "braid/request.h"
+#include "grammar/token_trie.h"
 
 #include <cstdint>
 #include <string>

@@ -2,8 +2,8 @@
 // tiers include it.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/numerics.h>
+#include "kernels/kernel_table.h"
+#include "kernels/numerics.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // wide ISAs include this file.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 #include <cstddef>
 #include <cstdint>

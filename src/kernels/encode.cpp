@@ -1,9 +1,9 @@
-#include <kernels/encode.h>
-#include <kernels/encode_block.h>
-#include <kernels/numerics.h>
-#include <kernels/packed_layout.h>
-#include <kernels/rotation.h>
-#include <kernels/weight_block.h>
+#include "kernels/encode.h"
+#include "kernels/encode_block.h"
+#include "kernels/numerics.h"
+#include "kernels/packed_layout.h"
+#include "kernels/rotation.h"
+#include "kernels/weight_block.h"
 
 #include <bit>
 

@@ -2,7 +2,7 @@
 // for converting files, and for quantising at load.
 #pragma once
 
-#include <kernels/weight_type.h>
+#include "kernels/weight_type.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What the encoders of all block types share.
 #pragma once
 
-#include <kernels/half.h>
+#include "kernels/half.h"
 
 #include <algorithm>
 #include <cmath>

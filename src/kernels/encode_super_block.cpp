@@ -1,7 +1,7 @@
 // Blocks of 256 values. weight_super_block.cpp has the layouts.
-#include <kernels/encode.h>
-#include <kernels/encode_block.h>
-#include <kernels/weight_block.h>
+#include "kernels/encode.h"
+#include "kernels/encode_block.h"
+#include "kernels/weight_block.h"
 
 namespace braid::kernels {
 namespace {

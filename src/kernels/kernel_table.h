@@ -6,7 +6,7 @@
 // otherwise.
 #pragma once
 
-#include <kernels/weight_type.h>
+#include "kernels/weight_type.h"
 
 #include <cstddef>
 #include <cstdint>

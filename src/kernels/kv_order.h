@@ -2,7 +2,7 @@
 // bf16 take them: two dimensions of a key, two tokens' values of one dimension. Internal linkage, because wide tiers include it.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 #include <cstdint>
 

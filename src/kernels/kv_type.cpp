@@ -1,4 +1,4 @@
-#include <kernels/kv_type.h>
+#include "kernels/kv_type.h"
 
 namespace braid::kernels {
 

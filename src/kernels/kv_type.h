@@ -1,7 +1,7 @@
 // Names of the KV types.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 #include <optional>
 #include <string_view>

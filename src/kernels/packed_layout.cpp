@@ -1,7 +1,7 @@
-#include <kernels/half.h>
-#include <kernels/numerics.h>
-#include <kernels/packed_layout.h>
-#include <kernels/rotation.h>
+#include "kernels/half.h"
+#include "kernels/numerics.h"
+#include "kernels/packed_layout.h"
+#include "kernels/rotation.h"
 
 #include <algorithm>
 #include <bit>

@@ -29,8 +29,8 @@
 // each part (of a grouped type: each group), so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/weight_block.h>
+#include "kernels/kernel_table.h"
+#include "kernels/weight_block.h"
 
 #include <cstddef>
 #include <cstdint>

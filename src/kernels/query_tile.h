@@ -7,7 +7,7 @@
 // Internal linkage, because wide tiers include it.
 #pragma once
 
-#include <kernels/attention_view.h>
+#include "kernels/attention_view.h"
 
 namespace braid::kernels {
 

@@ -1,9 +1,9 @@
 #include <cpuid.h>
-#include <kernels/amx/tier.h>
-#include <kernels/avx2/tier.h>
-#include <kernels/avx512/tier.h>
-#include <kernels/scalar/tier.h>
-#include <kernels/select.h>
+#include "kernels/amx/tier.h"
+#include "kernels/avx2/tier.h"
+#include "kernels/avx512/tier.h"
+#include "kernels/scalar/tier.h"
+#include "kernels/select.h"
 #include <sys/syscall.h>
 #include <unistd.h>
 

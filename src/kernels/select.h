@@ -1,7 +1,7 @@
 // Which tier this machine can run, and the table of one.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 #include <optional>
 #include <string>

@@ -7,8 +7,8 @@
 // Internal linkage, because wide tiers include it.
 #pragma once
 
-#include <kernels/attention_view.h>
-#include <kernels/kv_order.h>
+#include "kernels/attention_view.h"
+#include "kernels/kv_order.h"
 
 namespace braid::kernels {
 

@@ -1,4 +1,4 @@
-#include <kernels/thread_team.h>
+#include "kernels/thread_team.h"
 #include <sched.h>
 
 #include <algorithm>

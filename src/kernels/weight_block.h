@@ -4,7 +4,7 @@
 // structures, as its gguf-py package dequantises them.
 #pragma once
 
-#include <kernels/weight_type.h>
+#include "kernels/weight_type.h"
 
 #include <cstddef>
 #include <cstdint>

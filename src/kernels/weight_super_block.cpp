@@ -1,6 +1,6 @@
 // Blocks of 256 values: f16 scales of the whole block, small integer scales of 16 or 32 values.
-#include <kernels/half.h>
-#include <kernels/weight_block.h>
+#include "kernels/half.h"
+#include "kernels/weight_block.h"
 
 #include <cstring>
 

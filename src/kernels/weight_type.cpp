@@ -1,6 +1,6 @@
-#include <kernels/half.h>
-#include <kernels/rotation.h>
-#include <kernels/weight_block.h>
+#include "kernels/half.h"
+#include "kernels/rotation.h"
+#include "kernels/weight_block.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include <model/byte_source.h>
+#include "model/byte_source.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // A read-only run of bytes with a name: a mapped file, or the model linked into the binary.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstddef>
 #include <memory>

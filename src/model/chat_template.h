@@ -1,8 +1,8 @@
 // A model's own chat template, rendered by the Jinja interpreter in jinja/.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/text_codec.h>
+#include "braid/result.h"
+#include "braid/text_codec.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include <model/chat_templates.h>
+#include "model/chat_templates.h"
 
 #include <string_view>
 #include <utility>

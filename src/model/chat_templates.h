@@ -1,10 +1,10 @@
 // The chat templates of one model: usually one, sometimes one for calls and one for documents as well.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/text_codec.h>
-#include <model/chat_template.h>
-#include <model/gguf.h>
+#include "braid/result.h"
+#include "braid/text_codec.h"
+#include "model/chat_template.h"
+#include "model/gguf.h"
 
 #include <string>
 #include <vector>

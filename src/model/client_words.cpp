@@ -1,4 +1,4 @@
-#include <model/client_words.h>
+#include "model/client_words.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -5,9 +5,9 @@
 // which templates hand on like any other character.
 #pragma once
 
-#include <braid/text_codec.h>
-#include <braid/value.h>
-#include <model/tokenizer/tokenizer.h>
+#include "braid/text_codec.h"
+#include "braid/value.h"
+#include "model/tokenizer/tokenizer.h"
 
 #include <optional>
 #include <string>

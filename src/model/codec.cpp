@@ -1,6 +1,6 @@
-#include <model/client_words.h>
-#include <model/codec.h>
-#include <model/tokenizer/utf8_stream.h>
+#include "model/client_words.h"
+#include "model/codec.h"
+#include "model/tokenizer/utf8_stream.h"
 
 #include <utility>
 

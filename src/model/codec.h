@@ -1,10 +1,10 @@
 // The text side of a model: its tokenizer and its chat template, as the HTTP side sees them.
 #pragma once
 
-#include <braid/text_codec.h>
-#include <model/chat_templates.h>
-#include <model/gguf.h>
-#include <model/tokenizer/tokenizer.h>
+#include "braid/text_codec.h"
+#include "model/chat_templates.h"
+#include "model/gguf.h"
+#include "model/tokenizer/tokenizer.h"
 
 #include <memory>
 #include <optional>

@@ -1,8 +1,8 @@
-#include <model/gguf.h>
+#include "model/gguf.h"
 
-#include <model/gguf_cursor.h>
-#include <model/gguf_part.h>
-#include <model/gguf_split.h>
+#include "model/gguf_cursor.h"
+#include "model/gguf_part.h"
+#include "model/gguf_split.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // GGUF v2/v3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): metadata and tensors of a model file, checked before use.
 #pragma once
 
-#include <braid/result.h>
-#include <kernels/weight_type.h>
-#include <model/byte_source.h>
+#include "braid/result.h"
+#include "kernels/weight_type.h"
+#include "model/byte_source.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <model/gguf_cursor.h>
+#include "model/gguf_cursor.h"
 
 #include <fmt/format.h>
 

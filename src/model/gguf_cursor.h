@@ -1,7 +1,7 @@
 // Reads little-endian values from a file's bytes, never past the end. The first failure sticks; later reads give zeros.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstddef>
 #include <cstdint>

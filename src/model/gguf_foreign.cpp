@@ -1,6 +1,6 @@
-#include <model/gguf_foreign.h>
+#include "model/gguf_foreign.h"
 
-#include <model/gguf_cursor.h>
+#include "model/gguf_cursor.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // Tells what a file is that is not GGUF, so that the message names the likely cause.
 #pragma once
 
-#include <braid/result.h>
-#include <model/byte_source.h>
+#include "braid/result.h"
+#include "model/byte_source.h"
 
 #include <optional>
 

@@ -1,8 +1,8 @@
-#include <model/gguf_part.h>
+#include "model/gguf_part.h"
 
-#include <model/gguf_cursor.h>
-#include <model/gguf_foreign.h>
-#include <model/gguf_tensor_type.h>
+#include "model/gguf_cursor.h"
+#include "model/gguf_foreign.h"
+#include "model/gguf_tensor_type.h"
 
 #include <fmt/format.h>
 

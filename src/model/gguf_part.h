@@ -1,7 +1,7 @@
 // The contents of one GGUF file. A split model has several, which GgufFile joins.
 #pragma once
 
-#include <model/gguf.h>
+#include "model/gguf.h"
 
 #include <utility>
 

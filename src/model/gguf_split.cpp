@@ -1,6 +1,6 @@
-#include <model/gguf_split.h>
+#include "model/gguf_split.h"
 
-#include <model/gguf_cursor.h>
+#include "model/gguf_cursor.h"
 
 #include <fmt/format.h>
 

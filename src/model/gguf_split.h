@@ -1,7 +1,7 @@
 // Models split over several files named STEM-00001-of-0000N.gguf.
 #pragma once
 
-#include <model/gguf_part.h>
+#include "model/gguf_part.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <model/gguf_tensor_type.h>
+#include "model/gguf_tensor_type.h"
 
 namespace braid::model {
 namespace {

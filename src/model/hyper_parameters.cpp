@@ -1,4 +1,4 @@
-#include <model/hyper_parameters.h>
+#include "model/hyper_parameters.h"
 
 #include <fmt/format.h>
 

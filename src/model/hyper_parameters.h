@@ -1,9 +1,9 @@
 // A model's dimensions, read from GGUF metadata and held against each other.
 #pragma once
 
-#include <braid/result.h>
-#include <model/families.h>
-#include <model/gguf.h>
+#include "braid/result.h"
+#include "model/families.h"
+#include "model/gguf.h"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include <model/kv_arena.h>
+#include "model/kv_arena.h"
 
 #include <algorithm>
 #include <utility>

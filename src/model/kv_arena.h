@@ -1,10 +1,10 @@
 // The bytes of the key/value pool. Which block belongs to whom is the scheduler's business. Strand only.
 #pragma once
 
-#include <kernels/thread_team.h>
-#include <model/kv_layout.h>
-#include <model/mapping.h>
-#include <model/progress.h>
+#include "kernels/thread_team.h"
+#include "model/kv_layout.h"
+#include "model/mapping.h"
+#include "model/progress.h"
 
 #include <cstddef>
 #include <cstdint>

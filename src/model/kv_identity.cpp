@@ -1,6 +1,6 @@
-#include <model/kv_identity.h>
+#include "model/kv_identity.h"
 
-#include <kernels/kv_type.h>
+#include "kernels/kv_type.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // type. Its bytes depend on the layout's fields and on the tokens it holds, not on the tier that wrote them.
 #pragma once
 
-#include <kernels/kv_order.h>
+#include "kernels/kv_order.h"
 
 #include <cstddef>
 #include <cstdint>

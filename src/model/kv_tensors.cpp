@@ -1,7 +1,7 @@
-#include <model/kv_tensors.h>
+#include "model/kv_tensors.h"
 
-#include <kernels/half.h>
-#include <kernels/kv_order.h>
+#include "kernels/half.h"
+#include "kernels/kv_order.h"
 
 #include <fmt/format.h>
 

@@ -4,10 +4,10 @@
 // Values are moved, never converted: what comes back is the same bits. Keys are rotated already.
 #pragma once
 
-#include <model/kv_layout.h>
-#include <model/safetensors.h>
+#include "model/kv_layout.h"
+#include "model/safetensors.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include <kernels/numerics.h>
-#include <model/language_model.h>
+#include "kernels/numerics.h"
+#include "model/language_model.h"
 
 #include <fmt/format.h>
 

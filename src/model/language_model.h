@@ -2,20 +2,20 @@
 // constant facts.
 #pragma once
 
-#include <braid/result.h>
-#include <kernels/kernel_table.h>
-#include <kernels/thread_team.h>
-#include <model/gguf.h>
-#include <model/hyper_parameters.h>
-#include <model/kv_arena.h>
-#include <model/progress.h>
-#include <model/rope.h>
-#include <model/sampling/sampler.h>
-#include <model/sampling/slot.h>
-#include <model/step.h>
-#include <model/transformer.h>
-#include <model/weights.h>
-#include <model/workspace.h>
+#include "braid/result.h"
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/gguf.h"
+#include "model/hyper_parameters.h"
+#include "model/kv_arena.h"
+#include "model/progress.h"
+#include "model/rope.h"
+#include "model/sampling/sampler.h"
+#include "model/sampling/slot.h"
+#include "model/step.h"
+#include "model/transformer.h"
+#include "model/weights.h"
+#include "model/workspace.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <model/mapping.h>
+#include "model/mapping.h"
 
 #include <fmt/format.h>
 

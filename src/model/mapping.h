@@ -1,7 +1,7 @@
 // Anonymous memory by mmap: zeroed, page-aligned, given back at destruction.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstddef>
 #include <string_view>

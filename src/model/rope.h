@@ -2,8 +2,8 @@
 // al. 2023), LongRoPE and Llama 3's per-dimension divisors. Every one of them is a list of frequencies and a magnitude.
 #pragma once
 
-#include <model/deterministic_math.h>
-#include <model/hyper_parameters.h>
+#include "model/deterministic_math.h"
+#include "model/hyper_parameters.h"
 
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-#include <model/safetensors.h>
+#include "model/safetensors.h"
 
 #include <fmt/format.h>
 #include <simdjson.h>

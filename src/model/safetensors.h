@@ -2,7 +2,7 @@
 // read and write. Not for models: those are GGUF.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,9 +2,9 @@
 // reused: clear() keeps the capacity, so that a steady decode allocates nothing.
 #pragma once
 
-#include <braid/constraint.h>
-#include <braid/request.h>
-#include <braid/token_event.h>
+#include "braid/constraint.h"
+#include "braid/request.h"
+#include "braid/token_event.h"
 
 #include <cstddef>
 #include <cstdint>

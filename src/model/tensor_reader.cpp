@@ -1,7 +1,7 @@
-#include <model/tensor_reader.h>
+#include "model/tensor_reader.h"
 
-#include <kernels/encode.h>
-#include <model/gguf_tensor_type.h>
+#include "kernels/encode.h"
+#include "model/gguf_tensor_type.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

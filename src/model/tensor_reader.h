@@ -1,12 +1,12 @@
 // Looks tensors up by name and holds them against the expected shape; matrices are noted first and packed together later.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/thread_team.h>
-#include <model/families.h>
-#include <model/gguf.h>
-#include <model/mapping.h>
-#include <model/progress.h>
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/families.h"
+#include "model/gguf.h"
+#include "model/mapping.h"
+#include "model/progress.h"
 
 #include <cstdint>
 #include <initializer_list>

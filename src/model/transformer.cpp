@@ -1,6 +1,6 @@
-#include <kernels/attention_view.h>
-#include <kernels/cache_hints.h>
-#include <model/transformer.h>
+#include "kernels/attention_view.h"
+#include "kernels/cache_hints.h"
+#include "model/transformer.h"
 
 #include <algorithm>
 #include <array>

@@ -3,14 +3,14 @@
 // batch, on slicing or on the number of threads.
 #pragma once
 
-#include <braid/request.h>
-#include <kernels/kernel_table.h>
-#include <kernels/thread_team.h>
-#include <model/hyper_parameters.h>
-#include <model/kv_arena.h>
-#include <model/rope.h>
-#include <model/weights.h>
-#include <model/workspace.h>
+#include "braid/request.h"
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/hyper_parameters.h"
+#include "model/kv_arena.h"
+#include "model/rope.h"
+#include "model/weights.h"
+#include "model/workspace.h"
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
-#include <model/weights.h>
+#include "model/weights.h"
 
-#include <model/tensor_reader.h>
+#include "model/tensor_reader.h"
 
 #include <fmt/format.h>
 

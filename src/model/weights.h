@@ -1,12 +1,12 @@
 // The tensors of a model, checked against its hyper-parameters and packed for one kernel tier.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/thread_team.h>
-#include <model/gguf.h>
-#include <model/hyper_parameters.h>
-#include <model/mapping.h>
-#include <model/progress.h>
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/gguf.h"
+#include "model/hyper_parameters.h"
+#include "model/mapping.h"
+#include "model/progress.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-#include <kernels/attention_view.h>
-#include <model/workspace.h>
+#include "kernels/attention_view.h"
+#include "model/workspace.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,10 +1,10 @@
 // The activations of one pass: allocated once, reused by every pass. Strand only.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <model/hyper_parameters.h>
-#include <model/mapping.h>
-#include <model/weights.h>
+#include "kernels/kernel_table.h"
+#include "model/hyper_parameters.h"
+#include "model/mapping.h"
+#include "model/weights.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/codec_jobs.h>
-#include <net/count.h>
+#include "net/codec_jobs.h"
+#include "net/count.h"
 
 #include <array>
 #include <atomic>

@@ -1,8 +1,8 @@
 // Work on texts that is too long for the loop.
 #pragma once
 
-#include <braid/result.h>
-#include <net/service.h>
+#include "braid/result.h"
+#include "net/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>

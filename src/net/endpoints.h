@@ -1,11 +1,11 @@
 // What answers each endpoint: a dialect's generation, or a response made at once.
 #pragma once
 
-#include <net/generation/dialect.h>
-#include <net/http/response.h>
-#include <net/router.h>
-#include <net/service.h>
-#include <net/text/text_job.h>
+#include "net/generation/dialect.h"
+#include "net/http/response.h"
+#include "net/router.h"
+#include "net/service.h"
+#include "net/text/text_job.h"
 
 #include <string>
 #include <string_view>

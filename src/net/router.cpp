@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/http/error_response.h>
-#include <net/http/query.h>
-#include <net/router.h>
+#include "net/http/error_response.h"
+#include "net/http/query.h"
+#include "net/router.h"
 
 #include <array>
 

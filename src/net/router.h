@@ -1,8 +1,8 @@
 // Which endpoint a request is for.
 #pragma once
 
-#include <net/http/request.h>
-#include <net/http/response.h>
+#include "net/http/request.h"
+#include "net/http/response.h"
 
 #include <cstddef>
 #include <span>

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <net/http/tls.h>
-#include <net/listen/listener.h>
-#include <net/server.h>
-#include <net/service.h>
+#include "net/http/tls.h"
+#include "net/listen/listener.h"
+#include "net/server.h"
+#include "net/service.h"
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

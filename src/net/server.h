@@ -1,10 +1,10 @@
 // The HTTP server. The composition root owns it; everything runs on the loop's thread except long tokenisations (one worker).
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/listen/listening_socket.h>
-#include <net/server_options.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/listen/listening_socket.h"
+#include "net/server_options.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

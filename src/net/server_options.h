@@ -1,8 +1,8 @@
 // What can be set about the HTTP side.
 #pragma once
 
-#include <net/access/rules.h>
-#include <net/log/line.h>
+#include "net/access/rules.h"
+#include "net/log/line.h"
 
 #include <sys/types.h>
 

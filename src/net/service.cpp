@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/service.h>
+#include "net/service.h"
 
 namespace braid::net {
 

@@ -1,16 +1,16 @@
 // What all sessions of one server share.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/access/cors.h>
-#include <net/access/key_ring.h>
-#include <net/http/connection_set.h>
-#include <net/http/send_batch.h>
-#include <net/metrics/counters.h>
-#include <net/metrics/system_figures.h>
-#include <net/responses/store.h>
-#include <net/server_options.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/access/cors.h"
+#include "net/access/key_ring.h"
+#include "net/http/connection_set.h"
+#include "net/http/send_batch.h"
+#include "net/metrics/counters.h"
+#include "net/metrics/system_figures.h"
+#include "net/responses/store.h"
+#include "net/server_options.h"
 
 #include <spdlog/spdlog.h>
 

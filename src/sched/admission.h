@@ -4,8 +4,8 @@
 #include "sched/options.h"
 #include "sched/roster.h"
 
-#include <braid/request.h>
-#include <braid/result.h>
+#include "braid/request.h"
+#include "braid/result.h"
 
 #include <chrono>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "sched/options.h"
 #include "store/block_store.h"
 
-#include <braid/engine.h>
+#include "braid/engine.h"
 
 #include <array>
 #include <chrono>

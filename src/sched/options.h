@@ -3,7 +3,7 @@
 
 #include "model/hyper_parameters.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <chrono>
 #include <cstdint>

@@ -9,8 +9,8 @@
 #include "sched/sequence.h"
 #include "sched/shared_prefill.h"
 
-#include <braid/engine_stats.h>
-#include <braid/request.h>
+#include "braid/engine_stats.h"
+#include "braid/request.h"
 
 #include <array>
 #include <chrono>

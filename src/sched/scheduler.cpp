@@ -2,7 +2,7 @@
 
 #include "sched/admission.h"
 
-#include <braid/last_memory.h>
+#include "braid/last_memory.h"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>

@@ -12,8 +12,8 @@
 #include "sched/ticket.h"
 #include "sched/wake_list.h"
 
-#include <braid/engine.h>
-#include <braid/signal.h>
+#include "braid/engine.h"
+#include "braid/signal.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

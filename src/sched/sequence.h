@@ -9,7 +9,7 @@
 #include "sched/rank.h"
 #include "sched/token_stream.h"
 
-#include <braid/request.h>
+#include "braid/request.h"
 
 #include <algorithm>
 #include <chrono>

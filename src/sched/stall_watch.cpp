@@ -1,6 +1,6 @@
 #include "sched/stall_watch.h"
 
-#include <braid/last_memory.h>
+#include "braid/last_memory.h"
 
 #include <fmt/format.h>
 

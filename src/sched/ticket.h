@@ -4,7 +4,7 @@
 #include "sched/sequence.h"
 #include "sched/token_stream.h"
 
-#include <braid/engine.h>
+#include "braid/engine.h"
 
 #include <cstdint>
 #include <optional>

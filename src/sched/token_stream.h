@@ -3,8 +3,8 @@
 
 #include "sched/wake_list.h"
 
-#include <braid/signal.h>
-#include <braid/token_event.h>
+#include "braid/signal.h"
+#include "braid/token_event.h"
 
 #include <cstddef>
 #include <cstdint>

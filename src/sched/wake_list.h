@@ -1,7 +1,7 @@
 // Many waiting coroutines that are to go on.
 #pragma once
 
-#include <braid/signal.h>
+#include "braid/signal.h"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/intrusive/list.hpp>

@@ -1,6 +1,6 @@
 #include "store/block_store.h"
 
-#include <braid/last_memory.h>
+#include "braid/last_memory.h"
 
 #include <fmt/format.h>
 

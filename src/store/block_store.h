@@ -15,8 +15,8 @@
 #include "store/segment_index.h"
 #include "store/worker.h"
 
-#include <braid/engine_stats.h>
-#include <braid/result.h>
+#include "braid/engine_stats.h"
+#include "braid/result.h"
 
 #include <chrono>
 #include <cstdint>

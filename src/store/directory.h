@@ -1,7 +1,7 @@
 // The folder of a disk tier: segment files, and a lock so that only one process writes to them.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "store/io.h"
 
-#include <braid/last_memory.h>
+#include "braid/last_memory.h"
 #include <liburing.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

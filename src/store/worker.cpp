@@ -1,6 +1,6 @@
 #include "store/worker.h"
 
-#include <braid/last_memory.h>
+#include "braid/last_memory.h"
 
 #include <utility>
 

@@ -2,8 +2,8 @@
 #include "app/logging.h"
 
 #include <gtest/gtest.h>
-#include <net/json/parse.h>
-#include <net/log/line.h>
+#include "net/json/parse.h"
+#include "net/log/line.h"
 
 #include <string>
 

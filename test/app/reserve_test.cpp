@@ -1,5 +1,5 @@
 // Memory that was set aside, over an allocator that a test can exhaust.
-#include <app/reserve.h>
+#include "app/reserve.h"
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The watchdog, on ages of steps that the tests make up.
-#include <app/watchdog.h>
+#include "app/watchdog.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Any bytes as a GGUF file: the reader and the tokenizers that its metadata describe.
-#include <model/gguf.h>
-#include <model/tokenizer/tokenizer.h>
-#include <support/gguf_writer.h>
+#include "model/gguf.h"
+#include "model/tokenizer/tokenizer.h"
+#include "support/gguf_writer.h"
 
 #include <cstdint>
 #include <cstdlib>

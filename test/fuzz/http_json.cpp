@@ -1,18 +1,18 @@
-#include "http_json.h"
+#include "fuzz/http_json.h"
 
-#include <net/anthropic/count_tokens.h>
-#include <net/anthropic/request.h>
-#include <net/generation/forced_calls.h>
-#include <net/generation/prompts.h>
-#include <net/generation/thinking_budget.h>
-#include <net/http/error_response.h>
-#include <net/http/request_reader.h>
-#include <net/json/parse.h>
-#include <net/openai/request.h>
-#include <net/responses/request.h>
-#include <net/responses/store.h>
-#include <net/router.h>
-#include <net/text/tokens.h>
+#include "net/anthropic/count_tokens.h"
+#include "net/anthropic/request.h"
+#include "net/generation/forced_calls.h"
+#include "net/generation/prompts.h"
+#include "net/generation/thinking_budget.h"
+#include "net/http/error_response.h"
+#include "net/http/request_reader.h"
+#include "net/json/parse.h"
+#include "net/openai/request.h"
+#include "net/responses/request.h"
+#include "net/responses/store.h"
+#include "net/router.h"
+#include "net/text/tokens.h"
 
 #include <algorithm>
 #include <string>

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "http_json.h"
+#include "fuzz/http_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   braid::test::fuzz_http_json({reinterpret_cast<const char*>(data), size});

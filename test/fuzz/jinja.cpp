@@ -1,4 +1,4 @@
-#include "jinja.h"
+#include "fuzz/jinja.h"
 
 #include <cstdlib>
 

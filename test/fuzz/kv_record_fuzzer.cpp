@@ -1,6 +1,6 @@
 // Any bytes as a segment of the disk cache. What is read from it is either a block whose digests are right, or nothing.
-#include <store/record.h>
-#include <store/scan.h>
+#include "store/record.h"
+#include "store/scan.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // What requests constrain answers with → automaton → masks. The input is a JSON schema; after '/' a regular expression, after '#' a
 // grammar. Refusals must name a path; of what is accepted a walk through the masks must never come to a dead end.
-#include <net/json/parse.h>
+#include "net/json/parse.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include "stream_parser.h"
+#include "fuzz/stream_parser.h"
 
-#include <net/generation/parser/answer_parser.h>
-#include <net/json/parse.h>
+#include "net/generation/parser/answer_parser.h"
+#include "net/json/parse.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "stream_parser.h"
+#include "fuzz/stream_parser.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   braid::test::fuzz_stream_parser({reinterpret_cast<const char*>(data), size});

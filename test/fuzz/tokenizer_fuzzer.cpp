@@ -1,7 +1,7 @@
 // Any text through small vocabularies of every kind. The first byte picks vocabulary and options, the rest is the text.
-#include <model/tokenizer/tokenizer.h>
-#include <model/tokenizer/utf8_stream.h>
-#include <support/small_vocabularies.h>
+#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/utf8_stream.h"
+#include "support/small_vocabularies.h"
 
 #include <cstdint>
 #include <cstdlib>

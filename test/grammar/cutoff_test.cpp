@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

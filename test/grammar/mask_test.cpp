@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

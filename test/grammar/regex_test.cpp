@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

@@ -1,6 +1,6 @@
 // Constraints over the vocabularies of real tokenizers.
-#include <app/constraint_vocabulary.h>
-#include <grammar/compiler.h>
+#include "app/constraint_vocabulary.h"
+#include "grammar/compiler.h"
 #include <gtest/gtest.h>
 
 #include <cstdlib>

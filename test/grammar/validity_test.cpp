@@ -1,6 +1,6 @@
 // What walks through token masks give, and what is left of it after mutations, is judged by an independent validator.
 #include <fmt/format.h>
-#include <grammar/json/syntax.h>
+#include "grammar/json/syntax.h"
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "walk.h"
+#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

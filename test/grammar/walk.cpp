@@ -1,7 +1,7 @@
-#include "walk.h"
+#include "grammar/walk.h"
 
-#include <grammar/threads.h>
-#include <net/json/parse.h>
+#include "grammar/threads.h"
+#include "net/json/parse.h"
 
 #include <algorithm>
 #include <cstdio>

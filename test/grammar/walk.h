@@ -1,7 +1,7 @@
 // Drives constraints the way a sampler does, over a small vocabulary.
 #pragma once
 
-#include <grammar/compiler.h>
+#include "grammar/compiler.h"
 
 #include <memory>
 #include <random>

@@ -1,12 +1,12 @@
 // The AMX tier's loops on emulated tiles.
-#include "emulated_tiles.h"
+#include "kernels/emulated_tiles.h"
 
 #include <gtest/gtest.h>
-#include <kernels/amx/prepared_tiles.h>
-#include <kernels/amx/tier.h>
-#include <kernels/avx512/tier.h>
-#include <kernels/packed_layout.h>
-#include <kernels/tiers.h>
+#include "kernels/amx/prepared_tiles.h"
+#include "kernels/amx/tier.h"
+#include "kernels/avx512/tier.h"
+#include "kernels/packed_layout.h"
+#include "kernels/tiers.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,9 @@
-#include "emulated_tiles.h"
+#include "kernels/emulated_tiles.h"
 
 #include <gtest/gtest.h>
-#include <kernels/attention_view.h>
-#include <kernels/half.h>
-#include <kernels/tiers.h>
+#include "kernels/attention_view.h"
+#include "kernels/half.h"
+#include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
-#include <kernels/numerics.h>
-#include <kernels/tiers.h>
+#include "kernels/numerics.h"
+#include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
-#include "emulated_tiles.h"
+#include "kernels/emulated_tiles.h"
 
-#include <kernels/amx/attention.h>
-#include <kernels/amx/matmul_bf16.h>
-#include <kernels/amx/matmul_quantized.h>
-#include <kernels/amx/tier.h>
-#include <kernels/avx512/tier.h>
-#include <kernels/select.h>
+#include "kernels/amx/attention.h"
+#include "kernels/amx/matmul_bf16.h"
+#include "kernels/amx/matmul_quantized.h"
+#include "kernels/amx/tier.h"
+#include "kernels/avx512/tier.h"
+#include "kernels/select.h"
 
 #include <cstdlib>
 #include <cstring>

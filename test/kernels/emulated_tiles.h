@@ -2,7 +2,7 @@
 // AVX-512.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 namespace braid::kernels::test {
 

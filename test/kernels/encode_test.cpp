@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
-#include <kernels/encode.h>
-#include <kernels/tiers.h>
+#include "kernels/encode.h"
+#include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>

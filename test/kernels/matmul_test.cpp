@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
-#include <kernels/numerics.h>
-#include <kernels/packed_layout.h>
-#include <kernels/tiers.h>
+#include "kernels/numerics.h"
+#include "kernels/packed_layout.h"
+#include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
-#include <kernels/rotation.h>
-#include <kernels/tiers.h>
+#include "kernels/rotation.h"
+#include "kernels/tiers.h"
 
 #include <bit>
 

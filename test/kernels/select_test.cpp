@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <kernels/select.h>
+#include "kernels/select.h"
 
 namespace braid::kernels {
 namespace {

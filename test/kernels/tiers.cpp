@@ -1,6 +1,6 @@
-#include <kernels/half.h>
-#include <kernels/packed_layout.h>
-#include <kernels/tiers.h>
+#include "kernels/half.h"
+#include "kernels/packed_layout.h"
+#include "kernels/tiers.h"
 
 namespace braid::kernels::test {
 namespace {

@@ -1,8 +1,8 @@
 // What the kernel tests share: the tiers of this machine, random tensors, 64-byte aligned memory.
 #pragma once
 
-#include <kernels/kernel_table.h>
-#include <kernels/select.h>
+#include "kernels/kernel_table.h"
+#include "kernels/select.h"
 
 #include <cstddef>
 #include <cstdint>

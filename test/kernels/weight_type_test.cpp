@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
-#include <kernels/half.h>
-#include <kernels/tiers.h>
-#include <kernels/weight_type.h>
+#include "kernels/half.h"
+#include "kernels/tiers.h"
+#include "kernels/weight_type.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,6 @@
-#include <model/codec.h>
+#include "model/codec.h"
 
-#include <support/small_vocabularies.h>
+#include "support/small_vocabularies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

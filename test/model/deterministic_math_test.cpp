@@ -1,4 +1,4 @@
-#include <model/deterministic_math.h>
+#include "model/deterministic_math.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Runs a model's forward pass without slots and samplers: logits of every position of a sequence.
 #pragma once
 
-#include <kernels/select.h>
-#include <model/gguf.h>
-#include <model/transformer.h>
+#include "kernels/select.h"
+#include "model/gguf.h"
+#include "model/transformer.h"
 
 #include <gtest/gtest.h>
 

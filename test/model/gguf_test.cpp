@@ -1,7 +1,7 @@
-#include <model/gguf.h>
+#include "model/gguf.h"
 
-#include <support/gguf_writer.h>
-#include <support/test_data.h>
+#include "support/gguf_writer.h"
+#include "support/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-#include <model/hyper_parameters.h>
-#include <model/rope.h>
-#include <model/tiny_model.h>
+#include "model/hyper_parameters.h"
+#include "model/rope.h"
+#include "model/tiny_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Renders of templates against those of Jinja2, made by jinja_cases/make_cases.py.
-#include "json_value.h"
+#include "model/json_value.h"
 #include "model/chat_template.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // JSON files of test data as braid::Value.
 #pragma once
 
-#include <braid/value.h>
+#include "braid/value.h"
 
 #include <simdjson.h>
 

@@ -1,8 +1,8 @@
 // Whoever may read whose blocks.
-#include <model/kv_identity.h>
+#include "model/kv_identity.h"
 
-#include <kernels/select.h>
-#include <model/tiny_model.h>
+#include "kernels/select.h"
+#include "model/tiny_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Keys and values on their way into a file for other tools and back.
-#include <model/kv_tensors.h>
+#include "model/kv_tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

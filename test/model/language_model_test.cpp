@@ -1,6 +1,6 @@
 // The rules of step.h, on the draft model.
-#include <model/forward_harness.h>
-#include <model/step_driver.h>
+#include "model/forward_harness.h"
+#include "model/step_driver.h"
 
 #include <gmock/gmock.h>
 

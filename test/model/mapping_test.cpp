@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <model/mapping.h>
+#include "model/mapping.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,8 +1,8 @@
 // The contract: a request's tokens and log-probabilities are the same bits whatever else is in the batch, however its prefill is
 // sliced, whether it is preempted, and at any number of threads.
-#include <kernels/kv_type.h>
-#include <model/forward_harness.h>
-#include <model/step_driver.h>
+#include "kernels/kv_type.h"
+#include "model/forward_harness.h"
+#include "model/step_driver.h"
 
 #include <cstring>
 

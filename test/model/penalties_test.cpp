@@ -1,7 +1,7 @@
-#include <model/sampling/dry.h>
-#include <model/sampling/penalties.h>
-#include <model/sampling/token_history.h>
-#include <model/sampling_reference.h>
+#include "model/sampling/dry.h"
+#include "model/sampling/penalties.h"
+#include "model/sampling/token_history.h"
+#include "model/sampling_reference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include <model/tokenizer/pre_tokenizer.h>
+#include "model/tokenizer/pre_tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

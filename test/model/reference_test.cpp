@@ -1,5 +1,5 @@
 // Logits of tiny random models against those of Hugging Face transformers (see reference/make_reference.py).
-#include <model/forward_harness.h>
+#include "model/forward_harness.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,7 +1,7 @@
-#include <model/forward_harness.h>
-#include <model/sampling/penalties.h>
-#include <model/sampling/sampler.h>
-#include <model/sampling_reference.h>
+#include "model/forward_harness.h"
+#include "model/sampling/penalties.h"
+#include "model/sampling/sampler.h"
+#include "model/sampling_reference.h"
 
 #include <cmath>
 #include <limits>

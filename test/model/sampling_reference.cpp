@@ -1,5 +1,5 @@
-#include <model/sampling/penalties.h>
-#include <model/sampling_reference.h>
+#include "model/sampling/penalties.h"
+#include "model/sampling_reference.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Greedy answers and logits that others computed. The files are not part of the repository: BRAID_TEST_DATA names their folder.
-#include <model/forward_harness.h>
-#include <model/step_driver.h>
+#include "model/forward_harness.h"
+#include "model/step_driver.h"
 
 #include <simdjson.h>
 

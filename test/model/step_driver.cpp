@@ -1,4 +1,4 @@
-#include <model/step_driver.h>
+#include "model/step_driver.h"
 
 #include <gtest/gtest.h>
 

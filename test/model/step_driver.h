@@ -1,7 +1,7 @@
 // A stand-in for the scheduler: turns requests into step plans and collects the answers, under different schedules.
 #pragma once
 
-#include <model/language_model.h>
+#include "model/language_model.h"
 
 #include <random>
 #include <vector>

@@ -1,9 +1,9 @@
 // A small sound model whose metadata and tensors a test bends before it is written.
 #pragma once
 
-#include <model/gguf.h>
-#include <model/gguf_tensor_type.h>
-#include <support/gguf_writer.h>
+#include "model/gguf.h"
+#include "model/gguf_tensor_type.h"
+#include "support/gguf_writer.h"
 
 #include <cstdint>
 #include <cstring>

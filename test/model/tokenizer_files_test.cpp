@@ -1,7 +1,7 @@
 // Real vocabularies with known-good encodings, where BRAID_TEST_DATA has them.
-#include <model/tokenizer/tokenizer.h>
+#include "model/tokenizer/tokenizer.h"
 
-#include <support/test_data.h>
+#include "support/test_data.h"
 
 #include <gtest/gtest.h>
 #include <simdjson.h>

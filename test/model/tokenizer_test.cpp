@@ -1,6 +1,6 @@
-#include <model/tokenizer/tokenizer.h>
+#include "model/tokenizer/tokenizer.h"
 
-#include <support/small_vocabularies.h>
+#include "support/small_vocabularies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include <model/tokenizer/utf8_stream.h>
+#include "model/tokenizer/utf8_stream.h"
 
 #include <gtest/gtest.h>
 

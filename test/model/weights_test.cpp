@@ -1,8 +1,8 @@
-#include <kernels/encode.h>
-#include <kernels/select.h>
-#include <model/language_model.h>
-#include <model/tiny_model.h>
-#include <model/weights.h>
+#include "kernels/encode.h"
+#include "kernels/select.h"
+#include "model/language_model.h"
+#include "model/tiny_model.h"
+#include "model/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

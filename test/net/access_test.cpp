@@ -1,8 +1,8 @@
 // API keys: who is let in, what a key brings, and that it shows nowhere.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <net/access/key_ring.h>
-#include <net/router.h>
+#include "net/access/key_ring.h"
+#include "net/router.h"
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 
@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,14 +1,14 @@
 // What the parser of answers makes of each family's syntax, however the text is cut.
 #include <gtest/gtest.h>
-#include <net/generation/parser/answer_parser.h>
-#include <net/json/parse.h>
+#include "net/generation/parser/answer_parser.h"
+#include "net/json/parse.h"
 
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "fake_codec.h"
+#include "net/fake_codec.h"
 
 namespace braid::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <new>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,12 +1,12 @@
 // Anthropic's Messages API: blocks, events, errors in its envelope.
 #include <gtest/gtest.h>
-#include <net/anthropic/message_format.h>
-#include <net/anthropic/request.h>
+#include "net/anthropic/message_format.h"
+#include "net/anthropic/request.h"
 
 #include <string>
 
-#include "fake_chat.h"
-#include "test_server.h"
+#include "net/fake_chat.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,8 +1,8 @@
 // Several choices, the best of several, echoed prompts and what else a request may ask to be told.
 #include <gtest/gtest.h>
 
-#include "fake_constraints.h"
-#include "test_server.h"
+#include "net/fake_constraints.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <latch>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

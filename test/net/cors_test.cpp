@@ -1,10 +1,10 @@
 // Which web pages may read answers, and OPTIONS and HEAD of every route.
 #include <gtest/gtest.h>
-#include <net/router.h>
+#include "net/router.h"
 
 #include <string>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,6 +1,6 @@
-#include "fake_codec.h"
+#include "net/fake_codec.h"
 
-#include <net/json/write.h>
+#include "net/json/write.h"
 
 namespace braid::test {
 namespace {

@@ -1,7 +1,7 @@
 // A codec without a model: each byte is a token, and there are three control tokens.
 #pragma once
 
-#include <braid/text_codec.h>
+#include "braid/text_codec.h"
 
 namespace braid::test {
 

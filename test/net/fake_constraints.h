@@ -1,7 +1,7 @@
 // A compiler of constraints that allow everything.
 #pragma once
 
-#include <braid/constraint.h>
+#include "braid/constraint.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "fake_engine.h"
+#include "net/fake_engine.h"
 
 #include <deque>
 

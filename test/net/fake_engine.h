@@ -1,7 +1,7 @@
 // An engine without a model: a test says which events each request gets, at once or one by one.
 #pragma once
 
-#include <braid/engine.h>
+#include "braid/engine.h"
 
 #include <cstdint>
 #include <functional>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

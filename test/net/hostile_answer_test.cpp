@@ -1,9 +1,9 @@
 // What a model may write, or a client send, to trouble who reads the answer.
 #include <gtest/gtest.h>
-#include <net/generation/parser/answer_parser.h>
-#include <net/generation/stop_window.h>
-#include <net/json/parse.h>
-#include <net/json/write.h>
+#include "net/generation/parser/answer_parser.h"
+#include "net/generation/stop_window.h"
+#include "net/json/parse.h"
+#include "net/json/write.h"
 
 #include <string>
 #include <string_view>

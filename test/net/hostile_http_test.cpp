@@ -1,12 +1,12 @@
 // What a client may put on the wire to trouble the server or those behind it.
 #include <gtest/gtest.h>
-#include <net/json/parse.h>
+#include "net/json/parse.h"
 
 #include <chrono>
 #include <thread>
 #include <vector>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <net/http/request_reader.h>
+#include "net/http/request_reader.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,8 +1,8 @@
 // How connections reach the server: addresses, Unix sockets and who may use them, sockets that pass between processes.
-#include <net/http/capability.h>
-#include <net/listen/listening_socket.h>
-#include <net/listen/takeover.h>
-#include <net/listen/trusted_peer.h>
+#include "net/http/capability.h"
+#include "net/listen/listening_socket.h"
+#include "net/listen/takeover.h"
+#include "net/listen/trusted_peer.h"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 #include <thread>
 
 #include "support/folder.h"
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

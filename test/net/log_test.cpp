@@ -1,8 +1,8 @@
 // What is written down about requests, and their ids.
-#include <braid/printable.h>
+#include "braid/printable.h"
 #include <gtest/gtest.h>
-#include <net/json/parse.h>
-#include <net/log/line.h>
+#include "net/json/parse.h"
+#include "net/log/line.h"
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

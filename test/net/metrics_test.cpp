@@ -1,7 +1,7 @@
 // /metrics against docs/metrics.md, its JSON form, and the figures of the system.
 #include <gtest/gtest.h>
-#include <net/json/parse.h>
-#include <net/metrics/exposition.h>
+#include "net/json/parse.h"
+#include "net/metrics/exposition.h"
 
 #include <filesystem>
 #include <fstream>
@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "support/folder.h"
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

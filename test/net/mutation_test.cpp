@@ -12,7 +12,7 @@
 
 #include "fuzz/http_json.h"
 #include "fuzz/stream_parser.h"
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

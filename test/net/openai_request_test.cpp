@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fake_chat.h"
+#include "net/fake_chat.h"
 
 namespace braid::test {
 namespace {

@@ -1,12 +1,12 @@
 // Tools: what is taken, which path an error names, and the constraint that forces calls.
 #include <gtest/gtest.h>
-#include <net/generation/forced_calls.h>
-#include <net/generation/prompts.h>
+#include "net/generation/forced_calls.h"
+#include "net/generation/prompts.h"
 
 #include <string>
 
-#include "fake_chat.h"
-#include "test_server.h"
+#include "net/fake_chat.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

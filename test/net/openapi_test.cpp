@@ -1,10 +1,10 @@
 // The API's description against the router and the tables of parameters.
 #include <gtest/gtest.h>
-#include <net/docs/documents.h>
-#include <net/endpoints.h>
-#include <net/json/parse.h>
-#include <net/openai/parameters.h>
-#include <net/router.h>
+#include "net/docs/documents.h"
+#include "net/endpoints.h"
+#include "net/json/parse.h"
+#include "net/openai/parameters.h"
+#include "net/router.h"
 
 #include <algorithm>
 #include <limits>

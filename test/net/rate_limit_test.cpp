@@ -1,11 +1,11 @@
 // How much a client may ask for, and how it is told that it was too much.
 #include <gtest/gtest.h>
-#include <net/access/account.h>
-#include <net/access/token_bucket.h>
+#include "net/access/account.h"
+#include "net/access/token_bucket.h"
 
 #include <string>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

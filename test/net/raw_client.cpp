@@ -1,4 +1,4 @@
-#include "raw_client.h"
+#include "net/raw_client.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // Who keeps his stored responses when there is no room for all.
-#include <net/responses/store.h>
+#include "net/responses/store.h"
 
 #include <gtest/gtest.h>
 

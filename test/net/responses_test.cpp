@@ -1,11 +1,11 @@
 // The Responses API: event order, stored conversations, errors in its own terms.
 #include <gtest/gtest.h>
-#include <net/responses/input_items.h>
+#include "net/responses/input_items.h"
 
 #include <string>
 
-#include "fake_constraints.h"
-#include "test_server.h"
+#include "net/fake_constraints.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <net/http/connection.h>
-#include <net/http/send_batch.h>
+#include "net/http/connection.h"
+#include "net/http/send_batch.h"
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

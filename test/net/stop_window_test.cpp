@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <net/generation/stop_window.h>
+#include "net/generation/stop_window.h"
 
 #include <algorithm>
 #include <random>

@@ -1,7 +1,7 @@
 // Byte-exact transcripts of event streams.
 #include <gtest/gtest.h>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "fake_chat.h"
+#include "net/fake_chat.h"
 
 namespace braid::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "test_server.h"
+#include "net/test_server.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

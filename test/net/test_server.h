@@ -1,17 +1,17 @@
 // A server on a free port of the loopback with a fake engine, its loop in a thread of its own.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/server.h>
+#include "braid/served_model.h"
+#include "net/server.h"
 
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
-#include "fake_codec.h"
-#include "fake_engine.h"
-#include "raw_client.h"
+#include "net/fake_codec.h"
+#include "net/fake_engine.h"
+#include "net/raw_client.h"
 
 namespace braid::test {
 

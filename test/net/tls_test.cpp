@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <arpa/inet.h>
-#include <net/http/tls.h>
+#include "net/http/tls.h"
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "support/folder.h"
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

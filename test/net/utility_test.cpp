@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "test_server.h"
+#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -4,7 +4,7 @@
 #include "sched/fake_model.h"
 #include "sched/scheduler.h"
 
-#include <braid/engine.h>
+#include "braid/engine.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>

@@ -1,7 +1,7 @@
 // Makes small GGUF files for tests, byte by byte.
 #pragma once
 
-#include <model/byte_source.h>
+#include "model/byte_source.h"
 
 #include <bit>
 #include <cstddef>

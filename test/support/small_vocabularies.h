@@ -1,9 +1,9 @@
 // Small vocabularies of each kind for tests, as the metadata of a GGUF file.
 #pragma once
 
-#include <support/gguf_writer.h>
+#include "support/gguf_writer.h"
 
-#include <model/tokenizer/byte_alphabet.h>
+#include "model/tokenizer/byte_alphabet.h"
 
 #include <cstdint>
 #include <string>

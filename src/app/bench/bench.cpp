@@ -4,7 +4,7 @@
 #include "app/bench/summary.h"
 #include "app/bench/workload.h"
 
-#include <braid/printable.h>
+#include "braid/printable.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "app/bench/summary.h"
 
-#include <braid/printable.h>
+#include "braid/printable.h"
 #include <fmt/format.h>
 
 #include <algorithm>

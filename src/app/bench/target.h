@@ -1,7 +1,7 @@
 // Where the requests go.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <string>
 #include <string_view>

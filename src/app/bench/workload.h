@@ -3,7 +3,7 @@
 
 #include "app/bench/bench.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <string>
 #include <vector>

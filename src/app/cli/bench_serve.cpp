@@ -1,5 +1,5 @@
-#include <app/cli/commands.h>
-#include <app/option_types.h>
+#include "app/cli/commands.h"
+#include "app/option_types.h"
 
 #include <fmt/format.h>
 

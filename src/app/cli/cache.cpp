@@ -1,6 +1,6 @@
-#include <app/cli/commands.h>
-#include <app/cli/model.h>
-#include <app/option_types.h>
+#include "app/cli/commands.h"
+#include "app/cli/model.h"
+#include "app/option_types.h"
 
 namespace braid::app {
 

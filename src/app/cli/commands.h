@@ -2,8 +2,8 @@
 // read cannot be together, or is empty.
 #pragma once
 
-#include <app/bench/bench.h>
-#include <app/options.h>
+#include "app/bench/bench.h"
+#include "app/options.h"
 
 #include <CLI/CLI.hpp>
 

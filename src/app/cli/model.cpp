@@ -1,5 +1,5 @@
-#include <app/cli/model.h>
-#include <app/option_types.h>
+#include "app/cli/model.h"
+#include "app/option_types.h"
 
 namespace braid::app {
 

@@ -1,7 +1,7 @@
 // Options of every command that loads a model.
 #pragma once
 
-#include <app/options.h>
+#include "app/options.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,7 +1,7 @@
-#include <app/cli/commands.h>
-#include <app/cli/model.h>
-#include <app/embedded_model.h>
-#include <app/option_types.h>
+#include "app/cli/commands.h"
+#include "app/cli/model.h"
+#include "app/embedded_model.h"
+#include "app/option_types.h"
 
 #include <filesystem>
 #include <utility>

@@ -5,9 +5,9 @@
 #include "app/loaded_model.h"
 #include "app/whole_file.h"
 
-#include <kernels/kv_type.h>
-#include <model/kv_tensors.h>
-#include <model/safetensors.h>
+#include "kernels/kv_type.h"
+#include "model/kv_tensors.h"
+#include "model/safetensors.h"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>

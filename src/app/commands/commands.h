@@ -1,10 +1,10 @@
 // The commands of the command line. Each returns the process's exit code.
 #pragma once
 
-#include <app/command_line.h>
-#include <app/options.h>
+#include "app/command_line.h"
+#include "app/options.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 namespace braid::app {
 

@@ -2,10 +2,10 @@
 #include "app/loaded_model.h"
 #include "app/units.h"
 
-#include <braid/printable.h>
-#include <kernels/kv_type.h>
-#include <model/gguf_tensor_type.h>
-#include <sched/admission.h>
+#include "braid/printable.h"
+#include "kernels/kv_type.h"
+#include "model/gguf_tensor_type.h"
+#include "sched/admission.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "app/commands/commands.h"
 
-#include <braid/printable.h>
+#include "braid/printable.h"
 
 #include <fmt/format.h>
 

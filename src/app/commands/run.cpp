@@ -3,7 +3,7 @@
 #include "app/load_progress.h"
 #include "app/loaded_model.h"
 
-#include <braid/printable.h>
+#include "braid/printable.h"
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>

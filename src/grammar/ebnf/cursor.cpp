@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <grammar/ebnf/cursor.h>
+#include "grammar/ebnf/cursor.h"
 
 #include <algorithm>
 

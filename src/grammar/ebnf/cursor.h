@@ -1,8 +1,8 @@
 // A place in the text of a grammar.
 #pragma once
 
-#include <braid/result.h>
-#include <grammar/code_points.h>
+#include "braid/result.h"
+#include "grammar/code_points.h"
 
 #include <cstddef>
 #include <cstdint>

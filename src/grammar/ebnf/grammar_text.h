@@ -1,8 +1,8 @@
 // Grammars that requests write as text → grammar expressions.
 #pragma once
 
-#include <braid/result.h>
-#include <grammar/grammar.h>
+#include "braid/result.h"
+#include "grammar/grammar.h"
 
 #include <string_view>
 

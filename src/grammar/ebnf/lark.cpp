@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <grammar/ebnf/cursor.h>
-#include <grammar/ebnf/grammar_text.h>
-#include <grammar/ebnf/rules.h>
-#include <grammar/regex.h>
+#include "grammar/ebnf/cursor.h"
+#include "grammar/ebnf/grammar_text.h"
+#include "grammar/ebnf/rules.h"
+#include "grammar/regex.h"
 
 #include <algorithm>
 #include <array>

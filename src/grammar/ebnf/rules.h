@@ -1,7 +1,7 @@
 // The named rules of a grammar that is being read.
 #pragma once
 
-#include <grammar/grammar.h>
+#include "grammar/grammar.h"
 
 #include <map>
 #include <optional>

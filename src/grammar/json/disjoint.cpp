@@ -1,5 +1,5 @@
-#include <grammar/json/keywords.h>
-#include <grammar/json/merge.h>
+#include "grammar/json/keywords.h"
+#include "grammar/json/merge.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include <grammar/json/formats.h>
+#include "grammar/json/formats.h"
 
 #include <algorithm>
 #include <array>

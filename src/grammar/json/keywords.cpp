@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <grammar/json/keywords.h>
+#include "grammar/json/keywords.h"
 
 #include <algorithm>
 #include <array>

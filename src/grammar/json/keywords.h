@@ -1,8 +1,8 @@
 // The vocabulary of JSON Schema (draft 2020-12) as far as it can be honoured.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <cstdint>
 #include <optional>

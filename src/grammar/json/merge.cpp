@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <grammar/json/keywords.h>
-#include <grammar/json/merge.h>
+#include "grammar/json/keywords.h"
+#include "grammar/json/merge.h"
 
 #include <algorithm>
 #include <iterator>

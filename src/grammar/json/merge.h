@@ -1,8 +1,8 @@
 // The conjunction of two schemas, for allOf and for keywords beside $ref, anyOf and oneOf.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <grammar/json/number_range.h>
+#include "grammar/json/number_range.h"
 
 #include <algorithm>
 #include <array>

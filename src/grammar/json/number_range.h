@@ -1,9 +1,9 @@
 // Decimal numbers within bounds, as grammar expressions.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
-#include <grammar/grammar.h>
+#include "braid/result.h"
+#include "braid/value.h"
+#include "grammar/grammar.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <grammar/json/merge.h>
-#include <grammar/json/schema.h>
+#include "grammar/json/merge.h"
+#include "grammar/json/schema.h"
 
 #include <algorithm>
 #include <charconv>

@@ -3,11 +3,11 @@
 // invented.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
-#include <grammar/grammar.h>
-#include <grammar/json/keywords.h>
-#include <grammar/json/syntax.h>
+#include "braid/result.h"
+#include "braid/value.h"
+#include "grammar/grammar.h"
+#include "grammar/json/keywords.h"
+#include "grammar/json/syntax.h"
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // Arrays and objects.
 #include <fmt/format.h>
-#include <grammar/json/schema.h>
+#include "grammar/json/schema.h"
 
 #include <algorithm>
 

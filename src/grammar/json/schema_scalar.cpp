@@ -1,9 +1,9 @@
 // Strings and numbers.
 #include <fmt/format.h>
-#include <grammar/json/formats.h>
-#include <grammar/json/number_range.h>
-#include <grammar/json/schema.h>
-#include <grammar/regex.h>
+#include "grammar/json/formats.h"
+#include "grammar/json/number_range.h"
+#include "grammar/json/schema.h"
+#include "grammar/regex.h"
 
 namespace braid::grammar::json {
 namespace {

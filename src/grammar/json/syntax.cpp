@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <grammar/json/syntax.h>
+#include "grammar/json/syntax.h"
 
 #include <algorithm>
 #include <map>

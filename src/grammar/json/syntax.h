@@ -1,8 +1,8 @@
 // The parts of JSON text as expressions of a grammar.
 #pragma once
 
-#include <braid/value.h>
-#include <grammar/grammar.h>
+#include "braid/value.h"
+#include "grammar/grammar.h"
 
 #include <cstdint>
 #include <functional>

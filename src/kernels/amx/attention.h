@@ -8,8 +8,8 @@
 // about twice that (soften.h); of one row, reading its keys and values.
 #pragma once
 
-#include <kernels/amx/soften.h>
-#include <kernels/cache_hints.h>
+#include "kernels/amx/soften.h"
+#include "kernels/cache_hints.h"
 
 namespace braid::kernels::amx {
 

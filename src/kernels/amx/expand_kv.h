@@ -3,9 +3,9 @@
 // comes kAhead positions later is fetched by hand. Limit: reading memory; from the second-level cache about 8 instructions for 32 elements.
 #pragma once
 
-#include <kernels/amx/bf16.h>
-#include <kernels/amx/kv_tiles.h>
-#include <kernels/avx512/kv_load.h>
+#include "kernels/amx/bf16.h"
+#include "kernels/amx/kv_tiles.h"
+#include "kernels/avx512/kv_load.h"
 
 namespace braid::kernels::amx {
 

@@ -4,10 +4,10 @@
 // two stores for 64 weights, about four cycles.
 #pragma once
 
-#include <kernels/amx/prepared_tiles.h>
-#include <kernels/amx/tiles.h>
-#include <kernels/avx512/weight_codes.h>
-#include <kernels/cache_hints.h>
+#include "kernels/amx/prepared_tiles.h"
+#include "kernels/amx/tiles.h"
+#include "kernels/avx512/weight_codes.h"
+#include "kernels/cache_hints.h"
 
 namespace braid::kernels::amx {
 

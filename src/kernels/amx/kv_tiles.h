@@ -4,9 +4,9 @@
 // made in scratch (expand_kv.h).
 #pragma once
 
-#include <kernels/amx/tiles.h>
-#include <kernels/avx512/attention_part.h>
-#include <kernels/kv_order.h>
+#include "kernels/amx/tiles.h"
+#include "kernels/avx512/attention_part.h"
+#include "kernels/kv_order.h"
 
 namespace braid::kernels::amx {
 

@@ -9,11 +9,11 @@
 // takes subnormal numbers for zeros.
 #pragma once
 
-#include <kernels/amx/bf16.h>
-#include <kernels/amx/row_tiles.h>
-#include <kernels/avx512/simd.h>
-#include <kernels/cache_hints.h>
-#include <kernels/packed_layout.h>
+#include "kernels/amx/bf16.h"
+#include "kernels/amx/row_tiles.h"
+#include "kernels/avx512/simd.h"
+#include "kernels/cache_hints.h"
+#include "kernels/packed_layout.h"
 
 namespace braid::kernels::amx {
 

@@ -1,5 +1,5 @@
-#include <kernels/amx/matmul_bf16.h>
-#include <kernels/amx/tier.h>
+#include "kernels/amx/matmul_bf16.h"
+#include "kernels/amx/tier.h"
 
 namespace braid::kernels::amx {
 

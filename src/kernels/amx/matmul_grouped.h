@@ -14,11 +14,11 @@
 // Limit: lines from the second-level cache, activations and float sums (perf/README.md has the share reached).
 #pragma once
 
-#include <kernels/amx/panel_turns.h>
-#include <kernels/amx/prepared_tiles.h>
-#include <kernels/amx/row_tiles.h>
-#include <kernels/avx512/weight_codes.h>
-#include <kernels/cache_hints.h>
+#include "kernels/amx/panel_turns.h"
+#include "kernels/amx/prepared_tiles.h"
+#include "kernels/amx/row_tiles.h"
+#include "kernels/avx512/weight_codes.h"
+#include "kernels/cache_hints.h"
 
 namespace braid::kernels::amx {
 namespace {  // this header is compiled for wide ISAs: nothing of it may be shared with other sources

@@ -1,6 +1,6 @@
-#include <kernels/amx/matmul_quantized.h>
-#include <kernels/amx/tier.h>
-#include <kernels/avx512/prepare_row.h>
+#include "kernels/amx/matmul_quantized.h"
+#include "kernels/amx/tier.h"
+#include "kernels/avx512/prepare_row.h"
 
 #include <cstring>
 

@@ -17,11 +17,11 @@
 // Limit: the products, at half of the instruction's peak (perf/README.md has the share reached).
 #pragma once
 
-#include <kernels/amx/expand_weights.h>
-#include <kernels/amx/matmul_grouped.h>
-#include <kernels/amx/panel_turns.h>
-#include <kernels/amx/prepared_tiles.h>
-#include <kernels/amx/row_tiles.h>
+#include "kernels/amx/expand_weights.h"
+#include "kernels/amx/matmul_grouped.h"
+#include "kernels/amx/panel_turns.h"
+#include "kernels/amx/prepared_tiles.h"
+#include "kernels/amx/row_tiles.h"
 
 namespace braid::kernels::amx {
 

@@ -2,7 +2,7 @@
 // second one's are settled as SwiGLU of both (MatmulArgs::up).
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -10,9 +10,9 @@
 // read as results.
 #pragma once
 
-#include <kernels/amx/tiles.h>
-#include <kernels/numerics.h>
-#include <kernels/packed_layout.h>
+#include "kernels/amx/tiles.h"
+#include "kernels/numerics.h"
+#include "kernels/packed_layout.h"
 
 namespace braid::kernels::amx {
 

@@ -1,7 +1,7 @@
 // Queries that share a chunk's expanded keys and values, and what attention keeps for them in the caller's scratch.
 #pragma once
 
-#include <kernels/amx/expand_kv.h>
+#include "kernels/amx/expand_kv.h"
 
 #include <type_traits>
 

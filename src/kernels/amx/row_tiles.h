@@ -1,10 +1,10 @@
 // How rows are cut into tiles, and the float sums of one pair of panels.
 #pragma once
 
-#include <kernels/amx/prepared_tiles.h>
-#include <kernels/amx/tiles.h>
-#include <kernels/avx512/simd.h>
-#include <kernels/kernel_table.h>
+#include "kernels/amx/prepared_tiles.h"
+#include "kernels/amx/tiles.h"
+#include "kernels/avx512/simd.h"
+#include "kernels/kernel_table.h"
 
 namespace braid::kernels::amx {
 

@@ -3,7 +3,7 @@
 // for 16 scores; for head size 64 twice the time of their tile products.
 #pragma once
 
-#include <kernels/amx/query_batch.h>
+#include "kernels/amx/query_batch.h"
 
 namespace braid::kernels::amx {
 

@@ -1,6 +1,6 @@
-#include <kernels/amx/prepared_tiles.h>
-#include <kernels/amx/tier.h>
-#include <kernels/avx512/tier.h>
+#include "kernels/amx/prepared_tiles.h"
+#include "kernels/amx/tier.h"
+#include "kernels/avx512/tier.h"
 
 #include <cstdint>
 #include <limits>

@@ -4,7 +4,7 @@
 // weights are rounded to bf16.
 #pragma once
 
-#include <kernels/kernel_table.h>
+#include "kernels/kernel_table.h"
 
 namespace braid::kernels::amx {
 

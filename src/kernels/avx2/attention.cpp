@@ -2,9 +2,9 @@
 // share a KV head, and the next rows of the same sequence. A vector is 8 positions for scores (keys are stored transposed) and 8
 // dimensions for the weighted values, so neither needs a sum across lanes. A block-wise layout defeats the hardware's prefetch, so what
 // comes next is fetched by hand.
-#include <kernels/avx2/kv_load.h>
-#include <kernels/avx2/tier.h>
-#include <kernels/query_tile.h>
+#include "kernels/avx2/kv_load.h"
+#include "kernels/avx2/tier.h"
+#include "kernels/query_tile.h"
 
 namespace braid::kernels::avx2 {
 namespace {

@@ -1,5 +1,5 @@
-#include <kernels/avx2/simd.h>
-#include <kernels/avx2/tier.h>
+#include "kernels/avx2/simd.h"
+#include "kernels/avx2/tier.h"
 
 namespace braid::kernels::avx2 {
 namespace {

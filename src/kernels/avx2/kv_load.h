@@ -2,8 +2,8 @@
 // second. Internal linkage only.
 #pragma once
 
-#include <kernels/avx2/simd.h>
-#include <kernels/kv_order.h>
+#include "kernels/avx2/simd.h"
+#include "kernels/kv_order.h"
 
 namespace braid::kernels::avx2 {
 

@@ -1,9 +1,9 @@
 // Products of float activations with F32, F16 and BF16 weights: one lane and one chain of multiply-adds for each output. A tile is
 // kRows rows by kPanels panels of two vectors, at least 8 chains where the matrix has them.
-#include <kernels/avx2/simd.h>
-#include <kernels/avx2/tier.h>
-#include <kernels/cache_hints.h>
-#include <kernels/packed_layout.h>
+#include "kernels/avx2/simd.h"
+#include "kernels/avx2/tier.h"
+#include "kernels/cache_hints.h"
+#include "kernels/packed_layout.h"
 
 namespace braid::kernels::avx2 {
 namespace {

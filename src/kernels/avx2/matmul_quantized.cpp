@@ -8,9 +8,9 @@
 // them stay in the 16 registers.
 //
 // Limits. Many rows: multiplications and signs, of which two start in a cycle. One row: the reading of memory.
-#include <kernels/avx2/tier.h>
-#include <kernels/avx2/weight_codes.h>
-#include <kernels/cache_hints.h>
+#include "kernels/avx2/tier.h"
+#include "kernels/avx2/weight_codes.h"
+#include "kernels/cache_hints.h"
 
 namespace braid::kernels::avx2 {
 namespace {

@@ -1,8 +1,8 @@
 // Quantises activation rows: 32 values at a time, four vectors.
-#include <kernels/avx2/simd.h>
-#include <kernels/avx2/tier.h>
-#include <kernels/packed_layout.h>
-#include <kernels/rotation.h>
+#include "kernels/avx2/simd.h"
+#include "kernels/avx2/tier.h"
+#include "kernels/packed_layout.h"
+#include "kernels/rotation.h"
 
 namespace braid::kernels::avx2 {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <immintrin.h>
-#include <kernels/kernel_table.h>
-#include <kernels/numerics.h>
+#include "kernels/kernel_table.h"
+#include "kernels/numerics.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <kernels/avx2/tier.h>
+#include "kernels/avx2/tier.h"
 
 namespace braid::kernels::avx2 {
 

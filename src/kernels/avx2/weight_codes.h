@@ -1,8 +1,8 @@
 // Codes and scales of packed panels in vectors of 8 outputs: `half` 0 or 1 of a panel. Internal linkage only.
 #pragma once
 
-#include <kernels/avx2/simd.h>
-#include <kernels/packed_layout.h>
+#include "kernels/avx2/simd.h"
+#include "kernels/packed_layout.h"
 
 namespace braid::kernels::avx2 {
 

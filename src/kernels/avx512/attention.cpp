@@ -2,10 +2,10 @@
 // share a KV head, and the next rows of the same sequence. A vector is 16 positions for scores (keys are stored transposed) and 16
 // dimensions for the weighted values, so neither needs a sum across lanes. Limit: the multiply-add
 // (perf/README.md has the share reached). A block-wise layout defeats the hardware's prefetch, so what comes next is fetched by hand.
-#include <kernels/avx512/attention_part.h>
-#include <kernels/avx512/kv_load.h>
-#include <kernels/avx512/tier.h>
-#include <kernels/query_tile.h>
+#include "kernels/avx512/attention_part.h"
+#include "kernels/avx512/kv_load.h"
+#include "kernels/avx512/tier.h"
+#include "kernels/query_tile.h"
 
 namespace braid::kernels::avx512 {
 namespace {

@@ -2,8 +2,8 @@
 // linkage only.
 #pragma once
 
-#include <kernels/attention_view.h>
-#include <kernels/avx512/simd.h>
+#include "kernels/attention_view.h"
+#include "kernels/avx512/simd.h"
 
 namespace braid::kernels::avx512 {
 

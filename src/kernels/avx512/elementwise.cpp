@@ -1,5 +1,5 @@
-#include <kernels/avx512/simd.h>
-#include <kernels/avx512/tier.h>
+#include "kernels/avx512/simd.h"
+#include "kernels/avx512/tier.h"
 
 namespace braid::kernels::avx512 {
 namespace {

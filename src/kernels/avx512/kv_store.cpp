@@ -1,8 +1,8 @@
 // One token's keys and values into the pool, as scalar/kv_store.cpp defines them.
-#include <kernels/avx512/simd.h>
-#include <kernels/avx512/tier.h>
-#include <kernels/half.h>
-#include <kernels/store_heads.h>
+#include "kernels/avx512/simd.h"
+#include "kernels/avx512/tier.h"
+#include "kernels/half.h"
+#include "kernels/store_heads.h"
 
 namespace braid::kernels::avx512 {
 namespace {

@@ -1,7 +1,7 @@
 // Products of many rows with quantised weights, as in prefill.
 #pragma once
 
-#include <kernels/avx512/tier.h>
+#include "kernels/avx512/tier.h"
 
 namespace braid::kernels::avx512 {
 

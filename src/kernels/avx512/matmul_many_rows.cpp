@@ -5,9 +5,9 @@
 // The two panels are neighbours, or one of gate and one of up, of whose sums SwiGLU is what is written (MatmulArgs::up).
 //
 // Limit: vpdpbusd; a multiplier costs one vpmulld for each 8 or 4 of them, in the same pipes (perf/README.md has the share reached).
-#include <kernels/avx512/many_rows.h>
-#include <kernels/avx512/weight_group.h>
-#include <kernels/cache_hints.h>
+#include "kernels/avx512/many_rows.h"
+#include "kernels/avx512/weight_group.h"
+#include "kernels/cache_hints.h"
 
 namespace braid::kernels::avx512 {
 namespace {

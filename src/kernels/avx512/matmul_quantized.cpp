@@ -6,9 +6,9 @@
 //
 // Limits. Many rows: the multiplication by a block's multiplier goes through the pipes of vpdpbusd (perf/README.md has the share). One
 // row: the reading of memory.
-#include <kernels/avx512/many_rows.h>
-#include <kernels/avx512/weight_codes.h>
-#include <kernels/cache_hints.h>
+#include "kernels/avx512/many_rows.h"
+#include "kernels/avx512/weight_codes.h"
+#include "kernels/cache_hints.h"
 
 namespace braid::kernels::avx512 {
 namespace {

@@ -1,5 +1,5 @@
-#include <kernels/avx512/prepare_row.h>
-#include <kernels/avx512/tier.h>
+#include "kernels/avx512/prepare_row.h"
+#include "kernels/avx512/tier.h"
 
 namespace braid::kernels::avx512 {
 

@@ -1,9 +1,9 @@
 // Quantises one activation row: 32 values at a time, two vectors. For sources of wide ISAs only.
 #pragma once
 
-#include <kernels/avx512/simd.h>
-#include <kernels/packed_layout.h>
-#include <kernels/rotation.h>
+#include "kernels/avx512/simd.h"
+#include "kernels/packed_layout.h"
+#include "kernels/rotation.h"
 
 namespace braid::kernels::avx512 {
 

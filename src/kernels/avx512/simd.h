@@ -2,7 +2,7 @@
 #pragma once
 
 #include <immintrin.h>
-#include <kernels/numerics.h>
+#include "kernels/numerics.h"
 
 #include <cstddef>
 #include <cstdint>

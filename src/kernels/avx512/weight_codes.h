@@ -1,8 +1,8 @@
 // Codes and scales of packed panels in vectors of 16 outputs, for the tiers of 512 bits. Internal linkage only.
 #pragma once
 
-#include <kernels/avx512/simd.h>
-#include <kernels/packed_layout.h>
+#include "kernels/avx512/simd.h"
+#include "kernels/packed_layout.h"
 
 namespace braid::kernels::avx512 {
 

@@ -2,7 +2,7 @@
 // of wide ISAs only.
 #pragma once
 
-#include <kernels/avx512/weight_codes.h>
+#include "kernels/avx512/weight_codes.h"
 
 namespace braid::kernels::avx512 {
 namespace {

@@ -10,11 +10,11 @@
 //   top'      = max(top, part's top); old = exp(top - top'); added = exp(part's top - top')
 //   total     = fma(total, old, part's total * added), values[d] = fma(values[d], old, part's values[d] * added)
 // and out[d] = values[d] * (1 / total). A row's result depends on its position and its data only.
-#include <kernels/attention_view.h>
-#include <kernels/half.h>
-#include <kernels/kv_order.h>
-#include <kernels/scalar/lanes.h>
-#include <kernels/scalar/tier.h>
+#include "kernels/attention_view.h"
+#include "kernels/half.h"
+#include "kernels/kv_order.h"
+#include "kernels/scalar/lanes.h"
+#include "kernels/scalar/tier.h"
 
 #include <algorithm>
 #include <cmath>

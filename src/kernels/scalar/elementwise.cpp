@@ -1,6 +1,6 @@
 // Norms, rotations, activations and the reductions of sampling, for one row each.
-#include <kernels/scalar/lanes.h>
-#include <kernels/scalar/tier.h>
+#include "kernels/scalar/lanes.h"
+#include "kernels/scalar/tier.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 // What one token's keys and values become in the pool. kBF16: values that are infinite or NaN become the largest numbers, because tiles
 // hold tokens of which some queries see nothing, and a weight of zero must remove any value. kInt8, for each group of kKvGroup values of a head:
 //   scale = f16(amax / 127), code = round(x * (1 / scale)) cut to [-127, 127]; all codes are 0 where the scale rounds to 0
-#include <kernels/half.h>
-#include <kernels/scalar/tier.h>
-#include <kernels/store_heads.h>
+#include "kernels/half.h"
+#include "kernels/scalar/tier.h"
+#include "kernels/store_heads.h"
 
 #include <algorithm>
 #include <bit>

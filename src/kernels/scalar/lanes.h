@@ -1,7 +1,7 @@
 // The lane structure of float reductions and exp, as numerics.h defines them.
 #pragma once
 
-#include <kernels/numerics.h>
+#include "kernels/numerics.h"
 
 #include <bit>
 #include <cmath>

@@ -1,7 +1,7 @@
 // y[o] is one chain of fused multiply-adds over k in order, for every weight type.
-#include <kernels/half.h>
-#include <kernels/packed_layout.h>
-#include <kernels/scalar/tier.h>
+#include "kernels/half.h"
+#include "kernels/packed_layout.h"
+#include "kernels/scalar/tier.h"
 
 #include <algorithm>
 #include <cmath>

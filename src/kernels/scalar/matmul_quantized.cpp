@@ -1,7 +1,7 @@
 // Products of quantised weights, as packed_layout.h defines them. The integer sum of a group is exact: at most 256 * 127 * 255 * 128.
-#include <kernels/numerics.h>
-#include <kernels/packed_layout.h>
-#include <kernels/scalar/tier.h>
+#include "kernels/numerics.h"
+#include "kernels/packed_layout.h"
+#include "kernels/scalar/tier.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-#include <kernels/numerics.h>
-#include <kernels/packed_layout.h>
-#include <kernels/rotation.h>
-#include <kernels/scalar/tier.h>
+#include "kernels/numerics.h"
+#include "kernels/packed_layout.h"
+#include "kernels/rotation.h"
+#include "kernels/scalar/tier.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include <kernels/scalar/tier.h>
+#include "kernels/scalar/tier.h"
 
 namespace braid::kernels::scalar {
 

@@ -3,7 +3,7 @@
 
 #include "model/jinja/object.h"
 
-#include <braid/value.h>
+#include "braid/value.h"
 
 namespace braid::model::jinja {
 

@@ -2,7 +2,7 @@
 // (trim_blocks and lstrip_blocks on, as chat templates are written for).
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <cstdint>
 #include <string>

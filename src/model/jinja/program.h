@@ -3,7 +3,7 @@
 
 #include "model/jinja/ast.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <memory>
 #include <string>

@@ -5,7 +5,7 @@
 #include "model/jinja/object.h"
 #include "model/jinja/program.h"
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
-#include <model/sampling/candidate_list.h>
+#include "model/sampling/candidate_list.h"
 
-#include <model/sampling/scan_above.h>
+#include "model/sampling/scan_above.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // only.
 #pragma once
 
-#include <braid/request.h>
+#include "braid/request.h"
 
 #include <cstddef>
 #include <optional>

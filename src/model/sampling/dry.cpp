@@ -1,6 +1,6 @@
-#include <model/sampling/dry.h>
+#include "model/sampling/dry.h"
 
-#include <model/deterministic_math.h>
+#include "model/deterministic_math.h"
 
 #include <algorithm>
 #include <cstddef>

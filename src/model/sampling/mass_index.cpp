@@ -1,6 +1,6 @@
-#include <model/sampling/mass_index.h>
+#include "model/sampling/mass_index.h"
 
-#include <kernels/numerics.h>
+#include "kernels/numerics.h"
 
 #include <algorithm>
 #include <bit>

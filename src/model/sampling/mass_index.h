@@ -1,9 +1,9 @@
 // The masses of a vocabulary's weights by runs of tokens, so that a draw from all of it looks at single tokens in one run only.
 #pragma once
 
-#include <braid/request.h>
-#include <kernels/kernel_table.h>
-#include <model/sampling/candidate_list.h>
+#include "braid/request.h"
+#include "kernels/kernel_table.h"
+#include "model/sampling/candidate_list.h"
 
 #include <cstdint>
 #include <optional>

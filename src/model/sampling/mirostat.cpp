@@ -1,6 +1,6 @@
-#include <model/sampling/mirostat.h>
+#include "model/sampling/mirostat.h"
 
-#include <model/deterministic_math.h>
+#include "model/deterministic_math.h"
 
 #include <algorithm>
 

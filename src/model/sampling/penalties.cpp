@@ -1,4 +1,4 @@
-#include <model/sampling/penalties.h>
+#include "model/sampling/penalties.h"
 
 #include <array>
 #include <cmath>

@@ -1,8 +1,8 @@
 // What is added to and taken from logits before anything is cut. Pure functions.
 #pragma once
 
-#include <braid/request.h>
-#include <model/sampling/token_history.h>
+#include "braid/request.h"
+#include "model/sampling/token_history.h"
 
 #include <limits>
 #include <span>

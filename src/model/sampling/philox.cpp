@@ -1,4 +1,4 @@
-#include <model/sampling/philox.h>
+#include "model/sampling/philox.h"
 
 namespace braid::model {
 namespace {

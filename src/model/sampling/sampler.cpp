@@ -1,10 +1,10 @@
-#include <model/sampling/sampler.h>
+#include "model/sampling/sampler.h"
 
-#include <model/deterministic_math.h>
-#include <model/sampling/mirostat.h>
-#include <model/sampling/penalties.h>
-#include <model/sampling/philox.h>
-#include <model/sampling/scan_above.h>
+#include "model/deterministic_math.h"
+#include "model/sampling/mirostat.h"
+#include "model/sampling/penalties.h"
+#include "model/sampling/philox.h"
+#include "model/sampling/scan_above.h"
 
 #include <algorithm>
 #include <array>

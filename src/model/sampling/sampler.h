@@ -11,14 +11,14 @@
 // Ties go to the lowest id everywhere.
 #pragma once
 
-#include <braid/constraint.h>
-#include <braid/request.h>
-#include <braid/token_event.h>
-#include <kernels/kernel_table.h>
-#include <model/sampling/candidate_list.h>
-#include <model/sampling/dry.h>
-#include <model/sampling/mass_index.h>
-#include <model/sampling/token_history.h>
+#include "braid/constraint.h"
+#include "braid/request.h"
+#include "braid/token_event.h"
+#include "kernels/kernel_table.h"
+#include "model/sampling/candidate_list.h"
+#include "model/sampling/dry.h"
+#include "model/sampling/mass_index.h"
+#include "model/sampling/token_history.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
-#include <model/sampling/slot.h>
+#include "model/sampling/slot.h"
 
-#include <model/sampling/mirostat.h>
+#include "model/sampling/mirostat.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 // The sampling state of one sequence. Lives and advances on the strand.
 #pragma once
 
-#include <braid/constraint.h>
-#include <braid/request.h>
-#include <model/sampling/sampler.h>
-#include <model/sampling/token_history.h>
-#include <model/step.h>
+#include "braid/constraint.h"
+#include "braid/request.h"
+#include "model/sampling/sampler.h"
+#include "model/sampling/token_history.h"
+#include "model/step.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <model/sampling/token_history.h>
+#include "model/sampling/token_history.h"
 
 #include <algorithm>
 

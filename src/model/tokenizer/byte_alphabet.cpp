@@ -1,6 +1,6 @@
-#include <model/tokenizer/byte_alphabet.h>
+#include "model/tokenizer/byte_alphabet.h"
 
-#include <model/tokenizer/unicode.h>
+#include "model/tokenizer/unicode.h"
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include <model/tokenizer/byte_alphabet.h>
-#include <model/tokenizer/merge_table.h>
-#include <model/tokenizer/piece_encoder.h>
-#include <model/tokenizer/pre_tokenizer.h>
+#include "model/tokenizer/byte_alphabet.h"
+#include "model/tokenizer/merge_table.h"
+#include "model/tokenizer/piece_encoder.h"
+#include "model/tokenizer/pre_tokenizer.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include <model/tokenizer/case_letters.h>
+#include "model/tokenizer/case_letters.h"
 
 #include <algorithm>
 #include <iterator>

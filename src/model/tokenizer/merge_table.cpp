@@ -1,4 +1,4 @@
-#include <model/tokenizer/merge_table.h>
+#include "model/tokenizer/merge_table.h"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 // Text without special tokens to token ids: one implementation for each kind of vocabulary.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
-#include <model/gguf.h>
-#include <model/tokenizer/vocabulary.h>
+#include "braid/request.h"
+#include "braid/result.h"
+#include "model/gguf.h"
+#include "model/tokenizer/vocabulary.h"
 
 #include <memory>
 #include <string>

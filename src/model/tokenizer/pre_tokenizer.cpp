@@ -1,9 +1,9 @@
 // The published rules are regular expressions, quoted where they are implemented; these scanners give the same matches without
 // backtracking. Rules in several stages cut the fragments of the stage before: a fragment's end counts as the end of the text.
-#include <model/tokenizer/pre_tokenizer.h>
+#include "model/tokenizer/pre_tokenizer.h"
 
-#include <model/tokenizer/case_letters.h>
-#include <model/tokenizer/unicode.h>
+#include "model/tokenizer/case_letters.h"
+#include "model/tokenizer/unicode.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Cuts text into the words within which a byte-level BPE vocabulary merges, as tokenizer.ggml.pre names the rules.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <string_view>
 #include <vector>

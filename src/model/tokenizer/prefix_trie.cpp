@@ -1,4 +1,4 @@
-#include <model/tokenizer/prefix_trie.h>
+#include "model/tokenizer/prefix_trie.h"
 
 namespace braid::model {
 

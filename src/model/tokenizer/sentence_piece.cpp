@@ -1,6 +1,6 @@
-#include <model/tokenizer/merge_table.h>
-#include <model/tokenizer/piece_encoder.h>
-#include <model/tokenizer/unicode.h>
+#include "model/tokenizer/merge_table.h"
+#include "model/tokenizer/piece_encoder.h"
+#include "model/tokenizer/unicode.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-#include <model/tokenizer/tokenizer.h>
+#include "model/tokenizer/tokenizer.h"
 
-#include <model/tokenizer/byte_alphabet.h>
+#include "model/tokenizer/byte_alphabet.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,13 +1,13 @@
 // Text to tokens and the bytes of tokens, for one vocabulary.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
-#include <braid/text_codec.h>
-#include <model/gguf.h>
-#include <model/tokenizer/piece_encoder.h>
-#include <model/tokenizer/prefix_trie.h>
-#include <model/tokenizer/vocabulary.h>
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/text_codec.h"
+#include "model/gguf.h"
+#include "model/tokenizer/piece_encoder.h"
+#include "model/tokenizer/prefix_trie.h"
+#include "model/tokenizer/vocabulary.h"
 
 #include <memory>
 #include <string>

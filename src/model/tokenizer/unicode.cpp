@@ -1,4 +1,4 @@
-#include <model/tokenizer/unicode.h>
+#include "model/tokenizer/unicode.h"
 
 #include <utf8proc.h>
 

@@ -1,5 +1,5 @@
-#include <model/tokenizer/pre_tokenizer.h>
-#include <model/tokenizer/vocabulary.h>
+#include "model/tokenizer/pre_tokenizer.h"
+#include "model/tokenizer/vocabulary.h"
 
 #include <fmt/format.h>
 

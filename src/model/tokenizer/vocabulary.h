@@ -1,10 +1,10 @@
 // The vocabulary of a model as its GGUF metadata gives it (tokenizer.ggml.*).
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
-#include <braid/text_codec.h>
-#include <model/gguf.h>
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/text_codec.h"
+#include "model/gguf.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
-#include <model/tokenizer/piece_encoder.h>
-#include <model/tokenizer/prefix_trie.h>
-#include <model/tokenizer/unicode.h>
+#include "model/tokenizer/piece_encoder.h"
+#include "model/tokenizer/prefix_trie.h"
+#include "model/tokenizer/unicode.h"
 
 namespace braid::model {
 namespace {

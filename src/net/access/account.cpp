@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/access/account.h>
+#include "net/access/account.h"
 
 #include <chrono>
 #include <string_view>

@@ -1,10 +1,10 @@
 // One client of the server, known by its API key or anonymous: what it has used of what it may use.
 #pragma once
 
-#include <braid/result.h>
-#include <net/access/rules.h>
-#include <net/access/token_bucket.h>
-#include <net/http/response.h>
+#include "braid/result.h"
+#include "net/access/rules.h"
+#include "net/access/token_bucket.h"
+#include "net/http/response.h"
 
 #include <cstddef>
 #include <memory>

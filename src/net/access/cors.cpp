@@ -1,4 +1,4 @@
-#include <net/access/cors.h>
+#include "net/access/cors.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // Which web pages may read answers (the Fetch standard's CORS protocol).
 #pragma once
 
-#include <net/http/request.h>
-#include <net/http/response.h>
+#include "net/http/request.h"
+#include "net/http/response.h"
 
 #include <string>
 #include <string_view>

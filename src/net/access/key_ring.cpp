@@ -1,4 +1,4 @@
-#include <net/access/key_ring.h>
+#include "net/access/key_ring.h"
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 

@@ -1,8 +1,8 @@
 // Who a request comes from: API keys, and the accounts behind them.
 #pragma once
 
-#include <net/access/account.h>
-#include <net/access/rules.h>
+#include "net/access/account.h"
+#include "net/access/rules.h"
 
 #include <map>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <net/access/token_bucket.h>
+#include "net/access/token_bucket.h"
 
 #include <algorithm>
 #include <cmath>

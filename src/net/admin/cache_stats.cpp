@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/admin/cache_stats.h>
-#include <net/http/error_response.h>
+#include "net/admin/cache_stats.h"
+#include "net/http/error_response.h"
 
 #include <iterator>
 

@@ -1,8 +1,8 @@
 // GET /v1/cache/stats: the KV cache by levels, as JSON.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/http/response.h>
+#include "braid/served_model.h"
+#include "net/http/response.h"
 
 namespace braid::net::admin {
 

@@ -1,8 +1,8 @@
 // GET /health, /livez and /readyz.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/http/response.h>
+#include "braid/served_model.h"
+#include "net/http/response.h"
 
 namespace braid::net::admin {
 

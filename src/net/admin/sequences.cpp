@@ -1,10 +1,10 @@
 #include <fmt/format.h>
-#include <net/admin/sequences.h>
-#include <net/generation/prompts.h>
-#include <net/http/error_response.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
-#include <net/json/write.h>
+#include "net/admin/sequences.h"
+#include "net/generation/prompts.h"
+#include "net/http/error_response.h"
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/json/write.h"
 
 #include <iterator>
 

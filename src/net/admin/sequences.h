@@ -1,9 +1,9 @@
 // POST /v1/abort, GET /slots and GET /props.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/http/response.h>
-#include <net/service.h>
+#include "braid/served_model.h"
+#include "net/http/response.h"
+#include "net/service.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/anthropic/count_tokens.h>
-#include <net/anthropic/request.h>
-#include <net/generation/prompts.h>
+#include "net/anthropic/count_tokens.h"
+#include "net/anthropic/request.h"
+#include "net/generation/prompts.h"
 
 namespace braid::net::anthropic {
 

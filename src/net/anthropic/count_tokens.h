@@ -1,8 +1,8 @@
 // POST /v1/messages/count_tokens.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
 
 #include <string>
 

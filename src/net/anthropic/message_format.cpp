@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <net/anthropic/message_format.h>
-#include <net/generation/parser/json_scanner.h>
-#include <net/generation/timings.h>
-#include <net/http/error_response.h>
-#include <net/json/write.h>
+#include "net/anthropic/message_format.h"
+#include "net/generation/parser/json_scanner.h"
+#include "net/generation/timings.h"
+#include "net/http/error_response.h"
+#include "net/json/write.h"
 
 #include <array>
 #include <iterator>

@@ -1,10 +1,10 @@
 // The answer of POST /v1/messages, and its errors.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/generation/answer_format.h>
-#include <net/http/response.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/generation/answer_format.h"
+#include "net/http/response.h"
 
 #include <memory>
 #include <string>

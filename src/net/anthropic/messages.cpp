@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/anthropic/request.h>
-#include <net/json/fields.h>
-#include <net/json/write_value.h>
+#include "net/anthropic/request.h"
+#include "net/json/fields.h"
+#include "net/json/write_value.h"
 
 #include <string_view>
 #include <utility>

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <net/anthropic/request.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
-#include <net/openai/request.h>
+#include "net/anthropic/request.h"
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/openai/request.h"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 // Bodies of POST /v1/messages and /v1/messages/count_tokens. Specification: Anthropic's API reference, "Messages".
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <braid/value.h>
-#include <net/generation/call.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "braid/value.h"
+#include "net/generation/call.h"
 
 #include <string>
 

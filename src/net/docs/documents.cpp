@@ -1,4 +1,4 @@
-#include <net/docs/documents.h>
+#include "net/docs/documents.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // GET /openapi.json and /docs, which shows it.
 #pragma once
 
-#include <net/http/response.h>
+#include "net/http/response.h"
 
 namespace braid::net::docs {
 

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/generation/admission.h>
+#include "net/generation/admission.h"
 
 #include <chrono>
 #include <utility>

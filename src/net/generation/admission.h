@@ -1,12 +1,12 @@
 // What stands between a parsed call and its sequences: the rules of its client's account, and the engine's queue.
 #pragma once
 
-#include <braid/engine.h>
-#include <braid/request.h>
-#include <braid/result.h>
-#include <net/access/account.h>
-#include <net/access/rules.h>
-#include <net/generation/call.h>
+#include "braid/engine.h"
+#include "braid/request.h"
+#include "braid/result.h"
+#include "net/access/account.h"
+#include "net/access/rules.h"
+#include "net/generation/call.h"
 
 #include <cstddef>
 #include <vector>

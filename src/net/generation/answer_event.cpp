@@ -1,4 +1,4 @@
-#include <net/generation/answer_event.h>
+#include "net/generation/answer_event.h"
 
 #include <iterator>
 #include <utility>

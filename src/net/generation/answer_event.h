@@ -1,7 +1,7 @@
 // What a choice of an answer says, piece by piece: the one event stream that every dialect renders.
 #pragma once
 
-#include <braid/token_event.h>
+#include "braid/token_event.h"
 
 #include <cstddef>
 #include <cstdint>

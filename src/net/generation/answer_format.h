@@ -1,9 +1,9 @@
 // How a dialect writes an answer. One object per request; it keeps what is constant in the answer prepared.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/token_event.h>
-#include <net/generation/answer_event.h>
+#include "braid/result.h"
+#include "braid/token_event.h"
+#include "net/generation/answer_event.h"
 
 #include <cstdint>
 #include <span>

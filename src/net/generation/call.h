@@ -1,11 +1,11 @@
 // What a dialect's parser makes of a request body: the prompts, still as text or messages, and everything about the answer.
 #pragma once
 
-#include <braid/constraint.h>
-#include <braid/request.h>
-#include <braid/text_codec.h>
-#include <net/generation/parser/answer_syntax.h>
-#include <net/generation/tool_rules.h>
+#include "braid/constraint.h"
+#include "braid/request.h"
+#include "braid/text_codec.h"
+#include "net/generation/parser/answer_syntax.h"
+#include "net/generation/tool_rules.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include <net/generation/choice_streams.h>
-#include <net/log/failure.h>
+#include "net/generation/choice_streams.h"
+#include "net/log/failure.h"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>

@@ -1,8 +1,8 @@
 // The running choices of one request as one stream of events.
 #pragma once
 
-#include <braid/engine.h>
-#include <braid/signal.h>
+#include "braid/engine.h"
+#include "braid/signal.h"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>

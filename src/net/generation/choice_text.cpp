@@ -1,4 +1,4 @@
-#include <net/generation/choice_text.h>
+#include "net/generation/choice_text.h"
 
 #include <algorithm>
 #include <iterator>

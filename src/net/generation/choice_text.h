@@ -1,12 +1,12 @@
 // The text side of one choice: tokens become deltas, and stop strings end them.
 #pragma once
 
-#include <braid/text_codec.h>
-#include <braid/token_event.h>
-#include <net/generation/answer_event.h>
-#include <net/generation/call.h>
-#include <net/generation/parser/answer_parser.h>
-#include <net/generation/stop_window.h>
+#include "braid/text_codec.h"
+#include "braid/token_event.h"
+#include "net/generation/answer_event.h"
+#include "net/generation/call.h"
+#include "net/generation/parser/answer_parser.h"
+#include "net/generation/stop_window.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <net/generation/deadlines.h>
+#include "net/generation/deadlines.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

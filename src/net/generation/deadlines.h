@@ -1,9 +1,9 @@
 // The times by which one generation has to get on.
 #pragma once
 
-#include <net/generation/failure.h>
-#include <net/http/connection.h>
-#include <net/server_options.h>
+#include "net/generation/failure.h"
+#include "net/http/connection.h"
+#include "net/server_options.h"
 
 #include <optional>
 

@@ -1,11 +1,11 @@
 // What an API dialect brings to a generation.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/generation/answer_format.h>
-#include <net/generation/call.h>
-#include <net/http/response.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/generation/answer_format.h"
+#include "net/generation/call.h"
+#include "net/http/response.h"
 
 #include <memory>
 #include <string>

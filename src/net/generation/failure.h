@@ -1,8 +1,8 @@
 // What ends a whole answer before its time.
 #pragma once
 
-#include <braid/result.h>
-#include <net/log/request_record.h>
+#include "braid/result.h"
+#include "net/log/request_record.h"
 
 namespace braid::net {
 

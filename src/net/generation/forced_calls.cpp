@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/generation/forced_calls.h>
+#include "net/generation/forced_calls.h"
 
 #include <utility>
 

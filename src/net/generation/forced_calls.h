@@ -1,9 +1,9 @@
 // The constraint under which an answer can only be tool calls.
 #pragma once
 
-#include <braid/constraint.h>
-#include <net/generation/parser/answer_syntax.h>
-#include <net/generation/tool_rules.h>
+#include "braid/constraint.h"
+#include "net/generation/parser/answer_syntax.h"
+#include "net/generation/tool_rules.h"
 
 namespace braid::net {
 

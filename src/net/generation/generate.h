@@ -1,11 +1,11 @@
 // A generation from its body to the last byte of its answer: the one path of every dialect.
 #pragma once
 
-#include <net/access/account.h>
-#include <net/generation/dialect.h>
-#include <net/http/connection.h>
-#include <net/http/request.h>
-#include <net/service.h>
+#include "net/access/account.h"
+#include "net/generation/dialect.h"
+#include "net/http/connection.h"
+#include "net/http/request.h"
+#include "net/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>

@@ -1,8 +1,8 @@
-#include <net/codec_jobs.h>
-#include <net/generation/forced_calls.h>
-#include <net/generation/preparation.h>
-#include <net/generation/prompts.h>
-#include <net/generation/thinking_budget.h>
+#include "net/codec_jobs.h"
+#include "net/generation/forced_calls.h"
+#include "net/generation/preparation.h"
+#include "net/generation/prompts.h"
+#include "net/generation/thinking_budget.h"
 
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>

@@ -1,14 +1,14 @@
 // From a request's body to token ids.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/codec_jobs.h>
-#include <net/generation/call.h>
-#include <net/generation/dialect.h>
-#include <net/responses/store.h>
-#include <net/service.h>
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/codec_jobs.h"
+#include "net/generation/call.h"
+#include "net/generation/dialect.h"
+#include "net/responses/store.h"
+#include "net/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <string>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/generation/prompts.h>
-#include <net/generation/tool_texts.h>
+#include "net/generation/prompts.h"
+#include "net/generation/tool_texts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <net/generation/running_choices.h>
+#include "net/generation/running_choices.h"
 
 #include <optional>
 #include <utility>

@@ -1,17 +1,17 @@
 // The choices of one request while they run: their events become texts, and what they use is counted.
 #pragma once
 
-#include <braid/engine.h>
-#include <braid/signal.h>
-#include <braid/text_codec.h>
-#include <net/access/account.h>
-#include <net/generation/answer_event.h>
-#include <net/generation/call.h>
-#include <net/generation/choice_streams.h>
-#include <net/generation/choice_text.h>
-#include <net/generation/failure.h>
-#include <net/generation/usage_meter.h>
-#include <net/service.h>
+#include "braid/engine.h"
+#include "braid/signal.h"
+#include "braid/text_codec.h"
+#include "net/access/account.h"
+#include "net/generation/answer_event.h"
+#include "net/generation/call.h"
+#include "net/generation/choice_streams.h"
+#include "net/generation/choice_text.h"
+#include "net/generation/failure.h"
+#include "net/generation/usage_meter.h"
+#include "net/service.h"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <net/generation/stop_window.h>
+#include "net/generation/stop_window.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <net/generation/streamed_event.h>
+#include "net/generation/streamed_event.h"
 
 #include <cstdint>
 #include <utility>

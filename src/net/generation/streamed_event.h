@@ -1,11 +1,11 @@
 // One event of a streamed answer.
 #pragma once
 
-#include <braid/token_event.h>
-#include <net/generation/answer_format.h>
-#include <net/generation/choice_streams.h>
-#include <net/generation/failure.h>
-#include <net/generation/running_choices.h>
+#include "braid/token_event.h"
+#include "net/generation/answer_format.h"
+#include "net/generation/choice_streams.h"
+#include "net/generation/failure.h"
+#include "net/generation/running_choices.h"
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-#include <net/generation/parser/characters.h>
-#include <net/generation/thinking_budget.h>
+#include "net/generation/parser/characters.h"
+#include "net/generation/thinking_budget.h"
 
 #include <algorithm>
 #include <string>

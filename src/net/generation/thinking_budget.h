@@ -1,9 +1,9 @@
 // How long a model may reason: the constraint that makes it close its reasoning.
 #pragma once
 
-#include <braid/constraint.h>
-#include <braid/text_codec.h>
-#include <net/generation/call.h>
+#include "braid/constraint.h"
+#include "braid/text_codec.h"
+#include "net/generation/call.h"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/generation/timings.h>
+#include "net/generation/timings.h"
 
 #include <algorithm>
 #include <iterator>

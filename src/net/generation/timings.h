@@ -1,7 +1,7 @@
 // What `timings_per_token` adds to an answer, in every dialect.
 #pragma once
 
-#include <braid/token_event.h>
+#include "braid/token_event.h"
 
 #include <string>
 

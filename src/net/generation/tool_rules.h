@@ -1,7 +1,7 @@
 // Which functions an answer may call, and whether it must.
 #pragma once
 
-#include <braid/value.h>
+#include "braid/value.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-#include <net/generation/tool_texts.h>
-#include <net/json/write_value.h>
+#include "net/generation/tool_texts.h"
+#include "net/json/write_value.h"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // Tools for templates that do not take them as they are.
 #pragma once
 
-#include <braid/text_codec.h>
+#include "braid/text_codec.h"
 
 namespace braid::net {
 

@@ -1,4 +1,4 @@
-#include <net/generation/usage_meter.h>
+#include "net/generation/usage_meter.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,10 +1,10 @@
 // What one request uses, and when: its prompts, its tokens as they come, and the times between them.
 #pragma once
 
-#include <braid/token_event.h>
-#include <net/generation/choice_streams.h>
-#include <net/http/connection.h>
-#include <net/metrics/counters.h>
+#include "braid/token_event.h"
+#include "net/generation/choice_streams.h"
+#include "net/http/connection.h"
+#include "net/metrics/counters.h"
 
 #include <cstddef>
 #include <cstdint>

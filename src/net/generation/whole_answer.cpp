@@ -1,4 +1,4 @@
-#include <net/generation/whole_answer.h>
+#include "net/generation/whole_answer.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,11 +1,11 @@
 // An answer that is not streamed: its choices are gathered until all have ended.
 #pragma once
 
-#include <net/generation/answer_format.h>
-#include <net/generation/call.h>
-#include <net/generation/choice_streams.h>
-#include <net/generation/failure.h>
-#include <net/generation/running_choices.h>
+#include "net/generation/answer_format.h"
+#include "net/generation/call.h"
+#include "net/generation/choice_streams.h"
+#include "net/generation/failure.h"
+#include "net/generation/running_choices.h"
 
 #include <cstddef>
 #include <optional>

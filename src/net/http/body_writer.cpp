@@ -1,4 +1,4 @@
-#include <net/http/body_writer.h>
+#include "net/http/body_writer.h"
 
 namespace braid::net::http {
 

@@ -1,7 +1,7 @@
 // Pieces of a body whose length is not known before, in the framing that the client understands.
 #pragma once
 
-#include <net/http/response.h>
+#include "net/http/response.h"
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-#include <net/http/capability.h>
-#include <net/listen/file_descriptor.h>
+#include "net/http/capability.h"
+#include "net/listen/file_descriptor.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

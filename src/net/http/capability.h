@@ -1,7 +1,7 @@
 // A token that requests through a Unix socket have to show.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <memory>
 #include <string>

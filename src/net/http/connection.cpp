@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/http/connection.h>
+#include "net/http/connection.h"
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 // One client's socket: buffered reading, writing by one coroutine at a time, deadlines, and notice of a client that goes away.
 #pragma once
 
-#include <net/http/capability.h>
-#include <net/http/send_batch.h>
-#include <net/http/tls.h>
+#include "net/http/capability.h"
+#include "net/http/send_batch.h"
+#include "net/http/tls.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>

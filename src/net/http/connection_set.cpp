@@ -1,4 +1,4 @@
-#include <net/http/connection_set.h>
+#include "net/http/connection_set.h"
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>

@@ -1,7 +1,7 @@
 // Every open connection, and the one timer that serves their deadlines and pings.
 #pragma once
 
-#include <net/http/connection.h>
+#include "net/http/connection.h"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>

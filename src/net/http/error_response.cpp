@@ -1,5 +1,5 @@
-#include <net/http/error_response.h>
-#include <net/json/write.h>
+#include "net/http/error_response.h"
+#include "net/json/write.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // The one table from an error to what a client sees of it, in OpenAI's envelope.
 #pragma once
 
-#include <braid/result.h>
-#include <net/http/response.h>
+#include "braid/result.h"
+#include "net/http/response.h"
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include <net/http/query.h>
+#include "net/http/query.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/http/request_reader.h>
+#include "net/http/request_reader.h"
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>

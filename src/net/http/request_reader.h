@@ -1,7 +1,7 @@
 // From bytes to a Request, without sockets: the only user of Beast's parser.
 #pragma once
 
-#include <net/http/request.h>
+#include "net/http/request.h"
 
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/http/response.h>
+#include "net/http/response.h"
 
 #include <ctime>
 #include <iterator>

@@ -1,8 +1,8 @@
 // One HTTP response, and the head of any response.
 #pragma once
 
-#include <braid/result.h>
-#include <net/http/request.h>
+#include "braid/result.h"
+#include "net/http/request.h"
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-#include <braid/last_memory.h>
-#include <net/http/send_batch.h>
+#include "braid/last_memory.h"
+#include "net/http/send_batch.h"
 
 #include <boost/asio/post.hpp>
 #include <utility>

@@ -1,7 +1,7 @@
 // What many connections send in one turn of the loop.
 #pragma once
 
-#include <net/http/send_ring.h>
+#include "net/http/send_ring.h"
 
 #include <boost/asio/io_context.hpp>
 #include <cstddef>

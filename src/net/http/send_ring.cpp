@@ -1,5 +1,5 @@
 #include <liburing.h>
-#include <net/http/send_ring.h>
+#include "net/http/send_ring.h"
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
-#include <net/endpoints.h>
-#include <net/generation/generate.h>
-#include <net/http/error_response.h>
-#include <net/http/request_reader.h>
-#include <net/http/response.h>
-#include <net/http/session.h>
-#include <net/log/request_record.h>
-#include <net/router.h>
+#include "net/endpoints.h"
+#include "net/generation/generate.h"
+#include "net/http/error_response.h"
+#include "net/http/request_reader.h"
+#include "net/http/response.h"
+#include "net/http/session.h"
+#include "net/log/request_record.h"
+#include "net/router.h"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>

@@ -1,8 +1,8 @@
 // One client's connection, from its first byte to its close.
 #pragma once
 
-#include <net/http/connection.h>
-#include <net/service.h>
+#include "net/http/connection.h"
+#include "net/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>

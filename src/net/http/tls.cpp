@@ -1,4 +1,4 @@
-#include <net/http/tls.h>
+#include "net/http/tls.h"
 
 #include <fmt/format.h>
 #include <openssl/err.h>

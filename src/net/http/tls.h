@@ -1,7 +1,7 @@
 // TLS by OpenSSL over sockets that somebody else owns; the only file that knows the library.
 #pragma once
 
-#include <braid/result.h>
+#include "braid/result.h"
 
 #include <boost/system/error_code.hpp>
 #include <cstddef>

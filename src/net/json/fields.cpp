@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
+#include "net/json/fields.h"
 
 #include <array>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Typed reading of a Value; each error names the offending field by its path, such as `messages[1].content`.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <cstddef>
 #include <cstdint>

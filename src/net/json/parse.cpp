@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
+#include "net/json/fields.h"
+#include "net/json/parse.h"
 #include <simdjson.h>
 
 #include <algorithm>

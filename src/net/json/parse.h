@@ -1,8 +1,8 @@
 // JSON in: a request's body becomes a Value. The only user of simdjson.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <string>
 

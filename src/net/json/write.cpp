@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <net/json/write.h>
+#include "net/json/write.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/json/write.h>
-#include <net/json/write_value.h>
+#include "net/json/write.h"
+#include "net/json/write_value.h"
 
 #include <cmath>
 #include <iterator>

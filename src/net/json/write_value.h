@@ -1,7 +1,7 @@
 // A whole Value as JSON: for what an answer repeats of its request, never per token.
 #pragma once
 
-#include <braid/value.h>
+#include "braid/value.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include <fcntl.h>
-#include <net/http/session.h>
-#include <net/listen/listener.h>
-#include <net/listen/trusted_peer.h>
-#include <net/log/failure.h>
+#include "net/http/session.h"
+#include "net/listen/listener.h"
+#include "net/listen/trusted_peer.h"
+#include "net/log/failure.h"
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>

@@ -1,12 +1,12 @@
 // One listening socket and its accept loop.
 #pragma once
 
-#include <braid/result.h>
-#include <net/http/capability.h>
-#include <net/http/connection.h>
-#include <net/http/tls.h>
-#include <net/listen/listening_socket.h>
-#include <net/service.h>
+#include "braid/result.h"
+#include "net/http/capability.h"
+#include "net/http/connection.h"
+#include "net/http/tls.h"
+#include "net/listen/listening_socket.h"
+#include "net/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>

@@ -1,4 +1,4 @@
-#include <net/listen/listening_socket.h>
+#include "net/listen/listening_socket.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // Sockets that listen: bound here, or given by another process.
 #pragma once
 
-#include <braid/result.h>
-#include <net/listen/file_descriptor.h>
-#include <net/server_options.h>
+#include "braid/result.h"
+#include "net/listen/file_descriptor.h"
+#include "net/server_options.h"
 
 #include <cstdint>
 #include <string>

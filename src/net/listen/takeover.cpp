@@ -1,6 +1,6 @@
-#include <net/listen/takeover.h>
-#include <net/listen/trusted_peer.h>
-#include <net/log/failure.h>
+#include "net/listen/takeover.h"
+#include "net/listen/trusted_peer.h"
+#include "net/log/failure.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

@@ -4,8 +4,8 @@
 // until it has ended, so that the other knows when what must not have two users is free.
 #pragma once
 
-#include <braid/result.h>
-#include <net/listen/listening_socket.h>
+#include "braid/result.h"
+#include "net/listen/listening_socket.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>

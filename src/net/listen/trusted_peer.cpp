@@ -1,4 +1,4 @@
-#include <net/listen/trusted_peer.h>
+#include "net/listen/trusted_peer.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-#include <braid/printable.h>
+#include "braid/printable.h"
 #include <fmt/format.h>
-#include <net/json/write.h>
-#include <net/log/line.h>
+#include "net/json/write.h"
+#include "net/log/line.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
-#include <net/log/line.h>
-#include <net/log/request_record.h>
+#include "net/log/line.h"
+#include "net/log/request_record.h"
 #include <spdlog/logger.h>
 
 #include <array>

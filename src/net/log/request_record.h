@@ -1,12 +1,12 @@
 // What is known of one request, from its arrival to its end, which counts it and writes about it.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/token_event.h>
-#include <net/http/connection.h>
-#include <net/http/request.h>
-#include <net/router.h>
-#include <net/service.h>
+#include "braid/result.h"
+#include "braid/token_event.h"
+#include "net/http/connection.h"
+#include "net/http/request.h"
+#include "net/router.h"
+#include "net/service.h"
 #include <spdlog/common.h>
 
 #include <cstdint>

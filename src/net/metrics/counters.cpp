@@ -1,4 +1,4 @@
-#include <net/metrics/counters.h>
+#include "net/metrics/counters.h"
 
 namespace braid::net {
 

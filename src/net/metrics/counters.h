@@ -1,9 +1,9 @@
 // What the HTTP side counts: plain fields of the loop, read when somebody asks for metrics.
 #pragma once
 
-#include <braid/result.h>
-#include <net/metrics/histogram.h>
-#include <net/router.h>
+#include "braid/result.h"
+#include "net/metrics/histogram.h"
+#include "net/router.h"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <net/metrics/exposition.h>
+#include "net/metrics/exposition.h"
 
 #include <map>
 #include <string>

@@ -1,11 +1,11 @@
 // GET /metrics and /v1/metrics: what the HTTP side and the engine count, and the system's figures.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/http/connection_set.h>
-#include <net/metrics/counters.h>
-#include <net/metrics/family_list.h>
-#include <net/metrics/system_figures.h>
+#include "braid/served_model.h"
+#include "net/http/connection_set.h"
+#include "net/metrics/counters.h"
+#include "net/metrics/family_list.h"
+#include "net/metrics/system_figures.h"
 
 
 namespace braid::net {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/json/write.h>
-#include <net/metrics/family_list.h>
+#include "net/json/write.h"
+#include "net/metrics/family_list.h"
 #include <prometheus/text_serializer.h>
 
 #include <cmath>

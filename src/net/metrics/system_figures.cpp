@@ -1,4 +1,4 @@
-#include <net/metrics/system_figures.h>
+#include "net/metrics/system_figures.h"
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

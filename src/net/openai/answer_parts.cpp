@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/generation/timings.h>
-#include <net/json/write.h>
-#include <net/openai/answer_parts.h>
+#include "net/generation/timings.h"
+#include "net/json/write.h"
+#include "net/openai/answer_parts.h"
 
 #include <algorithm>
 #include <iterator>

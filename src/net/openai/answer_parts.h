@@ -1,10 +1,10 @@
 // Pieces that the answers of both endpoints share.
 #pragma once
 
-#include <braid/text_codec.h>
-#include <braid/token_event.h>
-#include <net/generation/answer_event.h>
-#include <net/generation/call.h>
+#include "braid/text_codec.h"
+#include "braid/token_event.h"
+#include "net/generation/answer_event.h"
+#include "net/generation/call.h"
 
 #include <cstddef>
 #include <cstdint>

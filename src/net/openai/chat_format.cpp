@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/http/error_response.h>
-#include <net/json/write.h>
-#include <net/openai/formats.h>
+#include "net/http/error_response.h"
+#include "net/json/write.h"
+#include "net/openai/formats.h"
 
 #include <iterator>
 #include <string_view>

@@ -1,10 +1,10 @@
 // The answers of the two endpoints as AnswerFormats.
 #pragma once
 
-#include <braid/text_codec.h>
-#include <net/generation/answer_format.h>
-#include <net/generation/call.h>
-#include <net/openai/answer_parts.h>
+#include "braid/text_codec.h"
+#include "net/generation/answer_format.h"
+#include "net/generation/call.h"
+#include "net/openai/answer_parts.h"
 
 #include <memory>
 

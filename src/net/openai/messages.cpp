@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
-#include <net/openai/messages.h>
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/openai/messages.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The `messages` of a chat, brought into the form that templates expect.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <net/http/error_response.h>
-#include <net/json/write.h>
-#include <net/openai/models.h>
-#include <net/openai/request.h>
+#include "net/http/error_response.h"
+#include "net/json/write.h"
+#include "net/openai/models.h"
+#include "net/openai/request.h"
 
 #include <iterator>
 

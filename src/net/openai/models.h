@@ -1,8 +1,8 @@
 // GET /v1/models and /v1/models/{id}.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/http/response.h>
+#include "braid/served_model.h"
+#include "net/http/response.h"
 
 #include <string>
 

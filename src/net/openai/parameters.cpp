@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/json/write.h>
-#include <net/openai/parameters.h>
-#include <net/openai/request.h>
+#include "net/json/fields.h"
+#include "net/json/write.h"
+#include "net/openai/parameters.h"
+#include "net/openai/request.h"
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // The parameters of a generation, each with its range: one row of a table from field name to rule.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <braid/value.h>
-#include <net/generation/call.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "braid/value.h"
+#include "net/generation/call.h"
 
 #include <cstdint>
 #include <limits>

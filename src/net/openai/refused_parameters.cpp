@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/openai/parameters.h>
+#include "net/json/fields.h"
+#include "net/openai/parameters.h"
 
 #include <array>
 

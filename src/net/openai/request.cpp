@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
-#include <net/openai/messages.h>
-#include <net/openai/parameters.h>
-#include <net/openai/request.h>
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/openai/messages.h"
+#include "net/openai/parameters.h"
+#include "net/openai/request.h"
 
 #include <algorithm>
 #include <array>

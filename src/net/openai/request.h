@@ -1,9 +1,9 @@
 // Bodies of POST /v1/completions and /v1/chat/completions.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/generation/call.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/generation/call.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // How tokens are drawn. The extensions' names are those of llama-server and vLLM.
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/openai/parameters.h>
+#include "net/json/fields.h"
+#include "net/openai/parameters.h"
 
 #include <algorithm>
 #include <array>

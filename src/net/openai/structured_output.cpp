@@ -1,8 +1,8 @@
 // Structured output: what OpenAI, vLLM and llama-server call it, as one ConstraintSpec.
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
-#include <net/openai/parameters.h>
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/openai/parameters.h"
 
 #include <array>
 #include <utility>

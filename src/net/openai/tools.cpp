@@ -1,7 +1,7 @@
 // The tools of a chat and how they may be used.
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/openai/parameters.h>
+#include "net/json/fields.h"
+#include "net/openai/parameters.h"
 
 #include <algorithm>
 #include <array>

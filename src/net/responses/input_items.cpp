@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/responses/input_items.h>
+#include "net/json/fields.h"
+#include "net/responses/input_items.h"
 
 #include <array>
 #include <string_view>

@@ -1,8 +1,8 @@
 // The conversation of a Responses request as chat messages.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/json/parse.h>
-#include <net/responses/item_references.h>
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/responses/item_references.h"
 
 #include <algorithm>
 #include <string_view>

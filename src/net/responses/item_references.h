@@ -1,9 +1,9 @@
 // Items that a Responses request names instead of repeating them.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
-#include <net/responses/store.h>
+#include "braid/result.h"
+#include "braid/value.h"
+#include "net/responses/store.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // GET and DELETE of /v1/responses/{id}, and GET of /v1/responses/{id}/input_items.
 #pragma once
 
-#include <net/http/response.h>
-#include <net/responses/store.h>
+#include "net/http/response.h"
+#include "net/responses/store.h"
 
 #include <string_view>
 

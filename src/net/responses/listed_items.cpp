@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <net/http/query.h>
-#include <net/json/write.h>
-#include <net/json/write_value.h>
-#include <net/responses/listed_items.h>
+#include "net/http/query.h"
+#include "net/json/write.h"
+#include "net/json/write_value.h"
+#include "net/responses/listed_items.h"
 
 #include <algorithm>
 #include <charconv>

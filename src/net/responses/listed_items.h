@@ -1,8 +1,8 @@
 // The input of a kept response as a list of items.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/value.h>
+#include "braid/result.h"
+#include "braid/value.h"
 
 #include <string>
 #include <string_view>

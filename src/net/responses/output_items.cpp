@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <net/json/write.h>
-#include <net/openai/answer_parts.h>
-#include <net/responses/output_items.h>
+#include "net/json/write.h"
+#include "net/openai/answer_parts.h"
+#include "net/responses/output_items.h"
 
 #include <iterator>
 #include <utility>

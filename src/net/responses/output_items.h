@@ -1,9 +1,9 @@
 // The output of a response: items that open, grow and close, and the events that tell of it.
 #pragma once
 
-#include <braid/text_codec.h>
-#include <braid/value.h>
-#include <net/generation/answer_event.h>
+#include "braid/text_codec.h"
+#include "braid/value.h"
+#include "net/generation/answer_event.h"
 
 #include <cstdint>
 #include <string>

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
-#include <net/json/fields.h>
-#include <net/http/error_response.h>
-#include <net/json/parse.h>
-#include <net/json/write_value.h>
-#include <net/openai/request.h>
-#include <net/responses/input_items.h>
-#include <net/responses/item_references.h>
-#include <net/responses/request.h>
+#include "net/json/fields.h"
+#include "net/http/error_response.h"
+#include "net/json/parse.h"
+#include "net/json/write_value.h"
+#include "net/openai/request.h"
+#include "net/responses/input_items.h"
+#include "net/responses/item_references.h"
+#include "net/responses/request.h"
 
 #include <algorithm>
 #include <array>

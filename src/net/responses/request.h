@@ -1,11 +1,11 @@
 // Bodies of POST /v1/responses. Specification: the OpenAI API reference, "Create a model response".
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/generation/call.h>
-#include <net/http/response.h>
-#include <net/responses/store.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/generation/call.h"
+#include "net/http/response.h"
+#include "net/responses/store.h"
 
 #include <optional>
 #include <string>

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <net/generation/timings.h>
-#include <net/http/error_response.h>
-#include <net/json/write.h>
-#include <net/responses/listed_items.h>
-#include <net/responses/output_items.h>
-#include <net/responses/request.h>
-#include <net/responses/response_format.h>
+#include "net/generation/timings.h"
+#include "net/http/error_response.h"
+#include "net/json/write.h"
+#include "net/responses/listed_items.h"
+#include "net/responses/output_items.h"
+#include "net/responses/request.h"
+#include "net/responses/response_format.h"
 
 #include <cstddef>
 #include <ctime>

@@ -1,9 +1,9 @@
 // The answer of POST /v1/responses.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/generation/answer_format.h>
-#include <net/generation/call.h>
+#include "braid/served_model.h"
+#include "net/generation/answer_format.h"
+#include "net/generation/call.h"
 
 #include <memory>
 #include <string>

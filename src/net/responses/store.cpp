@@ -1,4 +1,4 @@
-#include <net/responses/store.h>
+#include "net/responses/store.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // Responses kept for previous_response_id and for reading again.
 #pragma once
 
-#include <braid/value.h>
+#include "braid/value.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/json/write.h>
-#include <net/text/perplexity.h>
+#include "net/json/write.h"
+#include "net/text/perplexity.h"
 
 #include <cmath>
 #include <iterator>

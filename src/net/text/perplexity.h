@@ -1,8 +1,8 @@
 // POST /v1/perplexity: how well the model predicts a text. A generation that samples nothing and scores its prompt.
 #pragma once
 
-#include <braid/served_model.h>
-#include <net/generation/answer_format.h>
+#include "braid/served_model.h"
+#include "net/generation/answer_format.h"
 
 #include <memory>
 

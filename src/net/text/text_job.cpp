@@ -1,5 +1,5 @@
-#include <net/codec_jobs.h>
-#include <net/text/text_job.h>
+#include "net/codec_jobs.h"
+#include "net/text/text_job.h"
 #include <spdlog/spdlog.h>
 
 #include <exception>

@@ -1,11 +1,11 @@
 // Requests that work with text and tokens and generate nothing.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
-#include <net/http/connection.h>
-#include <net/http/response.h>
-#include <net/service.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/http/connection.h"
+#include "net/http/response.h"
+#include "net/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>

@@ -1,8 +1,8 @@
 // POST /tokenize, /detokenize and /apply-template, with the fields of llama-server and vLLM.
 #pragma once
 
-#include <braid/result.h>
-#include <braid/served_model.h>
+#include "braid/result.h"
+#include "braid/served_model.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include <app/heap.h>
+#include "app/heap.h"
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <kernels/thread_team.h>
+#include "kernels/thread_team.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

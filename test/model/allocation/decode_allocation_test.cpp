@@ -1,6 +1,6 @@
 // A program of its own: it replaces operator new to count what a decode step allocates.
-#include <kernels/select.h>
-#include <model/language_model.h>
+#include "kernels/select.h"
+#include "model/language_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A program of its own: it replaces operator new, and aligned_alloc as src/operator_new.cpp does, to let allocations of the loop's thread
 // fail.
-#include <app/reserve.h>
+#include "app/reserve.h"
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -1,6 +1,6 @@
 // A program of its own: it replaces operator new and aligned_alloc as src/operator_new.cpp does, to take all memory from the loop's thread.
-#include <app/reserve.h>
-#include <braid/last_memory.h>
+#include "app/reserve.h"
+#include "braid/last_memory.h"
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -2,7 +2,7 @@
 // values cannot be together, or is empty.
 #pragma once
 
-#include <app/options.h>
+#include "app/options.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,4 +1,4 @@
-#include <app/cli/serve/groups.h>
+#include "app/cli/serve/groups.h"
 
 namespace braid::app {
 

@@ -1,6 +1,6 @@
-#include <app/cli/commands.h>
-#include <app/cli/model.h>
-#include <app/cli/serve/groups.h>
+#include "app/cli/commands.h"
+#include "app/cli/model.h"
+#include "app/cli/serve/groups.h"
 
 #include <fmt/format.h>
 

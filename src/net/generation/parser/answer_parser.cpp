@@ -1,5 +1,5 @@
-#include <net/generation/parser/answer_parser.h>
-#include <net/generation/parser/characters.h>
+#include "net/generation/parser/answer_parser.h"
+#include "net/generation/parser/characters.h"
 
 #include <utility>
 

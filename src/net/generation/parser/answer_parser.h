@@ -1,11 +1,11 @@
 // Splits an answer's text, as it comes, into what is said, what is thought and what is called.
 #pragma once
 
-#include <net/generation/answer_event.h>
-#include <net/generation/parser/answer_syntax.h>
-#include <net/generation/parser/call_reader.h>
-#include <net/generation/parser/call_writer.h>
-#include <net/generation/parser/marker_scanner.h>
+#include "net/generation/answer_event.h"
+#include "net/generation/parser/answer_syntax.h"
+#include "net/generation/parser/call_reader.h"
+#include "net/generation/parser/call_writer.h"
+#include "net/generation/parser/marker_scanner.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <net/generation/parser/answer_syntax.h>
+#include "net/generation/parser/answer_syntax.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // How a model writes its reasoning and its tool calls, and what of that one answer is read for.
 #pragma once
 
-#include <braid/request.h>
-#include <braid/text_codec.h>
+#include "braid/request.h"
+#include "braid/text_codec.h"
 
 #include <cstdint>
 #include <string>

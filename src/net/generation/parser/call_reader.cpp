@@ -1,4 +1,4 @@
-#include <net/generation/parser/call_reader.h>
+#include "net/generation/parser/call_reader.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
 // Readers of one tool call each, byte by byte; what they find goes to a CallWriter as soon as it is certain.
 #pragma once
 
-#include <net/generation/parser/answer_syntax.h>
-#include <net/generation/parser/call_writer.h>
-#include <net/generation/parser/json_scanner.h>
+#include "net/generation/parser/answer_syntax.h"
+#include "net/generation/parser/call_writer.h"
+#include "net/generation/parser/json_scanner.h"
 
 #include <memory>
 #include <string>

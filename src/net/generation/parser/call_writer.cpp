@@ -1,4 +1,4 @@
-#include <net/generation/parser/call_writer.h>
+#include "net/generation/parser/call_writer.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // Turns what a call's reader finds out into deltas.
 #pragma once
 
-#include <net/generation/answer_event.h>
+#include "net/generation/answer_event.h"
 
 #include <cstdint>
 #include <string>

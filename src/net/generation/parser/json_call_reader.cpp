@@ -1,6 +1,6 @@
-#include <net/generation/parser/call_reader.h>
-#include <net/generation/parser/characters.h>
-#include <net/json/parse.h>
+#include "net/generation/parser/call_reader.h"
+#include "net/generation/parser/characters.h"
+#include "net/json/parse.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <net/generation/parser/characters.h>
-#include <net/generation/parser/json_scanner.h>
+#include "net/generation/parser/characters.h"
+#include "net/generation/parser/json_scanner.h"
 
 #include <iterator>
 

@@ -1,4 +1,4 @@
-#include <net/generation/parser/marker_scanner.h>
+#include "net/generation/parser/marker_scanner.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
-#include <net/generation/parser/call_reader.h>
-#include <net/generation/parser/characters.h>
-#include <net/generation/parser/tagged_arguments.h>
+#include "net/generation/parser/call_reader.h"
+#include "net/generation/parser/characters.h"
+#include "net/generation/parser/tagged_arguments.h"
 
 #include <algorithm>
 #include <optional>
