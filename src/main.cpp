@@ -1,15 +1,14 @@
 #include "app/command_line.h"
 #include "app/commands/commands.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <string_view>
+#include <unistd.h>
 #include <variant>
 
 namespace {

@@ -2,10 +2,10 @@
 // all that std::malloc gives here. Its other forms of new and its delete stay.
 #include "app/reserve.h"
 #include "braid/last_memory.h"
-#include <mimalloc.h>
 
 #include <cstddef>
 #include <cstdlib>
+#include <mimalloc.h>
 #include <new>
 
 namespace {

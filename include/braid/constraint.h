@@ -16,16 +16,36 @@ namespace braid {
 
 // The wish of a request. `path` names the field it came from: errors begin with it.
 struct ConstraintSpec {
-  struct JsonObject {};                                  // any JSON object
-  struct JsonSchema { Value schema; };
-  struct Regex { std::string pattern; };                 // the whole text matches
-  struct Choice { std::vector<std::string> options; };
-  struct Grammar { std::string text; };                  // GBNF or Lark-like EBNF, told apart by their form
-  struct Literal { std::string text; };
-  struct FreeUntil { std::string end; };                 // any text that ends with the first `end`
-  struct Sequence { std::vector<ConstraintSpec> parts; };
-  struct Alternatives { std::vector<ConstraintSpec> options; };
-  struct Repeat { std::vector<ConstraintSpec> item; std::int32_t least = 0; std::int32_t most = -1; };  // one item; -1: no limit
+  struct JsonObject {};  // any JSON object
+  struct JsonSchema {
+    Value schema;
+  };
+  struct Regex {
+    std::string pattern;
+  };  // the whole text matches
+  struct Choice {
+    std::vector<std::string> options;
+  };
+  struct Grammar {
+    std::string text;
+  };  // GBNF or Lark-like EBNF, told apart by their form
+  struct Literal {
+    std::string text;
+  };
+  struct FreeUntil {
+    std::string end;
+  };  // any text that ends with the first `end`
+  struct Sequence {
+    std::vector<ConstraintSpec> parts;
+  };
+  struct Alternatives {
+    std::vector<ConstraintSpec> options;
+  };
+  struct Repeat {
+    std::vector<ConstraintSpec> item;
+    std::int32_t least = 0;
+    std::int32_t most = -1;
+  };  // one item; -1: no limit
 
   std::variant<JsonObject, JsonSchema, Regex, Choice, Grammar, Literal, FreeUntil, Sequence, Alternatives, Repeat> kind;
   std::string path;

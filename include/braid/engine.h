@@ -8,7 +8,6 @@
 #include "braid/token_event.h"
 
 #include <boost/asio/awaitable.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -66,13 +65,13 @@ using Ticket = std::unique_ptr<TokenSource>;
 // One sequence that waits or runs, for /slots.
 struct SequenceSnapshot {
   std::string id;
-  std::string phase;                    // waiting, restoring, prefill, decode, stalled, parked, retrying, preempted
+  std::string phase;  // waiting, restoring, prefill, decode, stalled, parked, retrying, preempted
   std::int32_t priority = 0;
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;
   std::int32_t generated_tokens = 0;
   std::int32_t max_tokens = 0;
-  std::uint32_t queue_position = 0;     // 1: the next to be admitted; 0: it does not wait
+  std::uint32_t queue_position = 0;  // 1: the next to be admitted; 0: it does not wait
 };
 
 class Engine {

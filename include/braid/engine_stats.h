@@ -26,62 +26,62 @@ struct DurationHistogram {
 
 // The prefix cache's disk tier. Sizes are of now, the rest only grows.
 struct DiskCacheStats {
-  std::uint64_t records = 0;            // blocks that can be found
+  std::uint64_t records = 0;  // blocks that can be found
   std::uint64_t bytes = 0;
-  std::uint64_t segments = 0;           // files
-  std::uint64_t reads = 0;              // blocks; the errors are not among them
+  std::uint64_t segments = 0;  // files
+  std::uint64_t reads = 0;     // blocks; the errors are not among them
   std::uint64_t read_bytes = 0;
   std::uint64_t read_errors = 0;
-  double read_seconds = 0.0;            // from request to completion, summed over blocks
+  double read_seconds = 0.0;  // from request to completion, summed over blocks
   std::uint64_t writes = 0;
   std::uint64_t write_bytes = 0;
   std::uint64_t write_errors = 0;
-  std::uint64_t writes_dropped = 0;     // for want of buffers, or while writing is paused or another process's
+  std::uint64_t writes_dropped = 0;  // for want of buffers, or while writing is paused or another process's
   double write_seconds = 0.0;
-  std::uint64_t pruned = 0;             // blocks that were too old, or had no room
+  std::uint64_t pruned = 0;  // blocks that were too old, or had no room
 };
 
 struct EngineStats {
   std::uint64_t steps = 0;
-  std::uint64_t prompt_tokens = 0;      // prefilled, recomputed ones included
+  std::uint64_t prompt_tokens = 0;  // prefilled, recomputed ones included
   std::uint64_t generated_tokens = 0;
   std::uint64_t submitted = 0;
-  std::uint64_t refused = 0;            // answered with kOverloaded
+  std::uint64_t refused = 0;  // answered with kOverloaded
   std::uint64_t finished = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t preemptions = 0;
-  std::uint64_t retried_steps = 0;      // threw, and were computed again without the rows under suspicion
-  std::uint64_t failed_rows = 0;        // sequences that ended because a step threw
-  std::uint64_t stalls_total = 0;       // sequences that left the batch because their reader was behind
-  std::uint64_t parks_total = 0;        // of these, those that gave their blocks up because he was so for too long
+  std::uint64_t retried_steps = 0;         // threw, and were computed again without the rows under suspicion
+  std::uint64_t failed_rows = 0;           // sequences that ended because a step threw
+  std::uint64_t stalls_total = 0;          // sequences that left the batch because their reader was behind
+  std::uint64_t parks_total = 0;           // of these, those that gave their blocks up because he was so for too long
   std::uint64_t slow_readers_dropped = 0;  // and those that were ended
-  double prefill_seconds = 0.0;         // strand time spent in steps, split by row share
+  double prefill_seconds = 0.0;            // strand time spent in steps, split by row share
   double decode_seconds = 0.0;
   double prefill_tokens_per_second = 0.0;  // as measured lately; 0: not yet
   double decode_tokens_per_second = 0.0;
-  double running_step_seconds = 0.0;    // how long ago the step that runs began; 0: none runs
-  std::uint32_t waiting = 0;            // in the queue
-  std::uint32_t waiting_better = 0;     // of these, by priority: below 0
-  std::uint32_t waiting_normal = 0;     // 0
-  std::uint32_t waiting_worse = 0;      // above 0
-  std::uint32_t preempted = 0;          // of these, those that have run before
+  double running_step_seconds = 0.0;  // how long ago the step that runs began; 0: none runs
+  std::uint32_t waiting = 0;          // in the queue
+  std::uint32_t waiting_better = 0;   // of these, by priority: below 0
+  std::uint32_t waiting_normal = 0;   // 0
+  std::uint32_t waiting_worse = 0;    // above 0
+  std::uint32_t preempted = 0;        // of these, those that have run before
   std::uint32_t prefilling = 0;
   std::uint32_t decoding = 0;
-  std::uint32_t stalled = 0;            // their readers are behind; they keep their blocks while nobody needs them more
-  std::uint32_t parked = 0;             // the same, without blocks
+  std::uint32_t stalled = 0;  // their readers are behind; they keep their blocks while nobody needs them more
+  std::uint32_t parked = 0;   // the same, without blocks
   std::uint32_t blocks_total = 0;
-  std::uint32_t blocks_free = 0;        // nobody holds them; cached ones included
-  std::uint32_t blocks_cached = 0;      // of the free ones, those whose contents can still be found
-  std::uint64_t kv_unused_slots = 0;    // positions of blocks that somebody holds and that nothing was written to yet
-  DurationHistogram queue_wait;         // from submission to a place in the batch
-  DurationHistogram cancel_to_free;     // from the loss of interest in a sequence to the release of its slot and blocks
+  std::uint32_t blocks_free = 0;                        // nobody holds them; cached ones included
+  std::uint32_t blocks_cached = 0;                      // of the free ones, those whose contents can still be found
+  std::uint64_t kv_unused_slots = 0;                    // positions of blocks that somebody holds and that nothing was written to yet
+  DurationHistogram queue_wait;                         // from submission to a place in the batch
+  DurationHistogram cancel_to_free;                     // from the loss of interest in a sequence to the release of its slot and blocks
   std::array<std::uint64_t, 4> cancel_to_free_steps{};  // how many came back meanwhile: 0, 1, 2 or more
-  std::uint64_t cache_hit_tokens = 0;   // of admitted sequences, found in the prefix cache
-  std::uint64_t cache_disk_hit_tokens = 0;  // of these, those that came from disk
-  std::uint64_t cache_miss_tokens = 0;  // of admitted sequences, to be computed; 0 without a prefix cache
-  std::uint64_t cache_evictions = 0;    // cached blocks given away because no empty one was left
-  std::uint64_t cache_verified_blocks = 0;  // compared with what was computed, by --kv-verify
-  std::optional<DiskCacheStats> disk;   // nullopt without a disk tier
+  std::uint64_t cache_hit_tokens = 0;                   // of admitted sequences, found in the prefix cache
+  std::uint64_t cache_disk_hit_tokens = 0;              // of these, those that came from disk
+  std::uint64_t cache_miss_tokens = 0;                  // of admitted sequences, to be computed; 0 without a prefix cache
+  std::uint64_t cache_evictions = 0;                    // cached blocks given away because no empty one was left
+  std::uint64_t cache_verified_blocks = 0;              // compared with what was computed, by --kv-verify
+  std::optional<DiskCacheStats> disk;                   // nullopt without a disk tier
 };
 
 }  // namespace braid

@@ -8,9 +8,9 @@ namespace braid {
 
 // Tokens in a row whose vectors come from one image (or sound, or the like) and not from the tokens themselves.
 struct MediaSpan {
-  std::int32_t first = 0;                   // position of its first token
-  std::int32_t count = 0;                   // of its tokens, at least 1
-  std::array<std::uint64_t, 2> digest{};    // of all that these vectors follow from: what it shows, and how it was prepared
+  std::int32_t first = 0;                 // position of its first token
+  std::int32_t count = 0;                 // of its tokens, at least 1
+  std::array<std::uint64_t, 2> digest{};  // of all that these vectors follow from: what it shows, and how it was prepared
 
   bool operator==(const MediaSpan&) const = default;
 };

@@ -16,33 +16,33 @@ using TokenId = std::int32_t;
 
 struct LogitBias {
   TokenId token = 0;
-  float bias = 0.0F;         // added to the raw logit; -infinity bans
+  float bias = 0.0F;  // added to the raw logit; -infinity bans
 };
 
 // Order: biases and penalties, constraint mask, then the truncations, then the draw. Log-probabilities that are reported are those of
 // the model's own distribution, before all of these. The names of the extensions are llama-server's.
 struct SamplingParams {
-  float temperature = 1.0F;  // 0 means greedy
-  float top_p = 1.0F;        // (0, 1]
-  float min_p = 0.0F;        // [0, 1]
-  std::int32_t top_k = 0;    // 0 means all
-  std::uint64_t seed = 0;    // keys the counter-based generator together with `choice` and the token's position
-  std::uint32_t choice = 0;  // index of the choice within its request
+  float temperature = 1.0F;                // 0 means greedy
+  float top_p = 1.0F;                      // (0, 1]
+  float min_p = 0.0F;                      // [0, 1]
+  std::int32_t top_k = 0;                  // 0 means all
+  std::uint64_t seed = 0;                  // keys the counter-based generator together with `choice` and the token's position
+  std::uint32_t choice = 0;                // index of the choice within its request
   std::vector<LogitBias> logit_bias = {};  // at most one for a token
-  float repetition_penalty = 1.0F;        // Hugging Face: over prompt and answer; divides positive logits, multiplies negative ones
-  float presence_penalty = 0.0F;          // OpenAI: over the answer
+  float repetition_penalty = 1.0F;         // Hugging Face: over prompt and answer; divides positive logits, multiplies negative ones
+  float presence_penalty = 0.0F;           // OpenAI: over the answer
   float frequency_penalty = 0.0F;
-  std::int32_t penalty_last_n = -1;       // how far repetition_penalty looks back; -1: everything
-  float typical_p = 1.0F;                 // 1: off
-  float top_n_sigma = -1.0F;              // below 0: off
-  float xtc_probability = 0.0F;           // 0: off
+  std::int32_t penalty_last_n = -1;  // how far repetition_penalty looks back; -1: everything
+  float typical_p = 1.0F;            // 1: off
+  float top_n_sigma = -1.0F;         // below 0: off
+  float xtc_probability = 0.0F;      // 0: off
   float xtc_threshold = 0.1F;
-  float dry_multiplier = 0.0F;            // 0: off
+  float dry_multiplier = 0.0F;  // 0: off
   float dry_base = 1.75F;
   std::int32_t dry_allowed_length = 2;
-  std::int32_t dry_penalty_last_n = -1;   // -1: everything
+  std::int32_t dry_penalty_last_n = -1;                          // -1: everything
   std::vector<std::vector<TokenId>> dry_sequence_breakers = {};  // each a breaker's tokens
-  std::int32_t mirostat = 0;              // 0: off, 1, 2; replaces the truncations
+  std::int32_t mirostat = 0;                                     // 0: off, 1, 2; replaces the truncations
   float mirostat_tau = 5.0F;
   float mirostat_eta = 0.1F;
   std::int32_t top_logprobs = -1;  // -1: none; 0: the sampled token's only; n: the n best as well (at most kMaxTopLogprobs)
@@ -64,11 +64,11 @@ struct Request {
   std::vector<TokenId> prompt;  // not empty, every id within the vocabulary
   SamplingParams sampling;
   StopRules stop;
-  std::vector<MediaSpan> media; // of the prompt; ascending, without overlap. Cached blocks are those of the same media
-  std::string adapter;          // revision of what changes the model's weights for this request; empty: nothing does
-  std::string cache_salt;       // requests share cached prefixes only with those of the same salt; empty is one of them
-  std::int32_t priority = 0;    // [-100, 100]; lower first
-  std::int32_t prompt_logprobs = -1;  // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
+  std::vector<MediaSpan> media;                  // of the prompt; ascending, without overlap. Cached blocks are those of the same media
+  std::string adapter;                           // revision of what changes the model's weights for this request; empty: nothing does
+  std::string cache_salt;                        // requests share cached prefixes only with those of the same salt; empty is one of them
+  std::int32_t priority = 0;                     // [-100, 100]; lower first
+  std::int32_t prompt_logprobs = -1;             // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <boost/system/result.hpp>
-
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -13,23 +12,23 @@ namespace braid {
 
 // What went wrong, in the terms of a caller. `net` maps each code to one HTTP status in one table.
 enum class ErrorCode {
-  kInvalidArgument,    // 400: the request is wrong; `param` names the field
-  kContextLength,      // 400: the prompt does not fit the context
-  kUnknownResponse,    // 400: the response that a conversation goes on from is not kept
-  kUnauthorized,       // 401: no API key, or a wrong one
-  kNotFound,           // 404: unknown model, id or route
-  kMethodNotAllowed,   // 405
-  kTooLarge,           // 413
-  kRateLimited,        // 429: the client has used up what it may ask for
-  kOverloaded,         // 429: the waiting queue is full
-  kModelNotLoaded,     // 503: started without a model, or still loading
-  kDraining,           // 503: shutting down
-  kTimeout,            // 504: the request took longer than this server allows
-  kCancelled,          // 499: the caller went away, or had it aborted
-  kBadFile,            // cannot start: a model or config file is damaged or contradicts itself
-  kUnsupported,        // cannot start: the file is sound, but uses something this build lacks
-  kIo,                 // the operating system refused
-  kInternal,           // 500
+  kInvalidArgument,   // 400: the request is wrong; `param` names the field
+  kContextLength,     // 400: the prompt does not fit the context
+  kUnknownResponse,   // 400: the response that a conversation goes on from is not kept
+  kUnauthorized,      // 401: no API key, or a wrong one
+  kNotFound,          // 404: unknown model, id or route
+  kMethodNotAllowed,  // 405
+  kTooLarge,          // 413
+  kRateLimited,       // 429: the client has used up what it may ask for
+  kOverloaded,        // 429: the waiting queue is full
+  kModelNotLoaded,    // 503: started without a model, or still loading
+  kDraining,          // 503: shutting down
+  kTimeout,           // 504: the request took longer than this server allows
+  kCancelled,         // 499: the caller went away, or had it aborted
+  kBadFile,           // cannot start: a model or config file is damaged or contradicts itself
+  kUnsupported,       // cannot start: the file is sound, but uses something this build lacks
+  kIo,                // the operating system refused
+  kInternal,          // 500
 };
 
 // `message` is one sentence a user can act on. `param` is the path of the offending field, or empty.

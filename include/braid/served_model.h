@@ -13,15 +13,15 @@
 namespace braid {
 
 struct ServedModel {
-  std::string id;                    // the file's name without .gguf and shard suffix, or --alias
-  std::int64_t created = 0;          // Unix seconds of loading
-  std::int32_t context_length = 0;   // tokens, prompt and answer together
+  std::string id;                   // the file's name without .gguf and shard suffix, or --alias
+  std::int64_t created = 0;         // Unix seconds of loading
+  std::int32_t context_length = 0;  // tokens, prompt and answer together
   std::string architecture;
   std::int64_t parameters = 0;
-  Engine* engine = nullptr;          // owned by the composition root; outlives every session
-  const TextCodec* codec = nullptr;  // likewise
+  Engine* engine = nullptr;                         // owned by the composition root; outlives every session
+  const TextCodec* codec = nullptr;                 // likewise
   const ConstraintCompiler* constraints = nullptr;  // likewise; null: structured output is refused
-  std::string fingerprint = {};  // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
+  std::string fingerprint = {};                     // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
   std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
 };
 

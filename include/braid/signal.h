@@ -7,7 +7,6 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/intrusive/list_hook.hpp>
-
 #include <cassert>
 #include <cstddef>
 #include <cstring>
@@ -91,8 +90,7 @@ class Signal : public boost::intrusive::list_base_hook<boost::intrusive::link_mo
 
   template <class Handler>
   static constexpr Kind kKind = {[](void* place) { boost::asio::post(taken_from<Handler>(place)); },
-                                 [](void* place) { taken_from<Handler>(place)(); },
-                                 [](void* place) { taken_from<Handler>(place); }};
+                                 [](void* place) { taken_from<Handler>(place)(); }, [](void* place) { taken_from<Handler>(place); }};
 
   struct Store {
     Signal* signal;

@@ -16,8 +16,8 @@
 namespace braid {
 
 struct EncodeOptions {
-  bool add_special = true;     // BOS/EOS as the model's metadata asks
-  bool parse_special = false;  // whether "<|im_end|>" in the text becomes the control token
+  bool add_special = true;                    // BOS/EOS as the model's metadata asks
+  bool parse_special = false;                 // whether "<|im_end|>" in the text becomes the control token
   std::span<const std::size_t> literal = {};  // offsets, ascending, where it does not
 };
 
@@ -31,10 +31,10 @@ struct RenderedChat {
 // Variables of a chat template. `messages`, `tools` are JSON-shaped as in OpenAI's API.
 struct ChatPrompt {
   Value messages;
-  Value tools;                        // null: none
+  Value tools;  // null: none
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // the text ends right after the last message's content
-  Value kwargs;                       // further template variables (a dict), or null
+  Value kwargs;                         // further template variables (a dict), or null
 };
 
 // How a model marks a gap to be filled: `prefix` before the text that precedes it, `suffix` before the text behind it, and `middle`

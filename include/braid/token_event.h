@@ -18,15 +18,15 @@ struct TokenLogprob {
 
 struct Token {
   TokenId id = 0;
-  float logprob = 0.0F;                 // of the model's own distribution; 0 unless asked for
-  std::vector<TokenLogprob> top;        // best first; empty unless asked for
+  float logprob = 0.0F;           // of the model's own distribution; 0 unless asked for
+  std::vector<TokenLogprob> top;  // best first; empty unless asked for
 };
 
 // Log-probabilities of consecutive prompt tokens; the first token of a prompt has none. They come in order, before the first Token.
 struct PromptToken {
   TokenId id = 0;
   std::optional<float> logprob;
-  std::vector<TokenLogprob> top;        // best first
+  std::vector<TokenLogprob> top;  // best first
 };
 struct PromptTokens {
   std::vector<PromptToken> tokens;
@@ -44,8 +44,8 @@ struct Usage {
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;
   std::int32_t reasoning_tokens = 0;  // of the completion's; counted by who reads the text, 0 from the engine
-  double queue_ms = 0.0;       // until the engine took it up; for several choices the first one's
-  double prompt_ms = 0.0;      // to the first token, and from there on: measured where answers are written, 0 from the engine
+  double queue_ms = 0.0;              // until the engine took it up; for several choices the first one's
+  double prompt_ms = 0.0;             // to the first token, and from there on: measured where answers are written, 0 from the engine
   double generation_ms = 0.0;
 };
 

@@ -34,9 +34,13 @@ class Value {
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(storage_); }
   template <class T>
-  const T* get_if() const { return std::get_if<T>(&storage_); }
+  const T* get_if() const {
+    return std::get_if<T>(&storage_);
+  }
   template <class T>
-  T* get_if() { return std::get_if<T>(&storage_); }
+  T* get_if() {
+    return std::get_if<T>(&storage_);
+  }
 
   // The member `key` of a dict; null when this is no dict or has no such member.
   const Value* find(std::string_view key) const {

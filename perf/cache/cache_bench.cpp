@@ -1,7 +1,10 @@
 // What a prompt's lookup and a block cost the loop.
-#include <benchmark/benchmark.h>
+#include "cache/block_pool.h"
+#include "cache/block_table.h"
+#include "cache/prefix_index.h"
 
 #include <algorithm>
+#include <benchmark/benchmark.h>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -9,10 +12,6 @@
 #include <numeric>
 #include <random>
 #include <vector>
-
-#include "cache/block_pool.h"
-#include "cache/block_table.h"
-#include "cache/prefix_index.h"
 
 namespace {
 
@@ -67,7 +66,8 @@ class FullCache {
     const SequenceView sequence{{}, prompt, {}};
     index_.match(sequence.first(prompt.size() - 1), path_);
     const BlockId last = path_.empty() ? PrefixIndex::kNoParent : path_.back();
-    return static_cast<std::int32_t>(path_.size()) * kBlockTokens + index_.common_beginning(last, sequence, path_.size() * kBlockTokens).count;
+    return static_cast<std::int32_t>(path_.size()) * kBlockTokens +
+           index_.common_beginning(last, sequence, path_.size() * kBlockTokens).count;
   }
 
  private:

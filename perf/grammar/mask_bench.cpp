@@ -3,11 +3,11 @@
 // with all masks of states known (median_us, p99_us, max_us), on the first answer after compiling (first_median_us, first_max_us),
 // and the compilation (compile_ms).
 #include "app/constraint_vocabulary.h"
-#include <benchmark/benchmark.h>
 #include "grammar/compiler.h"
 #include "net/json/parse.h"
 
 #include <algorithm>
+#include <benchmark/benchmark.h>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -92,8 +92,7 @@ Times summary(std::vector<double> us) {
 }
 
 // Appends the time of each step's mask in microseconds.
-void replay(const Constraint& constraint, const std::vector<TokenId>& answer, std::vector<std::uint32_t>& mask,
-            std::vector<double>& us) {
+void replay(const Constraint& constraint, const std::vector<TokenId>& answer, std::vector<std::uint32_t>& mask, std::vector<double>& us) {
   const auto state = constraint.start({});
   for (std::size_t i = 0; i <= answer.size(); ++i) {
     const double begin = cpu_us();
@@ -101,8 +100,7 @@ void replay(const Constraint& constraint, const std::vector<TokenId>& answer, st
     us.push_back(cpu_us() - begin);
     if (i == answer.size()) break;
     const auto token = static_cast<std::size_t>(answer[i]);
-    if ((mask[token / 32] >> (token % 32) & 1U) == 0)
-      std::fprintf(stderr, "token %zu of the answer is not allowed\n", i), std::exit(1);
+    if ((mask[token / 32] >> (token % 32) & 1U) == 0) std::fprintf(stderr, "token %zu of the answer is not allowed\n", i), std::exit(1);
     state->accept(answer[i]);
   }
 }

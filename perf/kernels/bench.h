@@ -2,11 +2,11 @@
 // usable processors.
 #pragma once
 
-#include <benchmark/benchmark.h>
 #include "kernels/kernel_table.h"
 #include "kernels/select.h"
 #include "kernels/thread_team.h"
 
+#include <benchmark/benchmark.h>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -53,7 +53,9 @@ class Bytes {
 // Panels in claims of `chunk`.
 inline void multiply(ThreadTeam& team, const KernelTable& kernels, const MatmulArgs& args, std::int64_t chunk) {
   team.for_claims(args.weights->panels(), chunk, [&](ThreadTeam::Claims& claims, int) {
-    kernels.matmul(args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); }, &claims});
+    kernels.matmul(
+        args, {[](void* context, PanelRange& range) { return static_cast<ThreadTeam::Claims*>(context)->next(range.begin, range.end); },
+               &claims});
   });
 }
 

@@ -69,7 +69,8 @@ void Feed_forward(benchmark::State& state) {
   const auto type = static_cast<WeightType>(state.range(0));
   const FeedForward layer(tier(), type, state.range(2), state.range(3), state.range(1));
   const bool fused = state.range(4) != 0;
-  if (fused && (tier().fuses_swiglu == nullptr || !tier().fuses_swiglu(type, layer.rows))) return state.SkipWithError("this tier fuses nothing");
+  if (fused && (tier().fuses_swiglu == nullptr || !tier().fuses_swiglu(type, layer.rows)))
+    return state.SkipWithError("this tier fuses nothing");
   ThreadTeam team(threads());
   for (auto _ : state) fused ? layer.fused(team) : layer.in_steps(team);
   state.SetLabel(std::string(weight_format(type)->name) + " " + tier().name);

@@ -1,7 +1,8 @@
 #include "kernels/peaks.h"
 
-#include <immintrin.h>
 #include "kernels/amx/tiles.h"
+
+#include <immintrin.h>
 
 namespace braid::kernels::perf {
 namespace {

@@ -1,6 +1,6 @@
-#include <immintrin.h>
-
 #include "kernels/peaks.h"
+
+#include <immintrin.h>
 
 namespace braid::kernels::perf {
 

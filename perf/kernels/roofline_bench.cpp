@@ -1,7 +1,7 @@
-#include <atomic>
-
 #include "kernels/bench.h"
 #include "kernels/peaks.h"
+
+#include <atomic>
 
 namespace braid::kernels::perf {
 namespace {
@@ -30,8 +30,7 @@ void Roofline_vnni(benchmark::State& state) {
   if (!cpu_features().avx512) return state.SkipWithError("needs AVX-512 VNNI");
   ThreadTeam team(threads());
   for (auto _ : state) {
-    team.for_chunks(team.size(), 1,
-                    [](std::int64_t, std::int64_t, int) { benchmark::DoNotOptimize(multiply_vnni(kInstructions)); });
+    team.for_chunks(team.size(), 1, [](std::int64_t, std::int64_t, int) { benchmark::DoNotOptimize(multiply_vnni(kInstructions)); });
   }
   count_rate(state, "GOP/s", 128.0 * kInstructions * team.size());
 }

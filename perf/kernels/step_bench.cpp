@@ -1,8 +1,8 @@
 // What a step does besides matrix products, for one thread.
+#include "kernels/bench.h"
+
 #include <numeric>
 #include <vector>
-
-#include "kernels/bench.h"
 
 namespace braid::kernels::perf {
 namespace {

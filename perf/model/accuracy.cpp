@@ -3,20 +3,18 @@
 // reference, the mean KL divergence per token and how often both prefer the same token. One JSON object on stdout. The reference is
 // the weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones. --weights encodes the
 // file's weights as another type first, for both; what serving rotates (model::Packing) is rotated in the model only.
+#include "kernels/kv_type.h"
+#include "kernels/select.h"
+#include "model/codec.h"
 #include "model/divergence.h"
 #include "model/forward_run.h"
 #include "model/recoded_weights.h"
 
-#include "kernels/kv_type.h"
-#include "kernels/select.h"
-#include "model/codec.h"
-
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fmt/format.h>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -33,17 +31,17 @@ using perf::ForwardRun;
 
 struct Options {
   std::string file;
-  std::string text;                     // empty: random tokens
+  std::string text;  // empty: random tokens
   std::string isa;
   int threads = kernels::usable_cpus();
   std::int32_t windows = 8;
-  std::int32_t length = 1024;           // tokens of a window
-  std::int32_t last = 0;                // positions that count, at the end of a window; 0: all
+  std::int32_t length = 1024;  // tokens of a window
+  std::int32_t last = 0;       // positions that count, at the end of a window; 0: all
   std::vector<std::string> kv_types = {"f16"};
-  std::string weights;                  // a type; empty: as in the file
+  std::string weights;  // a type; empty: as in the file
   bool own_weights = false;
   std::int64_t rotated_from = model::Packing{}.rotated_from;
-  double most_nll_change = 0.0;         // bars; 0: none
+  double most_nll_change = 0.0;  // bars; 0: none
   double most_kl = 0.0;
   double least_same_top = 0.0;
 };
@@ -74,8 +72,8 @@ Result<std::vector<TokenId>> read_tokens(const Options& options, const model::Gg
   auto encoded = (*codec)->encode(text, {.add_special = false});
   if (!encoded) return encoded.error();
   if (encoded->size() < wanted)
-    return invalid_argument(fmt::format("{} has {} tokens, {} windows of {} need {}", options.text, encoded->size(), options.windows,
-                                        options.length, wanted));
+    return invalid_argument(
+        fmt::format("{} has {} tokens, {} windows of {} need {}", options.text, encoded->size(), options.windows, options.length, wanted));
   encoded->resize(wanted);
   return encoded;
 }
@@ -98,9 +96,9 @@ void run_window(std::span<const TokenId> window, std::int32_t first_counted, std
       std::vector<Divergence> sums(static_cast<std::size_t>(team.size()));
       team.for_chunks(to - from, 1, [&](std::int64_t row_begin, std::int64_t row_end, int member) {
         for (std::int64_t row = from + row_begin; row < from + row_end; ++row)
-          sums[static_cast<std::size_t>(member)].add(
-              perf::compare({expected[row], static_cast<std::size_t>(vocab)}, {logits[row], static_cast<std::size_t>(vocab)},
-                            window[static_cast<std::size_t>(begin + row + 1)]));
+          sums[static_cast<std::size_t>(member)].add(perf::compare({expected[row], static_cast<std::size_t>(vocab)},
+                                                                   {logits[row], static_cast<std::size_t>(vocab)},
+                                                                   window[static_cast<std::size_t>(begin + row + 1)]));
       });
       for (const Divergence& sum : sums) candidate.sum.add(sum);
     }
@@ -119,13 +117,16 @@ Result<const kernels::KernelTable*> choose_table(const std::string& isa) {
 std::string report_of(const Options& options, const char* isa, const std::vector<Candidate>& candidates) {
   std::string lines;
   for (const Candidate& candidate : candidates)
-    lines += fmt::format("{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"kl\": {:.3e}, \"worst_kl\": {:.3e}, \"same_top\": {:.5f}}}",
-                         lines.empty() ? "" : ",", candidate.name, candidate.sum.nll / static_cast<double>(candidate.sum.positions),
-                         candidate.change(), candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
+    lines += fmt::format(
+        "{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"kl\": {:.3e}, \"worst_kl\": {:.3e}, \"same_top\": {:.5f}}}",
+        lines.empty() ? "" : ",", candidate.name, candidate.sum.nll / static_cast<double>(candidate.sum.positions), candidate.change(),
+        candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
   const Divergence& first = candidates.front().sum;
-  return fmt::format("{{\"file\": \"{}\", \"weights\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, \"models\": [{}]}}",
-                     options.file, options.weights.empty() ? "as stored" : options.weights, isa, options.own_weights ? "own weights, f16 kv" : "float32", first.positions,
-                     first.reference_nll / static_cast<double>(first.positions), lines);
+  return fmt::format(
+      "{{\"file\": \"{}\", \"weights\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, "
+      "\"models\": [{}]}}",
+      options.file, options.weights.empty() ? "as stored" : options.weights, isa, options.own_weights ? "own weights, f16 kv" : "float32",
+      first.positions, first.reference_nll / static_cast<double>(first.positions), lines);
 }
 
 bool within_bars(const Options& options, const Candidate& candidate) {
@@ -146,7 +147,8 @@ Result<bool> measure(const Options& options) {
   if (!tokens) return tokens.error();
 
   kernels::ThreadTeam team(options.threads);
-  auto stored = model::load_weights(*file, *model, model->context_length, **table, team, {}, {.float_type = {}, .rotated_from = std::numeric_limits<std::int64_t>::max()});
+  auto stored = model::load_weights(*file, *model, model->context_length, **table, team, {},
+                                    {.float_type = {}, .rotated_from = std::numeric_limits<std::int64_t>::max()});
   if (!stored) return stored.error();
   const auto type = options.weights.empty() ? perf::WantedType([](const auto& matrix, bool) { return matrix.type; })
                                             : perf::all_as(perf::weight_types().at(options.weights));

@@ -6,14 +6,12 @@
 #include "model/language_model.h"
 #include "sched/scheduler.h"
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-
-#include <CLI/CLI.hpp>
-
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -31,7 +29,7 @@ using namespace braid;
 struct Options {
   std::string file;
   int rounds = 300;
-  int requests = 2;           // of a load, all at once
+  int requests = 2;  // of a load, all at once
   std::int32_t prompt = 120;
   std::int32_t answer = 16;
   bool control = false;

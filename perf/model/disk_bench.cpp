@@ -6,22 +6,20 @@
 #include "sched/scheduler.h"
 #include "store/block_store.h"
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-
-#include <CLI/CLI.hpp>
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -67,8 +65,8 @@ Outcome serve(model::LanguageModel& model, const std::string& identity, const Op
   store_options.payload_bytes = model.kv_layout().block_bytes();
   store_options.most_tokens = model.context_length();
   auto store = store::BlockStore::open(store_options, store::make_io(), [&loop](std::function<void()> call) {
-    boost::asio::post(loop, std::move(call));
-  }).value();
+                 boost::asio::post(loop, std::move(call));
+               }).value();
   sched::SchedulerOptions scheduler_options;
   scheduler_options.max_batch = 4;
   scheduler_options.context_length = model.context_length();
@@ -136,7 +134,7 @@ int main(int argc, char** argv) {
     leave_page_cache(options.directory);
     restored.push_back(serve(*model, identity, options, round, 2).first_token_ms);
   }
-  std::printf("%d + %d tokens, medians of %d: cold %.1f ms, from disk %.1f ms, ratio %.3f\n", options.prefix, options.suffix, options.rounds,
-              median(cold), median(restored), median(restored) / median(cold));
+  std::printf("%d + %d tokens, medians of %d: cold %.1f ms, from disk %.1f ms, ratio %.3f\n", options.prefix, options.suffix,
+              options.rounds, median(cold), median(restored), median(restored) / median(cold));
   return 0;
 }

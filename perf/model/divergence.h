@@ -14,7 +14,7 @@ struct Divergence {
   double reference_nll = 0.0;  // the same under the reference p
   double kl = 0.0;             // sum of KL(p || q), in nats
   double worst_kl = 0.0;
-  std::int64_t same_top = 0;   // positions where both have the same largest logit
+  std::int64_t same_top = 0;  // positions where both have the same largest logit
 
   void add(const Divergence& other);
 };

@@ -22,8 +22,8 @@ class ForwardRun {
 
   // Everything outlives the run. `context`: positions of a window.
   static Result<std::unique_ptr<ForwardRun>> create(const model::HyperParameters& model, const model::Weights& weights,
-                                                    const kernels::KernelTable& table, kernels::ThreadTeam& team,
-                                                    kernels::KvType kv_type, std::int32_t context);
+                                                    const kernels::KernelTable& table, kernels::ThreadTeam& team, kernels::KvType kv_type,
+                                                    std::int32_t context);
 
   // Computes at most kRows tokens at [position, position + tokens.size()) of the window.
   void forward(std::span<const TokenId> tokens, std::int32_t position);

@@ -1,12 +1,11 @@
 // make_random_model SHAPE TYPE FILE [--tokenizer GGUF]: a GGUF file with random weights in the shape of a real model, with the tokenizer
 // of another file or none.
+#include "kernels/encode.h"
+#include "model/gguf.h"
 #include "model/random_weights.h"
 #include "model/recoded_weights.h"
 
 #include <CLI/CLI.hpp>
-#include "kernels/encode.h"
-#include "model/gguf.h"
-
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -47,7 +46,7 @@ struct Tensor {
   std::string name;
   std::vector<std::uint64_t> shape;  // ggml order
   WeightType type;
-  float deviation;                   // 0: all ones
+  float deviation;  // 0: all ones
 };
 
 // In llama.cpp's mix Q4_K_M these are Q6_K: the output matrix, and values and down projections of the first and last eighth of the
@@ -61,11 +60,12 @@ std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name)
   const WeightType type = types().at(type_name);
   const WeightType better = type_name == "q4_k_m" ? WeightType::kQ6_K : type;
   const auto matrix_of = [&](WeightType wanted, const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
-    tensors.push_back({name, {inputs, outputs}, braid::perf::fitting_type(wanted, static_cast<std::int64_t>(inputs)), 1.0F / std::sqrt(static_cast<float>(inputs))});
+    tensors.push_back({name,
+                       {inputs, outputs},
+                       braid::perf::fitting_type(wanted, static_cast<std::int64_t>(inputs)),
+                       1.0F / std::sqrt(static_cast<float>(inputs))});
   };
-  const auto matrix = [&](const std::string& name, std::uint64_t inputs, std::uint64_t outputs) {
-    matrix_of(type, name, inputs, outputs);
-  };
+  const auto matrix = [&](const std::string& name, std::uint64_t inputs, std::uint64_t outputs) { matrix_of(type, name, inputs, outputs); };
   const auto vector = [&](const std::string& name, std::uint64_t size, float deviation) {
     tensors.push_back({name, {size}, WeightType::kF32, deviation});
   };
@@ -99,7 +99,9 @@ class FileWriter {
   explicit FileWriter(const std::string& path) : out_(path, std::ios::binary) {}
 
   template <class T>
-  void put(T value) { out_.write(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void put(T value) {
+    out_.write(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
   void text(const std::string& value) {
     put<std::uint64_t>(value.size());
     out_.write(value.data(), static_cast<std::streamsize>(value.size()));
@@ -112,7 +114,11 @@ class FileWriter {
   void key(const std::string& name, const std::vector<T>& values) {
     constexpr bool kIsText = std::is_same_v<T, std::string>;
     using Stored = std::conditional_t<std::is_same_v<T, double>, float, std::int32_t>;
-    text(name), put<std::uint32_t>(9), put<std::uint32_t>(kIsText ? 8 : std::is_same_v<T, double> ? 6 : 5), put<std::uint64_t>(values.size());
+    text(name), put<std::uint32_t>(9),
+        put<std::uint32_t>(kIsText                     ? 8
+                           : std::is_same_v<T, double> ? 6
+                                                       : 5),
+        put<std::uint64_t>(values.size());
     for (const auto& value : values) {
       if constexpr (kIsText) {
         text(value);

@@ -6,17 +6,15 @@
 #include "model/language_model.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <fmt/format.h>
 #include <fstream>
 #include <map>
 #include <string>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -148,7 +146,8 @@ braid::Result<std::string> measure(const Options& options) {
                    .progress = {}};
   if (options.pin_threads) {
     load.cpus = braid::kernels::allowed_cpus();
-    if (static_cast<std::size_t>(options.threads) > load.cpus.size()) return braid::invalid_argument("more threads than CPUs to pin them to");
+    if (static_cast<std::size_t>(options.threads) > load.cpus.size())
+      return braid::invalid_argument("more threads than CPUs to pin them to");
     load.cpus.resize(static_cast<std::size_t>(options.threads));
   }
   auto model = LanguageModel::load(*file, **table, load);
@@ -176,10 +175,12 @@ braid::Result<std::string> measure(const Options& options) {
     if (!seconds.empty())
       figures += fmt::format("{}\"decode_{}\": {:.1f}", figures.empty() ? "" : ", ", rows, rows * options.tokens / median(seconds));
   }
-  return fmt::format("{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"resident_mib\": {:.1f}, \"peak_mib\": {:.1f}, \"step_bytes\": {}, "
-                     "\"tokens_per_second\": {{{}}}}}",
-                     options.file, (*table)->name, options.threads, options.prompt, options.tokens, loaded.resident - empty.resident,
-                     loaded.peak - empty.resident, step_bytes(*file), figures);
+  return fmt::format(
+      "{{\"file\": \"{}\", \"isa\": \"{}\", \"threads\": {}, \"prompt\": {}, \"tokens\": {}, \"resident_mib\": {:.1f}, \"peak_mib\": "
+      "{:.1f}, \"step_bytes\": {}, "
+      "\"tokens_per_second\": {{{}}}}}",
+      options.file, (*table)->name, options.threads, options.prompt, options.tokens, loaded.resident - empty.resident,
+      loaded.peak - empty.resident, step_bytes(*file), figures);
 }
 
 }  // namespace

@@ -48,10 +48,10 @@ void recode_panels(const PackedMatrix& source, const PackedMatrix& matrix, const
 
 const std::map<std::string, WeightType>& weight_types() {
   static const std::map<std::string, WeightType> kTypes = {
-      {"f32", WeightType::kF32},       {"f16", WeightType::kF16},       {"bf16", WeightType::kBF16},    {"q8_0", WeightType::kQ8_0},
-      {"q4_0", WeightType::kQ4_0},     {"q4_1", WeightType::kQ4_1},     {"q5_0", WeightType::kQ5_0},    {"q5_1", WeightType::kQ5_1},
-      {"q2_k", WeightType::kQ2_K},     {"q3_k", WeightType::kQ3_K},     {"q4_k", WeightType::kQ4_K},    {"q5_k", WeightType::kQ5_K},
-      {"q6_k", WeightType::kQ6_K},     {"iq4_nl", WeightType::kIQ4_NL}, {"iq4_xs", WeightType::kIQ4_XS}, {"mxfp4", WeightType::kMXFP4}};
+      {"f32", WeightType::kF32},   {"f16", WeightType::kF16},       {"bf16", WeightType::kBF16},     {"q8_0", WeightType::kQ8_0},
+      {"q4_0", WeightType::kQ4_0}, {"q4_1", WeightType::kQ4_1},     {"q5_0", WeightType::kQ5_0},     {"q5_1", WeightType::kQ5_1},
+      {"q2_k", WeightType::kQ2_K}, {"q3_k", WeightType::kQ3_K},     {"q4_k", WeightType::kQ4_K},     {"q5_k", WeightType::kQ5_K},
+      {"q6_k", WeightType::kQ6_K}, {"iq4_nl", WeightType::kIQ4_NL}, {"iq4_xs", WeightType::kIQ4_XS}, {"mxfp4", WeightType::kMXFP4}};
   return kTypes;
 }
 
@@ -100,9 +100,8 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, const Want
     const PackedMatrix source = *matrix.packed;
     const WeightType type = wanted(source, matrix.feed_forward);
     *matrix.packed = {.type = type, .outputs = source.outputs, .inputs = source.inputs, .data = next};
-    team.for_chunks(source.panels(), 4, [&](std::int64_t begin, std::int64_t end, int) {
-      recode_panels(source, *matrix.packed, table, next, begin, end);
-    });
+    team.for_chunks(source.panels(), 4,
+                    [&](std::int64_t begin, std::int64_t end, int) { recode_panels(source, *matrix.packed, table, next, begin, end); });
     next += bytes_of(source, type);
   }
   if (tied) recoded.output = recoded.embedding;

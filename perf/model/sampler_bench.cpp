@@ -1,9 +1,9 @@
 // Time to sample one row of logits at the vocabulary of Qwen2.5, for each strategy.
-#include <benchmark/benchmark.h>
 #include "kernels/select.h"
 #include "model/sampling/sampler.h"
 #include "model/step.h"
 
+#include <benchmark/benchmark.h>
 #include <random>
 #include <vector>
 
@@ -41,13 +41,9 @@ BENCHMARK_CAPTURE(sample, top_k, {.temperature = 0.8F, .top_k = 40})->Unit(bench
 BENCHMARK_CAPTURE(sample, top_p, {.temperature = 0.8F, .top_p = 0.95F})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, min_p, {.temperature = 0.8F, .min_p = 0.05F})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, top_k_top_p, {.temperature = 0.8F, .top_p = 0.95F, .top_k = 40})->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(sample, full,
-                  {.temperature = 0.8F,
-                   .top_p = 0.95F,
-                   .top_k = 40,
-                   .repetition_penalty = 1.1F,
-                   .presence_penalty = 0.3F,
-                   .frequency_penalty = 0.2F})
+BENCHMARK_CAPTURE(
+    sample, full,
+    {.temperature = 0.8F, .top_p = 0.95F, .top_k = 40, .repetition_penalty = 1.1F, .presence_penalty = 0.3F, .frequency_penalty = 0.2F})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, full_20_logprobs,
                   {.temperature = 0.8F,
@@ -58,9 +54,8 @@ BENCHMARK_CAPTURE(sample, full_20_logprobs,
                    .frequency_penalty = 0.2F,
                    .top_logprobs = kMaxTopLogprobs})
     ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(
-    sample, full_without_top_k,
-    {.temperature = 0.8F, .top_p = 0.95F, .repetition_penalty = 1.1F, .presence_penalty = 0.3F, .frequency_penalty = 0.2F})
+BENCHMARK_CAPTURE(sample, full_without_top_k,
+                  {.temperature = 0.8F, .top_p = 0.95F, .repetition_penalty = 1.1F, .presence_penalty = 0.3F, .frequency_penalty = 0.2F})
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, top_n_sigma, {.temperature = 0.8F, .top_n_sigma = 1.0F})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, typical_p, {.temperature = 0.8F, .typical_p = 0.9F})->Unit(benchmark::kMicrosecond);
@@ -68,8 +63,7 @@ BENCHMARK_CAPTURE(sample, xtc, {.temperature = 0.8F, .min_p = 0.02F, .xtc_probab
 BENCHMARK_CAPTURE(sample, dry, {.temperature = 0.8F, .dry_multiplier = 0.8F})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, mirostat_1, {.temperature = 0.8F, .mirostat = 1})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sample, mirostat_2, {.temperature = 0.8F, .mirostat = 2})->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(sample, top_k_top_p_20_logprobs,
-                  {.temperature = 0.8F, .top_p = 0.95F, .top_k = 40, .top_logprobs = kMaxTopLogprobs})
+BENCHMARK_CAPTURE(sample, top_k_top_p_20_logprobs, {.temperature = 0.8F, .top_p = 0.95F, .top_k = 40, .top_logprobs = kMaxTopLogprobs})
     ->Unit(benchmark::kMicrosecond);
 
 }  // namespace

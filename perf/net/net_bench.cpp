@@ -5,25 +5,22 @@
 #include "sched/token_stream.h"
 #include "sched/wake_list.h"
 
+#include <arpa/inet.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-
+#include <chrono>
+#include <cstdlib>
 #include <fmt/format.h>
-
-#include <arpa/inet.h>
+#include <fstream>
+#include <memory>
 #include <netinet/in.h>
+#include <set>
+#include <string>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <memory>
-#include <set>
-#include <string>
 
 namespace {
 
@@ -101,8 +98,8 @@ int connect_client(std::uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::exit(1);
   const std::string body = R"({"messages":[{"role":"user","content":"hello"}],"stream":true})";
-  const std::string request = fmt::format(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
+  const std::string request =
+      fmt::format("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
   if (::send(client, request.data(), request.size(), 0) < 0) std::exit(1);
   return client;
 }

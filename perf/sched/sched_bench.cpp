@@ -6,13 +6,11 @@
 #include "sched/ticket.h"
 #include "sched/token_stream.h"
 
+#include <benchmark/benchmark.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-
-#include <benchmark/benchmark.h>
-
 #include <cstdint>
 #include <memory>
 #include <utility>

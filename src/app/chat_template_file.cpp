@@ -1,11 +1,9 @@
 #include "app/chat_template_file.h"
 
 #include "app/whole_file.h"
-
 #include "net/json/parse.h"
 
 #include <fmt/format.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,7 +28,8 @@ Result<std::vector<model::TemplateSource>> named_templates(const std::string& pa
   for (const Value& item : list) {
     const Value* name = item.find("name");
     const Value* text = item.find("template");
-    const bool sound = name != nullptr && text != nullptr && name->get_if<std::string>() != nullptr && text->get_if<std::string>() != nullptr;
+    const bool sound =
+        name != nullptr && text != nullptr && name->get_if<std::string>() != nullptr && text->get_if<std::string>() != nullptr;
     if (!sound) return bad(path, "an item of 'chat_template' lacks its 'name' or its 'template'");
     sources.push_back({*name->get_if<std::string>(), *text->get_if<std::string>()});
   }

@@ -3,12 +3,11 @@
 #include "app/whole_file.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
+#include <yaml-cpp/yaml.h>
 
 namespace braid::app {
 namespace {

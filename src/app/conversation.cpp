@@ -1,18 +1,18 @@
 #include "app/conversation.h"
 
+#include "braid/printable.h"
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
-#include "braid/printable.h"
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fmt/format.h>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <random>
+#include <unistd.h>
 #include <utility>
 #include <variant>
 
@@ -36,10 +36,7 @@ std::uint64_t draw_seed() {
 }  // namespace
 
 Conversation::Conversation(const LoadedModel& loaded, const RunOptions& options)
-    : loaded_(loaded),
-      options_(options),
-      is_terminal_(::isatty(STDOUT_FILENO) == 1),
-      seed_(options.seed.value_or(draw_seed())),
+    : loaded_(loaded), options_(options), is_terminal_(::isatty(STDOUT_FILENO) == 1), seed_(options.seed.value_or(draw_seed())),
       scheduler_(loop_, *loaded.language_model, scheduler_options(loaded, kSingleUser, options.model.block_size)) {}
 
 Conversation::~Conversation() {
@@ -72,8 +69,10 @@ asio::awaitable<Result<void>> Conversation::stream(TokenSource& tokens, const bo
     if (!event) continue;
     const auto* finish = std::get_if<Finish>(&*event);
     piece.clear();
-    if (finish == nullptr) decoder->append(std::get<Token>(*event).id, piece);
-    else decoder->finish(piece);
+    if (finish == nullptr)
+      decoder->append(std::get<Token>(*event).id, piece);
+    else
+      decoder->finish(piece);
     fmt::print("{}", is_terminal_ ? printable(piece, "\n\t") : piece);  // what a model writes steers no terminal
     std::fflush(stdout);
     spoken += piece;

@@ -3,14 +3,12 @@
 
 #include "app/loaded_model.h"
 #include "app/options.h"
-#include "sched/scheduler.h"
-
 #include "braid/result.h"
 #include "braid/value.h"
+#include "sched/scheduler.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>

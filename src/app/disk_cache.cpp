@@ -3,11 +3,9 @@
 #include "app/units.h"
 
 #include <boost/asio/post.hpp>
-#include <spdlog/spdlog.h>
-
 #include <fcntl.h>
-
 #include <functional>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
@@ -29,9 +27,11 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
 
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock) {
-  const store::SharedFile lock = predecessors_lock.get() < 0 ? nullptr : std::make_shared<const store::OpenFile>(predecessors_lock.release());
-  auto opened = store::BlockStore::open(store_options(options, loaded), store::make_io(),
-                                        [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); }, lock);
+  const store::SharedFile lock =
+      predecessors_lock.get() < 0 ? nullptr : std::make_shared<const store::OpenFile>(predecessors_lock.release());
+  auto opened = store::BlockStore::open(
+      store_options(options, loaded), store::make_io(), [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); },
+      lock);
   if (!opened && opened.error().code == ErrorCode::kInvalidArgument) return invalid_argument("--kv-disk-limit: " + opened.error().message);
   return opened;
 }

@@ -3,13 +3,11 @@
 
 #include "app/loaded_model.h"
 #include "app/options.h"
+#include "braid/result.h"
 #include "net/listen/file_descriptor.h"
 #include "store/block_store.h"
 
-#include "braid/result.h"
-
 #include <boost/asio/io_context.hpp>
-
 #include <memory>
 
 namespace braid::app {

@@ -1,13 +1,11 @@
 #include "app/fingerprint.h"
 
 #include "app/version.h"
-
 #include "cache/prefix_index.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <optional>
 #include <span>
@@ -28,13 +26,15 @@ struct Summary {
 
   void operator()(const std::string& value) { text += fmt::format("{}:{};", value.size(), value); }
   void operator()(const model::GgufArray& array) {
-    std::visit([this](const auto& items) {
+    std::visit(
+        [this](const auto& items) {
       text += fmt::format("[{}]", items.size());
       for (const auto& item : items) (*this)(static_cast<typename std::decay_t<decltype(items)>::value_type>(item));
-    }, array.items);
+        },
+        array.items);
   }
   template <class Number>
-    requires std::is_arithmetic_v<Number>
+  requires std::is_arithmetic_v<Number>
   void operator()(Number value) { text += fmt::format("{};", value); }
 };
 

@@ -1,9 +1,8 @@
 #include "app/heap.h"
 
+#include <cstdint>
 #include <sys/mman.h>
 #include <sys/resource.h>
-
-#include <cstdint>
 
 // mimalloc's, which only the program is linked with.
 extern "C" [[gnu::weak]] bool mi_manage_os_memory(void* start, std::size_t size, bool is_committed, bool is_large, bool is_zero,

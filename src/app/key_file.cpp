@@ -2,13 +2,12 @@
 
 #include "app/whole_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -117,12 +116,14 @@ Result<std::vector<ApiKey>> load_api_keys(const std::string& file, const Limits&
     if (text->size() > kMaxFileBytes) return invalid_argument(fmt::format("--api-key-file: '{}' is larger than 16 MiB", file));
     Result<std::vector<ApiKey>> parsed = parse_api_keys(*text, limits, file);
     if (!parsed) return parsed;
-    if (parsed->empty()) return invalid_argument(fmt::format("--api-key-file: '{}' has no key: a line is NAME KEY [SETTING=VALUE]...", file));
+    if (parsed->empty())
+      return invalid_argument(fmt::format("--api-key-file: '{}' has no key: a line is NAME KEY [SETTING=VALUE]...", file));
     keys = std::move(*parsed);
   }
   const char* secret = std::getenv("BRAID_API_KEY");
   if (secret == nullptr || *secret == '\0') return keys;
-  if (!is_visible(secret)) return invalid_argument("BRAID_API_KEY may have visible ASCII characters only: no client could show another key");
+  if (!is_visible(secret))
+    return invalid_argument("BRAID_API_KEY may have visible ASCII characters only: no client could show another key");
   ApiKey key{"environment", net::access::digest_of(secret), {}};
   key.rules.limits = limits;
   if (!find_double(keys, key).empty()) return invalid_argument(fmt::format("'{}' has the name or the key of BRAID_API_KEY", file));

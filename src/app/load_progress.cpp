@@ -2,11 +2,10 @@
 
 #include "app/units.h"
 
+#include <cstdio>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 namespace braid::app {
 namespace {

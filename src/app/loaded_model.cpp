@@ -5,15 +5,13 @@
 #include "app/embedded_model.h"
 #include "app/fingerprint.h"
 #include "app/units.h"
-
 #include "kernels/select.h"
 #include "model/kv_identity.h"
 #include "sched/admission.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
-
 #include <limits>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
@@ -67,7 +65,8 @@ Result<std::vector<int>> cpus_to_pin(const ModelOptions& options, int threads) {
   if (!options.pin_threads) return std::vector<int>();
   std::vector<int> cpus = kernels::allowed_cpus();
   if (static_cast<std::size_t>(threads) > cpus.size())
-    return invalid_argument(fmt::format("--pin-threads needs a CPU for each of {} threads, but this process may use {}", threads, cpus.size()));
+    return invalid_argument(
+        fmt::format("--pin-threads needs a CPU for each of {} threads, but this process may use {}", threads, cpus.size()));
   cpus.resize(static_cast<std::size_t>(threads));
   return cpus;
 }
@@ -104,7 +103,8 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
-  loaded.fingerprint = fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type), model_digest(*file, load_options(options, max_batch)));
+  loaded.fingerprint =
+      fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type), model_digest(*file, load_options(options, max_batch)));
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;

@@ -3,6 +3,7 @@
 
 #include "app/memory.h"
 #include "app/options.h"
+#include "braid/result.h"
 #include "grammar/compiler.h"
 #include "kernels/kernel_table.h"
 #include "model/codec.h"
@@ -11,8 +12,6 @@
 #include "model/progress.h"
 #include "sched/options.h"
 #include "store/block_store.h"
-
-#include "braid/result.h"
 
 #include <memory>
 #include <string>
@@ -28,8 +27,8 @@ struct LoadedModel {
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
-  std::string model_revision;  // hexadecimal digest of the file; empty unless asked for, as is the next one
-  std::string kv_identity;  // see model/kv_identity.h
+  std::string model_revision;                     // hexadecimal digest of the file; empty unless asked for, as is the next one
+  std::string kv_identity;                        // see model/kv_identity.h
   std::unique_ptr<store::BlockStore> disk_cache;  // null: none
   const kernels::KernelTable* table = nullptr;
   std::string fingerprint;

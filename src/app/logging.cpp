@@ -1,21 +1,21 @@
 #include "app/logging.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
 #include "net/log/line.h"
-#include <poll.h>
-#include <spdlog/async.h>
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <iterator>
 #include <mutex>
+#include <poll.h>
+#include <spdlog/async.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 
 namespace braid::app {
@@ -46,7 +46,10 @@ class LineFormatter final : public spdlog::formatter {
     if (format_ == LogFormat::kText) {
       fmt::format_to(std::back_inserter(out), "{} {} {}\n", time, level, text);
     } else {
-      fmt::format_to(std::back_inserter(out), R"({{"time":"{}","level":"{}",{}}})" "\n", time, level, text);
+      fmt::format_to(std::back_inserter(out),
+                     R"({{"time":"{}","level":"{}",{}}})"
+                     "\n",
+                     time, level, text);
     }
   }
 

@@ -4,10 +4,9 @@
 #include "app/options.h"
 #include "net/server_options.h"
 
+#include <memory>
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>
-
-#include <memory>
 
 namespace braid::app {
 

@@ -2,12 +2,11 @@
 
 #include "app/units.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -65,7 +64,8 @@ Result<std::uint64_t> available_memory(const char* root) {
   const fs::path base(root);
   const fs::path memory = base / "proc/meminfo";
   if (!std::ifstream(memory))
-    return Error{ErrorCode::kIo, fmt::format("cannot find out how much memory there is: {}: {}", memory.string(), std::strerror(errno)), ""};
+    return Error{ErrorCode::kIo, fmt::format("cannot find out how much memory there is: {}: {}", memory.string(), std::strerror(errno)),
+                 ""};
   std::uint64_t available = read_field(memory, "MemAvailable:") * 1024U;
   std::ifstream groups(base / "proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "0::/path" is v2, "7:memory:/path" v1
@@ -75,8 +75,7 @@ Result<std::uint64_t> available_memory(const char* root) {
     const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
     const fs::path group = line.substr(second + 1);
     if (controllers.empty()) {
-      available = std::min(available, left_in_hierarchy(base / "sys/fs/cgroup", group, "memory.max", "memory.current",
-                                                        "inactive_file"));
+      available = std::min(available, left_in_hierarchy(base / "sys/fs/cgroup", group, "memory.max", "memory.current", "inactive_file"));
     } else if (controllers == "memory") {
       available = std::min(available, left_in_hierarchy(base / "sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
                                                         "memory.usage_in_bytes", "total_inactive_file"));
@@ -88,8 +87,8 @@ Result<std::uint64_t> available_memory(const char* root) {
 Result<KvBudget> plan_kv(const KvDemand& demand) {
   const std::uint64_t bytes = demand.asked.value_or(demand.available / 2);
   if (demand.asked && *demand.asked > demand.available)
-    return invalid_argument(fmt::format("--kv-memory {} is more than the {} available after loading the model",
-                                        format_size(*demand.asked), format_size(demand.available)));
+    return invalid_argument(fmt::format("--kv-memory {} is more than the {} available after loading the model", format_size(*demand.asked),
+                                        format_size(demand.available)));
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
   const std::uint64_t fitting = bytes / demand.block_bytes;
   const bool any_length = demand.window_blocks > 0 && static_cast<std::uint64_t>(demand.window_blocks) <= fitting;
@@ -101,8 +100,7 @@ Result<KvBudget> plan_kv(const KvDemand& demand) {
         fitting_tokens, wanted, format_size((wanted + block_tokens - 1) / block_tokens * demand.block_bytes)));
   const std::uint64_t context = std::min(wanted, fitting_tokens);
   const std::uint64_t usable = (context + block_tokens - 1) / block_tokens * static_cast<std::uint64_t>(demand.max_batch);
-  const std::uint64_t blocks =
-      std::min({fitting, usable, static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())});
+  const std::uint64_t blocks = std::min({fitting, usable, static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())});
   return KvBudget{static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(context), blocks * demand.block_bytes};
 }
 

@@ -13,11 +13,11 @@ namespace braid::app {
 Result<std::uint64_t> available_memory(const char* root = "/");
 
 struct KvDemand {
-  std::uint64_t available = 0;                // after the weights are loaded
-  std::optional<std::uint64_t> asked;         // --kv-memory; half of `available` otherwise
-  std::uint64_t block_bytes = 0;              // all layers of one block
+  std::uint64_t available = 0;         // after the weights are loaded
+  std::optional<std::uint64_t> asked;  // --kv-memory; half of `available` otherwise
+  std::uint64_t block_bytes = 0;       // all layers of one block
   std::int32_t block_tokens = 16;
-  std::int32_t window_blocks = 0;             // that a sequence needs at once however long it is; 0: all of its blocks
+  std::int32_t window_blocks = 0;  // that a sequence needs at once however long it is; 0: all of its blocks
   std::int32_t max_batch = 256;
   std::int32_t model_context = 0;             // what the model was trained for
   std::optional<std::int32_t> asked_context;  // --ctx

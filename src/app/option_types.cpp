@@ -1,14 +1,12 @@
 #include "app/option_types.h"
 
 #include "app/units.h"
-
 #include "kernels/kv_type.h"
 #include "kernels/select.h"
 
+#include <charconv>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-
-#include <charconv>
 #include <limits>
 #include <map>
 #include <system_error>
@@ -24,8 +22,8 @@ CLI::Option* add_checked(CLI::App& app, const std::string& name, const std::stri
       .add_option_function<std::string>(
           name,
           [name, read = std::move(read)](const std::string& text) {
-            const std::string wrong = read(text);
-            if (!wrong.empty()) throw CLI::ValidationError(name, wrong);
+    const std::string wrong = read(text);
+    if (!wrong.empty()) throw CLI::ValidationError(name, wrong);
           },
           help)
       ->type_name(type);
@@ -49,27 +47,36 @@ std::string not_an_integer(const std::string& text, Integer least, Integer most)
 
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int32_t& target, std::int32_t least, std::int32_t most,
                          const std::string& help) {
-  return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
-           return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
-         })->default_str(fmt::to_string(target));
+  return add_checked(
+             app, name, "N", help,
+             [&target, least, most](const std::string& text) {
+    return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
+             })
+      ->default_str(fmt::to_string(target));
 }
 
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::uint32_t& target, std::uint32_t least, std::uint32_t most,
                          const std::string& help) {
-  return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
-           return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
-         })->default_str(fmt::to_string(target));
+  return add_checked(
+             app, name, "N", help,
+             [&target, least, most](const std::string& text) {
+    return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
+             })
+      ->default_str(fmt::to_string(target));
 }
 
 CLI::Option* add_count(CLI::App& app, const std::string& name, std::int64_t& target, std::int64_t least, std::int64_t most,
                        const std::string& help) {
-  return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
-           return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
-         })->default_str(fmt::to_string(target));
+  return add_checked(
+             app, name, "N", help,
+             [&target, least, most](const std::string& text) {
+    return read_integer(text, least, most, target) ? std::string() : not_an_integer(text, least, most);
+             })
+      ->default_str(fmt::to_string(target));
 }
 
-CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least,
-                         std::int32_t most, const std::string& help) {
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least, std::int32_t most,
+                         const std::string& help) {
   return add_checked(app, name, "N", help, [&target, least, most](const std::string& text) {
     return read_integer(text, least, most, target.emplace()) ? std::string() : not_an_integer(text, least, most);
   });
@@ -77,9 +84,12 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<s
 
 CLI::Option* add_port(CLI::App& app, const std::string& name, std::uint16_t& target, const std::string& help) {
   constexpr std::uint16_t kMost = std::numeric_limits<std::uint16_t>::max();
-  return add_checked(app, name, "PORT", help, [&target](const std::string& text) {
-           return read_integer<std::uint16_t>(text, 0, kMost, target) ? std::string() : not_an_integer<std::uint16_t>(text, 0, kMost);
-         })->default_str(fmt::to_string(target));
+  return add_checked(
+             app, name, "PORT", help,
+             [&target](const std::string& text) {
+    return read_integer<std::uint16_t>(text, 0, kMost, target) ? std::string() : not_an_integer<std::uint16_t>(text, 0, kMost);
+             })
+      ->default_str(fmt::to_string(target));
 }
 
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help) {
@@ -90,14 +100,17 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::optional<std:
 }
 
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& target, double least, double most, const std::string& help) {
-  return add_checked(app, name, "X", help, [&target, least, most](const std::string& text) {
-           double value = 0.0;
-           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-           if (error != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
-             return fmt::format("'{}' is not a number from {} to {}", text, least, most);
-           target = value;
-           return std::string();
-         })->default_str(fmt::to_string(target));
+  return add_checked(
+             app, name, "X", help,
+             [&target, least, most](const std::string& text) {
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
+      return fmt::format("'{}' is not a number from {} to {}", text, least, most);
+    target = value;
+    return std::string();
+             })
+      ->default_str(fmt::to_string(target));
 }
 
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help) {
@@ -110,32 +123,41 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std:
 }
 
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& help) {
-  return add_checked(app, name, "SIZE", help, [&target](const std::string& text) {
-           const auto size = parse_size(text);
-           if (!size) return size.error().message;
-           target = *size;
-           return std::string();
-         })->default_str(format_size(target));
+  return add_checked(
+             app, name, "SIZE", help,
+             [&target](const std::string& text) {
+    const auto size = parse_size(text);
+    if (!size) return size.error().message;
+    target = *size;
+    return std::string();
+             })
+      ->default_str(format_size(target));
 }
 
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& target, std::size_t least, std::size_t most,
                        const std::string& help) {
-  return add_checked(app, name, "SIZE", help, [&target, least, most](const std::string& text) {
-           const auto size = parse_size(text);
-           if (!size) return size.error().message;
-           if (*size < least || *size > most) return fmt::format("'{}' is not from {} to {}", text, format_size(least), format_size(most));
-           target = *size;
-           return std::string();
-         })->default_str(format_size(target));
+  return add_checked(
+             app, name, "SIZE", help,
+             [&target, least, most](const std::string& text) {
+    const auto size = parse_size(text);
+    if (!size) return size.error().message;
+    if (*size < least || *size > most) return fmt::format("'{}' is not from {} to {}", text, format_size(least), format_size(most));
+    target = *size;
+    return std::string();
+             })
+      ->default_str(format_size(target));
 }
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
-  return add_checked(app, name, "TIME", help, [&target](const std::string& text) {
-           const auto duration = parse_duration(text);
-           if (!duration) return duration.error().message;
-           target = *duration;
-           return std::string();
-         })->default_str(fmt::format("{}", std::chrono::duration_cast<std::chrono::seconds>(target)));
+  return add_checked(
+             app, name, "TIME", help,
+             [&target](const std::string& text) {
+    const auto duration = parse_duration(text);
+    if (!duration) return duration.error().message;
+    target = *duration;
+    return std::string();
+             })
+      ->default_str(fmt::format("{}", std::chrono::duration_cast<std::chrono::seconds>(target)));
 }
 
 CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help) {
@@ -146,11 +168,14 @@ CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::mi
 }
 
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, std::optional<kernels::KvType>& target, const std::string& help) {
-  return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
-           target = kernels::parse_kv_type(text);
-           if (!target && text != "auto") return fmt::format("'{}' is not a KV type: write auto, f32, f16, bf16 or int8", text);
-           return std::string();
-         })->default_str("auto");
+  return add_checked(
+             app, name, "TYPE", help,
+             [&target](const std::string& text) {
+    target = kernels::parse_kv_type(text);
+    if (!target && text != "auto") return fmt::format("'{}' is not a KV type: write auto, f32, f16, bf16 or int8", text);
+    return std::string();
+             })
+      ->default_str("auto");
 }
 
 CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help) {
@@ -159,24 +184,29 @@ CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optiona
                                                                                    {"bf16", kernels::WeightType::kBF16},
                                                                                    {"f16", kernels::WeightType::kF16},
                                                                                    {"int8", kernels::WeightType::kQ8_0}};
-  return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
-           const auto type = kTypes.find(text);
-           if (type == kTypes.end()) return fmt::format("'{}' is not an arithmetic: write auto, f32, bf16, f16 or int8", text);
-           target = type->second;
-           return std::string();
-         })->default_str("auto");
+  return add_checked(
+             app, name, "TYPE", help,
+             [&target](const std::string& text) {
+    const auto type = kTypes.find(text);
+    if (type == kTypes.end()) return fmt::format("'{}' is not an arithmetic: write auto, f32, bf16, f16 or int8", text);
+    target = type->second;
+    return std::string();
+             })
+      ->default_str("auto");
 }
 
 CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, model::HugePages& target, const std::string& help) {
-  static const std::map<std::string, model::HugePages> kKinds = {{"off", model::HugePages::kOff},
-                                                                 {"transparent", model::HugePages::kTransparent},
-                                                                 {"explicit", model::HugePages::kExplicit}};
-  return add_checked(app, name, "KIND", help, [&target](const std::string& text) {
-           const auto kind = kKinds.find(text);
-           if (kind == kKinds.end()) return fmt::format("'{}' is not a kind of huge pages: write off, transparent or explicit", text);
-           target = kind->second;
-           return std::string();
-         })->default_str("transparent");
+  static const std::map<std::string, model::HugePages> kKinds = {
+      {"off", model::HugePages::kOff}, {"transparent", model::HugePages::kTransparent}, {"explicit", model::HugePages::kExplicit}};
+  return add_checked(
+             app, name, "KIND", help,
+             [&target](const std::string& text) {
+    const auto kind = kKinds.find(text);
+    if (kind == kKinds.end()) return fmt::format("'{}' is not a kind of huge pages: write off, transparent or explicit", text);
+    target = kind->second;
+    return std::string();
+             })
+      ->default_str("transparent");
 }
 
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help) {

@@ -4,7 +4,6 @@
 #include "app/options.h"
 
 #include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -19,8 +18,8 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, std::uint32_t& 
                          const std::string& help);
 CLI::Option* add_count(CLI::App& app, const std::string& name, std::int64_t& target, std::int64_t least, std::int64_t most,
                        const std::string& help);
-CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least,
-                         std::int32_t most, const std::string& help);
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::optional<std::int32_t>& target, std::int32_t least, std::int32_t most,
+                         const std::string& help);
 CLI::Option* add_port(CLI::App& app, const std::string& name, std::uint16_t& target, const std::string& help);
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target, const std::string& help);
 CLI::Option* add_number(CLI::App& app, const std::string& name, double& target, double least, double most, const std::string& help);

@@ -14,41 +14,41 @@ namespace braid::app {
 
 // Which model, how it is computed, and its memory.
 struct ModelOptions {
-  std::string model;                          // a GGUF file; empty: the embedded one
-  std::int32_t threads = 0;                   // of the compute strand; 0: all usable CPUs
-  bool pin_threads = false;                   // each of them to a CPU of its own
+  std::string model;         // a GGUF file; empty: the embedded one
+  std::int32_t threads = 0;  // of the compute strand; 0: all usable CPUs
+  bool pin_threads = false;  // each of them to a CPU of its own
   model::HugePages huge_pages = model::HugePages::kTransparent;
-  std::optional<std::int32_t> context;        // tokens; the model's own otherwise
-  std::optional<std::uint64_t> kv_memory;     // bytes; half of what is available after load otherwise
-  std::int32_t max_kv_size = 0;               // positions that a token sees, the first few among them; 0: all
-  std::optional<kernels::KvType> kv_type;     // of keys and values; the tier's own otherwise
+  std::optional<std::int32_t> context;            // tokens; the model's own otherwise
+  std::optional<std::uint64_t> kv_memory;         // bytes; half of what is available after load otherwise
+  std::int32_t max_kv_size = 0;                   // positions that a token sees, the first few among them; 0: all
+  std::optional<kernels::KvType> kv_type;         // of keys and values; the tier's own otherwise
   std::optional<kernels::WeightType> float_type;  // arithmetic of F32, F16 and BF16 matrices; their own type otherwise
-  bool exact_weights = false;                 // none is rotated and rounded again for speed (model::Packing)
-  std::int32_t block_size = 16;               // tokens of a KV block
-  std::string chat_template;                  // a Jinja or Hugging Face file instead of the model's own; empty: none
-  std::optional<kernels::Isa> isa;            // the best of this machine otherwise
+  bool exact_weights = false;                     // none is rotated and rounded again for speed (model::Packing)
+  std::int32_t block_size = 16;                   // tokens of a KV block
+  std::string chat_template;                      // a Jinja or Hugging Face file instead of the model's own; empty: none
+  std::optional<kernels::Isa> isa;                // the best of this machine otherwise
 };
 
 struct BatchOptions {
-  std::int32_t max_batch = 256;               // sequences in one step
-  std::int32_t max_batch_tokens = 4096;       // tokens in one step
-  std::int32_t prefill_slice_ms = 35;         // what prefill may add to a step that decodes
-  std::int32_t target_itl_ms = 0;             // between two tokens of an answer; 0: no target
-  std::int32_t max_waiting = 16384;           // queued requests, then 429
+  std::int32_t max_batch = 256;                       // sequences in one step
+  std::int32_t max_batch_tokens = 4096;               // tokens in one step
+  std::int32_t prefill_slice_ms = 35;                 // what prefill may add to a step that decodes
+  std::int32_t target_itl_ms = 0;                     // between two tokens of an answer; 0: no target
+  std::int32_t max_waiting = 16384;                   // queued requests, then 429
   std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time
-  std::chrono::milliseconds stall_park{10'000};   // a client that does not read: its sequence loses its KV memory
-  std::chrono::milliseconds stall_drop{300'000};  // and is ended
-  bool prefix_cache = true;                   // requests that begin alike share what has been computed
-  bool kv_verify = false;                     // nothing is shared; what would be is computed and compared
+  std::chrono::milliseconds stall_park{10'000};       // a client that does not read: its sequence loses its KV memory
+  std::chrono::milliseconds stall_drop{300'000};      // and is ended
+  bool prefix_cache = true;                           // requests that begin alike share what has been computed
+  bool kv_verify = false;                             // nothing is shared; what would be is computed and compared
 };
 
 // The prefix cache's second level.
 struct DiskOptions {
-  std::string directory;                      // empty: none
-  std::uint64_t limit = 50'000'000'000;       // bytes
+  std::string directory;                 // empty: none
+  std::uint64_t limit = 50'000'000'000;  // bytes
   std::chrono::milliseconds ttl = std::chrono::days(7);
-  bool always = false;                        // what is there is read even when computing it has been faster
-  bool write_through = false;                 // blocks are written when they are full, not when they leave the pool
+  bool always = false;         // what is there is read even when computing it has been faster
+  bool write_through = false;  // blocks are written when they are full, not when they leave the pool
 };
 
 // When a step is no longer believed to end.
@@ -60,12 +60,12 @@ struct WatchOptions {
 struct LogOptions {
   std::string level = "info";
   net::LogFormat format = net::LogFormat::kText;
-  bool access = false;                        // a line for every request
+  bool access = false;  // a line for every request
 };
 
 struct AccessOptions {
-  std::string api_key_file;                   // empty: none
-  net::access::Limits limits;                 // of keys that have none of their own; without keys of all clients together
+  std::string api_key_file;    // empty: none
+  net::access::Limits limits;  // of keys that have none of their own; without keys of all clients together
 };
 
 struct ServeOptions {
@@ -74,11 +74,11 @@ struct ServeOptions {
   DiskOptions disk;
   bool no_model = false;
   bool no_warmup = false;
-  std::string alias;                          // the model's id; empty: its file name
+  std::string alias;  // the model's id; empty: its file name
   net::ServerOptions http;
-  net::TcpAddress address;                    // of --host and --port, one of http.listen where it is used
-  bool names_addresses = false;               // whether any of http's is more than the default
-  std::string takeover;                       // Unix socket on which this server is found by its successor; empty: none
+  net::TcpAddress address;       // of --host and --port, one of http.listen where it is used
+  bool names_addresses = false;  // whether any of http's is more than the default
+  std::string takeover;          // Unix socket on which this server is found by its successor; empty: none
   std::chrono::milliseconds drain_timeout{30'000};
   WatchOptions watch;
   AccessOptions access;
@@ -87,28 +87,28 @@ struct ServeOptions {
 
 struct RunOptions {
   ModelOptions model;
-  std::string prompt;                         // empty: an interactive chat
-  std::string system;                         // system prompt, or empty
-  std::int32_t max_tokens = 0;                // of one answer; 0: the rest of the context
+  std::string prompt;           // empty: an interactive chat
+  std::string system;           // system prompt, or empty
+  std::int32_t max_tokens = 0;  // of one answer; 0: the rest of the context
   double temperature = 0.7;
   double top_p = 1.0;
   std::int32_t top_k = 0;
   double min_p = 0.0;
-  std::optional<std::uint64_t> seed;          // drawn otherwise
+  std::optional<std::uint64_t> seed;  // drawn otherwise
 };
 
 struct CacheExportOptions {
   ModelOptions model;
-  std::string prompt;                         // what to compute
-  std::string prompt_file;                    // the same as a file's text; empty: `prompt`
-  std::string output;                         // a safetensors file
+  std::string prompt;       // what to compute
+  std::string prompt_file;  // the same as a file's text; empty: `prompt`
+  std::string output;       // a safetensors file
 };
 
 struct CacheImportOptions {
   ModelOptions model;
-  std::string input;                          // what CacheExportOptions::output was
+  std::string input;  // what CacheExportOptions::output was
   DiskOptions disk;
-  std::string cache_salt;                     // of the requests that may use it
+  std::string cache_salt;  // of the requests that may use it
 };
 
 struct ModelReportOptions {

@@ -45,7 +45,7 @@ class Reserve {
   std::mutex mutex_;                           // while memory is exhausted, and shortly after
   std::atomic<std::size_t> missing_{kBlocks};  // of all sizes
   std::array<std::size_t, kSizes.size()> counts_{};
-  std::array<void*, kBlocks> blocks_{};        // of each size its [counts_] first are there; never freed
+  std::array<void*, kBlocks> blocks_{};  // of each size its [counts_] first are there; never freed
 };
 
 }  // namespace braid::app

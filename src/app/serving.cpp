@@ -7,21 +7,20 @@
 #include "app/version.h"
 #include "app/warm_up.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
-
 #include <csignal>
 #include <cstdio>
-#include <algorithm>
 #include <cstdlib>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <new>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
@@ -57,7 +56,7 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
 class BlockingWait {
  public:
   BlockingWait() {
-    struct sigaction end{};
+    struct sigaction end {};
     end.sa_handler = [](int) { std::_Exit(EXIT_SUCCESS); };
     sigaction(SIGINT, &end, &interrupt_);
     sigaction(SIGTERM, &end, &terminate_);
@@ -76,8 +75,8 @@ class BlockingWait {
 
  private:
   sigset_t mask_{};
-  struct sigaction interrupt_{};
-  struct sigaction terminate_{};
+  struct sigaction interrupt_ {};
+  struct sigaction terminate_ {};
 };
 
 // How often deadlines are looked at: what is asked for in milliseconds is late by as much again at most, or by 10 ms.
@@ -92,13 +91,9 @@ std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
 }  // namespace
 
 Serving::Serving(asio::io_context& loop, const ServeOptions& options, std::shared_ptr<spdlog::logger> request_log)
-    : loop_(loop),
-      options_(options),
-      request_log_(std::move(request_log)),
+    : loop_(loop), options_(options), request_log_(std::move(request_log)),
       watchdog_(loop, manager_, {.late = options.watch.step_timeout, .hung = options.watch.step_abort}, watchdog_hooks()),
-      predecessors_end_(loop),
-      signals_(loop),
-      farewell_(loop) {
+      predecessors_end_(loop), signals_(loop), farewell_(loop) {
   status_.reason = "the model is loading";
 }
 
@@ -111,22 +106,21 @@ Watchdog::Hooks Serving::watchdog_hooks() {
           .step_age = [this] { return Watchdog::Seconds(scheduler_ ? scheduler_->running_step_seconds() : 0.0); },
           .on_late =
               [this](Watchdog::Seconds age) {
-                spdlog::error("a step has been running for {:.0f} s: /readyz says so until it ends", age.count());
-                if (status_.state != ServiceState::kReady) return;
-                status_.state = ServiceState::kLate;
-                status_.reason = fmt::format("a step has been running for more than {}", options_.watch.step_timeout);
-              },
+    spdlog::error("a step has been running for {:.0f} s: /readyz says so until it ends", age.count());
+    if (status_.state != ServiceState::kReady) return;
+    status_.state = ServiceState::kLate;
+    status_.reason = fmt::format("a step has been running for more than {}", options_.watch.step_timeout);
+          },
           .on_recovered =
               [this] {
-                spdlog::warn("the late step has ended");
-                if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.model};
-              },
-          .on_hung =
-              [](Watchdog::Seconds age) {
-                fmt::print(stderr, "braid: a step has been running for {:.0f} s and will not end: giving up\n", age.count());
-                std::fflush(stderr);
-                std::_Exit(kHungExitCode);
-              }};
+    spdlog::warn("the late step has ended");
+    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.model};
+          },
+      .on_hung = [](Watchdog::Seconds age) {
+        fmt::print(stderr, "braid: a step has been running for {:.0f} s and will not end: giving up\n", age.count());
+        std::fflush(stderr);
+        std::_Exit(kHungExitCode);
+      }};
 }
 
 Result<void> Serving::start() {
@@ -274,7 +268,10 @@ bool Serving::announce_ready() {
   manager_.notify("READY=1");
   if (!control_) return true;
   succession_ = std::make_shared<net::Succession>(
-      loop_, std::move(*control_), [this] { return net::Estate{server_->duplicate_sockets(), copy_lock(loaded_ ? loaded_->disk_cache.get() : nullptr)}; },
+      loop_, std::move(*control_),
+      [this] {
+    return net::Estate{server_->duplicate_sockets(), copy_lock(loaded_ ? loaded_->disk_cache.get() : nullptr)};
+      },
       [this] { take_leave("a successor serves"); });
   control_.reset();
   succession_->start();

@@ -5,25 +5,22 @@
 #include "app/options.h"
 #include "app/service_manager.h"
 #include "app/watchdog.h"
+#include "braid/result.h"
+#include "braid/served_model.h"
 #include "net/listen/takeover.h"
 #include "net/server.h"
 #include "sched/scheduler.h"
-
-#include "braid/result.h"
-#include "braid/served_model.h"
-
-#include <spdlog/logger.h>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-
 #include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <spdlog/logger.h>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -76,16 +73,16 @@ class Serving {
   ServiceStatus status_;
   const ServiceManager manager_;
   Watchdog watchdog_;
-  std::shared_ptr<net::Succession> succession_;     // its end tells a successor that the disk tier is closed: it goes after the model
+  std::shared_ptr<net::Succession> succession_;  // its end tells a successor that the disk tier is closed: it goes after the model
   std::optional<LoadedModel> loaded_;
   std::optional<sched::Scheduler> scheduler_;
   ServedModel served_;
-  std::optional<net::Server> server_;  // after the engine: it goes first
-  std::optional<net::Predecessor> predecessor_;     // until this one is ready
-  std::optional<net::ListeningSocket> control_;     // for the succession, until it begins
+  std::optional<net::Server> server_;                       // after the engine: it goes first
+  std::optional<net::Predecessor> predecessor_;             // until this one is ready
+  std::optional<net::ListeningSocket> control_;             // for the succession, until it begins
   boost::asio::posix::stream_descriptor predecessors_end_;  // waited for while the disk tier is still the predecessor's
-  std::vector<net::ListeningSocket> activated_sockets_;  // of the service manager, until they are served
-  bool activated_ = false;  // somebody else holds the listening sockets, too
+  std::vector<net::ListeningSocket> activated_sockets_;     // of the service manager, until they are served
+  bool activated_ = false;                                  // somebody else holds the listening sockets, too
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;
   bool shutting_down_ = false;

@@ -1,10 +1,9 @@
 #include "app/units.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <fmt/format.h>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -19,15 +18,24 @@ struct Unit {
 
 constexpr double kKi = 1024.0;
 constexpr std::array kSizeUnits = {
-    Unit{"", 1}, Unit{"B", 1},
-    Unit{"K", kKi}, Unit{"KIB", kKi}, Unit{"KB", 1e3},
-    Unit{"M", kKi * kKi}, Unit{"MIB", kKi * kKi}, Unit{"MB", 1e6},
-    Unit{"G", kKi * kKi * kKi}, Unit{"GIB", kKi * kKi * kKi}, Unit{"GB", 1e9},
-    Unit{"T", kKi * kKi * kKi * kKi}, Unit{"TIB", kKi * kKi * kKi * kKi}, Unit{"TB", 1e12},
+    Unit{"", 1},
+    Unit{"B", 1},
+    Unit{"K", kKi},
+    Unit{"KIB", kKi},
+    Unit{"KB", 1e3},
+    Unit{"M", kKi* kKi},
+    Unit{"MIB", kKi* kKi},
+    Unit{"MB", 1e6},
+    Unit{"G", kKi* kKi* kKi},
+    Unit{"GIB", kKi* kKi* kKi},
+    Unit{"GB", 1e9},
+    Unit{"T", kKi* kKi* kKi* kKi},
+    Unit{"TIB", kKi* kKi* kKi* kKi},
+    Unit{"TB", 1e12},
 };
 constexpr std::array kTimeUnits = {Unit{"", 1e3}, Unit{"MS", 1}, Unit{"S", 1e3}, Unit{"M", 6e4}, Unit{"H", 3.6e6}, Unit{"D", 8.64e7}};
 
-constexpr double kLargest = 9e15;  // exact in a double, far beyond any memory or patience
+constexpr double kLargest = 9e15;              // exact in a double, far beyond any memory or patience
 constexpr std::chrono::days kLongest{36'500};  // added to a clock's time in nanoseconds, it stays below 2^63
 
 // A number of at least 0 and one of `units`, multiplied; nullopt when `text` is anything else or too large.

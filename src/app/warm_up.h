@@ -5,7 +5,6 @@
 #include "braid/result.h"
 
 #include <boost/asio/awaitable.hpp>
-
 #include <cstdint>
 
 namespace braid::app {

@@ -64,7 +64,7 @@ class BlockTable {
   BlockId operator[](std::int32_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
   std::span<const BlockId> first(std::int32_t count) const { return std::span(blocks_).first(static_cast<std::size_t>(count)); }
   std::int32_t size() const { return static_cast<std::int32_t>(blocks_.size()); }  // places
-  std::int32_t present() const { return present_; }                               // of these, blocks that are there
+  std::int32_t present() const { return present_; }                                // of these, blocks that are there
 
  private:
   BlockPool* pool_;

@@ -1,14 +1,13 @@
 #include "cache/prefix_index.h"
 
 #define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
 #include <cstring>
 #include <utility>
+#include <xxhash.h>
 
 namespace braid::cache {
 
@@ -36,12 +35,8 @@ PrefixKey xxh3_key(std::span<const std::byte> message) {
 }
 
 PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest, std::string_view identity)
-    : pool_(pool),
-      block_tokens_(static_cast<std::size_t>(block_tokens)),
-      digest_(digest),
-      identity_(identity),
-      nodes_(static_cast<std::size_t>(pool.total())),
-      tokens_(nodes_.size() * block_tokens_),
+    : pool_(pool), block_tokens_(static_cast<std::size_t>(block_tokens)), digest_(digest), identity_(identity),
+      nodes_(static_cast<std::size_t>(pool.total())), tokens_(nodes_.size() * block_tokens_),
       slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
   pool.on_evict([this](BlockId block) {
     if (on_evict_) announce_with_all_below(block);
@@ -211,7 +206,8 @@ BlockId& PrefixIndex::first_child(BlockId parent, const Scope& scope) {
 
 void PrefixIndex::add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key) {
   BlockId& first = first_child(parent, scope);
-  node(block) = {key, static_cast<std::int32_t>(part.tokens.size()), static_cast<std::int32_t>(part.media.size()), parent, kNone, kNone, first};
+  node(block) = {key,  static_cast<std::int32_t>(part.tokens.size()), static_cast<std::int32_t>(part.media.size()), parent, kNone, kNone,
+                 first};
   if (first != kNone) node(first).newer = block;
   first = block;
   std::ranges::copy(part.tokens, tokens_.begin() + block * static_cast<std::ptrdiff_t>(block_tokens_));

@@ -169,14 +169,14 @@ class PrefixIndex {
   Digest digest_;
   std::string identity_;
   std::function<void(BlockId)> on_evict_;
-  std::vector<Node> nodes_;                         // [total]
-  std::vector<std::int32_t> tokens_;                // [total, block_tokens]
-  std::vector<BlockId> slots_;                      // hash table with linear probing, at most half full; -1: vacant
+  std::vector<Node> nodes_;                                    // [total]
+  std::vector<std::int32_t> tokens_;                           // [total, block_tokens]
+  std::vector<BlockId> slots_;                                 // hash table with linear probing, at most half full; -1: vacant
   std::unordered_map<BlockId, std::vector<MediaSpan>> media_;  // of blocks that have any
-  std::unordered_map<BlockId, OwnScope> scopes_;    // of blocks without a parent; absent: an empty one
-  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;  // by scope: the newest of those without a parent
-  std::vector<MediaSpan> part_media_;               // what part() cuts out
-  std::vector<std::byte> message_;                  // what is being digested
+  std::unordered_map<BlockId, OwnScope> scopes_;               // of blocks without a parent; absent: an empty one
+  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;        // by scope: the newest of those without a parent
+  std::vector<MediaSpan> part_media_;                          // what part() cuts out
+  std::vector<std::byte> message_;                             // what is being digested
 };
 
 }  // namespace braid::cache

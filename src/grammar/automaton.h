@@ -40,9 +40,9 @@ struct State {
   std::uint32_t loop = kNoState;  // index into loops
   std::uint32_t rule = 0;
   std::uint32_t depth = 0;  // of calls that the flattest way to the rule's end takes
-  bool final = false;     // the rule may return here
-  bool plain = false;     // neither final nor calls nor loop
-  bool forwards = false;  // nothing but a single call: what its callee says, it says
+  bool final = false;       // the rule may return here
+  bool plain = false;       // neither final nor calls nor loop
+  bool forwards = false;    // nothing but a single call: what its callee says, it says
 };
 
 // Immutable. From every state the end of the text can be reached.

@@ -1,10 +1,11 @@
-#include <fmt/format.h>
 #include "grammar/build.h"
+
 #include "grammar/depth.h"
 #include "grammar/determinise.h"
 #include "grammar/threads.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 namespace braid::grammar {
@@ -15,8 +16,7 @@ constexpr std::size_t kFewThreads = Threads::kMaxThreads / 4;
 // Turns a draft into an automaton: marks what can reach its rule's end, drops the rest, numbers what is left.
 class Assembly {
  public:
-  explicit Assembly(const Draft& draft)
-      : draft_(draft), productive_(draft.states.size(), false), nullable_(draft.states.size(), false) {
+  explicit Assembly(const Draft& draft) : draft_(draft), productive_(draft.states.size(), false), nullable_(draft.states.size(), false) {
     mark(productive_, true);
     mark(nullable_, false);
   }
@@ -82,8 +82,7 @@ class Assembly {
     const auto reaches = [&](const DraftState& state) {
       if (state.final) return true;
       if (state.counted != kNoState) return counted(state).min == 0 || bool{marks[start_of(counted(state).body)]};
-      if (by_reading &&
-          std::any_of(state.bytes.begin(), state.bytes.end(), [&](const ByteEdge& e) { return bool{marks[e.target]}; }))
+      if (by_reading && std::any_of(state.bytes.begin(), state.bytes.end(), [&](const ByteEdge& e) { return bool{marks[e.target]}; }))
         return true;
       return std::any_of(state.calls.begin(), state.calls.end(),
                          [&](const auto& call) { return marks[start_of(call.first)] && marks[call.second]; });
@@ -149,8 +148,7 @@ class Assembly {
 
 Result<Automaton> build_with(Inlining inlining, const Grammar& grammar, ExprId root, const BuildLimits& limits) {
   const Draft draft = determinise(grammar, root, limits, inlining);
-  if (draft.overflowed)
-    return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
+  if (draft.overflowed) return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
   const Assembly assembly(draft);
   if (!assembly.matches_anything()) return invalid_argument("no finite text satisfies the constraint");
   if (assembly.left_recursive()) return invalid_argument("a rule begins with itself through another rule (left recursion)");

@@ -1,8 +1,9 @@
-#include <fmt/format.h>
-#include "grammar/build.h"
 #include "grammar/compiler.h"
+
+#include "grammar/build.h"
 #include "grammar/spec.h"
 
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::grammar {
@@ -23,8 +24,7 @@ Result<std::shared_ptr<const Constraint>> Compiler::compile(const ConstraintSpec
   if (!root) return root.error();
   auto automaton = build(grammar, *root);
   if (!automaton) return invalid_argument(fmt::format("{}: {}", spec.path, automaton.error().message), spec.path);
-  std::shared_ptr<const Constraint> constraint =
-      std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_);
+  std::shared_ptr<const Constraint> constraint = std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_);
   keep(std::move(key), constraint);
   return constraint;
 }

@@ -1,4 +1,5 @@
 #include "grammar/constraint.h"
+
 #include "grammar/grammar.h"
 #include "grammar/threads.h"
 #include "grammar/token_walk.h"
@@ -121,9 +122,7 @@ class AutomatonState final : public ConstraintState {
 
 AutomatonConstraint::AutomatonConstraint(std::shared_ptr<const Vocabulary> vocabulary, Automaton automaton,
                                          std::shared_ptr<MaskBudget> budget)
-    : vocabulary_(std::move(vocabulary)),
-      automaton_(std::move(automaton)),
-      masks_(automaton_, vocabulary_->trie(), std::move(budget)) {
+    : vocabulary_(std::move(vocabulary)), automaton_(std::move(automaton)), masks_(automaton_, vocabulary_->trie(), std::move(budget)) {
   masks_.prepare();
 }
 

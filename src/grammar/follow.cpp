@@ -1,4 +1,5 @@
 #include "grammar/follow.h"
+
 #include "grammar/token_walk.h"
 
 #include <map>

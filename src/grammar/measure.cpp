@@ -12,9 +12,7 @@ constexpr std::uint32_t kWideWeight = 10;  // of a set with characters of severa
 
 // Children are created before their parents, so one pass in order of ids settles everything but calls.
 Measure::Measure(const Grammar& grammar)
-    : grammar_(grammar),
-      nullable_(grammar.expr_count(), false),
-      weight_(grammar.expr_count(), kHeavy),
+    : grammar_(grammar), nullable_(grammar.expr_count(), false), weight_(grammar.expr_count(), kHeavy),
       inlined_(grammar.rule_count(), false) {
   find_nullable();
   weigh();

@@ -1,8 +1,9 @@
-#include <fmt/format.h>
 #include "grammar/regex.h"
+
 #include "grammar/regex_classes.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <optional>
 #include <string>
 #include <utility>
@@ -247,20 +248,34 @@ class Parser {
   std::optional<CodePointSet> shorthand(char c, bool in_class) const {
     const auto one = [](std::uint32_t point) { return CodePointSet({{point, point}}); };
     switch (c) {
-      case 'd': return digit_class().set(in_negated_);
-      case 'D': return digit_class().opposite(in_negated_);
-      case 'w': return word_class().set(in_negated_);
-      case 'W': return word_class().opposite(in_negated_);
-      case 's': return space_class().set(in_negated_);
-      case 'S': return space_class().opposite(in_negated_);
-      case 'n': return one('\n');
-      case 'r': return one('\r');
-      case 't': return one('\t');
-      case 'f': return one('\f');
-      case 'v': return one('\v');
-      case 'b': return in_class ? std::optional(one('\b')) : std::nullopt;
-      case '0': return is_digit(peek(1)) ? std::nullopt : std::optional(one(0));
-      default: return std::nullopt;
+      case 'd':
+        return digit_class().set(in_negated_);
+      case 'D':
+        return digit_class().opposite(in_negated_);
+      case 'w':
+        return word_class().set(in_negated_);
+      case 'W':
+        return word_class().opposite(in_negated_);
+      case 's':
+        return space_class().set(in_negated_);
+      case 'S':
+        return space_class().opposite(in_negated_);
+      case 'n':
+        return one('\n');
+      case 'r':
+        return one('\r');
+      case 't':
+        return one('\t');
+      case 'f':
+        return one('\f');
+      case 'v':
+        return one('\v');
+      case 'b':
+        return in_class ? std::optional(one('\b')) : std::nullopt;
+      case '0':
+        return is_digit(peek(1)) ? std::nullopt : std::optional(one(0));
+      default:
+        return std::nullopt;
     }
   }
 

@@ -12,8 +12,8 @@ namespace braid::grammar {
 struct RegexOptions {
   // Whether the text must match from end to end. Otherwise ^ and $ say where it must, and any text may stand around a match.
   bool whole = true;
-  bool ignore_case = false;  // ASCII letters only
-  bool dot_all = false;      // `.` matches line terminators too
+  bool ignore_case = false;      // ASCII letters only
+  bool dot_all = false;          // `.` matches line terminators too
   bool counts_from_zero = true;  // {,n} is {0,n} and {,} is *, as in Python; otherwise they are text, as in ECMA-262
   // One character of a set, as it stands in the text.
   std::function<ExprId(const CodePointSet&)> character;

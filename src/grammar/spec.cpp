@@ -1,9 +1,10 @@
-#include <fmt/format.h>
+#include "grammar/spec.h"
+
 #include "grammar/ebnf/grammar_text.h"
 #include "grammar/json/schema.h"
 #include "grammar/regex.h"
-#include "grammar/spec.h"
 
+#include <fmt/format.h>
 #include <type_traits>
 
 namespace braid::grammar {
@@ -116,21 +117,21 @@ class Key {
     mark(value.storage().index());
     std::visit(
         [&](const auto& held) {
-          using Held = std::decay_t<decltype(held)>;
-          if constexpr (std::is_same_v<Held, std::string>) {
-            text(held);
-          } else if constexpr (std::is_same_v<Held, ValueList>) {
-            mark(held.size());
-            for (const Value& item : held) this->value(item);
-          } else if constexpr (std::is_same_v<Held, ValueDict>) {
-            mark(held.size());
-            for (const auto& [name, item] : held) {
-              text(name);
-              this->value(item);
-            }
-          } else if constexpr (!std::is_same_v<Held, std::nullptr_t>) {
-            fmt::format_to(std::back_inserter(out_), "{} ", held);
-          }
+      using Held = std::decay_t<decltype(held)>;
+      if constexpr (std::is_same_v<Held, std::string>) {
+        text(held);
+      } else if constexpr (std::is_same_v<Held, ValueList>) {
+        mark(held.size());
+        for (const Value& item : held) this->value(item);
+      } else if constexpr (std::is_same_v<Held, ValueDict>) {
+        mark(held.size());
+        for (const auto& [name, item] : held) {
+          text(name);
+          this->value(item);
+        }
+      } else if constexpr (!std::is_same_v<Held, std::nullptr_t>) {
+        fmt::format_to(std::back_inserter(out_), "{} ", held);
+      }
         },
         value.storage());
   }

@@ -1,6 +1,7 @@
+#include "grammar/state_mask.h"
+
 #include "grammar/follow.h"
 #include "grammar/grammar.h"
-#include "grammar/state_mask.h"
 #include "grammar/token_walk.h"
 
 #include <algorithm>
@@ -61,8 +62,7 @@ void StateMask::merge_crowds() {
   std::size_t kept = 0;
   for (const Crowd& crowd : crowds_) {
     Crowd* before = kept > 0 ? &crowds_[kept - 1] : nullptr;
-    if (before != nullptr && before->last + 1 == crowd.first && before->widest == crowd.widest &&
-        before->remainders == crowd.remainders) {
+    if (before != nullptr && before->last + 1 == crowd.first && before->widest == crowd.widest && before->remainders == crowd.remainders) {
       before->last = crowd.last;
     } else {
       crowds_[kept++] = crowd;
@@ -119,18 +119,15 @@ void StateMask::allow(std::span<std::uint32_t> allowed, std::uint32_t rounds) co
 }
 
 std::size_t StateMask::memory_bytes() const {
-  std::size_t sum = sizeof(*this) + tokens_.size() * sizeof(CostedToken) + remainders_.size() * sizeof(Remainder) +
-                    crowds_.size() * sizeof(Crowd);
+  std::size_t sum =
+      sizeof(*this) + tokens_.size() * sizeof(CostedToken) + remainders_.size() * sizeof(Remainder) + crowds_.size() * sizeof(Crowd);
   if (remainder_tree_) sum += remainder_tree_->memory_bytes();
   for (const Level& level : levels_) sum += sizeof(level) + level.bits.size() * sizeof(std::uint32_t);
   return sum;
 }
 
 StateMasks::StateMasks(const Automaton& automaton, const TokenTrie& trie, std::shared_ptr<MaskBudget> budget)
-    : automaton_(automaton),
-      trie_(trie),
-      follow_(follow_bytes(automaton)),
-      budget_(std::move(budget)),
+    : automaton_(automaton), trie_(trie), follow_(follow_bytes(automaton)), budget_(std::move(budget)),
       masks_(std::make_unique<std::atomic<const StateMask*>[]>(automaton.states.size())) {}
 
 StateMasks::~StateMasks() {

@@ -1,5 +1,6 @@
-#include "grammar/grammar.h"
 #include "grammar/threads.h"
+
+#include "grammar/grammar.h"
 
 #include <algorithm>
 
@@ -119,9 +120,8 @@ void Threads::leave(std::uint32_t count, FrameId frame) {
 }
 
 bool Threads::goes_on() const {
-  return returned() || std::ranges::any_of(top(), [&](const Thread& thread) {
-           return !automaton_->bytes(automaton_->states[thread.state]).empty();
-         });
+  return returned() ||
+         std::ranges::any_of(top(), [&](const Thread& thread) { return !automaton_->bytes(automaton_->states[thread.state]).empty(); });
 }
 
 std::uint32_t Threads::base_count(const Thread& thread) const {

@@ -21,8 +21,7 @@ TokenTrie::TokenTrie(std::span<const std::string> bytes) : vocab_size_(bytes.siz
   std::string_view last;
   for (std::uint32_t i = 0; i < tokens_.size(); ++i) {
     const std::string_view token = text(tokens_[i]);
-    const auto shared =
-        static_cast<std::size_t>(std::mismatch(last.begin(), last.end(), token.begin(), token.end()).first - last.begin());
+    const auto shared = static_cast<std::size_t>(std::mismatch(last.begin(), last.end(), token.begin(), token.end()).first - last.begin());
     close(shared);
     for (std::size_t depth = shared; depth < token.size(); ++depth) {
       path.push_back(node_count());

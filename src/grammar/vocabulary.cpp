@@ -1,5 +1,6 @@
-#include "grammar/grammar.h"
 #include "grammar/vocabulary.h"
+
+#include "grammar/grammar.h"
 
 #include <algorithm>
 
@@ -33,9 +34,8 @@ bool Vocabulary::is_end(TokenId token) const { return std::binary_search(end_tok
 std::string Vocabulary::mark_control_tokens(const std::string& text) const {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const auto name = std::find_if(control_names_.begin(), control_names_.end(), [&](const std::string& candidate) {
-      return text.compare(at, candidate.size(), candidate) == 0;
-    });
+    const auto name = std::find_if(control_names_.begin(), control_names_.end(),
+                                   [&](const std::string& candidate) { return text.compare(at, candidate.size(), candidate) == 0; });
     if (name == control_names_.end()) {
       out += text[at++];
       continue;

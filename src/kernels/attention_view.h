@@ -63,7 +63,7 @@ static inline std::int32_t first_chunk(const AttentionArgs& args, std::int32_t p
 struct NextContext {
   const std::int32_t* blocks = nullptr;  // nothing to fetch
   std::int32_t head = 0;
-  std::int32_t begin = 0;                // a chunk's first
+  std::int32_t begin = 0;  // a chunk's first
   std::int32_t last = 0;
 };
 

@@ -1,11 +1,11 @@
 #include "kernels/thread_team.h"
-#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sched.h>
 #include <sstream>
 #include <string>
 #include <vector>

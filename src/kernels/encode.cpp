@@ -1,4 +1,5 @@
 #include "kernels/encode.h"
+
 #include "kernels/encode_block.h"
 #include "kernels/numerics.h"
 #include "kernels/packed_layout.h"

@@ -43,9 +43,9 @@ struct MatmulArgs {
   const PackedMatrix* weights = nullptr;
   const std::byte* prepared = nullptr;  // `rows` rows made by prepare_rows for weights->type
   std::int64_t rows = 0;
-  float* out = nullptr;                 // [rows, out_stride]
+  float* out = nullptr;  // [rows, out_stride]
   std::int64_t out_stride = 0;
-  bool accumulate = false;              // adds to `out` (the residual stream) instead of storing
+  bool accumulate = false;  // adds to `out` (the residual stream) instead of storing
   // A hint: `out` is larger than a core's caches and read late. Whole lines are then written past the caches, so that nothing is read
   // for them and nothing is pushed out. Ignored where results accumulate, where rows are not 64-byte aligned, by tiles and by scalar code.
   bool past_caches = false;
@@ -70,12 +70,12 @@ struct PanelSource {
 // [block_tokens / 2, head_dim, 2], which are tiles of the AMX tier (kv_order.h), its values finite; for kInt8 the f16 scales of the keys
 // and then those of the values follow, each [groups, block_tokens].
 struct KvLayer {
-  std::byte* base = nullptr;         // key bytes of block 0, KV head 0
-  std::size_t block_stride = 0;      // bytes from a block to the next
-  std::size_t head_stride = 0;       // bytes from a KV head to the next within a block
-  std::size_t value_offset = 0;      // bytes from a head's keys to its values
-  std::size_t scale_offset = 0;      // kInt8: bytes from a head's keys to its scales
-  std::int32_t block_tokens = 16;    // 8, 16, 32 or 64
+  std::byte* base = nullptr;       // key bytes of block 0, KV head 0
+  std::size_t block_stride = 0;    // bytes from a block to the next
+  std::size_t head_stride = 0;     // bytes from a KV head to the next within a block
+  std::size_t value_offset = 0;    // bytes from a head's keys to its values
+  std::size_t scale_offset = 0;    // kInt8: bytes from a head's keys to its scales
+  std::int32_t block_tokens = 16;  // 8, 16, 32 or 64
   std::int32_t head_dim = 0;
   std::int32_t kv_heads = 0;
   KvType type = KvType::kF16;
@@ -92,16 +92,16 @@ struct AttentionRow {
 // a block may be given up as soon as no later row can see any of its positions.
 struct AttentionArgs {
   const KvLayer* kv = nullptr;
-  const AttentionRow* rows = nullptr;    // rows of one sequence are adjacent and in order of position
-  const float* queries = nullptr;        // [rows, query_stride]: heads * head_dim used
-  float* out = nullptr;                  // [rows, out_stride]
+  const AttentionRow* rows = nullptr;  // rows of one sequence are adjacent and in order of position
+  const float* queries = nullptr;      // [rows, query_stride]: heads * head_dim used
+  float* out = nullptr;                // [rows, out_stride]
   std::int64_t query_stride = 0;
   std::int64_t out_stride = 0;
-  std::int32_t heads = 0;                // query heads; a multiple of kv->kv_heads
-  std::int32_t window = 0;               // positions a row sees, its own the last one; 0: all
-  std::int32_t sink = 0;                 // with a window: leading positions that every row sees
-  float scale = 1.0F;                    // usually 1 / sqrt(head_dim)
-  float score_cap = 0.0F;                // scaled scores become cap * tanh(score / cap); 0: they stay
+  std::int32_t heads = 0;   // query heads; a multiple of kv->kv_heads
+  std::int32_t window = 0;  // positions a row sees, its own the last one; 0: all
+  std::int32_t sink = 0;    // with a window: leading positions that every row sees
+  float scale = 1.0F;       // usually 1 / sqrt(head_dim)
+  float score_cap = 0.0F;   // scaled scores become cap * tanh(score / cap); 0: they stay
   // Scratch of attention_scratch_bytes() for the calling thread.
   std::byte* scratch = nullptr;
 };
@@ -152,8 +152,7 @@ struct KernelTable {
 
   // --- attention -----------------------------------------------------------------------------------------------------------
   // Writes one token's keys and values [kv_heads, head_dim] into its slot of a block, rounded to the pool's type.
-  void (*kv_store)(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys,
-                   const float* values) noexcept = nullptr;
+  void (*kv_store)(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept = nullptr;
   std::size_t (*attention_scratch_bytes)(std::int32_t heads, std::int32_t head_dim) noexcept = nullptr;
   // Rows [row_begin, row_end) for the KV heads [kv_head_begin, kv_head_end) and the query heads that share them.
   void (*attention)(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,

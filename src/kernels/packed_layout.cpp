@@ -1,6 +1,7 @@
+#include "kernels/packed_layout.h"
+
 #include "kernels/half.h"
 #include "kernels/numerics.h"
-#include "kernels/packed_layout.h"
 #include "kernels/rotation.h"
 
 #include <algorithm>
@@ -125,8 +126,7 @@ void unpack_quantized(const BlockForm& form, const PanelLayout& layout, const st
   for (float* x = out - inputs; x != out; x += kRotatedValues) rotate(x, x);
 }
 
-void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* panel, std::int64_t lane, std::int64_t inputs,
-                  float* out) {
+void unpack_float(WeightType type, const PanelLayout& layout, const std::byte* panel, std::int64_t lane, std::int64_t inputs, float* out) {
   const std::int64_t width = layout.block_codes / kPanel;
   for (std::int64_t k = 0; k < inputs; ++k) {
     const std::byte* weight = panel + k * layout.block_codes + lane * width;
@@ -236,8 +236,8 @@ std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t ro
   return static_cast<std::size_t>(prepared_layout(type, inputs).bytes * rows);
 }
 
-void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed,
-          std::int64_t panel_begin, std::int64_t panel_end) noexcept {
+void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed, std::int64_t panel_begin,
+          std::int64_t panel_end) noexcept {
   const PanelLayout layout = panel_layout(type, inputs);
   const std::size_t row_bytes = stored_row_bytes(*weight_format(type), inputs);
   for (std::int64_t p = panel_begin; p < panel_end; ++p) {

@@ -44,7 +44,9 @@ constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (CodeForm)
 constexpr std::int64_t kLeftBlocks = 4;
 constexpr std::int64_t kMostGroupBlocks = kGroupBlocks + kLeftBlocks;
 constexpr std::int64_t kMostWideGroupBlocks = kWideGroupBlocks + kLeftBlocks;
-[[gnu::always_inline]] static constexpr std::int64_t blocks_of_group(const CodeForm& form) { return form.grouped ? kWideGroupBlocks : kGroupBlocks; }
+[[gnu::always_inline]] static constexpr std::int64_t blocks_of_group(const CodeForm& form) {
+  return form.grouped ? kWideGroupBlocks : kGroupBlocks;
+}
 // The end of the group that begins with block `begin`, of `blocks`.
 [[gnu::always_inline]] static constexpr std::int64_t group_end(const CodeForm& form, std::int64_t begin, std::int64_t blocks) {
   return blocks - begin <= blocks_of_group(form) + kLeftBlocks ? blocks : begin + blocks_of_group(form);
@@ -118,8 +120,8 @@ float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std
 
 // The entries of every tier's KernelTable.
 std::size_t packed_bytes(WeightType type, std::int64_t outputs, std::int64_t inputs) noexcept;
-void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed,
-          std::int64_t panel_begin, std::int64_t panel_end) noexcept;
+void pack(WeightType type, const std::byte* stored, std::int64_t outputs, std::int64_t inputs, std::byte* packed, std::int64_t panel_begin,
+          std::int64_t panel_end) noexcept;
 void unpack_row(const PackedMatrix& weights, std::int64_t output, float* out) noexcept;
 std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept;
 

@@ -222,9 +222,8 @@ static void attend_rows(const AttentionArgs& args, std::int64_t row_begin, std::
         load_queries(args, row, first, tile);
         attend_tile<Steps>(tile);
         for (int q = 0; q < tile.count; ++q)
-          Steps::finish(
-              tile.sum[q], head_dim,
-              args.out + (row + (first + q) / group) * args.out_stride + (tile.head * group + (first + q) % group) * head_dim);
+          Steps::finish(tile.sum[q], head_dim,
+                        args.out + (row + (first + q) / group) * args.out_stride + (tile.head * group + (first + q) % group) * head_dim);
       }
       row = end;
     }

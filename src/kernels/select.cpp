@@ -1,14 +1,15 @@
-#include <cpuid.h>
+#include "kernels/select.h"
+
 #include "kernels/amx/tier.h"
 #include "kernels/avx2/tier.h"
 #include "kernels/avx512/tier.h"
 #include "kernels/scalar/tier.h"
-#include "kernels/select.h"
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include <cpuid.h>
 #include <cstdint>
 #include <cstring>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace braid::kernels {
 namespace {
@@ -82,7 +83,8 @@ CpuFeatures cpu_features() {
   features.avx512 = features.avx2_fma_f16c && zmm && bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) &&
                     bit(extended.ebx, 31) && bit(extended.ecx, 11);
   features.avx512_bf16 = zmm && bit(more.eax, 5);
-  features.amx = features.avx512_bf16 && features.avx512 && tiles && bit(extended.edx, 22) && bit(extended.edx, 24) && bit(extended.edx, 25);
+  features.amx =
+      features.avx512_bf16 && features.avx512 && tiles && bit(extended.edx, 22) && bit(extended.edx, 24) && bit(extended.edx, 25);
   return features;
 }
 

@@ -13,7 +13,7 @@ namespace braid::kernels {
 struct CpuFeatures {
   bool avx2_fma_f16c = false;
   bool avx_vnni = false;
-  bool avx512 = false;       // F, BW, VL, DQ and VNNI, with OS support
+  bool avx512 = false;  // F, BW, VL, DQ and VNNI, with OS support
   bool avx512_bf16 = false;
   bool side_by_side = true;  // KernelTable::side_by_side
   bool amx = false;          // tiles, INT8 and BF16, with OS support, and AVX-512-BF16

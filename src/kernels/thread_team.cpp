@@ -1,10 +1,10 @@
 #include "kernels/thread_team.h"
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <chrono>
+#include <sched.h>
 #include <string>
 #include <system_error>
 #include <thread>

@@ -29,9 +29,10 @@ class ThreadTeam {
   // on until there are no more. Returns when all bodies have. `member` in [0, size()) picks per-thread scratch. Only the strand's thread calls it; bodies do not nest it.
   template <class Body>
   void for_claims(std::int64_t count, std::int64_t chunk, Body&& body) {
-    run(count, chunk, [](void* context, Claims& claims, int member) {
-      (*static_cast<std::remove_reference_t<Body>*>(context))(claims, member);
-    }, const_cast<void*>(static_cast<const void*>(&body)));
+    run(
+        count, chunk,
+        [](void* context, Claims& claims, int member) { (*static_cast<std::remove_reference_t<Body>*>(context))(claims, member); },
+        const_cast<void*>(static_cast<const void*>(&body)));
   }
 
   // Calls body(begin, end, member) for each chunk.

@@ -1,7 +1,8 @@
 // Forms of all types, and the blocks of 32 values. In these, byte i of the codes holds the low bits of value i in its low half and
 // those of value i + 16 in its high half.
-#include "kernels/half.h"
 #include "kernels/weight_block.h"
+
+#include "kernels/half.h"
 
 #include <cstring>
 

@@ -17,8 +17,8 @@ struct CodeForm {
   int low_bits;   // 8, 4 or 2
   int high_bits;  // 0, 1 or 2
   int parts;
-  bool table;     // 4-bit codes stand for 8-bit ones
-  bool minimums;  // some types of these codes have them
+  bool table;            // 4-bit codes stand for 8-bit ones
+  bool minimums;         // some types of these codes have them
   bool grouped = false;  // one scale for a group, whose weights and activations are rotated (rotation.h)
 };
 constexpr CodeForm kCodes8{8, 0, 1, false, false};
@@ -50,10 +50,10 @@ decltype(auto) with_form(const CodeForm& form, const Visitor& visitor) {
 }
 
 enum class ScaleForm {
-  kF16,   // one for 32 values
-  kBF16,  // the same
-  kSub,   // f16 for 256 values, times an int8 for each part of 32; so is the minimum
-  kGroup, // one f16 for a group
+  kF16,    // one for 32 values
+  kBF16,   // the same
+  kSub,    // f16 for 256 values, times an int8 for each part of 32; so is the minimum
+  kGroup,  // one f16 for a group
 };
 
 struct BlockForm {
@@ -74,7 +74,7 @@ struct WeightBlock {
   std::int8_t scales[16];    // kSub: of each part, in order
   std::int8_t minimums[16];  // kSub: of each part, in order
   std::uint16_t scale;
-  std::uint16_t minimum;     // f16
+  std::uint16_t minimum;  // f16
 };
 
 // Fills what the type's form has; `type` is quantised.

@@ -1,11 +1,10 @@
 #include "model/byte_source.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

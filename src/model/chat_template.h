@@ -10,7 +10,9 @@
 
 namespace braid::model {
 
-namespace jinja { class Program; }
+namespace jinja {
+class Program;
+}
 
 // Immutable after parse: render() may be called from any thread.
 class ChatTemplate {

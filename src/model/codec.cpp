@@ -1,5 +1,6 @@
-#include "model/client_words.h"
 #include "model/codec.h"
+
+#include "model/client_words.h"
 #include "model/tokenizer/utf8_stream.h"
 
 #include <utility>

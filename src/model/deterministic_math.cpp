@@ -10,9 +10,9 @@ namespace {
 // ln 2 and pi / 2 as sums: the leading parts have trailing zeros, so that their products with a small integer are exact.
 constexpr double kLn2High = 0x1.62e42feep-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-constexpr double kHalfPi1 = 0x1.921fb4p+0;             // 24 bits
-constexpr double kHalfPi2 = 0x1.4442dp-24;              // the next 24
-constexpr double kHalfPi3 = 0x1.8469898cc517p-48;       // the rest, rounded
+constexpr double kHalfPi1 = 0x1.921fb4p+0;         // 24 bits
+constexpr double kHalfPi2 = 0x1.4442dp-24;         // the next 24
+constexpr double kHalfPi3 = 0x1.8469898cc517p-48;  // the rest, rounded
 
 double scale_by_power(double x, std::int64_t exponent) {
   return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
@@ -68,10 +68,14 @@ SinCos fixed_sin_cos(double x) {
   const double s = sin_near_zero(r);
   const double c = cos_near_zero(r);
   switch (static_cast<std::int64_t>(k) & 3) {
-    case 0: return {s, c};
-    case 1: return {c, -s};
-    case 2: return {-s, -c};
-    default: return {-c, s};
+    case 0:
+      return {s, c};
+    case 1:
+      return {c, -s};
+    case 2:
+      return {-s, -c};
+    default:
+      return {-c, s};
   }
 }
 

@@ -6,10 +6,7 @@ namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{.architecture = "llama",
-           .interleaved_rope = true,
-           .qkv_bias = Presence::kOptional,
-           .output_bias = Presence::kOptional},
+    Family{.architecture = "llama", .interleaved_rope = true, .qkv_bias = Presence::kOptional, .output_bias = Presence::kOptional},
     Family{.architecture = "qwen2", .qkv_bias = Presence::kRequired},
     Family{.architecture = "qwen3", .qkv_bias = Presence::kOptional, .output_bias = Presence::kOptional, .query_key_norm = true},
 };

@@ -5,7 +5,6 @@
 #include "model/gguf_split.h"
 
 #include <fmt/format.h>
-
 #include <unordered_map>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace braid::model {
 
 struct GgufFile::Contents {
   std::vector<std::shared_ptr<const ByteSource>> sources;
-  GgufPart joined;  // version and metadata of the first part, tensors of all
+  GgufPart joined;                                                            // version and metadata of the first part, tensors of all
   std::unordered_map<std::string_view, std::size_t> key_index, tensor_index;  // into `joined`, which owns the names
 };
 
@@ -21,13 +20,12 @@ namespace {
 
 const char* kind_of(const GgufValue& value) {
   constexpr const char* kNames[] = {"an unsigned integer", "a signed integer", "a floating-point number",
-                                    "a boolean", "a string", "an array"};
+                                    "a boolean",           "a string",         "an array"};
   return kNames[value.index()];
 }
 
 Error wrong_kind(const std::string& file, std::string_view key, const GgufValue& value, std::string_view expected) {
-  return {ErrorCode::kBadFile, fmt::format("{}: metadata key {}: found {}, expected {}", file, quoted(key), kind_of(value), expected),
-          {}};
+  return {ErrorCode::kBadFile, fmt::format("{}: metadata key {}: found {}, expected {}", file, quoted(key), kind_of(value), expected), {}};
 }
 
 }  // namespace
@@ -60,8 +58,7 @@ Result<GgufFile> GgufFile::from_bytes(std::shared_ptr<const ByteSource> source) 
   if (!part) return part.error();
   auto split = split_position(source->name(), *part);
   if (!split) return split.error();
-  if (split->count > 1)
-    return Error{ErrorCode::kUnsupported, source->name() + ": a split model cannot be opened from memory", {}};
+  if (split->count > 1) return Error{ErrorCode::kUnsupported, source->name() + ": a split model cannot be opened from memory", {}};
   auto contents = std::make_unique<Contents>();
   contents->sources.push_back(std::move(source));
   contents->joined = std::move(*part);
@@ -87,8 +84,7 @@ Result<std::uint64_t> GgufFile::unsigned_or(std::string_view key, std::uint64_t 
   if (value == nullptr) return fallback;
   if (const auto* number = std::get_if<std::uint64_t>(value)) return *number;
   // Some converters write counts as signed numbers.
-  if (const auto* number = std::get_if<std::int64_t>(value); number != nullptr && *number >= 0)
-    return static_cast<std::uint64_t>(*number);
+  if (const auto* number = std::get_if<std::int64_t>(value); number != nullptr && *number >= 0) return static_cast<std::uint64_t>(*number);
   return wrong_kind(name(), key, *value, "an integer that is not negative");
 }
 

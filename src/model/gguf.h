@@ -20,14 +20,15 @@ struct GgufArray;
 using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufArray>;
 // Elements of one type; numbers widened as in GgufValue.
 struct GgufArray {
-  std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>> items;
+  std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>>
+      items;
 };
 
 struct GgufTensor {
   std::string name;
-  std::uint32_t type = 0;                // ggml type id; kernels::weight_format tells whether it can be computed with
-  std::vector<std::int64_t> shape;       // ggml order: shape[0] is the contiguous dimension (a matrix is [inputs, outputs])
-  std::span<const std::byte> bytes;      // within the file's mapping
+  std::uint32_t type = 0;            // ggml type id; kernels::weight_format tells whether it can be computed with
+  std::vector<std::int64_t> shape;   // ggml order: shape[0] is the contiguous dimension (a matrix is [inputs, outputs])
+  std::span<const std::byte> bytes;  // within the file's mapping
 };
 
 // Owns the mapping of every part of a (possibly split) model. Immutable: any thread may read.
@@ -44,7 +45,7 @@ class GgufFile {
 
   const std::string& name() const;
   std::uint32_t version() const;
-  std::uint64_t file_bytes() const;      // of all parts
+  std::uint64_t file_bytes() const;  // of all parts
 
   // Typed look-ups: null (or nullopt) when absent; kBadFile when present with another type.
   const GgufValue* find(std::string_view key) const;

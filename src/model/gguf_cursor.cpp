@@ -1,8 +1,7 @@
 #include "model/gguf_cursor.h"
 
-#include <fmt/format.h>
-
 #include <bit>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::model {

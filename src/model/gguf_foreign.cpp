@@ -2,10 +2,9 @@
 
 #include "model/gguf_cursor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
+#include <fmt/format.h>
 #include <string>
 #include <string_view>
 
@@ -34,7 +33,9 @@ const char* likely_cause(std::string_view head) {
     return "this is a GGML, GGMF or GGJT file, the predecessor of GGUF: download or convert the model as GGUF";
   if (is_safetensors(head)) return "this looks like a safetensors file: convert the model to GGUF";
   if (head.starts_with("PK\x03\x04")) return "this is a zip archive or a PyTorch checkpoint: convert the model to GGUF";
-  if (head.starts_with("\x1f\x8b") || head.starts_with("\x28\xb5\x2f\xfd") || head.starts_with("\xfd" "7zXZ"))
+  if (head.starts_with("\x1f\x8b") || head.starts_with("\x28\xb5\x2f\xfd") ||
+      head.starts_with("\xfd"
+                       "7zXZ"))
     return "this is a compressed file: unpack it first";
   if (head.starts_with("FUGG")) return "this is a byte-swapped GGUF file";
   if (head.find_first_not_of('\0') == std::string_view::npos) return "the file begins with zeros: the download is probably incomplete";
@@ -47,8 +48,8 @@ std::optional<Error> recognise_foreign(const ByteSource& source) {
   constexpr std::size_t kLookedAt = 64;
   const auto bytes = source.bytes();
   if (bytes.empty())
-    return Error{ErrorCode::kBadFile,
-                 source.name() + ": at offset 0: found an empty file, expected a GGUF model; the download probably failed", {}};
+    return Error{
+        ErrorCode::kBadFile, source.name() + ": at offset 0: found an empty file, expected a GGUF model; the download probably failed", {}};
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kLookedAt));
   if (head.starts_with("GGUF")) return std::nullopt;
   const char* cause = likely_cause(head);

@@ -4,9 +4,8 @@
 #include "model/gguf_foreign.h"
 #include "model/gguf_tensor_type.h"
 
-#include <fmt/format.h>
-
 #include <bit>
+#include <fmt/format.h>
 #include <limits>
 #include <unordered_set>
 
@@ -23,20 +22,36 @@ constexpr std::uint64_t kMinPairBytes = 8 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
 enum class ValueType : std::uint32_t {
-  kUint8, kInt8, kUint16, kInt16, kUint32, kInt32, kFloat32, kBool, kString, kArray, kUint64, kInt64, kFloat64
+  kUint8,
+  kInt8,
+  kUint16,
+  kInt16,
+  kUint32,
+  kInt32,
+  kFloat32,
+  kBool,
+  kString,
+  kArray,
+  kUint64,
+  kInt64,
+  kFloat64
 };
 
 std::uint64_t min_bytes(ValueType type) {
   switch (type) {
     case ValueType::kUint8:
     case ValueType::kInt8:
-    case ValueType::kBool: return 1;
+    case ValueType::kBool:
+      return 1;
     case ValueType::kUint16:
-    case ValueType::kInt16: return 2;
+    case ValueType::kInt16:
+      return 2;
     case ValueType::kUint32:
     case ValueType::kInt32:
-    case ValueType::kFloat32: return 4;
-    default: return 8;
+    case ValueType::kFloat32:
+      return 4;
+    default:
+      return 8;
   }
 }
 
@@ -108,8 +123,7 @@ class PartParser {
       return cursor_.fail(type_at, fmt::format("type {} for general.alignment", static_cast<std::uint32_t>(type)), "4 (uint32)");
     alignment_ = std::get<std::uint64_t>(value);
     if (!std::has_single_bit(alignment_) || alignment_ < 8 || alignment_ > kMaxAlignment)
-      cursor_.fail(value_at, fmt::format("general.alignment = {}", alignment_),
-                   fmt::format("a power of two from 8 to {}", kMaxAlignment));
+      cursor_.fail(value_at, fmt::format("general.alignment = {}", alignment_), fmt::format("a power of two from 8 to {}", kMaxAlignment));
   }
 
   bool read_bool(std::string_view what) {
@@ -121,19 +135,27 @@ class PartParser {
 
   std::uint64_t read_unsigned(ValueType type, std::string_view what) {
     switch (type) {
-      case ValueType::kUint8: return cursor_.read<std::uint8_t>(what);
-      case ValueType::kUint16: return cursor_.read<std::uint16_t>(what);
-      case ValueType::kUint32: return cursor_.read<std::uint32_t>(what);
-      default: return cursor_.read<std::uint64_t>(what);
+      case ValueType::kUint8:
+        return cursor_.read<std::uint8_t>(what);
+      case ValueType::kUint16:
+        return cursor_.read<std::uint16_t>(what);
+      case ValueType::kUint32:
+        return cursor_.read<std::uint32_t>(what);
+      default:
+        return cursor_.read<std::uint64_t>(what);
     }
   }
 
   std::int64_t read_signed(ValueType type, std::string_view what) {
     switch (type) {
-      case ValueType::kInt8: return cursor_.read<std::int8_t>(what);
-      case ValueType::kInt16: return cursor_.read<std::int16_t>(what);
-      case ValueType::kInt32: return cursor_.read<std::int32_t>(what);
-      default: return cursor_.read<std::int64_t>(what);
+      case ValueType::kInt8:
+        return cursor_.read<std::int8_t>(what);
+      case ValueType::kInt16:
+        return cursor_.read<std::int16_t>(what);
+      case ValueType::kInt32:
+        return cursor_.read<std::int32_t>(what);
+      default:
+        return cursor_.read<std::int64_t>(what);
     }
   }
 
@@ -143,15 +165,20 @@ class PartParser {
 
   GgufValue read_scalar(ValueType type, std::string_view what) {
     switch (type) {
-      case ValueType::kBool: return read_bool(what);
-      case ValueType::kString: return cursor_.read_string(what, kMaxStringBytes);
+      case ValueType::kBool:
+        return read_bool(what);
+      case ValueType::kString:
+        return cursor_.read_string(what, kMaxStringBytes);
       case ValueType::kFloat32:
-      case ValueType::kFloat64: return read_float(type, what);
+      case ValueType::kFloat64:
+        return read_float(type, what);
       case ValueType::kInt8:
       case ValueType::kInt16:
       case ValueType::kInt32:
-      case ValueType::kInt64: return read_signed(type, what);
-      default: return read_unsigned(type, what);
+      case ValueType::kInt64:
+        return read_signed(type, what);
+      default:
+        return read_unsigned(type, what);
     }
   }
 
@@ -169,16 +196,20 @@ class PartParser {
       return GgufArray{std::move(items)};
     };
     switch (type) {
-      case ValueType::kBool: return fill(std::vector<bool>(), [&] { return read_bool(element); });
+      case ValueType::kBool:
+        return fill(std::vector<bool>(), [&] { return read_bool(element); });
       case ValueType::kString:
         return fill(std::vector<std::string>(), [&] { return cursor_.read_string(element, kMaxStringBytes); });
       case ValueType::kFloat32:
-      case ValueType::kFloat64: return fill(std::vector<double>(), [&] { return read_float(type, element); });
+      case ValueType::kFloat64:
+        return fill(std::vector<double>(), [&] { return read_float(type, element); });
       case ValueType::kInt8:
       case ValueType::kInt16:
       case ValueType::kInt32:
-      case ValueType::kInt64: return fill(std::vector<std::int64_t>(), [&] { return read_signed(type, element); });
-      default: return fill(std::vector<std::uint64_t>(), [&] { return read_unsigned(type, element); });
+      case ValueType::kInt64:
+        return fill(std::vector<std::int64_t>(), [&] { return read_signed(type, element); });
+      default:
+        return fill(std::vector<std::uint64_t>(), [&] { return read_unsigned(type, element); });
     }
   }
 
@@ -189,8 +220,7 @@ class PartParser {
     const std::string name = quoted(header.tensor.name);
     const std::uint64_t dimensions_at = cursor_.offset();
     const auto dimensions = cursor_.read<std::uint32_t>("the number of dimensions of tensor " + name);
-    if (dimensions > kMaxDimensions)
-      cursor_.fail(dimensions_at, fmt::format("{} dimensions for tensor {}", dimensions, name), "at most 4");
+    if (dimensions > kMaxDimensions) cursor_.fail(dimensions_at, fmt::format("{} dimensions for tensor {}", dimensions, name), "at most 4");
     for (std::uint32_t i = 0; i < dimensions && !cursor_.failed(); ++i) read_dimension(header.tensor, name);
     if (dimensions == 0) header.tensor.shape.push_back(1);  // a scalar
     header.tensor.type = cursor_.read<std::uint32_t>("the type of tensor " + name);
@@ -241,8 +271,8 @@ class PartParser {
       for (std::size_t i = 1; i < header.tensor.shape.size(); ++i) size *= static_cast<std::uint64_t>(header.tensor.shape[i]);
     }
     if (header.offset > available || size > available - header.offset)
-      return cursor_.fail(header.at, fmt::format("tensor {} of {} bytes at {} in a data section of {} bytes", name, size,
-                                                 header.offset, available),
+      return cursor_.fail(header.at,
+                          fmt::format("tensor {} of {} bytes at {} in a data section of {} bytes", name, size, header.offset, available),
                           fmt::format("it to end within the file of {} bytes; the download is probably incomplete", file_bytes));
     if (size > 0)
       header.tensor.bytes = source_.bytes().subspan(static_cast<std::size_t>(data + header.offset), static_cast<std::size_t>(size));

@@ -3,7 +3,6 @@
 #include "model/gguf_cursor.h"
 
 #include <fmt/format.h>
-
 #include <optional>
 #include <unordered_set>
 
@@ -56,8 +55,8 @@ Result<std::vector<std::shared_ptr<const ByteSource>>> open_other_parts(const st
                                  position->number + 1, position->count, own_suffix));
   const std::string stem = path.substr(0, path.size() - own_suffix.size());
   if (position->number != 0)
-    return bad(path, fmt::format("this is part {} of {} of a split model: open the first part, '{}'", position->number + 1,
-                                 position->count, stem + suffix(0, position->count)));
+    return bad(path, fmt::format("this is part {} of {} of a split model: open the first part, '{}'", position->number + 1, position->count,
+                                 stem + suffix(0, position->count)));
   std::unordered_set<std::string> names;
   for (const GgufTensor& tensor : first.tensors) names.insert(tensor.name);
   for (std::uint64_t i = 1; i < position->count; ++i) {
@@ -70,7 +69,8 @@ Result<std::vector<std::shared_ptr<const ByteSource>>> open_other_parts(const st
     const auto own = split_position(part_path, *part);
     if (!own) return own.error();
     if (own->number != i || own->count != position->count)
-      return bad(part_path, fmt::format("found part {} of {}, expected part {} of {}", own->number + 1, own->count, i + 1, position->count));
+      return bad(part_path,
+                 fmt::format("found part {} of {}, expected part {} of {}", own->number + 1, own->count, i + 1, position->count));
     for (GgufTensor& tensor : part->tensors) {
       if (!names.insert(tensor.name).second)
         return bad(part_path, fmt::format("tensor {} is in an earlier part too, expected each name once", quoted(tensor.name)));

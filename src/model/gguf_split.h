@@ -11,8 +11,8 @@
 namespace braid::model {
 
 struct SplitPosition {
-  std::uint64_t number = 0;  // from 0
-  std::uint64_t count = 1;   // 1: not split
+  std::uint64_t number = 0;   // from 0
+  std::uint64_t count = 1;    // 1: not split
   std::uint64_t tensors = 0;  // of all parts
 };
 

@@ -1,7 +1,6 @@
 #include "model/hyper_parameters.h"
 
 #include <fmt/format.h>
-
 #include <optional>
 #include <string>
 
@@ -32,8 +31,7 @@ class KeyReader {
     if (!has(key) && !fallback) fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", full(key)));
     if (error) return 1;
     const std::uint64_t value = uniform(key, fallback.value_or(0));
-    if (value < 1 || value > max)
-      fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from 1 to {}", full(key), value, max));
+    if (value < 1 || value > max) fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from 1 to {}", full(key), value, max));
     return error ? 1 : static_cast<std::int32_t>(value);
   }
 
@@ -136,8 +134,7 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
   if (rope.scaling == RopeScaling::kNone) return rope;
 
   rope.factor = keys.number_unless(0.0, has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
-  rope.original_context =
-      keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
+  rope.original_context = keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(context_length), kMaxContext);
   // yarn_attn_factor, which converters write for factors of two meanings, is not read: llama.cpp computes yarn's from `factor` alone.
   rope.yarn_extrapolation = keys.number_unless(-1.0, "rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
   rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);
@@ -149,8 +146,8 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
 std::int32_t read_vocab(const GgufFile& file, KeyReader& keys) {
   const GgufTensor* embedding = file.tensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
-    keys.fail(ErrorCode::kBadFile, embedding == nullptr ? "the tensor token_embd.weight is missing"
-                                                        : "the tensor token_embd.weight is not a matrix");
+    keys.fail(ErrorCode::kBadFile,
+              embedding == nullptr ? "the tensor token_embd.weight is missing" : "the tensor token_embd.weight is not a matrix");
     return 1;
   }
   const std::int64_t rows = embedding->shape[1];
@@ -171,8 +168,8 @@ void check_heads(const HyperParameters& model, KeyReader& keys) {
     keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count_kv"),
                                                model.kv_heads, keys.full("attention.head_count"), model.heads));
   if (!keys.has("attention.key_length") && model.embedding % model.heads != 0)
-    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count"),
-                                               model.heads, keys.full("embedding_length"), model.embedding));
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count"), model.heads,
+                                               keys.full("embedding_length"), model.embedding));
   const auto values = keys.size("attention.value_length", static_cast<std::uint64_t>(model.head_dim), 4096);
   if (values != model.head_dim)
     keys.fail(ErrorCode::kUnsupported, fmt::format("{} is {}, expected {} as {}", keys.full("attention.value_length"), values,
@@ -220,8 +217,7 @@ Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
   model.family = find_family(*architecture);
   if (model.family == nullptr)
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: general.architecture is \"{}\", expected one of {}", file.name(), *architecture,
-                             known_architectures()),
+                 fmt::format("{}: general.architecture is \"{}\", expected one of {}", file.name(), *architecture, known_architectures()),
                  {}};
 
   KeyReader keys(file, model.family->architecture);

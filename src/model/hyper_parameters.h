@@ -18,20 +18,20 @@ inline constexpr std::int32_t kSinkTokens = 4;
 // How positions become angles; rope.h turns it into frequencies.
 struct RopeParameters {
   double base = 10000.0;
-  std::int32_t rotated = 0;               // leading values of a head that rotate; even
+  std::int32_t rotated = 0;  // leading values of a head that rotate; even
   RopeScaling scaling = RopeScaling::kNone;
-  double factor = 1.0;                    // how far the context was stretched
-  std::int32_t original_context = 0;      // the context before stretching
-  double attention_factor = 1.0;          // multiplies cos and sin
-  double yarn_extrapolation = 1.0;        // yarn: share of the per-dimension ramp
+  double factor = 1.0;                // how far the context was stretched
+  std::int32_t original_context = 0;  // the context before stretching
+  double attention_factor = 1.0;      // multiplies cos and sin
+  double yarn_extrapolation = 1.0;    // yarn: share of the per-dimension ramp
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
 };
 
 // Which positions t <= p a token at position p attends to: t > p - window or t < sink. Without a window all of them.
 struct Visibility {
-  std::int32_t window = 0;                // positions, the token's own the last one; 0: no window
-  std::int32_t sink = 0;                  // leading positions that stay visible
+  std::int32_t window = 0;  // positions, the token's own the last one; 0: no window
+  std::int32_t sink = 0;    // leading positions that stay visible
 
   // Blocks [first, last) of a sequence are invisible to the token at `position` and to every later one; none when first >= last.
   // Their entries in a block table may be -1.
@@ -46,7 +46,7 @@ struct HyperParameters {
   const Family* family = nullptr;
   std::int32_t context_length = 0;
   std::int32_t layers = 0;
-  std::int32_t embedding = 0;             // width of the residual stream
+  std::int32_t embedding = 0;  // width of the residual stream
   std::int32_t feed_forward = 0;
   std::int32_t heads = 0;
   std::int32_t kv_heads = 0;
@@ -54,14 +54,14 @@ struct HyperParameters {
   std::int32_t vocab = 0;
   float norm_epsilon = 0.0F;
   RopeParameters rope;
-  std::int32_t window = 0;                // positions that a windowed layer sees; 0: no layer has a window
-  std::int32_t window_period = 0;         // of the layers, every window_period-th has no window; 0: all have one
-  float score_cap = 0.0F;                 // attention scores become cap * tanh(score / cap); 0: they stay
+  std::int32_t window = 0;         // positions that a windowed layer sees; 0: no layer has a window
+  std::int32_t window_period = 0;  // of the layers, every window_period-th has no window; 0: all have one
+  float score_cap = 0.0F;          // attention scores become cap * tanh(score / cap); 0: they stay
   // Not from the file, see LoadOptions: positions that any layer may see, the first kSinkTokens among them; 0: no limit.
   std::int32_t kv_limit = 0;
 
   Visibility layer_visibility(std::int32_t layer) const;
-  Visibility visibility() const;          // what some layer sees
+  Visibility visibility() const;  // what some layer sees
 
   std::int64_t query_width() const { return std::int64_t{heads} * head_dim; }
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }

@@ -31,7 +31,7 @@ std::span<std::byte> KvArena::block(std::int32_t index) const {
 }
 
 void KvArena::prefault(kernels::ThreadTeam& team, const Progress& progress) const {
-  constexpr std::size_t kStride = std::size_t{256} << 20;   // between two reports
+  constexpr std::size_t kStride = std::size_t{256} << 20;  // between two reports
   constexpr std::size_t kChunk = std::size_t{8} << 20;
   for (std::size_t begin = 0; begin < mapping_.size(); begin += kStride) {
     const std::size_t end = std::min(mapping_.size(), begin + kStride);

@@ -2,11 +2,10 @@
 
 #include "kernels/kv_type.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <fmt/format.h>
 #include <string_view>
 #include <type_traits>
 #include <variant>
@@ -47,9 +46,9 @@ class Message {
     } else if constexpr (std::is_same_v<T, GgufArray>) {
       std::visit(
           [this](const auto& items) {
-            this->number('a', items.size());  // clang 14 sees no use of `this` otherwise
-            for (std::size_t i = 0; i < items.size(); ++i)
-              this->put_item(static_cast<typename std::decay_t<decltype(items)>::value_type>(items[i]));
+        this->number('a', items.size());  // clang 14 sees no use of `this` otherwise
+        for (std::size_t i = 0; i < items.size(); ++i)
+          this->put_item(static_cast<typename std::decay_t<decltype(items)>::value_type>(items[i]));
           },
           item.items);
     } else {
@@ -128,9 +127,8 @@ cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team)
 std::string kv_identity(const cache::PrefixKey& revision, LanguageModel& model) {
   const KvLayout& layout = model.kv_layout();
   return fmt::format("model={} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
-                     hexadecimal(revision), kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads,
-                     layout.head_dim, layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit,
-                     hexadecimal(numerics_digest(model)));
+                     hexadecimal(revision), kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads, layout.head_dim,
+                     layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit, hexadecimal(numerics_digest(model)));
 }
 
 }  // namespace braid::model

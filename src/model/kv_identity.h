@@ -1,11 +1,10 @@
 // What the bytes of a KV block depend on besides the tokens: a cache that outlives the process must not be read by another model.
 #pragma once
 
+#include "cache/prefix_index.h"
 #include "kernels/thread_team.h"
 #include "model/gguf.h"
 #include "model/language_model.h"
-
-#include "cache/prefix_index.h"
 
 #include <string>
 

@@ -3,10 +3,9 @@
 #include "kernels/half.h"
 #include "kernels/kv_order.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 
 namespace braid::model {
 
@@ -17,19 +16,23 @@ struct Kind {
   const char* name;
   const char* dtype;
   std::size_t element_bytes;
-  std::size_t offset;          // in the head
-  std::int64_t width;          // elements of a token and head
-  kernels::KvType order;       // of the block (kv_order.h)
-  bool by_token;               // [token, element] in the block; else [element, token]
-  bool finite = false;         // its elements must be (KvLayer)
+  std::size_t offset;     // in the head
+  std::int64_t width;     // elements of a token and head
+  kernels::KvType order;  // of the block (kv_order.h)
+  bool by_token;          // [token, element] in the block; else [element, token]
+  bool finite = false;    // its elements must be (KvLayer)
 };
 
 const char* dtype_of(kernels::KvType type) {
   switch (type) {
-    case kernels::KvType::kF32: return "F32";
-    case kernels::KvType::kF16: return "F16";
-    case kernels::KvType::kBF16: return "BF16";
-    case kernels::KvType::kInt8: return "I8";
+    case kernels::KvType::kF32:
+      return "F32";
+    case kernels::KvType::kF16:
+      return "F16";
+    case kernels::KvType::kBF16:
+      return "BF16";
+    case kernels::KvType::kInt8:
+      return "I8";
   }
   return "";
 }
@@ -37,7 +40,8 @@ const char* dtype_of(kernels::KvType type) {
 std::vector<Kind> kinds_of(const KvLayout& layout) {
   const char* dtype = dtype_of(layout.type);
   std::vector<Kind> kinds = {{"key", dtype, layout.value_bytes(), 0, layout.head_dim, layout.type, false},
-                             {"value", dtype, layout.value_bytes(), layout.half_bytes(), layout.head_dim, layout.type, true, layout.type == kernels::KvType::kBF16}};
+                             {"value", dtype, layout.value_bytes(), layout.half_bytes(), layout.head_dim, layout.type, true,
+                              layout.type == kernels::KvType::kBF16}};
   if (layout.type == kernels::KvType::kInt8) {
     const std::int64_t groups = (layout.head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup;
     kinds.push_back({"key_scale", "F16", 2, 2 * layout.half_bytes(), groups, layout.type, false});
@@ -48,17 +52,20 @@ std::vector<Kind> kinds_of(const KvLayout& layout) {
 
 std::string name_of(std::int32_t layer, const Kind& kind) { return fmt::format("layers.{}.{}", layer, kind.name); }
 
-std::vector<std::int64_t> shape_of(const KvLayout& layout, const Kind& kind, std::int64_t tokens) { return {tokens, layout.kv_heads, kind.width}; }
+std::vector<std::int64_t> shape_of(const KvLayout& layout, const Kind& kind, std::int64_t tokens) {
+  return {tokens, layout.kv_heads, kind.width};
+}
 
 // Calls move(byte in the block, byte in the tensor) for each element of a layer's kind in the first `count` tokens of a block.
 template <class Move>
 void for_elements(const KvLayout& layout, std::int32_t layer, const Kind& kind, std::int64_t first_token, std::int64_t count, Move move) {
   for (std::int32_t head = 0; head < layout.kv_heads; ++head) {
-    const std::size_t base = static_cast<std::size_t>(layer) * layout.layer_bytes() + static_cast<std::size_t>(head) * layout.head_bytes() + kind.offset;
+    const std::size_t base =
+        static_cast<std::size_t>(layer) * layout.layer_bytes() + static_cast<std::size_t>(head) * layout.head_bytes() + kind.offset;
     for (std::int64_t token = 0; token < count; ++token) {
       for (std::int64_t i = 0; i < kind.width; ++i) {
-        const std::int64_t in_block =
-            kind.by_token ? kernels::value_element(kind.order, kind.width, token, i) : kernels::key_element(kind.order, layout.block_tokens, token, i);
+        const std::int64_t in_block = kind.by_token ? kernels::value_element(kind.order, kind.width, token, i)
+                                                    : kernels::key_element(kind.order, layout.block_tokens, token, i);
         const std::int64_t in_tensor = ((first_token + token) * layout.kv_heads + head) * kind.width + i;
         move(base + static_cast<std::size_t>(in_block) * kind.element_bytes, static_cast<std::size_t>(in_tensor) * kind.element_bytes);
       }
@@ -96,7 +103,8 @@ SafeTensors KvTensors::contents() const {
   return contents;
 }
 
-Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index, std::span<std::byte> block) {
+Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
+                        std::span<std::byte> block) {
   for (std::int32_t layer = 0; layer < layout.layers; ++layer)
     for (const Kind& kind : kinds_of(layout)) {
       const std::string name = name_of(layer, kind);
@@ -105,8 +113,8 @@ Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::in
       const SafeTensor& tensor = found->second;
       if (tensor.dtype != kind.dtype || tensor.shape != shape_of(layout, kind, tokens))
         return Error{ErrorCode::kBadFile,
-                     fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "), kind.dtype,
-                                 fmt::join(shape_of(layout, kind, tokens), ", ")),
+                     fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "),
+                                 kind.dtype, fmt::join(shape_of(layout, kind, tokens), ", ")),
                      {}};
       bool finite = true;
       for_elements(layout, layer, kind, index * layout.block_tokens, layout.block_tokens, [&](std::size_t in_block, std::size_t in_tensor) {

@@ -4,10 +4,9 @@
 // Values are moved, never converted: what comes back is the same bits. Keys are rotated already.
 #pragma once
 
+#include "braid/result.h"
 #include "model/kv_layout.h"
 #include "model/safetensors.h"
-
-#include "braid/result.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +34,7 @@ class KvTensors {
 
 // Writes block number `index`, which is full, to `block` (block_bytes; what is padding stays as it is). kBadFile: a tensor is
 // missing, of another type or shape than this layout and number of tokens ask for, or holds bf16 values that are not finite.
-Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index, std::span<std::byte> block);
+Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
+                        std::span<std::byte> block);
 
 }  // namespace braid::model

@@ -1,11 +1,11 @@
-#include "kernels/numerics.h"
 #include "model/language_model.h"
 
-#include <fmt/format.h>
+#include "kernels/numerics.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -36,23 +36,23 @@ Result<Dimensions> read_dimensions(const GgufFile& file, const kernels::KernelTa
   if (block != 8 && block != 16 && block != 32 && block != 64)
     return Error{ErrorCode::kInvalidArgument, fmt::format("a block of {} tokens was asked for, expected 8, 16, 32 or 64", block), {}};
   if (options.kv_limit != 0 && options.kv_limit <= kSinkTokens)
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
-                 {}};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
+        {}};
   model->kv_limit = options.kv_limit;
   const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
-  return Dimensions{
-      .model = *model,
-      .context = context,
-      .kv = {.layers = model->layers,
-             .kv_heads = model->kv_heads,
-             .head_dim = model->head_dim,
-             .block_tokens = block,
-             .type = options.kv_type.value_or(table.kv_type)},
-      .workspace = {.rows = options.pass_rows,
-                    .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
-                    .members = members,
-                    .parts = std::max(64, (context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)}};
+  return Dimensions{.model = *model,
+                    .context = context,
+                    .kv = {.layers = model->layers,
+                           .kv_heads = model->kv_heads,
+                           .head_dim = model->head_dim,
+                           .block_tokens = block,
+                           .type = options.kv_type.value_or(table.kv_type)},
+                    .workspace = {.rows = options.pass_rows,
+                                  .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
+                                  .members = members,
+                                  .parts = std::max(64, (context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)}};
 }
 
 void require(bool condition, const char* what) {
@@ -71,34 +71,24 @@ Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::Kern
                         .kv_block = dimensions->kv.block_bytes()};
 }
 
-Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file, const kernels::KernelTable& table,
-                                                           LoadOptions options) {
+Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file, const kernels::KernelTable& table, LoadOptions options) {
   auto team = std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus);
   auto dimensions = read_dimensions(file, table, options, team->size());
   if (!dimensions) return dimensions.error();
-  auto weights = load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.packing,
-                              options.huge_pages);
+  auto weights =
+      load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.packing, options.huge_pages);
   if (!weights) return weights.error();
   auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();
-  return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context,
-                                                          dimensions->kv, std::move(team), std::move(*weights), std::move(*space)));
+  return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
+                                                          std::move(team), std::move(*weights), std::move(*space)));
 }
 
-LanguageModel::LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options,
-                             std::int32_t context, const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team,
-                             Weights weights, Workspace space)
-    : model_(model),
-      visibility_(model.visibility()),
-      options_(std::move(options)),
-      context_(context),
-      kv_layout_(kv_layout),
-      team_(std::move(team)),
-      weights_(std::move(weights)),
-      rope_(rope_frequencies(model_.rope, weights_.rope_divisors), context_),
-      transformer_(model_, weights_, rope_, table, *team_),
-      space_(std::move(space)),
-      slots_(static_cast<std::size_t>(options_.max_batch)) {
+LanguageModel::LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
+                             const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space)
+    : model_(model), visibility_(model.visibility()), options_(std::move(options)), context_(context), kv_layout_(kv_layout),
+      team_(std::move(team)), weights_(std::move(weights)), rope_(rope_frequencies(model_.rope, weights_.rope_divisors), context_),
+      transformer_(model_, weights_, rope_, table, *team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)) {
   samplers_.reserve(static_cast<std::size_t>(team_->size()));
   for (int member = 0; member < team_->size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
@@ -143,7 +133,8 @@ void LanguageModel::check(const StepPlan& plan) const {
   require(std::ranges::all_of(plan.saves, is_copy) && std::ranges::all_of(plan.loads, is_copy), "copied block out of the pool");
   require(std::ranges::all_of(plan.checks, [&](const BlockCheck& check) { return in_pool(check.block) && in_pool(check.other); }),
           "checked block out of the pool");
-  require(std::ranges::all_of(plan.forks, [&](const BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
+  require(std::ranges::all_of(plan.forks,
+                              [&](const BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
           "copied block out of the pool");
   for (const StepRow& row : plan.rows) {
     require(row.slot < slots_.size(), "slot out of range");
@@ -154,8 +145,8 @@ void LanguageModel::check(const StepPlan& plan) const {
     require(row.from_sampler ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
     require(row.scored >= 0 && row.scored <= row.count - (row.sample ? 1 : 0), "more scored tokens than logits");
-    require(row.scored == 0 || (!row.from_sampler &&
-                                std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),
+    require(row.scored == 0 ||
+                (!row.from_sampler && std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),
             "scored tokens out of range");
     require(row.scored_top >= 0 && row.scored_top <= kMaxTopLogprobs, "too many top log-probabilities");
   }
@@ -262,8 +253,7 @@ void LanguageModel::start_pass() {
 void LanguageModel::run_pass(StepResult& result) {
   transformer_.forward(batch_, picked_tokens_, *kv_, space_);
   const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
-  for (std::size_t begin = 0; begin < picked_.size(); begin += group)
-    use_logits(begin, std::min(picked_.size(), begin + group), result);
+  for (std::size_t begin = 0; begin < picked_.size(); begin += group) use_logits(begin, std::min(picked_.size(), begin + group), result);
   start_pass();
 }
 
@@ -292,8 +282,7 @@ void LanguageModel::use_logits(std::size_t begin, std::size_t end, StepResult& r
 }
 
 void LanguageModel::score(Sampler& sampler, std::span<const float> logits, ScoredToken& scored, StepResult& result) const {
-  const Logprob logprob =
-      sampler.log_probability(logits, scored.token, std::span(result.top).subspan(scored.top_begin, scored.top_count));
+  const Logprob logprob = sampler.log_probability(logits, scored.token, std::span(result.top).subspan(scored.top_begin, scored.top_count));
   scored.logprob = logprob.value;
   scored.top_count = logprob.top_count;
 }

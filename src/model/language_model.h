@@ -26,24 +26,24 @@
 namespace braid::model {
 
 struct LoadOptions {
-  int threads = 1;                                    // of the kernel team, the strand's own included
-  std::vector<int> cpus = {};                         // one for each of them, to which they are pinned; empty: not pinned
-  HugePages huge_pages = HugePages::kTransparent;     // of weights, workspace and pool
-  std::int32_t context_length = 0;                    // 0: the model's
+  int threads = 1;                                 // of the kernel team, the strand's own included
+  std::vector<int> cpus = {};                      // one for each of them, to which they are pinned; empty: not pinned
+  HugePages huge_pages = HugePages::kTransparent;  // of weights, workspace and pool
+  std::int32_t context_length = 0;                 // 0: the model's
   std::int32_t block_tokens = 16;
-  std::optional<kernels::KvType> kv_type = {};        // the tier's own otherwise
-  Packing packing = {};                               // how weights are computed
-  std::int32_t kv_limit = 0;                          // positions a token may see, the first kSinkTokens among them; 0: all
-  std::int32_t max_batch = 256;                       // slots
-  std::int32_t pass_rows = 512;                       // tokens computed together; a longer step takes several passes
-  std::vector<TokenId> end_tokens;                    // the model's end-of-sequence tokens
-  Progress progress;                                  // called on the loading thread; may be empty
+  std::optional<kernels::KvType> kv_type = {};  // the tier's own otherwise
+  Packing packing = {};                         // how weights are computed
+  std::int32_t kv_limit = 0;                    // positions a token may see, the first kSinkTokens among them; 0: all
+  std::int32_t max_batch = 256;                 // slots
+  std::int32_t pass_rows = 512;                 // tokens computed together; a longer step takes several passes
+  std::vector<TokenId> end_tokens;              // the model's end-of-sequence tokens
+  Progress progress;                            // called on the loading thread; may be empty
 };
 
 struct MemoryEstimate {
   std::uint64_t weights = 0;
   std::uint64_t workspace = 0;
-  std::uint64_t kv_block = 0;                         // one block of block_tokens positions
+  std::uint64_t kv_block = 0;  // one block of block_tokens positions
 };
 
 // What loading with these options would take, after all the checks of loading.
@@ -106,7 +106,7 @@ class LanguageModel final : public StepExecutor {
   Workspace space_;
   std::optional<KvArena> kv_;
   std::vector<Slot> slots_;
-  std::vector<Sampler> samplers_;         // one for each member of the team
+  std::vector<Sampler> samplers_;  // one for each member of the team
   // The pass being put together.
   std::vector<BatchToken> batch_;
   std::vector<std::int32_t> picked_tokens_;  // indices into batch_ of the tokens whose logits are needed

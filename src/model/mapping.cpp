@@ -1,11 +1,10 @@
 #include "model/mapping.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fmt/format.h>
 #include <linux/mman.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,11 +20,14 @@ Result<Mapping> Mapping::reserve(std::size_t bytes, std::string_view purpose, Hu
   const bool only_huge = pages == HugePages::kExplicit;
   if (only_huge) bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   // Explicit pages are reserved here: running out of them at the first touch would be a SIGBUS.
-  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | (only_huge ? kHugePageFlags : MAP_NORESERVE), -1, 0);
+  void* address =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (only_huge ? kHugePageFlags : MAP_NORESERVE), -1, 0);
   if (address == MAP_FAILED && only_huge)
-    return Error{ErrorCode::kIo, fmt::format("cannot reserve {} huge pages of 2 MiB for the {}: {}; raise vm.nr_hugepages, or use "
-                                             "--huge-pages transparent", bytes / kHugePage, purpose, std::strerror(errno)), {}};
+    return Error{ErrorCode::kIo,
+                 fmt::format("cannot reserve {} huge pages of 2 MiB for the {}: {}; raise vm.nr_hugepages, or use "
+                             "--huge-pages transparent",
+                             bytes / kHugePage, purpose, std::strerror(errno)),
+                 {}};
   if (address == MAP_FAILED)
     return Error{ErrorCode::kIo, fmt::format("cannot reserve {} bytes for the {}: {}", bytes, purpose, std::strerror(errno)), {}};
   if (!only_huge) ::madvise(address, bytes, pages == HugePages::kOff ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);

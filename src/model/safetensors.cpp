@@ -1,12 +1,11 @@
 #include "model/safetensors.h"
 
-#include <fmt/format.h>
-#include <simdjson.h>
-
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 #include <iterator>
 #include <optional>
+#include <simdjson.h>
 #include <utility>
 
 namespace braid::model {
@@ -66,7 +65,8 @@ Result<std::pair<SafeTensor, Offsets>> read_tensor(const std::string& name, cons
   tensor.dtype = dtype;
   if (value_bytes(dtype) == 0) return bad(fmt::format("the tensor '{}' has the type '{}', expected F32, F16, BF16 or I8", name, dtype));
   for (const simdjson::dom::element extent : shape)
-    if (extent.get(tensor.shape.emplace_back()) != simdjson::SUCCESS) return bad(fmt::format("the shape of '{}' is no list of numbers", name));
+    if (extent.get(tensor.shape.emplace_back()) != simdjson::SUCCESS)
+      return bad(fmt::format("the shape of '{}' is no list of numbers", name));
   const auto size = size_of(tensor);
   if (!size || offsets.end < offsets.begin || offsets.end - offsets.begin != *size)
     return bad(fmt::format("the tensor '{}' has other bytes than its shape takes", name));
@@ -95,8 +95,8 @@ std::vector<std::byte> write_safetensors(const SafeTensors& contents) {
   header += '}';
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : contents.tensors) {
-    fmt::format_to(std::back_inserter(header), ",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json_text(name), tensor.dtype,
-                   fmt::join(tensor.shape, ","), offset, offset + tensor.bytes.size());
+    fmt::format_to(std::back_inserter(header), ",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", json_text(name),
+                   tensor.dtype, fmt::join(tensor.shape, ","), offset, offset + tensor.bytes.size());
     offset += tensor.bytes.size();
   }
   header += '}';

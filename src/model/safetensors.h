@@ -14,9 +14,9 @@
 namespace braid::model {
 
 struct SafeTensor {
-  std::string dtype;                     // F32, F16, BF16, I8
+  std::string dtype;  // F32, F16, BF16, I8
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;      // belongs to whoever gave the file's bytes
+  std::span<const std::byte> bytes;  // belongs to whoever gave the file's bytes
 };
 
 struct SafeTensors {

@@ -24,13 +24,13 @@ using SlotId = std::uint32_t;
 struct SlotStart {
   SlotId slot = 0;
   SamplingParams sampling;
-  StopRules stop;                    // max_tokens already cut to the room in the context
-  std::int32_t generated = 0;        // tokens sampled before a preemption: they count towards min_tokens and max_tokens
+  StopRules stop;              // max_tokens already cut to the room in the context
+  std::int32_t generated = 0;  // tokens sampled before a preemption: they count towards min_tokens and max_tokens
   // All known tokens, the last `generated` of them the answer's: [history_begin, history_begin + history_count) of StepPlan::tokens.
   // Only where needs_history() is true.
   std::uint32_t history_begin = 0;
   std::uint32_t history_count = 0;
-  float mirostat_mu = 0.0F;          // RowResult::mirostat_mu of the last token; unused before the first
+  float mirostat_mu = 0.0F;                           // RowResult::mirostat_mu of the last token; unused before the first
   std::shared_ptr<const Constraint> constraint = {};  // of the answer; null: none
 };
 
@@ -48,16 +48,16 @@ struct StepRow {
   SlotId slot = 0;
   std::int32_t position = 0;
   std::int32_t count = 1;
-  std::uint32_t token_begin = 0;     // into StepPlan::tokens; unused when from_sampler
-  std::uint32_t block_begin = 0;     // into StepPlan::blocks
-  std::uint32_t block_count = 0;     // covers positions [0, position + count); -1 where LanguageModel::visibility() hides a block
-  bool from_sampler = false;         // decode: the input is the token this slot sampled last, known to the strand only
-  bool sample = false;               // the last token's logits are needed
+  std::uint32_t token_begin = 0;  // into StepPlan::tokens; unused when from_sampler
+  std::uint32_t block_begin = 0;  // into StepPlan::blocks
+  std::uint32_t block_count = 0;  // covers positions [0, position + count); -1 where LanguageModel::visibility() hides a block
+  bool from_sampler = false;      // decode: the input is the token this slot sampled last, known to the strand only
+  bool sample = false;            // the last token's logits are needed
   // Prompt log-probabilities: of the `scored` tokens that follow the row's first one, each given all before it. Those are
   // tokens[token_begin + 1, token_begin + 1 + scored): the plan has one token more behind a slice that is not the prompt's last.
   // At most count, and at most count - 1 with `sample`.
   std::int32_t scored = 0;
-  std::int32_t scored_top = 0;       // so many best tokens with each, at most kMaxTopLogprobs
+  std::int32_t scored_top = 0;  // so many best tokens with each, at most kMaxTopLogprobs
 };
 
 // A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
@@ -82,12 +82,12 @@ struct BlockFork {
 // checked, and rows read what was loaded. A plan may have no rows.
 struct StepPlan {
   std::uint64_t id = 0;
-  std::vector<BlockCopy> saves;      // from the arena to the buffer
+  std::vector<BlockCopy> saves;  // from the arena to the buffer
   std::vector<BlockCheck> checks;
-  std::vector<BlockCopy> loads;      // from the buffer to the arena
+  std::vector<BlockCopy> loads;  // from the buffer to the arena
   std::vector<BlockFork> forks;
-  std::vector<SlotStart> starts;     // applied before the rows
-  std::vector<StepRow> rows;         // at most one for a slot
+  std::vector<SlotStart> starts;  // applied before the rows
+  std::vector<StepRow> rows;      // at most one for a slot
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
@@ -109,7 +109,7 @@ struct StepPlan {
 struct ScoredToken {
   TokenId token = 0;
   float logprob = 0.0F;
-  std::uint32_t top_begin = 0;       // into StepResult::top
+  std::uint32_t top_begin = 0;  // into StepResult::top
   std::uint32_t top_count = 0;
 };
 
@@ -120,27 +120,27 @@ struct RowResult {
   SlotId slot = 0;
   bool ran = false;
   bool sampled = false;
-  bool ruled_out = false;            // nothing was sampled: the request's own rules leave none of the model's tokens
-  bool finished = false;             // by end-of-sequence, stop token or max_tokens, decided on the strand
+  bool ruled_out = false;  // nothing was sampled: the request's own rules leave none of the model's tokens
+  bool finished = false;   // by end-of-sequence, stop token or max_tokens, decided on the strand
   FinishReason reason = FinishReason::kStop;
   TokenId token = 0;
   float logprob = 0.0F;
-  std::uint32_t top_begin = 0;       // into StepResult::top
+  std::uint32_t top_begin = 0;  // into StepResult::top
   std::uint32_t top_count = 0;
-  float mirostat_mu = 0.0F;          // state after this token, for SlotStart
-  std::uint32_t scored_begin = 0;    // into StepResult::scored; the row's `scored` of them, in order
+  float mirostat_mu = 0.0F;        // state after this token, for SlotStart
+  std::uint32_t scored_begin = 0;  // into StepResult::scored; the row's `scored` of them, in order
   std::uint32_t scored_count = 0;
   std::exception_ptr failure = nullptr;
 };
 
 struct StepResult {
   std::uint64_t id = 0;
-  std::vector<RowResult> rows;       // in the order of the plan's rows
+  std::vector<RowResult> rows;  // in the order of the plan's rows
   std::vector<TokenLogprob> top;
   std::vector<std::uint32_t> unequal;  // indices of the plan's checks that found a difference
   std::vector<ScoredToken> scored;
-  double seconds = 0.0;              // time on the strand
-  std::exception_ptr failure;        // the step threw: no row has run, and saves and loads may be undone
+  double seconds = 0.0;        // time on the strand
+  std::exception_ptr failure;  // the step threw: no row has run, and saves and loads may be undone
 
   void clear() {
     rows.clear();

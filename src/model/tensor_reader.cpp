@@ -3,10 +3,9 @@
 #include "kernels/encode.h"
 #include "model/gguf_tensor_type.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 
 namespace braid::model {
 namespace {
@@ -27,7 +26,8 @@ void TensorReader::fail(ErrorCode code, const std::string& tensor, const std::st
 const GgufTensor* TensorReader::find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence) {
   const GgufTensor* tensor = file_.tensor(name);
   if (tensor == nullptr) {
-    if (presence == Presence::kRequired) fail(ErrorCode::kBadFile, name, fmt::format("is missing, expected shape [{}]", fmt::join(shape, ", ")));
+    if (presence == Presence::kRequired)
+      fail(ErrorCode::kBadFile, name, fmt::format("is missing, expected shape [{}]", fmt::join(shape, ", ")));
     return nullptr;
   }
   if (presence == Presence::kAbsent) return nullptr;
@@ -44,8 +44,9 @@ const GgufTensor* TensorReader::find(const std::string& name, std::initializer_l
   const std::int64_t columns = *shape.begin();
   const auto rows = static_cast<std::size_t>(shape.size() == 2 ? *(shape.begin() + 1) : 1);
   if (columns % format->block_values != 0 || tensor->bytes.size() != rows * kernels::stored_row_bytes(*format, columns)) {
-    fail(ErrorCode::kBadFile, name, fmt::format("found {} bytes, which is not what {} rows of {} values of type {} take",
-                                                tensor->bytes.size(), rows, columns, format->name));
+    fail(ErrorCode::kBadFile, name,
+         fmt::format("found {} bytes, which is not what {} rows of {} values of type {} take", tensor->bytes.size(), rows, columns,
+                     format->name));
     return nullptr;
   }
   return tensor;
@@ -110,9 +111,7 @@ Result<Mapping> TensorReader::pack(kernels::ThreadTeam& team, const Progress& pr
   for (const Noted& noted : matrices_) {
     kernels::PackedMatrix& out = *noted.out;
     std::byte* packed = mapping->data() + noted.offset;
-    team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) {
-      pack_panels(noted, begin, end, packed);
-    });
+    team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { pack_panels(noted, begin, end, packed); });
     out.data = packed;
     file_.release(*noted.tensor);
     if (progress) progress("weights", noted.offset + table_.packed_bytes(out.type, out.outputs, out.inputs), packed_bytes_);

@@ -1,6 +1,7 @@
+#include "model/transformer.h"
+
 #include "kernels/attention_view.h"
 #include "kernels/cache_hints.h"
-#include "model/transformer.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,7 @@ using kernels::PackedMatrix;
 // One matrix product of the rows at hand.
 struct Transformer::Product {
   const PackedMatrix* weights = nullptr;
-  Rows out;                       // [rows, weights->outputs]
+  Rows out;  // [rows, weights->outputs]
   bool accumulate = false;
   const PackedMatrix* up = nullptr;  // MatmulArgs
 };
@@ -56,9 +57,9 @@ class Transformer::ClaimedPanels {
 
   const std::span<const Product> products_;
   kernels::ThreadTeam::Claims& claims_;
-  std::int64_t begin_ = 0;    // claimed and not handed out yet
+  std::int64_t begin_ = 0;  // claimed and not handed out yet
   std::int64_t claimed_ = 0;
-  std::int64_t offset_ = 0;   // of the product's panels in the range
+  std::int64_t offset_ = 0;  // of the product's panels in the range
   std::int64_t end_ = 0;
 };
 
@@ -95,8 +96,8 @@ constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansi
 
 }  // namespace
 
-Transformer::Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope,
-                         const kernels::KernelTable& table, kernels::ThreadTeam& team)
+Transformer::Transformer(const HyperParameters& model, const Weights& weights, const RopeTable& rope, const kernels::KernelTable& table,
+                         kernels::ThreadTeam& team)
     : model_(model), weights_(weights), rope_(rope), table_(table), team_(team) {}
 
 void Transformer::forward(std::span<const BatchToken> tokens, std::span<const std::int32_t> picked, const KvArena& kv,
@@ -161,8 +162,7 @@ void Transformer::project(std::span<const BatchToken> tokens, std::int32_t index
     return scratch;
   });
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t row = begin; row < end; ++row)
-      rotate_and_store(tokens[static_cast<std::size_t>(row)], row, layer, pool, space);
+    for (std::int64_t row = begin; row < end; ++row) rotate_and_store(tokens[static_cast<std::size_t>(row)], row, layer, pool, space);
   });
 }
 
@@ -172,8 +172,7 @@ void Transformer::attention_block(std::int64_t rows, std::int32_t index, const K
   const Product output{&layer.attention_output, space.residual, true};
   multiply({&output, 1}, rows, space, [&](std::int64_t row, float*) { return row_of(space.attended, row, model_.query_width()); });
   if (!layer.attention_output_bias.empty())
-    for (std::int64_t row = 0; row < rows; ++row)
-      table_.add(space.residual[row], layer.attention_output_bias.data(), model_.embedding);
+    for (std::int64_t row = 0; row < rows; ++row) table_.add(space.residual[row], layer.attention_output_bias.data(), model_.embedding);
 }
 
 // Biases, head norms and rotation of one token's projections; its keys and values go to the pool.

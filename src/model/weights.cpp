@@ -2,11 +2,10 @@
 
 #include "model/tensor_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <fmt/format.h>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -92,9 +91,8 @@ std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, co
 
 }  // namespace
 
-Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const Progress& progress,
-                             const Packing& packing, HugePages pages) {
+Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context, const kernels::KernelTable& table,
+                             kernels::ThreadTeam& team, const Progress& progress, const Packing& packing, HugePages pages) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
@@ -105,8 +103,8 @@ Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model,
   return weights;
 }
 
-Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table, const Packing& packing) {
+Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context, const kernels::KernelTable& table,
+                              const Packing& packing) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;

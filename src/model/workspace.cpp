@@ -1,5 +1,6 @@
-#include "kernels/attention_view.h"
 #include "model/workspace.h"
+
+#include "kernels/attention_view.h"
 
 #include <algorithm>
 #include <utility>

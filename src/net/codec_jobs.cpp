@@ -1,5 +1,5 @@
-#include <fmt/format.h>
 #include "net/codec_jobs.h"
+
 #include "net/count.h"
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cstddef>
 #include <exception>
+#include <fmt/format.h>
 #include <memory>
 #include <utility>
 

@@ -1,4 +1,5 @@
-#include <fmt/format.h>
+#include "net/endpoints.h"
+
 #include "net/admin/cache_stats.h"
 #include "net/admin/probes.h"
 #include "net/admin/sequences.h"
@@ -6,7 +7,6 @@
 #include "net/anthropic/message_format.h"
 #include "net/anthropic/request.h"
 #include "net/docs/documents.h"
-#include "net/endpoints.h"
 #include "net/http/error_response.h"
 #include "net/metrics/exposition.h"
 #include "net/openai/formats.h"
@@ -19,6 +19,7 @@
 #include "net/text/tokens.h"
 
 #include <ctime>
+#include <fmt/format.h>
 
 namespace braid::net {
 namespace {
@@ -35,13 +36,13 @@ Result<GenerationCall> parse_alone(std::string& body, const ServedModel& model, 
 
 constexpr Dialect kCompletions = {"cmpl", parse_alone<openai::parse_completion>,
                                   [](const std::string& id, const ServedModel& model, const GenerationCall& call) {
-                                    return openai::completion_format(identity_of(id, model), *model.codec, call);
+  return openai::completion_format(identity_of(id, model), *model.codec, call);
                                   },
                                   http::error_response};
 
 constexpr Dialect kChat = {"chatcmpl", parse_alone<openai::parse_chat>,
                            [](const std::string& id, const ServedModel& model, const GenerationCall& call) {
-                             return openai::chat_format(identity_of(id, model), *model.codec, call);
+  return openai::chat_format(identity_of(id, model), *model.codec, call);
                            },
                            http::error_response};
 
@@ -49,15 +50,14 @@ constexpr Dialect kResponses = {"resp", responses::parse_response, responses::re
 
 constexpr Dialect kMessages = {"msg", parse_alone<anthropic::parse_message>,
                                [](const std::string& id, const ServedModel& model, const GenerationCall& call) {
-                                 return anthropic::message_format(id, model, call.timings);
+  return anthropic::message_format(id, model, call.timings);
                                },
                                anthropic::error_response};
 
-constexpr Dialect kPerplexity = {"ppl", parse_alone<openai::parse_scored>,
-                                 [](const std::string&, const ServedModel& model, const GenerationCall&) {
-                                   return text::perplexity_format(model);
-                                 },
-                                 http::error_response};
+constexpr Dialect kPerplexity = {
+    "ppl", parse_alone<openai::parse_scored>,
+    [](const std::string&, const ServedModel& model, const GenerationCall&) { return text::perplexity_format(model); },
+    http::error_response};
 
 constexpr TextJob kTokenize = {text::tokenize, http::error_response};
 constexpr TextJob kDetokenize = {text::detokenize, http::error_response};

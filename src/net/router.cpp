@@ -1,9 +1,10 @@
-#include <fmt/format.h>
-#include "net/http/error_response.h"
-#include "net/http/query.h"
 #include "net/router.h"
 
+#include "net/http/error_response.h"
+#include "net/http/query.h"
+
 #include <array>
+#include <fmt/format.h>
 
 namespace braid::net {
 namespace {
@@ -50,9 +51,7 @@ std::string_view origin_form(std::string_view target) {
 // OpenAI has routes for POST below /responses/ ({id}/cancel, compact, input_tokens) which are not served: a 405 would speak of a response.
 bool is_foreign(const Row& row, Method method) { return method == Method::kPost && row.path == "/responses/"; }
 
-bool takes(const Row& row, Method method) {
-  return method == row.method || (method == Method::kHead && row.method == Method::kGet);
-}
+bool takes(const Row& row, Method method) { return method == row.method || (method == Method::kHead && row.method == Method::kGet); }
 
 // The row for this path that takes the method, or else one that takes another; null when there is none.
 const Row* find_row(std::string_view path, Method method) {

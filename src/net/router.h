@@ -43,8 +43,8 @@ inline constexpr std::size_t kEndpointCount = 24;
 struct RouteRow {
   Endpoint endpoint;
   std::string_view path;  // without /v1, unless only the path with it means this
-  http::Method method;  // GET implies HEAD
-  bool argument;        // one more path segment (or several: model ids may hold slashes) follows
+  http::Method method;    // GET implies HEAD
+  bool argument;          // one more path segment (or several: model ids may hold slashes) follows
 };
 
 // Every route, in the order of the endpoints.

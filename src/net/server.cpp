@@ -1,12 +1,13 @@
-#include <fmt/format.h>
+#include "net/server.h"
+
 #include "net/http/tls.h"
 #include "net/listen/listener.h"
-#include "net/server.h"
 #include "net/service.h"
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::net {
@@ -78,7 +79,8 @@ Result<void> Server::add_listeners(std::vector<ListeningSocket> sockets) {
       entrance.tls = tls_.get();
     } else if (service_->options.unix_token != kNoToken) {
       if (service_->options.unix_token.empty() && socket.unix_path.starts_with('@'))
-        return invalid_argument(fmt::format("the abstract socket {} has no folder for its token: name a file with --unix-token, or off", socket.unix_path));
+        return invalid_argument(
+            fmt::format("the abstract socket {} has no folder for its token: name a file with --unix-token, or off", socket.unix_path));
       auto capability = http::load_capability(token_file(service_->options, socket.unix_path));
       if (!capability) return capability.error();
       entrance.capability = std::move(*capability);

@@ -4,13 +4,12 @@
 #include "net/access/rules.h"
 #include "net/log/line.h"
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace spdlog {
@@ -22,7 +21,7 @@ namespace braid::net {
 struct RequestLogOptions {
   std::shared_ptr<spdlog::logger> logger;  // takes LogLine::text(); null: spdlog's default one
   LogFormat format = LogFormat::kText;
-  bool access = false;                     // a line for every request
+  bool access = false;  // a line for every request
 };
 
 struct TcpAddress {
@@ -36,12 +35,12 @@ struct ServerOptions {
   std::vector<TcpAddress> listen = {TcpAddress()};
   int backlog = 4096;
 
-  std::string unix_socket;             // path; empty: none
+  std::string unix_socket;  // path; empty: none
   unsigned unix_mode = 0600;
-  std::vector<uid_t> unix_users;       // who may connect there besides this process's own user
-  std::string unix_token;              // file with what requests there must show; empty: the path and .token
+  std::vector<uid_t> unix_users;  // who may connect there besides this process's own user
+  std::string unix_token;         // file with what requests there must show; empty: the path and .token
 
-  std::string tls_certificate;         // PEM file for all TCP addresses; empty: plain HTTP
+  std::string tls_certificate;  // PEM file for all TCP addresses; empty: plain HTTP
   std::string tls_key;
 
   // A peer that is silent for so long while something is to be sent to it, or while its kernel is asked every tcp_keepalive, is gone.
@@ -66,9 +65,9 @@ struct ServerOptions {
   std::chrono::milliseconds ping_interval{15'000};   // `: ping` comments in streams
 
   // Of a generation, from the end of its request. 0: none.
-  std::chrono::milliseconds queue_timeout{0};        // to its first step
+  std::chrono::milliseconds queue_timeout{0};  // to its first step
   std::chrono::milliseconds first_token_timeout{0};
-  std::chrono::milliseconds request_timeout{0};      // to the end of the answer
+  std::chrono::milliseconds request_timeout{0};  // to the end of the answer
 
   // Resolution of all of the above: one shared timer, which runs only while connections are open.
   std::chrono::milliseconds tick{1'000};

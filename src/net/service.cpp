@@ -1,5 +1,6 @@
-#include <fmt/format.h>
 #include "net/service.h"
+
+#include <fmt/format.h>
 
 namespace braid::net {
 

@@ -12,13 +12,12 @@
 #include "net/responses/store.h"
 #include "net/server_options.h"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <spdlog/spdlog.h>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,12 +44,9 @@ enum class Closing {
 // Loop only. Held by the server and by every running session.
 struct Service {
   Service(boost::asio::io_context& event_loop, ServerOptions server_options, const ServiceStatus& service_status)
-      : loop(event_loop),
-        options(std::move(server_options)),
-        status(service_status),
+      : loop(event_loop), options(std::move(server_options)), status(service_status),
         log(options.log.logger != nullptr ? options.log.logger : spdlog::default_logger()),
-        keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()),
-        cors(options.cors_origins),
+        keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()), cors(options.cors_origins),
         connections(std::make_shared<http::ConnectionSet>(loop, options.tick)),
         sends(std::make_shared<http::SendBatch>(loop, http::SendRing::make())) {}
 
@@ -75,8 +71,8 @@ struct Service {
   std::mt19937_64 random{std::random_device{}()};
   responses::ResponseStore stored_responses;
   std::unordered_map<std::string, RunningAnswer> answers;  // by id
-  std::uint32_t codec_jobs = 0;              // given to the codec worker and not ended
-  boost::asio::thread_pool codec_worker{1};  // parses, renders and tokenises long requests
+  std::uint32_t codec_jobs = 0;                            // given to the codec worker and not ended
+  boost::asio::thread_pool codec_worker{1};                // parses, renders and tokenises long requests
 };
 
 }  // namespace braid::net

@@ -1,11 +1,10 @@
 // Whether a request can ever run, and when one that is refused should come again.
 #pragma once
 
-#include "sched/options.h"
-#include "sched/roster.h"
-
 #include "braid/request.h"
 #include "braid/result.h"
+#include "sched/options.h"
+#include "sched/roster.h"
 
 #include <chrono>
 #include <cstdint>

@@ -17,7 +17,7 @@ struct PlannedStep {
   model::StepPlan* plan = nullptr;
   std::vector<Sequence*> members;  // parallel to plan->rows
   StepShape shape;
-  std::vector<Sequence*> loading;  // whose blocks plan->loads are
+  std::vector<Sequence*> loading;    // whose blocks plan->loads are
   std::vector<std::string> checked;  // what plan->checks compare
 };
 

@@ -1,8 +1,7 @@
 #include "sched/compute_strand.h"
 
-#include <boost/asio/post.hpp>
-
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cassert>
 #include <chrono>
 #include <cstddef>
@@ -92,9 +91,7 @@ double ComputeStrand::running_seconds() const {
   return std::max(0.0, std::chrono::duration<double>(now - std::chrono::nanoseconds(began)).count());
 }
 
-const Step* ComputeStrand::returned() const {
-  return released_ != returned_ ? &steps_[released_ % kMaxPosted] : nullptr;
-}
+const Step* ComputeStrand::returned() const { return released_ != returned_ ? &steps_[released_ % kMaxPosted] : nullptr; }
 
 void ComputeStrand::on_returned() {
   ++returned_;

@@ -9,11 +9,8 @@
 namespace braid::sched {
 
 DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
-    : store_(store),
-      index_(index),
-      block_tokens_(static_cast<std::size_t>(options.block_tokens)),
-      reserved_buffers_(store.free_buffers() / 2),
-      on_progress_(std::move(on_progress)) {
+    : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)),
+      reserved_buffers_(store.free_buffers() / 2), on_progress_(std::move(on_progress)) {
   store_.on_written(on_progress_);
   static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);
 }
@@ -41,7 +38,8 @@ bool DiskTier::verify(cache::BlockId block, std::string what) {
 void DiskTier::compare(Save save) {
   const cache::PrefixKey key = save.draft.header.key;
   const auto prefix = save.compare;
-  store_.read(key, prefix, prefix->tokens.size(), [this, save = std::make_shared<Save>(std::move(save))](std::optional<store::ReadBlock> block) {
+  store_.read(key, prefix, prefix->tokens.size(),
+              [this, save = std::make_shared<Save>(std::move(save))](std::optional<store::ReadBlock> block) {
     if (block && !std::ranges::equal(block->payload, save->draft.payload)) abort_on_difference(save->what);
     on_progress_();
   });
@@ -83,7 +81,8 @@ std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence,
   auto restoration = std::make_shared<Restoration>();
   index_.keys(sequence, restoration->keys);
   const auto begin = restoration->keys.begin() + have;
-  const auto missing = std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return store_.contains(key); });
+  const auto missing =
+      std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return store_.contains(key); });
   if (missing == begin) return nullptr;
   restoration->next = restoration->asked = have;
   restoration->end = static_cast<std::int32_t>(missing - restoration->keys.begin());
@@ -97,11 +96,12 @@ void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t 
   for (Restoration& r = *restoration; r.asked < r.end && store_.free_buffers() > spare; ++r.asked) {
     const std::int32_t index = r.asked;
     r.blocks.emplace_back();
-    const bool is_asked = store_.read(r.keys[static_cast<std::size_t>(index)], r.prefix, static_cast<std::size_t>(index + 1) * block_tokens_,
-                                      [this, index, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> block) {
-                                        if (const auto alive = weak.lock()) on_arrived(*alive, index, std::move(block));
-                                        on_progress_();
-                                      });
+    const bool is_asked =
+        store_.read(r.keys[static_cast<std::size_t>(index)], r.prefix, static_cast<std::size_t>(index + 1) * block_tokens_,
+                    [this, index, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> block) {
+      if (const auto alive = weak.lock()) on_arrived(*alive, index, std::move(block));
+      on_progress_();
+        });
     if (is_asked) {
       r.progress = std::chrono::steady_clock::now();
       continue;
@@ -121,7 +121,8 @@ void DiskTier::on_arrived(Restoration& restoration, std::int32_t index, std::opt
   }
 }
 
-std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan) {
+std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks,
+                            model::StepPlan& plan) {
   Restoration& r = *restoration;
   std::int32_t loaded = 0;
   const auto room = static_cast<std::int32_t>(blocks.size());

@@ -1,12 +1,11 @@
 // Moves KV blocks between the pool and the disk: by the steps' saves and loads on one side, by the store's reads and writes on the other.
 #pragma once
 
+#include "braid/engine.h"
 #include "cache/prefix_index.h"
 #include "model/step.h"
 #include "sched/options.h"
 #include "store/block_store.h"
-
-#include "braid/engine.h"
 
 #include <array>
 #include <chrono>
@@ -23,15 +22,15 @@ namespace braid::sched {
 
 // The blocks of one sequence that are on their way from disk, in order. A sequence owns its own; dropping it cancels.
 struct Restoration {
-  std::int32_t next = 0;   // index of the block that is to be loaded next
-  std::int32_t asked = 0;  // blocks before this one have been asked for
-  std::int32_t end = 0;    // where to stop: the first one that the disk does not have, or could not read
+  std::int32_t next = 0;                               // index of the block that is to be loaded next
+  std::int32_t asked = 0;                              // blocks before this one have been asked for
+  std::int32_t end = 0;                                // where to stop: the first one that the disk does not have, or could not read
   std::deque<std::optional<store::ReadBlock>> blocks;  // [next, asked): what has arrived
   std::vector<cache::PrefixKey> keys;                  // of blocks [0, end)
   std::shared_ptr<const store::Prefix> prefix;
-  std::chrono::steady_clock::time_point begun;         // when the sequence got its blocks
-  std::int32_t loaded = 0;                             // blocks since
-  std::chrono::steady_clock::time_point progress;      // when it last got on, or asked for more
+  std::chrono::steady_clock::time_point begun;     // when the sequence got its blocks
+  std::int32_t loaded = 0;                         // blocks since
+  std::chrono::steady_clock::time_point progress;  // when it last got on, or asked for more
 
   bool has_ended() const { return next >= end; }
   // The next block lies in a buffer.
@@ -103,10 +102,10 @@ class DiskTier {
   const std::size_t block_tokens_;
   const std::size_t reserved_buffers_;  // not for prefetching
   std::function<void()> on_progress_;
-  std::vector<Save> saves_;             // for the next plan
-  std::array<Posted, 2> posted_;        // by plan id
+  std::vector<Save> saves_;                                   // for the next plan
+  std::array<Posted, 2> posted_;                              // by plan id
   std::vector<std::weak_ptr<const Restoration>> prefetched_;  // few: each has had a buffer
-  cache::PrefixIndex::Path path_;       // reused
+  cache::PrefixIndex::Path path_;                             // reused
 };
 
 }  // namespace braid::sched

@@ -1,17 +1,20 @@
 #include "sched/options.h"
 
 #include <fmt/format.h>
-
 #include <utility>
 
 namespace braid::sched {
 
 std::optional<Error> find_fault(const SchedulerOptions& options) {
   const std::pair<const char*, std::int32_t> positive[] = {
-      {"max-batch", options.max_batch},           {"max-batch-tokens", options.max_batch_tokens},
-      {"prefill-slice-ms", options.prefill_slice_ms}, {"max-waiting", options.max_waiting},
-      {"the context length", options.context_length}, {"block-size", options.block_tokens},
-      {"the number of KV blocks", options.blocks},    {"the stream capacity", options.stream_capacity},
+      {"max-batch", options.max_batch},
+      {"max-batch-tokens", options.max_batch_tokens},
+      {"prefill-slice-ms", options.prefill_slice_ms},
+      {"max-waiting", options.max_waiting},
+      {"the context length", options.context_length},
+      {"block-size", options.block_tokens},
+      {"the number of KV blocks", options.blocks},
+      {"the stream capacity", options.stream_capacity},
   };
   if (options.stall_park.count() < 0 || options.stall_drop < options.stall_park)
     return invalid_argument("stall-drop must not be shorter than stall-park");
@@ -19,8 +22,9 @@ std::optional<Error> find_fault(const SchedulerOptions& options) {
   for (const auto& [name, value] : positive)
     if (value < 1) return invalid_argument(fmt::format("{} must be at least 1, not {}", name, value));
   if (options.max_batch_tokens <= options.max_batch)
-    return invalid_argument(fmt::format("max-batch-tokens ({}) must be larger than max-batch ({}), or a full batch leaves no room to prefill",
-                                        options.max_batch_tokens, options.max_batch));
+    return invalid_argument(
+        fmt::format("max-batch-tokens ({}) must be larger than max-batch ({}), or a full batch leaves no room to prefill",
+                    options.max_batch_tokens, options.max_batch));
   return std::nullopt;
 }
 

@@ -1,9 +1,8 @@
 // What the composition root decides about scheduling.
 #pragma once
 
-#include "model/hyper_parameters.h"
-
 #include "braid/result.h"
+#include "model/hyper_parameters.h"
 
 #include <chrono>
 #include <cstdint>
@@ -18,19 +17,20 @@ struct SchedulerOptions {
   std::int32_t prefill_slice_ms = 35;    // what prefill may add to a step in which sequences decode
   std::int32_t target_itl_ms = 0;        // rows and slices are chosen so that a step takes about so long; 0: they are not
   std::int32_t max_waiting = 16384;      // requests not yet admitted; the next one is refused with kOverloaded
-  std::chrono::milliseconds priority_ageing{10'000};  // a request that has waited so much longer goes before one of the next better priority
-  std::int32_t context_length = 0;       // tokens, prompt and answer together
-  std::int32_t block_tokens = 16;        // positions of one KV block
-  std::int32_t blocks = 0;               // KV blocks of the whole arena
-  std::int32_t stream_capacity = 64;     // tokens a client may lag behind before its sequence pauses
-  model::Visibility visibility;          // what a token may see; blocks that no later token sees are given back
+  std::chrono::milliseconds priority_ageing{
+      10'000};                                    // a request that has waited so much longer goes before one of the next better priority
+  std::int32_t context_length = 0;                // tokens, prompt and answer together
+  std::int32_t block_tokens = 16;                 // positions of one KV block
+  std::int32_t blocks = 0;                        // KV blocks of the whole arena
+  std::int32_t stream_capacity = 64;              // tokens a client may lag behind before its sequence pauses
+  model::Visibility visibility;                   // what a token may see; blocks that no later token sees are given back
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended
-  bool prefix_cache = true;              // whether full blocks are found again by what they hold
-  std::string kv_identity;               // what keys and values depend on besides the sequence: see PrefixIndex
-  bool kv_verify = false;                // the prefix cache is written and compared with, never read
-  bool disk_always = false;              // whether what the disk has is read even when computing it has been faster
-  bool write_through = false;            // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
+  bool prefix_cache = true;                       // whether full blocks are found again by what they hold
+  std::string kv_identity;                        // what keys and values depend on besides the sequence: see PrefixIndex
+  bool kv_verify = false;                         // the prefix cache is written and compared with, never read
+  bool disk_always = false;                       // whether what the disk has is read even when computing it has been faster
+  bool write_through = false;  // whether the disk tier, if any, gets blocks when they are full, not when they are evicted
 };
 
 // The first thing wrong with them, as a sentence that names the option.

@@ -29,8 +29,10 @@ std::int32_t PrefillPace::slice_tokens(const StepShape& shape, std::int32_t posi
   std::int32_t high = std::max(low, most);
   while (low < high) {
     const std::int32_t middle = low + (high - low + 1) / 2;
-    if (fits(middle)) low = middle;
-    else high = middle - 1;
+    if (fits(middle))
+      low = middle;
+    else
+      high = middle - 1;
   }
   return low;
 }
@@ -69,8 +71,10 @@ std::size_t PrefillPace::most_rows(std::size_t most) const {
   std::size_t high = std::min(most, tried);
   while (low < high) {
     const std::size_t middle = low + (high - low + 1) / 2;
-    if (fits(middle)) low = middle;
-    else high = middle - 1;
+    if (fits(middle))
+      low = middle;
+    else
+      high = middle - 1;
   }
   return std::min(low, most);
 }

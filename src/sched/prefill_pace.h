@@ -38,12 +38,12 @@ class PrefillPace {
   static constexpr std::size_t kFirstRows = 8;     // likewise, with a target
   static constexpr std::size_t kRowGrowth = 4;     // rows are at most so many times the most that there were
   static constexpr std::int32_t kGrowth = 2;       // a slice is at most so many times the largest that was measured
-  static constexpr double kLeastOwn = 0.5;         // of the time that reading a context takes, tokens get: else a deep prompt would hardly move
+  static constexpr double kLeastOwn = 0.5;  // of the time that reading a context takes, tokens get: else a deep prompt would hardly move
   static constexpr std::int32_t kMostMixed = 16;
   static constexpr double kAloneFactor = 2.0;
-  static constexpr double kLeastShare = 0.1;       // of the target is left for prefill
-  static constexpr double kCaution = 2.0;          // deviations that are kept free
-  static constexpr double kMostCaution = 0.5;      // but no more than this part of the time
+  static constexpr double kLeastShare = 0.1;   // of the target is left for prefill
+  static constexpr double kCaution = 2.0;      // deviations that are kept free
+  static constexpr double kMostCaution = 0.5;  // but no more than this part of the time
 
   double room_seconds(const StepShape& shape) const;
 
@@ -54,7 +54,7 @@ class PrefillPace {
   std::int32_t mixed_steps_ = 0;  // that have come back in a row
   bool wants_decode_alone_ = false;
   double tokens_per_second_ = 0.0;
-  double read_per_row_ = 0.0;  // in the last step that decoded
+  double read_per_row_ = 0.0;      // in the last step that decoded
   std::int32_t most_decoded_ = 0;  // rows of a step
 };
 

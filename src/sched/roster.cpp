@@ -23,15 +23,9 @@ constexpr std::int32_t kPassWindow = 16;
 }  // namespace
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
-    : block_tokens_(options.block_tokens),
-      ageing_(options.priority_ageing),
-      visibility_(options.visibility),
-      has_window_(options.visibility.window > 0),
-      window_blocks_(blocks_in_window(options.visibility, options.block_tokens)),
-      pool_(options.blocks),
-      write_through_(options.write_through),
-      disk_always_(options.disk_always),
-      kv_verify_(options.kv_verify) {
+    : block_tokens_(options.block_tokens), ageing_(options.priority_ageing), visibility_(options.visibility),
+      has_window_(options.visibility.window > 0), window_blocks_(blocks_in_window(options.visibility, options.block_tokens)),
+      pool_(options.blocks), write_through_(options.write_through), disk_always_(options.disk_always), kv_verify_(options.kv_verify) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);

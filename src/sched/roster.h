@@ -1,6 +1,8 @@
 // Who waits, who runs and who pauses, and what they hold: slots and KV blocks.
 #pragma once
 
+#include "braid/engine_stats.h"
+#include "braid/request.h"
 #include "cache/block_pool.h"
 #include "cache/prefix_index.h"
 #include "sched/disk_tier.h"
@@ -8,9 +10,6 @@
 #include "sched/restore_choice.h"
 #include "sched/sequence.h"
 #include "sched/shared_prefill.h"
-
-#include "braid/engine_stats.h"
-#include "braid/request.h"
 
 #include <array>
 #include <chrono>
@@ -173,14 +172,14 @@ class Roster {
   std::chrono::milliseconds ageing_;
   model::Visibility visibility_;
   bool has_window_;
-  std::int32_t window_blocks_;        // see blocks_in_window()
-  cache::BlockPool pool_;             // outlives the sequences below
+  std::int32_t window_blocks_;  // see blocks_in_window()
+  cache::BlockPool pool_;       // outlives the sequences below
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<DiskTier> disk_tier_;
   const bool write_through_;
   const bool disk_always_;
   RestoreChoice restore_choice_;
-  double prefill_rate_ = 0.0;         // tokens per second; 0: not known
+  double prefill_rate_ = 0.0;  // tokens per second; 0: not known
   std::optional<SharedPrefill> shared_prefill_;
   const bool kv_verify_;
   std::vector<model::BlockCheck> checks_;
@@ -188,7 +187,7 @@ class Roster {
   std::uint64_t verified_blocks_ = 0;
   std::vector<model::SlotId> slots_;  // free ones
   SequenceMap waiting_;
-  SequenceMap batch_;                 // also those that have left it but are named by posted steps
+  SequenceMap batch_;  // also those that have left it but are named by posted steps
   SequenceMap stalled_;
   SequenceMap following_;
   std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
@@ -201,7 +200,7 @@ class Roster {
   std::uint64_t cache_miss_tokens_ = 0;
   std::uint64_t stalls_ = 0;
   std::uint64_t parks_ = 0;
-  std::uint64_t steps_ = 0;           // that have come back
+  std::uint64_t steps_ = 0;  // that have come back
   DurationHistogram queue_wait_;
   DurationHistogram cancel_to_free_;
   std::array<std::uint64_t, 4> cancel_to_free_steps_{};

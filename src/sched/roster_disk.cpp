@@ -1,9 +1,8 @@
 // What the roster does with the disk tier: a sequence's prefix is read while it waits and loaded once it is in the batch.
 #include "sched/roster.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::sched {
@@ -23,7 +22,8 @@ void Roster::begin_prefill(Sequence& sequence) {
   if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_, sequence.restoration != nullptr))) {
     sequence.restoration.reset();
   } else {
-    sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1), sequence.published);
+    sequence.restoration =
+        disk_tier_->restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1), sequence.published);
   }
   if (sequence.restoration == nullptr) return compute_rest(sequence);
   sequence.phase = SequencePhase::kRestoring;
@@ -36,7 +36,8 @@ void Roster::save_full(Sequence& sequence) {
     const auto begin = static_cast<std::size_t>(end - block_tokens_);
     sequence.saved_key = prefix_index_->next_key(sequence.saved_key, sequence.view(), begin);
     const cache::BlockId block = sequence.blocks[sequence.saved++];
-    if (block != cache::BlockTable::kAbsent) disk_tier_->save(block, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
+    if (block != cache::BlockTable::kAbsent)
+      disk_tier_->save(block, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
   }
 }
 
@@ -70,8 +71,8 @@ std::int32_t Roster::blocks_to_restore(const Sequence& sequence) const {
 // The block that was computed is compared with those that a hit would have given instead.
 void Roster::verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known) {
   const auto what = [&](const char* level) {
-    return fmt::format("the block in {} of positions {} to {} of request '{}'", level, index * block_tokens_, (index + 1) * block_tokens_ - 1,
-                       sequence.id);
+    return fmt::format("the block in {} of positions {} to {} of request '{}'", level, index * block_tokens_,
+                       (index + 1) * block_tokens_ - 1, sequence.id);
   };
   if (known != own) {
     checks_.push_back({own, known});

@@ -1,6 +1,5 @@
 // Who gives up blocks when they run short.
 #include "sched/roster.h"
-
 #include "sched/ticket.h"
 
 #include <algorithm>

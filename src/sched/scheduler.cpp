@@ -1,20 +1,17 @@
 #include "sched/scheduler.h"
 
+#include "braid/last_memory.h"
 #include "sched/admission.h"
 
-#include "braid/last_memory.h"
-
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <fmt/format.h>
 #include <memory>
+#include <spdlog/spdlog.h>
 #include <string>
 #include <utility>
 
@@ -32,21 +29,16 @@ constexpr int kPruneSeconds = 60;
 
 Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store,
                      std::function<void()> on_busy)
-    : options_(options),
-      on_busy_(std::move(on_busy)),
-      planner_(options),
-      pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
-      roster_(options, store, [this] { wake_.notify(); }),
+    : options_(options), on_busy_(std::move(on_busy)), planner_(options),
+      pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3), roster_(options, store, [this] { wake_.notify(); }),
       wakes_(std::make_shared<WakeList>(loop)),
       stall_watch_(
           loop, options, roster_, [this](Sequence& sequence, const std::string& reason) { drop_slow_reader(sequence, reason); },
           [this] {
-            deliver();
-            wake_.notify();
+  deliver();
+  wake_.notify();
           }),
-      drain_deadline_(loop),
-      disk_timer_(loop),
-      strand_(loop, executor, [this] { wake_.notify_now(); }) {
+drain_deadline_(loop), disk_timer_(loop), strand_(loop, executor, [this] { wake_.notify_now(); }) {
   assert(!find_fault(options));
   const auto rethrow = [](const std::exception_ptr& failure) {
     if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
@@ -55,9 +47,7 @@ Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, cons
   if (roster_.disk_tier() != nullptr) asio::co_spawn(loop, tend_disk(), rethrow);
 }
 
-Scheduler::~Scheduler() {
-  finish_all({ErrorCode::kDraining, "the server is shutting down", {}});
-}
+Scheduler::~Scheduler() { finish_all({ErrorCode::kDraining, "the server is shutting down", {}}); }
 
 Result<Ticket> Scheduler::submit(Request request) {
   if (draining_) return Error{ErrorCode::kDraining, "the server is shutting down and takes no new requests", {}};
@@ -78,7 +68,8 @@ Result<Ticket> Scheduler::submit(Request request) {
 
 Result<void> Scheduler::check_queue(std::size_t requests, std::int32_t priority) {
   const auto most = static_cast<std::size_t>(std::max(options_.max_waiting, 1));
-  if (requests > most) return invalid_argument(fmt::format("{} answers at once are more than the queue ever takes, which is {}", requests, most));
+  if (requests > most)
+    return invalid_argument(fmt::format("{} answers at once are more than the queue ever takes, which is {}", requests, most));
   if (roster_.waiting_count() + requests <= static_cast<std::size_t>(options_.max_waiting)) return {};
   ++counters_.refused;
   return overloaded(priority);
@@ -180,7 +171,8 @@ bool Scheduler::plan_next() {
   const bool all_decode = planner_.add_decodes(roster_.batch(), step, full_);
   const bool all_have_blocks = roster_.extend_prefills() && all_decode;
   for (Sequence* sequence : full_) roster_.stall(*sequence);
-  if (all_have_blocks && !quarantine_.is_active()) roster_.admit(pace_.tokens_per_second(), pace_.most_rows(static_cast<std::size_t>(options_.max_batch)));
+  if (all_have_blocks && !quarantine_.is_active())
+    roster_.admit(pace_.tokens_per_second(), pace_.most_rows(static_cast<std::size_t>(options_.max_batch)));
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
   return post(step);

@@ -1,6 +1,8 @@
 // The engine: continuous batching on one coroutine.
 #pragma once
 
+#include "braid/engine.h"
+#include "braid/signal.h"
 #include "model/step.h"
 #include "sched/batch_planner.h"
 #include "sched/compute_strand.h"
@@ -12,14 +14,10 @@
 #include "sched/ticket.h"
 #include "sched/wake_list.h"
 
-#include "braid/engine.h"
-#include "braid/signal.h"
-
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-
-#include <array>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -101,7 +99,7 @@ class Scheduler final : public Engine, private TicketListener {
   EngineStats counters_;
   std::array<PlannedStep, ComputeStrand::kMaxPosted> posted_;  // by plan id, modulo its size
   std::vector<Sequence*> full_;
-  std::vector<Sequence*> suspects_;    // reused, like those released
+  std::vector<Sequence*> suspects_;  // reused, like those released
   std::vector<Sequence*> released_;
   const std::shared_ptr<WakeList> wakes_;
   std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
@@ -113,9 +111,9 @@ class Scheduler final : public Engine, private TicketListener {
   bool draining_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;
-  bool has_ended_ = false;             // its coroutine has
+  bool has_ended_ = false;  // its coroutine has
   Signal wake_;
-  ComputeStrand strand_;               // last: it is joined before anything that its steps name is destroyed
+  ComputeStrand strand_;  // last: it is joined before anything that its steps name is destroyed
 };
 
 }  // namespace braid::sched

@@ -1,13 +1,11 @@
 // What becomes of sequences when a step comes back.
 #include "sched/scheduler.h"
-
 #include "sched/verify.h"
-
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <spdlog/spdlog.h>
 #include <string>
 #include <utility>
 
@@ -170,7 +168,8 @@ void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const m
 }
 
 // What was computed again after a preemption has been reported before.
-void Scheduler::report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
+void Scheduler::report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result,
+                              const model::StepResult& step) {
   std::vector<PromptToken> tokens;
   if (sequence.reported == 0) tokens.push_back({sequence.tokens[0], std::nullopt, {}});
   const std::uint32_t count = result != nullptr ? result->scored_count : 0;

@@ -58,8 +58,9 @@ std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {
     for (const auto& [rank, sequence] : *map) {
       if (found.size() == limit) return found;
       if (sequence.phase == SequencePhase::kDone) continue;
-      found.push_back({sequence.id, phase_name(sequence.phase), sequence.priority, sequence.prompt_tokens, sequence.cached_tokens.value_or(0),
-                       sequence.generated(), sequence.stop.max_tokens, sequence.phase == SequencePhase::kWaiting ? ++position : 0});
+      found.push_back({sequence.id, phase_name(sequence.phase), sequence.priority, sequence.prompt_tokens,
+                       sequence.cached_tokens.value_or(0), sequence.generated(), sequence.stop.max_tokens,
+                       sequence.phase == SequencePhase::kWaiting ? ++position : 0});
     }
   }
   return found;

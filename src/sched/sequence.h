@@ -1,6 +1,7 @@
 // One request on its way through the scheduler. Loop only.
 #pragma once
 
+#include "braid/request.h"
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"
@@ -8,8 +9,6 @@
 #include "model/step.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
-
-#include "braid/request.h"
 
 #include <algorithm>
 #include <chrono>
@@ -47,35 +46,34 @@ enum class SequencePhase {
 
 constexpr const char* phase_name(SequencePhase phase) {
   switch (phase) {
-    case SequencePhase::kWaiting: return "waiting";
-    case SequencePhase::kRestoring: return "restoring";
-    case SequencePhase::kPrefill: return "prefill";
-    case SequencePhase::kDecode: return "decode";
-    case SequencePhase::kStalled: return "stalled";
-    case SequencePhase::kParked: return "parked";
-    case SequencePhase::kRetrying: return "retrying";
-    case SequencePhase::kPreempted: return "preempted";
-    case SequencePhase::kDone: return "done";
+    case SequencePhase::kWaiting:
+      return "waiting";
+    case SequencePhase::kRestoring:
+      return "restoring";
+    case SequencePhase::kPrefill:
+      return "prefill";
+    case SequencePhase::kDecode:
+      return "decode";
+    case SequencePhase::kStalled:
+      return "stalled";
+    case SequencePhase::kParked:
+      return "parked";
+    case SequencePhase::kRetrying:
+      return "retrying";
+    case SequencePhase::kPreempted:
+      return "preempted";
+    case SequencePhase::kDone:
+      return "done";
   }
   return "unknown";
 }
 
 struct Sequence {
   Sequence(const Rank& its_rank, Request request, std::int32_t answer_room, cache::BlockPool& pool)
-      : rank(its_rank),
-        priority(request.priority),
-        id(std::move(request.id)),
-        sampling(std::move(request.sampling)),
-        constraint(std::move(request.constraint)),
-        stop(std::move(request.stop)),
-        tokens(std::move(request.prompt)),
-        prompt_tokens(static_cast<std::int32_t>(tokens.size())),
-        prompt_logprobs(request.prompt_logprobs),
-        media(std::move(request.media)),
-        adapter(std::move(request.adapter)),
-        cache_salt(std::move(request.cache_salt)),
-        blocks(pool),
-        fork_source(pool) {
+      : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
+        constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
+        prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), media(std::move(request.media)),
+        adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool), fork_source(pool) {
     stop.max_tokens = answer_room;
   }
 
@@ -86,9 +84,7 @@ struct Sequence {
   // Its consumer is too far behind.
   bool is_stalled() const { return phase == SequencePhase::kStalled || phase == SequencePhase::kParked; }
   // In the batch, and may be part of the next plan.
-  bool active() const {
-    return phase == SequencePhase::kRestoring || phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode;
-  }
+  bool active() const { return phase == SequencePhase::kRestoring || phase == SequencePhase::kPrefill || phase == SequencePhase::kDecode; }
   // It gives up its slot and blocks when the last posted step that names it has come back.
   bool is_leaving() const { return phase == SequencePhase::kPreempted || phase == SequencePhase::kDone; }
   // What it sampled last is all that is to be computed, but the strand has to be told: after a failed step, a pause or a preemption.
@@ -111,8 +107,8 @@ struct Sequence {
   const std::string id;
   const SamplingParams sampling;
   const std::shared_ptr<const Constraint> constraint;  // null: none
-  StopRules stop;               // max_tokens cut to what fits
-  std::vector<TokenId> tokens;  // prompt and accepted answer
+  StopRules stop;                                      // max_tokens cut to what fits
+  std::vector<TokenId> tokens;                         // prompt and accepted answer
   const std::int32_t prompt_tokens;
   const std::int32_t prompt_logprobs;  // as in Request
   const std::vector<MediaSpan> media;
@@ -120,30 +116,30 @@ struct Sequence {
   const std::string cache_salt;
 
   SequencePhase phase = SequencePhase::kWaiting;
-  model::SlotId slot = 0;       // valid while in the batch
-  bool starts = false;          // the strand has not heard of the slot's new owner yet
+  model::SlotId slot = 0;  // valid while in the batch
+  bool starts = false;     // the strand has not heard of the slot's new owner yet
   cache::BlockTable blocks;
-  std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
-  cache::BlockTable fork_source;  // the block that the first row copies the beginning of its first block from; empty: none
-  std::int32_t planned = 0;     // positions [0, planned) are cached once all posted steps are back
-  std::int32_t reused = 0;      // of these, found in the prefix cache since it last had no blocks
-  std::int32_t computed = 0;    // positions [0, computed) have come back from the strand, or were found
-  std::int32_t published = 0;   // leading blocks that are in the prefix cache
-  std::int32_t saved = 0;       // leading blocks that the disk tier has been offered, where it takes all
-  cache::PrefixKey saved_key;   // of the last one
-  std::int32_t pending = 0;     // samples that posted steps will bring
-  float mirostat_mu = 0.0F;     // the sampling state after the last token that has come back
-  std::int32_t reported = 0;    // leading prompt tokens that the consumer has, where prompt_logprobs asks for them
-  std::int32_t in_flight = 0;   // posted steps that name it
-  std::int32_t passes = 0;      // smaller ones admitted before it while it was the first in line and lacked blocks
+  std::shared_ptr<Restoration> restoration;   // of its prefix from disk; null: none
+  cache::BlockTable fork_source;              // the block that the first row copies the beginning of its first block from; empty: none
+  std::int32_t planned = 0;                   // positions [0, planned) are cached once all posted steps are back
+  std::int32_t reused = 0;                    // of these, found in the prefix cache since it last had no blocks
+  std::int32_t computed = 0;                  // positions [0, computed) have come back from the strand, or were found
+  std::int32_t published = 0;                 // leading blocks that are in the prefix cache
+  std::int32_t saved = 0;                     // leading blocks that the disk tier has been offered, where it takes all
+  cache::PrefixKey saved_key;                 // of the last one
+  std::int32_t pending = 0;                   // samples that posted steps will bring
+  float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
+  std::int32_t reported = 0;                  // leading prompt tokens that the consumer has, where prompt_logprobs asks for them
+  std::int32_t in_flight = 0;                 // posted steps that name it
+  std::int32_t passes = 0;                    // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
   std::chrono::steady_clock::time_point arrival;
-  std::optional<double> queue_seconds;                 // until it was first admitted
+  std::optional<double> queue_seconds;                  // until it was first admitted
   std::chrono::steady_clock::time_point stalled_since;  // while it is stalled or parked
   struct Cancelled {
     std::chrono::steady_clock::time_point when;
-    std::uint64_t steps;                               // that had come back by then
+    std::uint64_t steps;  // that had come back by then
   };
   std::optional<Cancelled> cancelled;
 

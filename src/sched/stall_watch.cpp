@@ -2,9 +2,8 @@
 
 #include "braid/last_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::sched {
@@ -13,11 +12,7 @@ using Clock = std::chrono::steady_clock;
 
 StallWatch::StallWatch(boost::asio::io_context& loop, const SchedulerOptions& options, Roster& roster,
                        std::function<void(Sequence&, const std::string&)> drop, std::function<void()> tended)
-    : park_after_(options.stall_park),
-      drop_after_(options.stall_drop),
-      roster_(roster),
-      drop_(std::move(drop)),
-      tended_(std::move(tended)),
+    : park_after_(options.stall_park), drop_after_(options.stall_drop), roster_(roster), drop_(std::move(drop)), tended_(std::move(tended)),
       timer_(loop) {}
 
 // Whoever waits for somebody's end waits for longer than this one may keep its blocks.

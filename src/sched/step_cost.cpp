@@ -23,15 +23,19 @@ constexpr double kLeastToken = 0.125;  // of a row's cost: both go through the s
 constexpr double kFirstNoise = 0.1 * 0.1;
 constexpr double kLeastNoise = 0.02 * 0.02;
 constexpr double kMostNoise = 0.3 * 0.3;
-constexpr double kNoiseWeight = 0.1;   // of a new sample
-constexpr double kOutlier = 3.0;       // a single surprise counts for no more deviations than so many
+constexpr double kNoiseWeight = 0.1;  // of a new sample
+constexpr double kOutlier = 3.0;      // a single surprise counts for no more deviations than so many
 
 enum Term : std::size_t { kStep, kRow, kDecodeRead, kToken, kPrefillRead, kPrefillMet };
 
 }  // namespace
 
 StepCost::Terms StepCost::terms_of(const StepShape& shape) {
-  return {1.0, static_cast<double>(shape.decode_rows), shape.decode_read, static_cast<double>(shape.prefill_tokens), shape.prefill_read,
+  return {1.0,
+          static_cast<double>(shape.decode_rows),
+          shape.decode_read,
+          static_cast<double>(shape.prefill_tokens),
+          shape.prefill_read,
           shape.prefill_met};
 }
 

@@ -53,7 +53,7 @@ class StepCost {
   double variance(const Terms& x) const;
 
   bool is_known_ = false;
-  bool was_outlier_ = false;     // the last step
+  bool was_outlier_ = false;  // the last step
   Terms cost_{};
   std::array<Terms, kTerms> covariance_{};
   Terms spread_{};               // the most that is ever assumed of a coefficient's deviation

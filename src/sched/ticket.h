@@ -1,10 +1,9 @@
 // The consumer's handle of a sequence: what Engine::submit hands out.
 #pragma once
 
+#include "braid/engine.h"
 #include "sched/sequence.h"
 #include "sched/token_stream.h"
-
-#include "braid/engine.h"
 
 #include <cstdint>
 #include <optional>
@@ -69,8 +68,7 @@ class SequenceTicket final : public TokenSource {
 
   // Half a stream of room, so that a slow consumer costs few changes of the batch.
   void report_drained() {
-    if (sequence_ != nullptr && sequence_->is_stalled() && stream_.size() <= stream_.capacity() / 2)
-      listener_.on_drained(*sequence_);
+    if (sequence_ != nullptr && sequence_->is_stalled() && stream_.size() <= stream_.capacity() / 2) listener_.on_drained(*sequence_);
   }
 
   TicketListener& listener_;

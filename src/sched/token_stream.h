@@ -1,10 +1,9 @@
 // The way of one sequence's events from the scheduler to its consumer.
 #pragma once
 
-#include "sched/wake_list.h"
-
 #include "braid/signal.h"
 #include "braid/token_event.h"
+#include "sched/wake_list.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,9 +38,9 @@ class TokenStream {
  private:
   void grow();
 
-  std::unique_ptr<Token[]> ring_;   // [ring_size_], a power of two
+  std::unique_ptr<Token[]> ring_;  // [ring_size_], a power of two
   std::uint32_t ring_size_ = 0;
-  std::uint32_t head_ = 0;          // index of the oldest token
+  std::uint32_t head_ = 0;  // index of the oldest token
   std::uint32_t count_ = 0;
   std::uint32_t capacity_;
   std::unique_ptr<PromptTokens> prompt_;

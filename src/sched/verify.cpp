@@ -1,9 +1,8 @@
 #include "sched/verify.h"
 
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <cstdlib>
+#include <fmt/format.h>
 
 namespace braid::sched {
 

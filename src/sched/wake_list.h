@@ -5,7 +5,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/intrusive/list.hpp>
-
 #include <memory>
 
 namespace braid::sched {

@@ -2,11 +2,10 @@
 
 #include "braid/last_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 #include <limits>
 #include <sys/statvfs.h>
 #include <utility>
@@ -34,12 +33,14 @@ std::size_t most_record_bytes(const StoreOptions& options) {
 }  // namespace
 
 std::uint64_t wall_clock() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 
 DiskSpace disk_space(const std::string& directory) {
   struct statvfs disk {};
-  if (::statvfs(directory.c_str(), &disk) != 0 || disk.f_blocks == 0) return {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max()};
+  if (::statvfs(directory.c_str(), &disk) != 0 || disk.f_blocks == 0)
+    return {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::max()};
   return {std::uint64_t{disk.f_bavail} * disk.f_frsize, std::uint64_t{disk.f_blocks} * disk.f_frsize};
 }
 
@@ -58,10 +59,12 @@ struct BlockStore::Read {
   Clock::time_point begun;
 };
 
-Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::unique_ptr<Io> io, Post post, SharedFile predecessors_lock) {
+Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::unique_ptr<Io> io, Post post,
+                                                     SharedFile predecessors_lock) {
   const std::uint64_t least = kFewestRecords * most_record_bytes(options);
   if (options.limit_bytes < least)
-    return invalid_argument(fmt::format("a disk limit of {} bytes is too low: blocks of this model want at least {}", options.limit_bytes, least));
+    return invalid_argument(
+        fmt::format("a disk limit of {} bytes is too low: blocks of this model want at least {}", options.limit_bytes, least));
   Result<Directory> directory = Directory::open(options.directory, predecessors_lock);
   if (!directory) return directory.error();
   std::unique_ptr<BlockStore> store(new BlockStore(std::move(options), std::move(*directory), std::move(io), std::move(post)));
@@ -72,15 +75,10 @@ Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::
 }
 
 BlockStore::BlockStore(StoreOptions options, Directory directory, std::unique_ptr<Io> io, Post post)
-    : options_(std::move(options)),
-      directory_(std::move(directory)),
-      post_(std::move(post)),
+    : options_(std::move(options)), directory_(std::move(directory)), post_(std::move(post)),
       buffers_(most_record_bytes(options_), std::max<std::size_t>(4, options_.buffer_memory / most_record_bytes(options_))),
-      limit_bytes_(options_.limit_bytes),
-      segment_bytes_(segment_bytes(limit_bytes_)),
-      mailbox_(std::make_shared<Mailbox>()),
-      io_(std::move(io)),
-      worker_(1) {
+      limit_bytes_(options_.limit_bytes), segment_bytes_(segment_bytes(limit_bytes_)), mailbox_(std::make_shared<Mailbox>()),
+      io_(std::move(io)), worker_(1) {
   mailbox_->store = this;
 }
 
@@ -153,8 +151,9 @@ void BlockStore::add_scanned(std::uint32_t number, SharedFile file, const Scan& 
   for (const ScannedRecord& record : scan.records) index_.add_record(segment, record);
   index_.add_waste(segment, scan.unreadable_bytes);
   if (scan.unreadable_bytes > 0)
-    log_.warn(fmt::format("disk cache: the last {} bytes of segment {} are no records (another version of braid, a write that was cut off, or damage)",
-                          scan.unreadable_bytes, number));
+    log_.warn(fmt::format(
+        "disk cache: the last {} bytes of segment {} are no records (another version of braid, a write that was cut off, or damage)",
+        scan.unreadable_bytes, number));
   if (segment.keys.empty()) drop(segment);
 }
 

@@ -6,6 +6,8 @@
 // wrong ends in a miss and a log line.
 #pragma once
 
+#include "braid/engine_stats.h"
+#include "braid/result.h"
 #include "store/buffer_pool.h"
 #include "store/directory.h"
 #include "store/io.h"
@@ -14,9 +16,6 @@
 #include "store/record.h"
 #include "store/segment_index.h"
 #include "store/worker.h"
-
-#include "braid/engine_stats.h"
-#include "braid/result.h"
 
 #include <chrono>
 #include <cstdint>
@@ -40,7 +39,8 @@ struct Prefix {
 
   Prefix() = default;
   explicit Prefix(const cache::SequenceView& of)
-      : adapter(of.scope.adapter), salt(of.scope.salt), tokens(of.tokens.begin(), of.tokens.end()), media(of.media.begin(), of.media.end()) {}
+      : adapter(of.scope.adapter), salt(of.scope.salt), tokens(of.tokens.begin(), of.tokens.end()),
+        media(of.media.begin(), of.media.end()) {}
   cache::SequenceView view() const { return {{adapter, salt}, tokens, media}; }
 };
 
@@ -144,18 +144,18 @@ class BlockStore {
   QuietLog log_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Read>> reads_;  // under way
   std::uint64_t next_read_ = 0;
-  std::deque<Writing> writes_;              // committed, not begun
-  std::optional<Writing> writing_;          // under way: its record, or the segment it waits for
-  bool awaits_predecessor_ = false;         // the folder is still another process's
-  Segment* current_ = nullptr;              // appended to; the index owns it
+  std::deque<Writing> writes_;       // committed, not begun
+  std::optional<Writing> writing_;   // under way: its record, or the segment it waits for
+  bool awaits_predecessor_ = false;  // the folder is still another process's
+  Segment* current_ = nullptr;       // appended to; the index owns it
   std::uint32_t next_segment_ = 1;
-  std::uint64_t limit_bytes_;               // as wanted, or what the disk has had room for when it was looked at
-  std::uint64_t segment_bytes_;             // of the current one at most
-  std::uint64_t write_failed_at_ = 0;       // Unix seconds; 0: never
-  std::vector<std::uint32_t> unscanned_;    // numbers of segments that are still to be looked through
-  std::vector<std::uint32_t> doomed_;       // numbers of dropped segments whose deletion has not begun
-  std::shared_ptr<Mailbox> mailbox_;        // shared with calls that outlive the store in the loop's queue
-  std::unique_ptr<Io> io_;                  // last: their threads end before what they use
+  std::uint64_t limit_bytes_;             // as wanted, or what the disk has had room for when it was looked at
+  std::uint64_t segment_bytes_;           // of the current one at most
+  std::uint64_t write_failed_at_ = 0;     // Unix seconds; 0: never
+  std::vector<std::uint32_t> unscanned_;  // numbers of segments that are still to be looked through
+  std::vector<std::uint32_t> doomed_;     // numbers of dropped segments whose deletion has not begun
+  std::shared_ptr<Mailbox> mailbox_;      // shared with calls that outlive the store in the loop's queue
+  std::unique_ptr<Io> io_;                // last: their threads end before what they use
   Worker worker_;
 };
 

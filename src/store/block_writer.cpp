@@ -1,12 +1,11 @@
 // The writing half of BlockStore: one record at a time, appended to the current segment; and what makes room.
 #include "store/block_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 #include <functional>
 #include <optional>
 #include <sys/stat.h>
@@ -95,9 +94,10 @@ void BlockStore::bound_limit(const DiskSpace& space, std::uint64_t own) {
   limit_bytes_ = std::min(options_.limit_bytes, room - std::min(room, left_to_others(space)));
   segment_bytes_ = segment_bytes(limit_bytes_);
   if (was_bounded || limit_bytes_ == options_.limit_bytes) return;
-  log_.warn(fmt::format("disk cache: the disk of {} has room for {} MB, not for the limit of {} MB: the oldest blocks make room for new ones, and "
-                        "{} MB are left to others",
-                        directory_.path(), limit_bytes_ / 1'000'000, options_.limit_bytes / 1'000'000, left_to_others(space) / 1'000'000));
+  log_.warn(fmt::format(
+      "disk cache: the disk of {} has room for {} MB, not for the limit of {} MB: the oldest blocks make room for new ones, and "
+      "{} MB are left to others",
+      directory_.path(), limit_bytes_ / 1'000'000, options_.limit_bytes / 1'000'000, left_to_others(space) / 1'000'000));
 }
 
 // For a whole segment, so that the limit holds until the next one.

@@ -32,7 +32,7 @@ class BufferPool {
   using Bytes = std::unique_ptr<std::byte[], Deleter>;
   struct Shared {
     std::size_t bytes;
-    std::size_t left;          // not allocated yet
+    std::size_t left;  // not allocated yet
     std::vector<Bytes> idle;
 
     // Null where there is no memory.

@@ -1,12 +1,11 @@
 #include "store/directory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -41,7 +40,8 @@ SharedFile open_file(const std::string& path, int flags, int& error) {
 }
 
 bool is_same_file(int a, int b) {
-  struct stat one {}, other {};
+  struct stat one {
+  }, other{};
   return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
@@ -56,7 +56,8 @@ Result<Directory> Directory::open(const std::string& path, SharedFile predecesso
   int error = 0;
   SharedFile lock = open_file(path + "/lock", O_RDWR | O_CREAT, error);
   if (lock == nullptr) return Error{ErrorCode::kIo, fmt::format("cannot write to the folder {}: {}", path, std::strerror(error)), {}};
-  if (predecessors != nullptr && is_same_file(lock->descriptor(), predecessors->descriptor())) return Directory(path, std::move(predecessors));
+  if (predecessors != nullptr && is_same_file(lock->descriptor(), predecessors->descriptor()))
+    return Directory(path, std::move(predecessors));
   if (::flock(lock->descriptor(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kIo, fmt::format("the folder {} is in use by another process", path), {}};
   return Directory(path, std::move(lock));

@@ -16,8 +16,8 @@ struct Transfer {
   int file = -1;
   std::span<std::byte> bytes;
   std::uint64_t offset = 0;
-  std::function<void()> before;           // on one of the Io's threads, before the first byte moves; may be empty
-  std::function<void(int error)> after;   // likewise, once at the end: 0, or an errno; a read beyond the end of the file is EIO
+  std::function<void()> before;          // on one of the Io's threads, before the first byte moves; may be empty
+  std::function<void(int error)> after;  // likewise, once at the end: 0, or an errno; a read beyond the end of the file is EIO
 };
 
 // Transfers overlap and end in any order. submit() never waits for the disk. Destroying it waits for the transfers under way and drops

@@ -38,7 +38,7 @@ struct Origin {
 
 struct RecordHeader {
   cache::PrefixKey key;
-  std::uint64_t written_at = 0;          // Unix seconds
+  std::uint64_t written_at = 0;  // Unix seconds
   std::uint32_t identity_bytes = 0;
   std::uint32_t adapter_bytes = 0;
   std::uint32_t salt_bytes = 0;
@@ -47,7 +47,7 @@ struct RecordHeader {
   std::uint64_t payload_bytes = 0;
   cache::PrefixKey body_digest;
 
-  std::size_t payload_offset() const;    // from the start of the record
+  std::size_t payload_offset() const;  // from the start of the record
   std::size_t record_bytes() const;
 };
 

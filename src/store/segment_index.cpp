@@ -34,9 +34,8 @@ const SegmentIndex::Location* SegmentIndex::find(const cache::PrefixKey& key) co
 }
 
 const Segment& SegmentIndex::smallest_but(const Segment* other) const {
-  return *std::ranges::min_element(segments_, {}, [&](const Segment& segment) {
-    return &segment == other ? std::numeric_limits<std::uint64_t>::max() : segment.bytes;
-  });
+  return *std::ranges::min_element(
+      segments_, {}, [&](const Segment& segment) { return &segment == other ? std::numeric_limits<std::uint64_t>::max() : segment.bytes; });
 }
 
 Segment* SegmentIndex::after(const Segment& segment) {

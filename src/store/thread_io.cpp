@@ -15,8 +15,8 @@ int move_all(const Transfer& transfer) {
     std::byte* const at = transfer.bytes.data() + done;
     const std::size_t left = transfer.bytes.size() - done;
     const auto offset = static_cast<off_t>(transfer.offset + done);
-    const ssize_t moved = transfer.kind == Transfer::Kind::kRead ? ::pread(transfer.file, at, left, offset)
-                                                                 : ::pwrite(transfer.file, at, left, offset);
+    const ssize_t moved =
+        transfer.kind == Transfer::Kind::kRead ? ::pread(transfer.file, at, left, offset) : ::pwrite(transfer.file, at, left, offset);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0) return errno;
     if (moved == 0) return EIO;

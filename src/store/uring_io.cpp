@@ -1,9 +1,5 @@
-#include "store/io.h"
-
 #include "braid/last_memory.h"
-#include <liburing.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include "store/io.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,9 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
+#include <liburing.h>
 #include <memory>
 #include <mutex>
+#include <sys/eventfd.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -135,11 +134,11 @@ class UringIo final : public Io {
 
   io_uring ring_;
   const int bell_;
-  std::uint64_t rings_ = 0;        // what the bell's read writes to
-  std::deque<Transfer> waiting_;   // taken from the inbox, not begun
-  unsigned running_ = 0;           // in the kernel
+  std::uint64_t rings_ = 0;       // what the bell's read writes to
+  std::deque<Transfer> waiting_;  // taken from the inbox, not begun
+  unsigned running_ = 0;          // in the kernel
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;               // of the inbox
+  std::mutex mutex_;  // of the inbox
   std::vector<Transfer> inbox_;
   std::thread thread_;
 };

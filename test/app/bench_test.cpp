@@ -1,25 +1,25 @@
 // The load generator against a server that plays scripted answers.
 #include "app/bench/bench.h"
+
 #include "app/bench/response_reader.h"
 #include "app/bench/summary.h"
 #include "app/bench/target.h"
 #include "app/bench/workload.h"
 #include "support/folder.h"
 
+#include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read_until.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <simdjson.h>
-
-#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <set>
+#include <simdjson.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,7 +47,8 @@ std::string completion(int tokens, const std::string& word = "a") {
 // Answers the n-th request on the n-th connection with what `script` says; an answer in plain bytes closes when it is empty.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(std::vector<std::string> script) : script_(std::move(script)), acceptor_(io_, {asio::ip::address_v4::loopback(), 0}) {
+  explicit ScriptedServer(std::vector<std::string> script)
+      : script_(std::move(script)), acceptor_(io_, {asio::ip::address_v4::loopback(), 0}) {
     port_ = acceptor_.local_endpoint().port();
     thread_ = std::thread([this] { serve(); });
   }
@@ -68,7 +69,8 @@ class ScriptedServer {
       boost::system::error_code error;
       acceptor_.accept(socket, error);
       if (error || stopping_) return;
-      while (answer_one(socket)) {}
+      while (answer_one(socket)) {
+      }
     }
   }
 
@@ -78,7 +80,8 @@ class ScriptedServer {
     const auto head = asio::read_until(socket, asio::dynamic_buffer(text), "\r\n\r\n", error);
     if (error) return false;
     const auto length = std::stoul(text.substr(text.find("Content-Length: ") + 16));
-    if (text.size() < head + length) asio::read(socket, asio::dynamic_buffer(text), asio::transfer_exactly(head + length - text.size()), error);
+    if (text.size() < head + length)
+      asio::read(socket, asio::dynamic_buffer(text), asio::transfer_exactly(head + length - text.size()), error);
     requests_.push_back(text);
     const std::string answer = next_ < script_.size() ? script_[next_++] : std::string();
     asio::write(socket, asio::buffer(answer), error);
@@ -141,7 +144,8 @@ TEST(Bench, TellsFailuresApart) {
       "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n",
       "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"error\":{\"message\":\"no\"}}\n\n",
       "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"error\":\"no\"}\n\ndata: [DONE]\n\n",
-      "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"object\":\"error\",\"message\":\"no\"}\n\ndata: [DONE]\n\n",
+      "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: "
+      "{\"object\":\"error\",\"message\":\"no\"}\n\ndata: [DONE]\n\n",
       "not http at all, for sure\r\n\r\n",
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nda",
   });
@@ -250,7 +254,9 @@ TEST(BenchSummary, DefinesTimePerOutputTokenAndGoodput) {
 TEST(BenchReport, WhatAServerSaysSteersNoTerminal) {
   Outcome failed;
   failed.failure = "http_500";
-  failed.message = "\x1b]0;title\x07 \xC2\x9B" "2J\r\nm\xC3\xA9r";
+  failed.message =
+      "\x1b]0;title\x07 \xC2\x9B"
+      "2J\r\nm\xC3\xA9r";
   const std::string report = to_report(summarise({failed}, 1.0, std::nullopt));
   EXPECT_NE(report.find("First failure: http_500: \\x1b]0;title\\x07 \\x9b2J\\x0d\\x0am\xC3\xA9r\n"), std::string::npos) << report;
 }

@@ -1,10 +1,9 @@
 #include "app/command_line.h"
 
-#include <gmock/gmock.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -44,9 +43,10 @@ TEST(CommandLine, ServeHasDefaults) {
 }
 
 TEST(CommandLine, ServeTakesItsOptions) {
-  const auto options = std::get<ServeOptions>(parse({"serve", "m.gguf", "--host", "0.0.0.0", "--port", "0", "--threads=3", "--ctx", "512",
-                                                     "--kv-memory", "2GiB", "--kv-dtype", "f32", "--drain-timeout", "500ms", "--isa",
-                                                     "scalar", "--alias", "m", "--no-warmup", "--block-size", "32"}));
+  const auto options = std::get<ServeOptions>(
+      parse({"serve",       "m.gguf",      "--host",       "0.0.0.0", "--port",          "0",     "--threads=3", "--ctx",  "512",
+             "--kv-memory", "2GiB",        "--kv-dtype",   "f32",     "--drain-timeout", "500ms", "--isa",       "scalar", "--alias",
+             "m",           "--no-warmup", "--block-size", "32"}));
   EXPECT_EQ(options.model.model, "m.gguf");
   EXPECT_EQ(options.http.listen.front().host, "0.0.0.0");
   EXPECT_EQ(options.http.listen.front().port, 0);
@@ -90,8 +90,7 @@ TEST(CommandLine, AddressesAddUpOrReplaceTheDefault) {
   const auto hosts = [](std::initializer_list<const char*> arguments) {
     const auto options = std::get<ServeOptions>(parse(arguments));
     std::string text;
-    for (const net::TcpAddress& address : options.http.listen)
-      text += address.host + " " + std::to_string(address.port) + ";";
+    for (const net::TcpAddress& address : options.http.listen) text += address.host + " " + std::to_string(address.port) + ";";
     return text;
   };
   EXPECT_EQ(hosts({"serve"}), "127.0.0.1 8000;");
@@ -104,7 +103,8 @@ TEST(CommandLine, AddressesAddUpOrReplaceTheDefault) {
 }
 
 TEST(CommandLine, UnixSocketsHaveModeAndUsers) {
-  const auto options = std::get<ServeOptions>(parse({"serve", "--unix-socket", "/run/s", "--unix-mode", "0660", "--unix-users", "root,1234"}));
+  const auto options =
+      std::get<ServeOptions>(parse({"serve", "--unix-socket", "/run/s", "--unix-mode", "0660", "--unix-users", "root,1234"}));
   EXPECT_EQ(options.http.unix_mode, 0660U);
   EXPECT_EQ(options.http.unix_users, (std::vector<uid_t>{0, 1234}));
   EXPECT_THAT(mistake({"serve", "--unix-mode", "rw"}), HasSubstr("--unix-mode: 'rw' is not a mode"));
@@ -133,8 +133,8 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
   const auto plain = std::get<ServeOptions>(parse({"serve"}));
   EXPECT_TRUE(plain.disk.directory.empty());
   EXPECT_FALSE(plain.disk.write_through || plain.batch.kv_verify);
-  const auto options = std::get<ServeOptions>(parse({"serve", "--kv-disk", "/tmp/cache", "--kv-disk-limit", "2GB", "--kv-disk-ttl", "2d",
-                                                     "--kv-disk-write", "through", "--kv-verify"}));
+  const auto options = std::get<ServeOptions>(parse(
+      {"serve", "--kv-disk", "/tmp/cache", "--kv-disk-limit", "2GB", "--kv-disk-ttl", "2d", "--kv-disk-write", "through", "--kv-verify"}));
   EXPECT_EQ(options.disk.directory, "/tmp/cache");
   EXPECT_EQ(options.disk.limit, 2'000'000'000U);
   EXPECT_EQ(options.disk.ttl, std::chrono::days(2));
@@ -144,9 +144,9 @@ TEST(CommandLine, ServeTakesItsDiskCache) {
 }
 
 TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
-  const auto options = std::get<ServeOptions>(parse({"serve", "--cors-origin", "https://a.example", "m.gguf", "--cors-origin", "*", "--api-key-file",
-                                                     "keys", "--requests-per-minute", "5", "--tokens-per-minute", "4294967295",
-                                                     "--concurrent-requests", "0", "--open-metrics", "--log-format", "json", "--access-log"}));
+  const auto options = std::get<ServeOptions>(parse(
+      {"serve", "--cors-origin", "https://a.example", "m.gguf", "--cors-origin", "*", "--api-key-file", "keys", "--requests-per-minute",
+       "5", "--tokens-per-minute", "4294967295", "--concurrent-requests", "0", "--open-metrics", "--log-format", "json", "--access-log"}));
   EXPECT_EQ(options.model.model, "m.gguf");
   EXPECT_EQ(options.http.cors_origins, (std::vector<std::string>{"https://a.example", "*"}));
   EXPECT_EQ(options.access.api_key_file, "keys");
@@ -155,7 +155,8 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
   EXPECT_TRUE(options.http.open_metrics);
   EXPECT_EQ(options.log.format, net::LogFormat::kJson);
   EXPECT_TRUE(options.log.access);
-  for (const char* origin : {"example.org", "https://", "https://a.example/", "https://a.example, https://b.example", "null", "https://*.example"})
+  for (const char* origin :
+       {"example.org", "https://", "https://a.example/", "https://a.example, https://b.example", "null", "https://*.example"})
     EXPECT_THAT(mistake({"serve", "--cors-origin", origin}), HasSubstr("is no origin")) << origin;
   EXPECT_THAT(mistake({"serve", "--requests-per-minute", "-1"}), HasSubstr("--requests-per-minute: '-1' is not a whole number from 0 to"));
   EXPECT_THAT(mistake({"serve", "--log-format", "xml"}), HasSubstr("--log-format"));
@@ -163,11 +164,13 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
 }
 
 TEST(CommandLine, CacheExportsAndImports) {
-  const auto to = std::get<CacheExportOptions>(parse({"cache", "export", "m.gguf", "out.safetensors", "--prompt", "Hello", "--kv-dtype", "f32"}));
+  const auto to =
+      std::get<CacheExportOptions>(parse({"cache", "export", "m.gguf", "out.safetensors", "--prompt", "Hello", "--kv-dtype", "f32"}));
   EXPECT_EQ(to.model.model, "m.gguf");
   EXPECT_EQ(to.output, "out.safetensors");
   EXPECT_EQ(to.prompt, "Hello");
-  const auto from = std::get<CacheImportOptions>(parse({"cache", "import", "m.gguf", "out.safetensors", "--kv-disk", "d", "--cache-salt", "s"}));
+  const auto from =
+      std::get<CacheImportOptions>(parse({"cache", "import", "m.gguf", "out.safetensors", "--kv-disk", "d", "--cache-salt", "s"}));
   EXPECT_EQ(from.input, "out.safetensors");
   EXPECT_EQ(from.disk.directory, "d");
   EXPECT_EQ(from.cache_salt, "s");
@@ -226,7 +229,8 @@ TEST(CommandLine, BenchTakesItsOptions) {
 }
 
 TEST(CommandLine, HelpAndVersionLeaveWithZero) {
-  for (const auto& arguments : {std::initializer_list<const char*>{"--help"}, {"serve", "--help"}, {"bench", "serve", "--help"}, {"--version"}}) {
+  for (const auto& arguments :
+       {std::initializer_list<const char*>{"--help"}, {"serve", "--help"}, {"bench", "serve", "--help"}, {"--version"}}) {
     const Command command = parse(arguments);
     EXPECT_EQ(std::get<Farewell>(command).exit_code, 0);
   }
@@ -282,7 +286,8 @@ TEST_F(ConfigFile, MistakesNameTheLine) {
   EXPECT_THAT(mistake({"serve", "--config", write("\n\nport: many\n")}), HasSubstr(".yaml:3: --port: 'many'"));
   EXPECT_THAT(mistake({"serve", "--config", write("port: [1, 2]\n")}), HasSubstr(".yaml:1: 'port' wants one plain value"));
   EXPECT_THAT(mistake({"serve", "--config", write("no-model: perhaps\n")}), HasSubstr(".yaml:1: 'no-model' wants true or false"));
-  EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nhost: ::1\nport: 2\n")}), HasSubstr(".yaml:3: 'port' stands here for the second time"));
+  EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nhost: ::1\nport: 2\n")}),
+              HasSubstr(".yaml:3: 'port' stands here for the second time"));
   EXPECT_THAT(mistake({"serve", "--config", write("---\nport: 1\n---\nport: many\n")}), HasSubstr("one document"));
   EXPECT_THAT(mistake({"serve", "--config", write("api-key-file: ''\n")}), HasSubstr("--api-key-file: the value is empty"));
   EXPECT_THAT(mistake({"serve", "--config", testing::TempDir().c_str()}), HasSubstr("--config: cannot read"));

@@ -1,12 +1,11 @@
 #include "app/fingerprint.h"
 
-#include <gtest/gtest.h>
+#include "support/gguf_writer.h"
 
 #include <array>
+#include <gtest/gtest.h>
 #include <limits>
 #include <set>
-
-#include "support/gguf_writer.h"
 
 namespace braid::app {
 namespace {

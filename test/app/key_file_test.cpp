@@ -1,9 +1,8 @@
 // The file of API keys.
 #include "app/key_file.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <string>
 
 namespace braid::app {
@@ -12,12 +11,15 @@ namespace {
 using net::access::ApiKey;
 using net::access::digest_of;
 
-Result<std::vector<ApiKey>> parse(std::string_view text, const net::access::Limits& limits = {}) { return parse_api_keys(text, limits, "keys"); }
+Result<std::vector<ApiKey>> parse(std::string_view text, const net::access::Limits& limits = {}) {
+  return parse_api_keys(text, limits, "keys");
+}
 
 TEST(KeyFile, HasAKeyALineWithItsSettings) {
-  const auto keys = parse("# ours\n\nalice sk-1\n  bob\tsk#2 requests-per-minute=60 tokens-per-minute=0 concurrent-requests=3 priority=5 "
-                          "best-priority=-1 cache-salt=b # until May\r\n",
-                          {7, 8, 9});
+  const auto keys = parse(
+      "# ours\n\nalice sk-1\n  bob\tsk#2 requests-per-minute=60 tokens-per-minute=0 concurrent-requests=3 priority=5 "
+      "best-priority=-1 cache-salt=b # until May\r\n",
+      {7, 8, 9});
   ASSERT_TRUE(keys) << keys.error().message;
   ASSERT_EQ(keys->size(), 2U);
   EXPECT_EQ((*keys)[0].name, "alice");
@@ -41,8 +43,9 @@ TEST(KeyFile, TellsWhatIsWrongAndQuotesNothing) {
       {"b # sk-secret", "keys:1: there is a name and no key"},
       {"sk-secret/1 b", "keys:1: the name may have 64 letters, digits, '-', '_' and '.'"},
       {"a sk-secret\xC3\xA4", "keys:1: the key may have visible ASCII characters only"},
-      {"a b sk-secret", "keys:1: a word behind the key is none of requests-per-minute=, tokens-per-minute=, concurrent-requests=, priority=, "
-                        "best-priority= and cache-salt="},
+      {"a b sk-secret",
+       "keys:1: a word behind the key is none of requests-per-minute=, tokens-per-minute=, concurrent-requests=, priority=, "
+       "best-priority= and cache-salt="},
       {"a b requests-per-minute=sk-secret", "keys:1: requests-per-minute is not a whole number from 0 to 4294967295"},
       {"a b priority=-101", "keys:1: priority is not a whole number from -100 to 100"},
       {"a b priority=1 best-priority=2", "keys:1: priority is better than best-priority"},

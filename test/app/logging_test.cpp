@@ -1,10 +1,10 @@
 // The lines of the program's log.
 #include "app/logging.h"
 
-#include <gtest/gtest.h>
 #include "net/json/parse.h"
 #include "net/log/line.h"
 
+#include <gtest/gtest.h>
 #include <string>
 
 namespace braid::app {
@@ -13,15 +13,16 @@ namespace {
 using net::LogFormat;
 
 std::string formatted(LogFormat format, const char* logger, std::string_view payload) {
-  spdlog::details::log_msg message(spdlog::log_clock::time_point(std::chrono::milliseconds(1'795'250'916'042)), {}, logger, spdlog::level::warn,
-                                   spdlog::string_view_t(payload.data(), payload.size()));
+  spdlog::details::log_msg message(spdlog::log_clock::time_point(std::chrono::milliseconds(1'795'250'916'042)), {}, logger,
+                                   spdlog::level::warn, spdlog::string_view_t(payload.data(), payload.size()));
   spdlog::memory_buf_t line;
   line_formatter(format)->format(message, line);
   return {line.data(), line.size()};
 }
 
 TEST(Logging, AMessageIsOneLineOfText) {
-  EXPECT_EQ(formatted(LogFormat::kText, "braid", "loading\n2026 forged \x1b[2J"), "2026-11-21T08:48:36.042Z warning loading\\x0a2026 forged \\x1b[2J\n");
+  EXPECT_EQ(formatted(LogFormat::kText, "braid", "loading\n2026 forged \x1b[2J"),
+            "2026-11-21T08:48:36.042Z warning loading\\x0a2026 forged \\x1b[2J\n");
 }
 
 TEST(Logging, AMessageIsOneObjectOfJson) {
@@ -39,8 +40,9 @@ TEST(Logging, ARequestsValuesAreMembers) {
     net::LogLine line(format, "request");
     line.add("route", "/x y");
     EXPECT_EQ(formatted(format, kRequestLogger, line.text()),
-              format == LogFormat::kText ? "2026-11-21T08:48:36.042Z warning request route=\"/x y\"\n"
-                                         : "{\"time\":\"2026-11-21T08:48:36.042Z\",\"level\":\"warning\",\"message\":\"request\",\"route\":\"/x y\"}\n");
+              format == LogFormat::kText
+                  ? "2026-11-21T08:48:36.042Z warning request route=\"/x y\"\n"
+                  : "{\"time\":\"2026-11-21T08:48:36.042Z\",\"level\":\"warning\",\"message\":\"request\",\"route\":\"/x y\"}\n");
   }
 }
 

@@ -1,9 +1,8 @@
 #include "app/memory.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <string>
 
 namespace braid::app {
@@ -15,8 +14,7 @@ namespace fs = std::filesystem;
 class MemoryRoot : public testing::Test {
  protected:
   MemoryRoot() {
-    root_ = fs::path(testing::TempDir()) / (std::string("braid-memory-") +
-                                            testing::UnitTest::GetInstance()->current_test_info()->name());
+    root_ = fs::path(testing::TempDir()) / (std::string("braid-memory-") + testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(root_);
     write("proc/meminfo", "MemTotal:       2000 kB\nMemFree: 10 kB\nMemAvailable:   1000 kB\n");
   }
@@ -64,7 +62,8 @@ TEST(AvailableMemory, OfThisMachineIsNotNothing) { EXPECT_GT(available_memory().
 TEST(AvailableMemory, IsNotNothingWhereItCannotBeKnown) {
   const Result<std::uint64_t> unknown = available_memory("/there/is/no/such/folder");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "cannot find out how much memory there is: /there/is/no/such/folder/proc/meminfo: No such file or directory");
+  EXPECT_EQ(unknown.error().message,
+            "cannot find out how much memory there is: /there/is/no/such/folder/proc/meminfo: No such file or directory");
 }
 
 KvDemand demand() {

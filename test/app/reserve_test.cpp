@@ -1,10 +1,10 @@
 // Memory that was set aside, over an allocator that a test can exhaust.
 #include "app/reserve.h"
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <set>
 
 namespace braid::app {

@@ -1,17 +1,15 @@
 // The watchdog, on ages of steps that the tests make up.
 #include "app/watchdog.h"
 
-#include <gtest/gtest.h>
-
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
+#include <unistd.h>
 
 namespace braid::app {
 namespace {

@@ -1,8 +1,7 @@
 // Holds every #include of src/ and include/ against the table in docs/architecture.md.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <map>
 #include <regex>
 #include <set>

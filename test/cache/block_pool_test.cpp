@@ -3,7 +3,6 @@
 #include "cache/block_table.h"
 
 #include <gtest/gtest.h>
-
 #include <map>
 #include <random>
 #include <set>

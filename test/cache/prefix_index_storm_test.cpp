@@ -1,7 +1,9 @@
 // Random sequences that share, copy, publish, drop and lose blocks, against a simple model of what is known.
-#include <gtest/gtest.h>
+#include "cache/block_table.h"
+#include "cache/prefix_index.h"
 
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <map>
 #include <memory>
 #include <random>
@@ -9,9 +11,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "cache/block_table.h"
-#include "cache/prefix_index.h"
 
 namespace braid::cache {
 namespace {
@@ -40,7 +39,8 @@ Contents contents_of(const SequenceView& sequence) {
 class IndexStorm {
  public:
   IndexStorm(std::uint32_t seed, PrefixIndex::Digest digest, bool exact, bool has_media)
-      : random_(seed), index_(pool_, kBlockTokens, digest), contents_(kTotal), last_release_(kTotal, 0), exact_(exact), has_media_(has_media) {
+      : random_(seed), index_(pool_, kBlockTokens, digest), contents_(kTotal), last_release_(kTotal, 0), exact_(exact),
+        has_media_(has_media) {
     index_.on_evict([this](BlockId block) {
       PrefixIndex::Path path;
       const SequenceView found = index_.path_to(block, path);
@@ -69,7 +69,7 @@ class IndexStorm {
   static constexpr std::int32_t kBlockTokens = 3;
   static constexpr std::int32_t kLongest = 6;  // blocks
   static constexpr std::size_t kMostSequences = 8;
-  static constexpr std::size_t kLookedAt = 16;   // how many siblings common_beginning() looks at
+  static constexpr std::size_t kLookedAt = 16;  // how many siblings common_beginning() looks at
   using Prefix = std::pair<std::string, Contents>;
 
   struct Running {
@@ -210,9 +210,7 @@ class IndexStorm {
     const Prefix gone = was->first;
     const bool was_full = gone.second.size() % kBlockTokens == 0;
     lost_below_ +=
-        std::erase_if(known_,
-                      [&](const auto& entry) { return entry.second == block || (was_full && begins_with(entry.first, gone)); }) -
-        1;
+        std::erase_if(known_, [&](const auto& entry) { return entry.second == block || (was_full && begins_with(entry.first, gone)); }) - 1;
   }
 
   void forget_partial(BlockId block) {

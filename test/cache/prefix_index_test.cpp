@@ -2,9 +2,8 @@
 
 #include "cache/block_table.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <utility>
@@ -89,8 +88,13 @@ TEST_F(PrefixIndexTest, TheSamePartOfAnImageIsAskedFor) {
     index_.keys({{}, Tokens{9, 9, 9, 9}, media}, keys);
     return keys.at(1);
   };
-  const std::vector<std::vector<MediaSpan>> all{{image(0, 4, 1)}, {image(1, 3, 1)}, {image(2, 2, 1)}, {image(2, 1, 1)}, {image(3, 1, 1)},
-                                                {image(1, 2, 1)}, {image(1, 1, 1), image(2, 2, 1)}};
+  const std::vector<std::vector<MediaSpan>> all{{image(0, 4, 1)},
+                                                {image(1, 3, 1)},
+                                                {image(2, 2, 1)},
+                                                {image(2, 1, 1)},
+                                                {image(3, 1, 1)},
+                                                {image(1, 2, 1)},
+                                                {image(1, 1, 1), image(2, 2, 1)}};
   std::vector<PrefixKey> keys;
   for (const auto& media : all) keys.push_back(index_key(media));
   for (const PrefixKey& key : keys) EXPECT_EQ(std::ranges::count(keys, key), 1);
@@ -182,8 +186,8 @@ TEST(PrefixKeys, DependOnIdentityScopeAndBlockSize) {
     index.keys({{adapter, salt}, tokens, {}}, keys);
     return keys.at(0);
   };
-  const PrefixKey keys[] = {first_key(plain, ""),       first_key(plain, "a"), first_key(plain, "b"),  first_key(other, ""),
-                            first_key(other, "a"),      first_key(third, ""),  first_key(larger, ""),  first_key(plain, "", "a"),
+  const PrefixKey keys[] = {first_key(plain, ""),       first_key(plain, "a"),    first_key(plain, "b"), first_key(other, ""),
+                            first_key(other, "a"),      first_key(third, ""),     first_key(larger, ""), first_key(plain, "", "a"),
                             first_key(plain, "a", "a"), first_key(plain, "", "b")};
   for (const PrefixKey& key : keys) EXPECT_EQ(std::ranges::count(keys, key), 1);
 }

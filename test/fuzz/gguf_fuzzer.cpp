@@ -13,8 +13,7 @@ using namespace braid::model;
 
 // Touches every byte, so that a span beyond the input is found.
 unsigned sum(std::span<const std::byte> bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), 0U,
-                         [](unsigned total, std::byte b) { return total + static_cast<unsigned>(b); });
+  return std::accumulate(bytes.begin(), bytes.end(), 0U, [](unsigned total, std::byte b) { return total + static_cast<unsigned>(b); });
 }
 
 void use(const GgufFile& file) {
@@ -40,8 +39,7 @@ void use(const GgufFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  const auto file =
-      GgufFile::from_bytes(std::make_shared<braid::test::OwnedBytes>(std::as_bytes(std::span(bytes, size)), "fuzz.gguf"));
+  const auto file = GgufFile::from_bytes(std::make_shared<braid::test::OwnedBytes>(std::as_bytes(std::span(bytes, size)), "fuzz.gguf"));
   if (file) {
     use(*file);
   } else if (file.error().message.empty()) {

@@ -1,7 +1,10 @@
 #include "fuzz/http_json.h"
 
+#include "fuzz/require.h"
 #include "net/anthropic/count_tokens.h"
 #include "net/anthropic/request.h"
+#include "net/fake_codec.h"
+#include "net/fake_constraints.h"
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
 #include "net/generation/thinking_budget.h"
@@ -18,10 +21,6 @@
 #include <string>
 #include <utility>
 #include <variant>
-
-#include "fuzz/require.h"
-#include "net/fake_codec.h"
-#include "net/fake_constraints.h"
 
 namespace braid::test {
 namespace {

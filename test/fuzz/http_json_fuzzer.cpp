@@ -1,8 +1,8 @@
 // libFuzzer's entry; see http_json.h.
+#include "fuzz/http_json.h"
+
 #include <cstddef>
 #include <cstdint>
-
-#include "fuzz/http_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   braid::test::fuzz_http_json({reinterpret_cast<const char*>(data), size});

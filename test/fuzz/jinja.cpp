@@ -1,9 +1,9 @@
 #include "fuzz/jinja.h"
 
-#include <cstdlib>
-
 #include "model/jinja/from_value.h"
 #include "model/jinja/program.h"
+
+#include <cstdlib>
 
 namespace braid::test {
 namespace {
@@ -14,10 +14,8 @@ using model::jinja::to_object;
 Value conversation() {
   ValueDict call{{"name", "search"}, {"arguments", ValueDict{{"q", ValueList{1, 2.5, nullptr, true, "a\"b"}}}}};
   ValueDict system{{"role", "system"}, {"content", " Be terse.\n"}};
-  ValueDict user{{"role", "user"},
-                 {"content", ValueList{ValueDict{{"type", "text"}, {"text", "Gr\xC3\xBC\xC3\x9F \xF0\x9F\xA6\x8A"}}}}};
-  ValueDict assistant{
-      {"role", "assistant"}, {"content", nullptr}, {"tool_calls", ValueList{ValueDict{{"function", std::move(call)}}}}};
+  ValueDict user{{"role", "user"}, {"content", ValueList{ValueDict{{"type", "text"}, {"text", "Gr\xC3\xBC\xC3\x9F \xF0\x9F\xA6\x8A"}}}}};
+  ValueDict assistant{{"role", "assistant"}, {"content", nullptr}, {"tool_calls", ValueList{ValueDict{{"function", std::move(call)}}}}};
   return ValueList{std::move(system), std::move(user), std::move(assistant)};
 }
 

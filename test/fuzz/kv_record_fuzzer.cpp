@@ -2,13 +2,12 @@
 #include "store/record.h"
 #include "store/scan.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -34,7 +33,8 @@ void scan_and_read(std::span<const std::byte> bytes) {
     end += record.bytes;
     const auto found = bytes.subspan(record.offset, record.bytes);
     const auto payload = store::read_record(found, record.key, {kIdentity, {{kAdapter, kSalt}, kTokens, kMedia}}, kPayloadBytes);
-    if (payload && (payload->size() != kPayloadBytes || payload->data() < found.data() || payload->data() + payload->size() > found.data() + found.size()))
+    if (payload && (payload->size() != kPayloadBytes || payload->data() < found.data() ||
+                    payload->data() + payload->size() > found.data() + found.size()))
       std::abort();
   }
   if (end + scan.unreadable_bytes != bytes.size()) std::abort();

@@ -23,8 +23,7 @@ Input read(const std::filesystem::path& path) {
 }
 
 // Written over a place as 1, 2, 4 or 8 bytes: where lengths and counts break.
-constexpr std::uint64_t kEdges[] = {
-    0, 1, 0x7f, 0x80, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff};
+constexpr std::uint64_t kEdges[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff};
 
 void mutate(Input& input, const Input& other, std::mt19937& random) {
   const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
@@ -51,8 +50,7 @@ void mutate(Input& input, const Input& other, std::mt19937& random) {
     }
     default: {
       const auto from = static_cast<std::ptrdiff_t>(below(other.size()));
-      const auto size =
-          static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(other.size() - static_cast<std::size_t>(from), 64) + 1));
+      const auto size = static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(other.size() - static_cast<std::size_t>(from), 64) + 1));
       input.insert(input.begin() + at, other.begin() + from, other.begin() + from + size);
     }
   }

@@ -1,5 +1,7 @@
 // What requests constrain answers with → automaton → masks. The input is a JSON schema; after '/' a regular expression, after '#' a
 // grammar. Refusals must name a path; of what is accepted a walk through the masks must never come to a dead end.
+#include "fuzz/require.h"
+#include "grammar/walk.h"
 #include "net/json/parse.h"
 
 #include <cstddef>
@@ -7,9 +9,6 @@
 #include <optional>
 #include <random>
 #include <string>
-
-#include "fuzz/require.h"
-#include "grammar/walk.h"
 
 namespace {
 

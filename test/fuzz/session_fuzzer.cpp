@@ -1,17 +1,16 @@
 // A whole server with a fake engine, and one client over loopback whose bytes, fragments and way to leave are the fuzzer's.
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "fuzz/require.h"
+#include "net/test_server.h"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-
-#include "fuzz/require.h"
-#include "net/test_server.h"
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace braid::test {
 namespace {

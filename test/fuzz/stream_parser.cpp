@@ -1,5 +1,6 @@
 #include "fuzz/stream_parser.h"
 
+#include "fuzz/require.h"
 #include "net/generation/parser/answer_parser.h"
 #include "net/json/parse.h"
 
@@ -7,8 +8,6 @@
 #include <array>
 #include <string>
 #include <vector>
-
-#include "fuzz/require.h"
 
 namespace braid::test {
 namespace {
@@ -60,8 +59,7 @@ bool equal(const Delta& a, const Delta& b) {
   if (a.index() != b.index()) return false;
   if (const auto* text = std::get_if<net::TextDelta>(&a)) return text->text == std::get<net::TextDelta>(b).text;
   if (const auto* reasoning = std::get_if<net::ReasoningDelta>(&a)) return reasoning->text == std::get<net::ReasoningDelta>(b).text;
-  if (const auto* arguments = std::get_if<net::ToolCallArguments>(&a))
-    return arguments->text == std::get<net::ToolCallArguments>(b).text;
+  if (const auto* arguments = std::get_if<net::ToolCallArguments>(&a)) return arguments->text == std::get<net::ToolCallArguments>(b).text;
   const auto& first = std::get<net::ToolCallBegin>(a);
   const auto& second = std::get<net::ToolCallBegin>(b);
   return first.index == second.index && first.id == second.id && first.name == second.name;

@@ -1,8 +1,8 @@
 // libFuzzer's entry; see stream_parser.h.
+#include "fuzz/stream_parser.h"
+
 #include <cstddef>
 #include <cstdint>
-
-#include "fuzz/stream_parser.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   braid::test::fuzz_stream_parser({reinterpret_cast<const char*>(data), size});

@@ -11,9 +11,7 @@ namespace {
 using namespace braid;
 using namespace braid::model;
 
-Tokenizer open(const test::GgufWriter& writer) {
-  return Tokenizer::from_gguf(GgufFile::from_bytes(writer.source()).value()).value();
-}
+Tokenizer open(const test::GgufWriter& writer) { return Tokenizer::from_gguf(GgufFile::from_bytes(writer.source()).value()).value(); }
 
 const std::vector<Tokenizer>& tokenizers() {
   static const std::vector<Tokenizer> all = [] {

@@ -1,11 +1,10 @@
 // Where a grammar is cut off, by the depth of its calls or by the number of its threads, the answer stays within the language.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include "grammar/walk.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <string>
-
-#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "grammar/walk.h"
+
+#include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {
@@ -29,8 +29,7 @@ ws    ::= [ \t\n]*
 TEST(Gbnf, ReadsListsAndCounts) {
   expect_accepts("root ::= item{2,3} .\nitem ::= \"- \" [^\\r\\n\\x0b]+ \"\\n\"", {"- a\n- b\n!", "- a\n- b\n- c\né"},
                  {"- a\n!", "- \n- b\n!", "- a\n- b\n- c\n- d\n!"});
-  expect_accepts("root ::= [a-c]{2} [\\]\\-x]? \"\\u00e9\" | \"q\"{3,}", {"abé", "ab]é", "ab-é", "qqq", "qqqqq"},
-                 {"aé", "qq", "abcé"});
+  expect_accepts("root ::= [a-c]{2} [\\]\\-x]? \"\\u00e9\" | \"q\"{3,}", {"abé", "ab]é", "ab-é", "qqq", "qqqqq"}, {"aé", "qq", "abcé"});
 }
 
 TEST(Gbnf, ContinuesRulesOverLines) {
@@ -71,9 +70,7 @@ TEST(Lark, ReadsTerminalsAndRepetitions) {
                  {"hi!", "HI!!", "hello Bob!!!", "Hi y!"}, {"hi", "Hello!", "hi bob!", "hi!!!!"});
 }
 
-TEST(Lark, ReadsModifiersInEitherOrder) {
-  expect_accepts("?!start: a b\n!?a: /x/u\n!b: \"y\"", {"xy"}, {"x", "y"});
-}
+TEST(Lark, ReadsModifiersInEitherOrder) { expect_accepts("?!start: a b\n!?a: /x/u\n!b: \"y\"", {"xy"}, {"x", "y"}); }
 
 // These four are as the package lark has it.
 TEST(Lark, ABackslashThatEscapesNothingIsText) {
@@ -94,34 +91,32 @@ TEST(Lark, KnowsTheCommentsOfTheCommonLibrary) {
                  {"/* a */", "/***/", "/* * / */", "#x", "--"}, {"/*/", "/* */ */", "#\n", "-"});
 }
 
-TEST(Lark, MayMatchWhatDefinesRulesInGbnf) {
-  expect_accepts("// bnf\nstart: NAME \"::=\" NAME\nNAME: /[a-z]/", {"a::=b"}, {"a:=b"});
-}
+TEST(Lark, MayMatchWhatDefinesRulesInGbnf) { expect_accepts("// bnf\nstart: NAME \"::=\" NAME\nNAME: /[a-z]/", {"a::=b"}, {"a:=b"}); }
 
 TEST(GrammarText, RefusesWithTheLine) {
-  for (const auto& [text, what] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"root ::= a", "no rule named a"},
-           {"a ::= \"x\"", "root"},
-           {"root ::= \"x\"\n\nroot ::= \"y\"", "line 3"},
-           {"root ::= (\"x\"", "group has no end"},
-           {"root ::= \"x", "line 1"},
-           {"root ::= [z-a]", "range"},
-           {"root ::= \"x\"{3,2}", "repetition"},
-           {"root ::= <think>", "tokens"},
-           {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= a | \"z\"", "left recursion"},
-           {"root ::= \"a\" root", "no finite text"},
-           {"root ::= \"\\q\"", "escape"},
-           {"start: a", "no rule named a"},
-           {"a: \"x\"", "start"},
-           {"start: \"x\"\n%declare Y", "%declare"},
-           {"start: /a(?=b)/", "look-ahead"},
-           {"start: \"x\"\n%import common.NOPE", "NOPE"},
-           {"start: x{\"a\"}", "templates"},
-           {"", "start"},
-           {"root ::= \"x\"{}", "repetition"},
-           {"root ::= \"x\"{,3}", "repetition"},
-           {"start: /a/x\nx: \"b\"", "flag x"},
-           {"start: /a", "no end"}}) {
+  for (const auto& [text, what] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"root ::= a", "no rule named a"},
+                                                                  {"a ::= \"x\"", "root"},
+                                                                  {"root ::= \"x\"\n\nroot ::= \"y\"", "line 3"},
+                                                                  {"root ::= (\"x\"", "group has no end"},
+                                                                  {"root ::= \"x", "line 1"},
+                                                                  {"root ::= [z-a]", "range"},
+                                                                  {"root ::= \"x\"{3,2}", "repetition"},
+                                                                  {"root ::= <think>", "tokens"},
+                                                                  {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= a | \"z\"", "left recursion"},
+                                                                  {"root ::= \"a\" root", "no finite text"},
+                                                                  {"root ::= \"\\q\"", "escape"},
+                                                                  {"start: a", "no rule named a"},
+                                                                  {"a: \"x\"", "start"},
+                                                                  {"start: \"x\"\n%declare Y", "%declare"},
+                                                                  {"start: /a(?=b)/", "look-ahead"},
+                                                                  {"start: \"x\"\n%import common.NOPE", "NOPE"},
+                                                                  {"start: x{\"a\"}", "templates"},
+                                                                  {"", "start"},
+                                                                  {"root ::= \"x\"{}", "repetition"},
+                                                                  {"root ::= \"x\"{,3}", "repetition"},
+                                                                  {"start: /a/x\nx: \"b\"", "flag x"},
+                                                                  {"start: /a", "no end"}}) {
     const auto refused = toy_compiler().compile(grammar_spec(text));
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().param, "grammar");

@@ -1,9 +1,8 @@
 // What a client may ask an answer to satisfy, to trouble the server.
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "grammar/walk.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {

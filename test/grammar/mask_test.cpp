@@ -1,9 +1,8 @@
-#include <gtest/gtest.h>
+#include "grammar/walk.h"
 
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <random>
-
-#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {
@@ -15,16 +14,14 @@ TEST(TokenMask, AllowsExactlyTheTokensThatTheAutomatonReads) {
       {ConstraintSpec::JsonObject{}, ""},
       schema_spec(
           R"({"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":9},"age":{"type":"integer"}},"required":["name"]})"),
-      schema_spec(
-          R"({"type":"array","items":{"type":"array","items":{"type":"string"},"maxItems":300},"minItems":2,"maxItems":70})"),
+      schema_spec(R"({"type":"array","items":{"type":"array","items":{"type":"string"},"maxItems":300},"minItems":2,"maxItems":70})"),
       schema_spec(R"({"type":"object","additionalProperties":{"type":"string","minLength":40}})"),
       schema_spec(R"({"anyOf":[{"type":"array","items":{"type":"number"}},{"type":"array","items":{"type":["string","null"]}}]})"),
       schema_spec(R"({"type":"string","pattern":"^[a-e]{2,90}x?\"é*$"})"),
       regex("(a|ab|abc|b){3,200}c*"),
       regex("([a-z]+ ?){2,5}\\.")};
   ConstraintSpec::Sequence call;
-  call.parts = {
-      {ConstraintSpec::FreeUntil{"<tool>"}, ""}, {ConstraintSpec::JsonObject{}, ""}, {ConstraintSpec::Literal{"aaaa"}, ""}};
+  call.parts = {{ConstraintSpec::FreeUntil{"<tool>"}, ""}, {ConstraintSpec::JsonObject{}, ""}, {ConstraintSpec::Literal{"aaaa"}, ""}};
   specs.push_back({call, ""});
   const auto tokens = toy_tokens();
   std::mt19937 random(3);

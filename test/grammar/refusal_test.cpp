@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "grammar/walk.h"
+
+#include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {
@@ -21,8 +21,7 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
            {R"({"$ref":"#/$defs/nope"})", "schema.$ref"},
            {R"({"$ref":"https://example.com/x"})", "schema.$ref"},
            {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema"},
-           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})",
-            "schema"},
+           {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})", "schema"},
            {R"({"$defs":{"b":{"unknown":1}},"properties":{"a":{"$ref":"#/$defs/b"}}})", "schema.$defs.b.unknown"},
            {R"({"type":"widget"})", "schema.type"},
            {R"({"type":"string","minLength":-1})", "schema.minLength"},
@@ -65,10 +64,9 @@ std::string repeated(const std::string& before, const std::string& item, int tim
 TEST(SchemaRefusal, BoundsWhatIsMergedAndCompared) {
   const std::string many = repeated(R"({"anyOf":[)", R"({"type":"string"})", 20000, "]}");
   const std::string others = repeated(R"({"anyOf":[)", R"({"maxLength":3})", 20000, "]}");
-  for (const std::string& schema : {R"({"allOf":[)" + many + "," + others + "]}",
-                                    repeated(R"({"allOf":[)", R"({"items":{"minLength":1}})", 50000, "]}"),
-                                    repeated(R"({"oneOf":[)", R"({"const":1})", 20000, "]}"),
-                                    repeated(R"({"type":"object","required":[)", "\"a\"", 300000, "]}")})
+  for (const std::string& schema :
+       {R"({"allOf":[)" + many + "," + others + "]}", repeated(R"({"allOf":[)", R"({"items":{"minLength":1}})", 50000, "]}"),
+        repeated(R"({"oneOf":[)", R"({"const":1})", 20000, "]}"), repeated(R"({"type":"object","required":[)", "\"a\"", 300000, "]}")})
     EXPECT_FALSE(toy_compiler().compile(schema_spec(schema))) << schema.substr(0, 60);
 }
 
@@ -100,8 +98,7 @@ TEST(SchemaRefusal, ComparesSchemasThatItNeverCompiles) {
 TEST(Compiler, CompilesBigSchemas) {
   std::string big = R"({"type":"object","properties":{)";
   for (int i = 0; i < 300; ++i)
-    big += (i > 0 ? ",\"property_" : "\"property_") + std::to_string(i) + R"(":{"type":"string","maxLength":)" + std::to_string(i) +
-           "}";
+    big += (i > 0 ? ",\"property_" : "\"property_") + std::to_string(i) + R"(":{"type":"string","maxLength":)" + std::to_string(i) + "}";
   EXPECT_TRUE(toy_compiler().compile(schema_spec(big + "}}")));
 }
 

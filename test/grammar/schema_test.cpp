@@ -1,9 +1,8 @@
+#include "grammar/walk.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
 #include <string>
-
-#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {
@@ -39,9 +38,9 @@ TEST(JsonSchema, InventsNoMembersBesideNoProperties) {
 }
 
 TEST(JsonSchema, ABranchWhoseValuesAreOfAnotherTypeIsLeftOut) {
-  for (const char* schema : {R"({"type":"string","anyOf":[{"enum":["a"]},{"enum":[null,1]}]})",
-                             R"({"type":"string","oneOf":[{"const":"a"},{"const":null}]})",
-                             R"({"enum":["a","b"],"anyOf":[{"const":"a"},{"const":"c"}]})"}) {
+  for (const char* schema :
+       {R"({"type":"string","anyOf":[{"enum":["a"]},{"enum":[null,1]}]})", R"({"type":"string","oneOf":[{"const":"a"},{"const":null}]})",
+        R"({"enum":["a","b"],"anyOf":[{"const":"a"},{"const":"c"}]})"}) {
     const auto constraint = compile_or_die(schema_spec(schema));
     EXPECT_TRUE(accepts(*constraint, R"("a")")) << schema;
     for (const char* other : {"null", "1", R"("b")", R"("c")"}) EXPECT_FALSE(accepts(*constraint, other)) << schema << other;

@@ -1,15 +1,16 @@
 // What tells one way through a grammar from another: where its calls return to, and how often a loop has gone round. Each rule here
 // calls itself or is long, so that it stays a call.
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "grammar/walk.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {
 
-std::shared_ptr<const Constraint> grammar_of(std::string text) { return compile_or_die({ConstraintSpec::Grammar{std::move(text)}, "grammar"}); }
+std::shared_ptr<const Constraint> grammar_of(std::string text) {
+  return compile_or_die({ConstraintSpec::Grammar{std::move(text)}, "grammar"});
+}
 
 TEST(Threads, ReturnEachToItsOwnCaller) {
   const auto constraint = grammar_of(R"gr(
@@ -41,7 +42,8 @@ TEST(Threads, CountEachTheirOwnRounds) {
 root ::= item{40,60} "b"
 item ::= "(" item ")" | "a" | "aa"
 )gr");
-  for (const std::size_t length : {40U, 41U, 60U, 80U, 119U, 120U}) EXPECT_TRUE(accepts(*constraint, std::string(length, 'a') + "b")) << length;
+  for (const std::size_t length : {40U, 41U, 60U, 80U, 119U, 120U})
+    EXPECT_TRUE(accepts(*constraint, std::string(length, 'a') + "b")) << length;
   for (const std::size_t length : {0U, 39U, 121U}) EXPECT_FALSE(accepts(*constraint, std::string(length, 'a') + "b")) << length;
 }
 

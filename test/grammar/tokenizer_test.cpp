@@ -1,9 +1,9 @@
 // Constraints over the vocabularies of real tokenizers.
 #include "app/constraint_vocabulary.h"
 #include "grammar/compiler.h"
-#include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

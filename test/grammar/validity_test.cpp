@@ -1,16 +1,15 @@
 // What walks through token masks give, and what is left of it after mutations, is judged by an independent validator.
-#include <fmt/format.h>
 #include "grammar/json/syntax.h"
-#include <gtest/gtest.h>
+#include "grammar/walk.h"
 
 #include <cstdio>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
-
-#include "grammar/walk.h"
 
 namespace braid::test {
 namespace {

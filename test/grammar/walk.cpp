@@ -110,8 +110,7 @@ Walk random_walk(const Constraint& constraint, std::mt19937& random, std::size_t
     TokenId token = allowed[random() % allowed.size()];
     if (i >= free_tokens && allowed.front() == kEnd) token = kEnd;
     if (i >= free_tokens && allowed.front() != kEnd && random() % 8 != 0)
-      token =
-          *std::min_element(allowed.begin(), allowed.end(), [&](TokenId a, TokenId b) { return rank(bytes(a)) < rank(bytes(b)); });
+      token = *std::min_element(allowed.begin(), allowed.end(), [&](TokenId a, TokenId b) { return rank(bytes(a)) < rank(bytes(b)); });
     state->accept(token);
     if (token == kEnd) {
       walk.ended = true;

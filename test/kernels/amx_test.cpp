@@ -1,10 +1,8 @@
 // The AMX tier's loops on emulated tiles.
-#include "kernels/emulated_tiles.h"
-
-#include <gtest/gtest.h>
 #include "kernels/amx/prepared_tiles.h"
 #include "kernels/amx/tier.h"
 #include "kernels/avx512/tier.h"
+#include "kernels/emulated_tiles.h"
 #include "kernels/packed_layout.h"
 #include "kernels/tiers.h"
 
@@ -12,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <gtest/gtest.h>
 
 namespace braid::kernels {
 namespace {
@@ -43,7 +42,8 @@ struct Product {
 struct Prepared {
   explicit Prepared(const Product& product)
       : rows(prepared_bytes(product.weights.type, product.weights.inputs, product.rows)),
-        tiles(static_cast<std::size_t>(amx::row_tiles(product.rows) * amx::PreparedTiles(product.weights.type, product.weights.inputs).bytes)) {
+        tiles(static_cast<std::size_t>(amx::row_tiles(product.rows) *
+                                       amx::PreparedTiles(product.weights.type, product.weights.inputs).bytes)) {
     const auto& [type, outputs, inputs, data] = product.weights;
     test::scalar_tier().prepare_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, rows.data());
     std::memset(tiles.data(), 0xFF, tiles.size());
@@ -122,7 +122,8 @@ TEST_F(EmulatedAmx, MorePanelsThanTakeTurnsKeepTheirOrder) {
 }
 
 // The matrices of gate and up in one product, panels from `first_part` on and then those before, against two products and SwiGLU.
-void expect_fused_swiglu(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows, std::int64_t first_part) {
+void expect_fused_swiglu(Random& random, WeightType type, std::int64_t outputs, std::int64_t inputs, std::int64_t rows,
+                         std::int64_t first_part) {
   const Product gate(random, type, outputs, inputs, rows);
   const Product up(random, type, outputs, inputs, rows);
   const Prepared prepared(gate);
@@ -134,10 +135,15 @@ void expect_fused_swiglu(Random& random, WeightType type, std::int64_t outputs, 
   std::vector<float> found = test::random_floats(random, rows * stride);
   std::vector<float> framed(found);  // what lies between rows stays
   for (std::int64_t row = 0; row < rows; ++row) std::copy_n(expected.begin() + row * outputs, outputs, framed.begin() + row * stride);
-  const MatmulArgs args{
-      .weights = &gate.weights, .prepared = prepared.tiles.data(), .rows = rows, .out = found.data(), .out_stride = stride, .up = &up.weights};
+  const MatmulArgs args{.weights = &gate.weights,
+                        .prepared = prepared.tiles.data(),
+                        .rows = rows,
+                        .out = found.data(),
+                        .out_stride = stride,
+                        .up = &up.weights};
   test::emulated_matmul_quantized(args, test::Ranges{{first_part, gate.weights.panels()}, {0, first_part}}.source());
-  ASSERT_TRUE(test::same_bits(found, framed)) << weight_format(type)->name << ' ' << outputs << " outputs " << inputs << " inputs " << rows << " rows";
+  ASSERT_TRUE(test::same_bits(found, framed)) << weight_format(type)->name << ' ' << outputs << " outputs " << inputs << " inputs " << rows
+                                              << " rows";
 }
 
 TEST_F(EmulatedAmx, FusedSwiGluIsThatOfTwoProducts) {

@@ -1,12 +1,11 @@
-#include "kernels/emulated_tiles.h"
-
-#include <gtest/gtest.h>
 #include "kernels/attention_view.h"
+#include "kernels/emulated_tiles.h"
 #include "kernels/half.h"
 #include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
 
@@ -29,8 +28,7 @@ struct Pool {
     values = test::random_floats(random, std::int64_t{tokens} * kv_heads * head_dim);
   }
 
-  std::size_t make(KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads,
-                   std::int32_t blocks_needed) {
+  std::size_t make(KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t blocks_needed) {
     const std::size_t value_bytes = type == KvType::kF32 ? 4 : type == KvType::kInt8 ? 1 : 2;
     layer.type = type;
     layer.block_tokens = block_tokens;
@@ -128,9 +126,7 @@ std::vector<const KernelTable*> tiers() {
 INSTANTIATE_TEST_SUITE_P(Tiers, Attention, testing::ValuesIn(tiers()), test::TierName());
 
 // Whether the tier rounds queries, keys, weights and values to bf16 over such a pool.
-bool rounds_to_bf16(const KernelTable& tier, KvType type) {
-  return tier.isa == Isa::kAmx && type != KvType::kF32;
-}
+bool rounds_to_bf16(const KernelTable& tier, KvType type) { return tier.isa == Isa::kAmx && type != KvType::kF32; }
 
 // One row over `heads` heads, straight from the formula.
 std::vector<double> definition(const Pool& pool, std::int32_t position, const std::vector<float>& queries, std::int32_t heads,
@@ -183,7 +179,8 @@ TEST_P(Attention, EqualsTheDefinitionInDouble) {
           const std::vector<float> out = attend(*GetParam(), pool.layer, {{pool.blocks.data(), position}}, queries, heads, rule);
           const std::vector<double> expected = definition(pool, position, queries, heads, rule);
           for (std::size_t i = 0; i < out.size(); ++i)
-            ASSERT_NEAR(out[i], expected[i], rounds_to_bf16(*GetParam(), type) ? 3e-2 : bound) << "window " << rule.window << " sink " << rule.sink << " position " << position;
+            ASSERT_NEAR(out[i], expected[i], rounds_to_bf16(*GetParam(), type) ? 3e-2 : bound)
+                << "window " << rule.window << " sink " << rule.sink << " position " << position;
         }
       }
     }
@@ -220,8 +217,8 @@ TEST_P(Attention, StoredTokensEqualScalar) {
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
     for (const std::int32_t head_dim : {2, 18, 64, 100}) {
       Pool pool(random, type, 8, head_dim, 3, 20);
-      for (int d = 0; d < head_dim; ++d) pool.keys[static_cast<std::size_t>(d)] = 0.0F;                  // a scale of zero
-      for (int d = 0; d < head_dim; ++d) pool.values[static_cast<std::size_t>(d)] *= 1e-6F;               // one that is not normal
+      for (int d = 0; d < head_dim; ++d) pool.keys[static_cast<std::size_t>(d)] = 0.0F;      // a scale of zero
+      for (int d = 0; d < head_dim; ++d) pool.values[static_cast<std::size_t>(d)] *= 1e-6F;  // one that is not normal
       pool.store(test::scalar_tier(), 0, 20);
       const std::vector<std::byte> expected(pool.bytes.data(), pool.bytes.data() + pool.bytes.size());
       std::memset(pool.bytes.data(), 0xFF, pool.bytes.size());
@@ -289,15 +286,14 @@ TEST_P(Attention, EqualsScalarAndItsPartsBitForBit) {
     Pool pool(random, type, block_tokens, head_dim, kv_heads, tokens);
     pool.store(test::scalar_tier(), 0, tokens);
     std::vector<AttentionRow> rows;
-    for (std::int32_t t = std::max(0, tokens - test::uniform(random, 1, 12)); t < tokens; ++t)
-      rows.push_back({pool.blocks.data(), t});
+    for (std::int32_t t = std::max(0, tokens - test::uniform(random, 1, 12)); t < tokens; ++t) rows.push_back({pool.blocks.data(), t});
     const std::vector<float> queries = test::random_floats(random, static_cast<std::int64_t>(rows.size()) * heads * head_dim, 2.0F);
     const bool rounds = rounds_to_bf16(*GetParam(), type);
     const std::vector<float> expected = attend(rounds ? *GetParam() : test::scalar_tier(), pool.layer, rows, queries, heads, rule);
     ASSERT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads, rule), expected) &&
                 test::same_bits(attend_in_parts(*GetParam(), pool.layer, rows, queries, heads, rule), expected))
-        << "window " << rule.window << " sink " << rule.sink << " type " << static_cast<int>(type) << " block_tokens " << block_tokens << " head_dim " << head_dim << " heads " << heads << "/" << kv_heads << " tokens "
-        << tokens;
+        << "window " << rule.window << " sink " << rule.sink << " type " << static_cast<int>(type) << " block_tokens " << block_tokens
+        << " head_dim " << head_dim << " heads " << heads << "/" << kv_heads << " tokens " << tokens;
   }
 }
 

@@ -1,11 +1,11 @@
-#include <gtest/gtest.h>
 #include "kernels/thread_team.h"
-#include <sched.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
+#include <sched.h>
 #include <string>
+#include <unistd.h>
 
 namespace braid::kernels {
 namespace {

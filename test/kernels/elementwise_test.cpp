@@ -1,9 +1,9 @@
-#include <gtest/gtest.h>
 #include "kernels/numerics.h"
 #include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 
 namespace braid::kernels {
@@ -106,8 +106,7 @@ TEST_P(Elementwise, ArgmaxTakesTheLowestIndexOfTies) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::vector<float>> odd = {
-      {-kInfinity, -kInfinity},    {kNan, 1.0F, kNan}, {kNan, kNan, -kInfinity}, {0.0F, -0.0F}, {-0.0F, 0.0F},
-      {1.0F, kInfinity, kInfinity}};
+      {-kInfinity, -kInfinity}, {kNan, 1.0F, kNan}, {kNan, kNan, -kInfinity}, {0.0F, -0.0F}, {-0.0F, 0.0F}, {1.0F, kInfinity, kInfinity}};
   const std::int64_t expected[] = {0, 1, 0, 0, 0, 1};
   for (std::size_t i = 0; i < odd.size(); ++i) {
     EXPECT_EQ(GetParam()->argmax(odd[i].data(), static_cast<std::int64_t>(odd[i].size())), expected[i]) << i;

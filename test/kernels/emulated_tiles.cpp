@@ -67,7 +67,8 @@ class EmulatedTiles {
   template <int kSum, int kX, int kW, class Sum, class X, class W, class Value>
   void multiply(Value value) {
     const int depth = config_.row_bytes[kX] / 4;
-    if (config_.rows[kSum] != config_.rows[kX] || depth != config_.rows[kW] || config_.row_bytes[kSum] != config_.row_bytes[kW]) std::abort();
+    if (config_.rows[kSum] != config_.rows[kX] || depth != config_.rows[kW] || config_.row_bytes[kSum] != config_.row_bytes[kW])
+      std::abort();
     constexpr int kEach = 4 / sizeof(X);
     for (int m = 0; m < config_.rows[kSum]; ++m) {
       for (int n = 0; n < config_.row_bytes[kSum] / 4; ++n) {

@@ -1,9 +1,10 @@
-#include <gtest/gtest.h>
 #include "kernels/encode.h"
+
 #include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 
 namespace braid::kernels {
 namespace {
@@ -29,10 +30,10 @@ TEST(Encode, RoundTripsOfNormalValuesLoseWhatTheTypeLoses) {
   const struct {
     WeightType type;
     double most;
-  } bounds[] = {{WeightType::kF32, 0.0},      {WeightType::kF16, 0.0003},  {WeightType::kBF16, 0.0025}, {WeightType::kQ8_0, 0.007},
-                {WeightType::kQ4_0, 0.11},    {WeightType::kQ4_1, 0.09},   {WeightType::kQ5_0, 0.05},   {WeightType::kQ5_1, 0.043},
-                {WeightType::kQ2_K, 0.42},    {WeightType::kQ3_K, 0.21},   {WeightType::kQ4_K, 0.10},   {WeightType::kQ5_K, 0.05},
-                {WeightType::kQ6_K, 0.026},   {WeightType::kIQ4_NL, 0.10}, {WeightType::kIQ4_XS, 0.10}, {WeightType::kMXFP4, 0.16},
+  } bounds[] = {{WeightType::kF32, 0.0},        {WeightType::kF16, 0.0003},  {WeightType::kBF16, 0.0025}, {WeightType::kQ8_0, 0.007},
+                {WeightType::kQ4_0, 0.11},      {WeightType::kQ4_1, 0.09},   {WeightType::kQ5_0, 0.05},   {WeightType::kQ5_1, 0.043},
+                {WeightType::kQ2_K, 0.42},      {WeightType::kQ3_K, 0.21},   {WeightType::kQ4_K, 0.10},   {WeightType::kQ5_K, 0.05},
+                {WeightType::kQ6_K, 0.026},     {WeightType::kIQ4_NL, 0.10}, {WeightType::kIQ4_XS, 0.10}, {WeightType::kMXFP4, 0.16},
                 {WeightType::kRotated8, 0.0085}};
   test::Random random(21);
   const std::vector<float> values = test::random_floats(random, 256 * 64, 0.02F);

@@ -1,10 +1,10 @@
-#include <gtest/gtest.h>
 #include "kernels/numerics.h"
 #include "kernels/packed_layout.h"
 #include "kernels/tiers.h"
 
 #include <algorithm>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 
 namespace braid::kernels {
@@ -72,8 +72,7 @@ TEST_P(Matmul, IsCloseToTheProductInDouble) {
   for (const WeightType type : kAllTypes) {
     const Weights w(*GetParam(), random, type, outputs, inputs);
     const std::vector<float> x = test::random_floats(random, 3 * inputs);
-    const std::vector<float> y =
-        multiply(*GetParam(), w.packed, x, 3, std::vector<float>(static_cast<std::size_t>(3 * outputs)), false);
+    const std::vector<float> y = multiply(*GetParam(), w.packed, x, 3, std::vector<float>(static_cast<std::size_t>(3 * outputs)), false);
     for (std::int64_t r = 0; r < 3; ++r) {
       for (std::int64_t o = 0; o < outputs; ++o) {
         std::vector<float> row(static_cast<std::size_t>(inputs));
@@ -236,8 +235,10 @@ TEST_P(Matmul, FewRowsOfLongWeightsEqualScalarBitForBit) {
       const std::vector<float> all = multiply(test::scalar_tier(), w.packed, x, 10, std::vector<float>(370), false);
       for (std::int64_t rows = 1; rows <= 10; ++rows) {
         const std::vector<float> few(x.begin(), x.begin() + rows * inputs);
-        const std::vector<float> found = multiply(*GetParam(), w.packed, few, rows, std::vector<float>(static_cast<std::size_t>(rows * 37)), false);
-        ASSERT_TRUE(std::equal(found.begin(), found.end(), all.begin())) << weight_format(type)->name << " inputs " << inputs << " rows " << rows;
+        const std::vector<float> found =
+            multiply(*GetParam(), w.packed, few, rows, std::vector<float>(static_cast<std::size_t>(rows * 37)), false);
+        ASSERT_TRUE(std::equal(found.begin(), found.end(), all.begin()))
+            << weight_format(type)->name << " inputs " << inputs << " rows " << rows;
       }
     }
   }
@@ -255,7 +256,8 @@ TEST_P(Matmul, ManyRowsEqualScalarBitForBit) {
       const std::vector<float> x = test::random_floats(random, rows * inputs);
       const std::vector<float> before = test::random_floats(random, rows * kOutputs);
       const std::vector<float> expected = multiply(test::scalar_tier(), w.packed, x, rows, before, true);
-      EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, rows, before, true), expected)) << weight_format(type)->name << " rows " << rows;
+      EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, rows, before, true), expected))
+          << weight_format(type)->name << " rows " << rows;
       AlignedBytes prepared(GetParam()->prepared_bytes(type, inputs, rows));
       GetParam()->prepare_rows(type, x.data(), inputs, {0, rows, rows}, inputs, prepared.data());
       std::vector<float> pieces(before);
@@ -274,10 +276,12 @@ TEST_P(Matmul, LastGroupsOfAllLengthsEqualScalarBitForBit) {
     const Weights w(*GetParam(), random, type, 37, inputs);
     const std::vector<float> x = test::random_floats(random, kRows * inputs);
     const std::vector<float> none(static_cast<std::size_t>(kRows * 37));
-    EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, kRows, none, false), multiply(test::scalar_tier(), w.packed, x, kRows, none, false)))
+    EXPECT_TRUE(test::same_bits(multiply(*GetParam(), w.packed, x, kRows, none, false),
+                                multiply(test::scalar_tier(), w.packed, x, kRows, none, false)))
         << weight_format(type)->name << ' ' << inputs;
   };
-  for (const WeightType type : {WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kIQ4_NL, WeightType::kMXFP4}) {
+  for (const WeightType type :
+       {WeightType::kQ8_0, WeightType::kQ4_0, WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kIQ4_NL, WeightType::kMXFP4}) {
     for (std::int64_t inputs = 32; inputs <= 672; inputs += 32) expect_equal(type, inputs);
   }
   for (const std::int64_t inputs : {64, 448, 512, 576, 640, 704, 1024, 1088, 1152, 1216}) expect_equal(WeightType::kRotated8, inputs);
@@ -288,7 +292,8 @@ TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
     if (!is_quantized(type)) continue;
     for (const std::byte code : {std::byte{0x80}, std::byte{0x7F}, std::byte{0xFF}, std::byte{0x00}}) {
       for (const float sign : {1.0F, -1.0F}) {
-        const std::int64_t inputs = whole_blocks(type, (type == WeightType::kRotated8 ? kMostWideGroupBlocks : kMostGroupBlocks) * kBlockValues);
+        const std::int64_t inputs =
+            whole_blocks(type, (type == WeightType::kRotated8 ? kMostWideGroupBlocks : kMostGroupBlocks) * kBlockValues);
         std::vector<std::byte> stored(stored_row_bytes(*weight_format(type), inputs), code);
         for (std::size_t at = 0; at < stored.size(); at += static_cast<std::size_t>(weight_format(type)->block_bytes)) {
           for (const std::size_t offset : test::scale_offsets(type)) {
@@ -362,7 +367,8 @@ TEST_P(Matmul, ANaNOrInfinitySpoilsEveryOutputOfItsRowAlone) {
     const Weights w(*GetParam(), random, type, kOutputs, inputs);
     for (const std::int64_t rows : {1, 3, 20}) {
       std::vector<float> x = test::random_floats(random, rows * inputs);
-      std::vector<float> expected = multiply(*GetParam(), w.packed, x, rows, std::vector<float>(static_cast<std::size_t>(rows * kOutputs)), false);
+      std::vector<float> expected =
+          multiply(*GetParam(), w.packed, x, rows, std::vector<float>(static_cast<std::size_t>(rows * kOutputs)), false);
       for (const float spoilt : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
         for (const std::int64_t at : {std::int64_t{0}, std::int64_t{21}, inputs - 1}) {
           const std::int64_t row = rows / 2;

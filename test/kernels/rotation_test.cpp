@@ -1,8 +1,9 @@
-#include <gtest/gtest.h>
 #include "kernels/rotation.h"
+
 #include "kernels/tiers.h"
 
 #include <bit>
+#include <gtest/gtest.h>
 
 namespace braid::kernels {
 namespace {

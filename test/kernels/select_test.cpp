@@ -1,5 +1,6 @@
-#include <gtest/gtest.h>
 #include "kernels/select.h"
+
+#include <gtest/gtest.h>
 
 namespace braid::kernels {
 namespace {

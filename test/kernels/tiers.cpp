@@ -1,6 +1,7 @@
+#include "kernels/tiers.h"
+
 #include "kernels/half.h"
 #include "kernels/packed_layout.h"
-#include "kernels/tiers.h"
 
 namespace braid::kernels::test {
 namespace {
@@ -53,7 +54,8 @@ std::vector<std::byte> random_stored(Random& random, WeightType type, std::int64
       }
       for (const std::size_t offset : scale_offsets(type)) put16(at + offset, float_to_f16(normal(random) * 0.01F));
       const auto block = static_cast<std::int64_t>(at % stored_row_bytes(format, inputs)) / format.block_bytes;
-      if (type == WeightType::kRotated8 && !begins_group(block, inputs)) std::memcpy(stored.data() + at, stored.data() + at - format.block_bytes, 2);
+      if (type == WeightType::kRotated8 && !begins_group(block, inputs))
+        std::memcpy(stored.data() + at, stored.data() + at - format.block_bytes, 2);
       if (type == WeightType::kMXFP4) stored[at] = static_cast<std::byte>(uniform(random, 110, 130));
     }
   }

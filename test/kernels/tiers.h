@@ -35,10 +35,10 @@ class Ranges {
 
   PanelSource source() {
     return {[](void* context, PanelRange& range) {
-              auto& self = *static_cast<Ranges*>(context);
-              if (self.next_ == self.ranges_.size()) return false;
-              range = self.ranges_[self.next_++];
-              return true;
+      auto& self = *static_cast<Ranges*>(context);
+      if (self.next_ == self.ranges_.size()) return false;
+      range = self.ranges_[self.next_++];
+      return true;
             },
             this};
   }
@@ -63,8 +63,7 @@ struct TierName {
 // Exactly `bytes` long, so that AddressSanitizer sees every access past the end.
 class AlignedBytes {
  public:
-  explicit AlignedBytes(std::size_t bytes)
-      : size_(bytes), data_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}))) {
+  explicit AlignedBytes(std::size_t bytes) : size_(bytes), data_(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}))) {
     std::memset(data_, 0xA5, bytes);
   }
   ~AlignedBytes() { ::operator delete (data_, std::align_val_t{64}); }
@@ -90,8 +89,8 @@ inline std::vector<float> random_floats(Random& random, std::int64_t n, float de
 }
 
 inline constexpr WeightType kAllTypes[] = {
-    WeightType::kF32,  WeightType::kF16,  WeightType::kBF16, WeightType::kQ8_0, WeightType::kQ4_0,   WeightType::kQ4_1,
-    WeightType::kQ5_0, WeightType::kQ5_1, WeightType::kQ2_K, WeightType::kQ3_K, WeightType::kQ4_K,   WeightType::kQ5_K,
+    WeightType::kF32,  WeightType::kF16,    WeightType::kBF16,   WeightType::kQ8_0,  WeightType::kQ4_0,    WeightType::kQ4_1,
+    WeightType::kQ5_0, WeightType::kQ5_1,   WeightType::kQ2_K,   WeightType::kQ3_K,  WeightType::kQ4_K,    WeightType::kQ5_K,
     WeightType::kQ6_K, WeightType::kIQ4_NL, WeightType::kIQ4_XS, WeightType::kMXFP4, WeightType::kRotated8};
 
 // Where a stored block of a quantised type has its f16 scales and minimums.

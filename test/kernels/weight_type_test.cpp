@@ -1,11 +1,12 @@
-#include <gtest/gtest.h>
+#include "kernels/weight_type.h"
+
 #include "kernels/half.h"
 #include "kernels/tiers.h"
-#include "kernels/weight_type.h"
 
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <limits>
 #include <vector>

@@ -2,10 +2,9 @@
 
 #include "support/small_vocabularies.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 
 namespace braid::model {
 namespace {
@@ -126,7 +125,8 @@ TEST(ModelCodec, control_tokens_in_other_messages_are_the_callers_own) {
 
 TEST(ModelCodec, continues_the_last_message) {
   const auto codec = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", kRolesTemplate));
-  ChatPrompt prompt = prompt_of({ValueDict{{"role", "user"}, {"content", "q"}}, ValueDict{{"role", "assistant"}, {"content", "The answer is "}}});
+  ChatPrompt prompt =
+      prompt_of({ValueDict{{"role", "user"}, {"content", "q"}}, ValueDict{{"role", "assistant"}, {"content", "The answer is "}}});
   prompt.continue_final_message = true;
   EXPECT_EQ(codec->render(prompt)->text, "user:q<|im_end|>assistant:The answer is");
   prompt.messages.get_if<ValueList>()->back() = ValueDict{{"role", "assistant"}, {"content", " "}};

@@ -1,8 +1,7 @@
 #include "model/deterministic_math.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <random>
 
 namespace braid::model::test {

@@ -5,9 +5,8 @@
 #include "model/gguf.h"
 #include "model/transformer.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -20,8 +19,7 @@ class ForwardHarness {
   static constexpr std::int32_t kBlock = 16;
 
   ForwardHarness(const GgufFile& file, const kernels::KernelTable& table)
-      : team_(1),
-        model_(read_hyper_parameters(file).value()),
+      : team_(1), model_(read_hyper_parameters(file).value()),
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}).value()),
         rope_(rope_frequencies(model_.rope, weights_.rope_divisors), model_.context_length),
         transformer_(model_, weights_, rope_, table, team_),

@@ -3,13 +3,11 @@
 #include "support/gguf_writer.h"
 #include "support/test_data.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <limits>
-
 #include <unistd.h>
 
 namespace braid::model {
@@ -104,8 +102,7 @@ TEST(Gguf, refuses_counts_that_the_file_cannot_hold) {
     auto broken = bytes;
     const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
     std::memcpy(broken.data() + field, &huge, sizeof huge);
-    EXPECT_THAT(error_of(GgufFile::from_bytes(std::make_shared<OwnedBytes>(broken, "x"))),
-                HasSubstr("at offset " + std::to_string(field)));
+    EXPECT_THAT(error_of(GgufFile::from_bytes(std::make_shared<OwnedBytes>(broken, "x"))), HasSubstr("at offset " + std::to_string(field)));
   }
   const auto huge_string = raw<std::uint64_t>({~std::uint64_t{0}, 0});
   EXPECT_THAT(error_of(GgufWriter().raw("k", 8, huge_string)), HasSubstr("the value of 'k'"));

@@ -1,11 +1,11 @@
 #include "model/hyper_parameters.h"
+
 #include "model/rope.h"
 #include "model/tiny_model.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 namespace braid::model::test {
 namespace {

@@ -1,10 +1,9 @@
 // Renders of templates against those of Jinja2, made by jinja_cases/make_cases.py.
-#include "model/json_value.h"
 #include "model/chat_template.h"
-
-#include <gtest/gtest.h>
+#include "model/json_value.h"
 
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <string>
 
 namespace braid::model {
@@ -37,7 +36,9 @@ void expect_table(const std::string& path) {
                               text_of(*table.find("templates"), text_of(entry, "template")).substr(0, 200);
     if (expected == nullptr) {
       EXPECT_FALSE(rendered) << which << "\nrendered: " << *rendered;
-      if (!rendered) { EXPECT_EQ(rendered.error().code, ErrorCode::kInvalidArgument); }
+      if (!rendered) {
+        EXPECT_EQ(rendered.error().code, ErrorCode::kInvalidArgument);
+      }
     } else if (rendered) {
       EXPECT_EQ(*rendered, *expected) << which;
     } else {

@@ -3,12 +3,11 @@
 #include "model/chat_template.h"
 #include "model/jinja/program.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <random>
 #include <string>
@@ -55,9 +54,11 @@ TEST(JinjaLimits, EndWhatRunsOn) {
 TEST(JinjaLimits, EndWhatGrows) {
   EXPECT_THAT(error_of("{{ 'ab' * 999999999999 }}"), HasSubstr("too large"));
   EXPECT_THAT(error_of("{{ [0] * 999999999999 }}"), HasSubstr("too large"));
-  EXPECT_THAT(error_of("{% set ns = namespace(s='x') %}{% for i in range(64) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"), HasSubstr("too large"));
+  EXPECT_THAT(error_of("{% set ns = namespace(s='x') %}{% for i in range(64) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"),
+              HasSubstr("too large"));
   EXPECT_THAT(error_of("{{ ('a' * 1000000) | replace('a', 'b' * 1000000) }}"), HasSubstr("too large"));
-  EXPECT_THAT(error_of("{% for i in range(9) %}{{ 'x' * 1000 }}{% endfor %}", {.steps = 1000, .bytes = 100'000, .output_bytes = 5000}), HasSubstr("too long"));
+  EXPECT_THAT(error_of("{% for i in range(9) %}{{ 'x' * 1000 }}{% endfor %}", {.steps = 1000, .bytes = 100'000, .output_bytes = 5000}),
+              HasSubstr("too long"));
   EXPECT_THAT(error_of("{{ '%9999999d' | format(1) }}"), HasSubstr("too wide"));
 }
 
@@ -69,8 +70,10 @@ TEST(JinjaLimits, EndWhatSharesItselfManyTimes) {
 }
 
 TEST(JinjaLimits, EndWhatNests) {
-  EXPECT_THAT(error_of("{% set ns = namespace(l=[]) %}{% for i in range(300) %}{% set ns.l = [ns.l] %}{% endfor %}"), HasSubstr("nest too deeply"));
-  EXPECT_THAT(error_of("{% set ns = namespace(l=[]) %}{% for i in range(300) %}{% set ns.l = [ns.l.append] %}{% endfor %}"), HasSubstr("nest too deeply"));
+  EXPECT_THAT(error_of("{% set ns = namespace(l=[]) %}{% for i in range(300) %}{% set ns.l = [ns.l] %}{% endfor %}"),
+              HasSubstr("nest too deeply"));
+  EXPECT_THAT(error_of("{% set ns = namespace(l=[]) %}{% for i in range(300) %}{% set ns.l = [ns.l.append] %}{% endfor %}"),
+              HasSubstr("nest too deeply"));
   EXPECT_THAT(error_of("{{ " + repeated("(", 10000) + repeated(")", 10000) + " }}"), HasSubstr("too deeply"));
   EXPECT_THAT(error_of("{{ " + repeated("not ", 10000) + "1 }}"), HasSubstr("too deeply"));
   EXPECT_THAT(error_of("{{ " + repeated("-", 10000) + "1 }}"), HasSubstr("too deeply"));
@@ -142,10 +145,18 @@ std::string mutated(const std::vector<std::string>& seeds, std::mt19937& random)
     const std::size_t length = below(std::min<std::size_t>(40, text.size() - at));
     const auto& other = seeds[below(seeds.size())];
     switch (below(4)) {
-      case 0: text.insert(at, 1, static_cast<char>(random())); break;
-      case 1: text.erase(at, length); break;
-      case 2: text.insert(at, text.substr(at, length)); break;
-      default: text.insert(at, other.substr(below(other.size()), 40)); break;
+      case 0:
+        text.insert(at, 1, static_cast<char>(random()));
+        break;
+      case 1:
+        text.erase(at, length);
+        break;
+      case 2:
+        text.insert(at, text.substr(at, length));
+        break;
+      default:
+        text.insert(at, other.substr(below(other.size()), 40));
+        break;
     }
   }
   return text;
@@ -153,7 +164,8 @@ std::string mutated(const std::vector<std::string>& seeds, std::mt19937& random)
 
 TEST(JinjaFuzz, HoldsOnTheCorpusAndOnMutationsOfIt) {
   std::vector<std::string> seeds;
-  for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/test/fuzz/corpus/jinja")) seeds.push_back(read(entry.path()));
+  for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/test/fuzz/corpus/jinja"))
+    seeds.push_back(read(entry.path()));
   ASSERT_GT(seeds.size(), 5U);
   std::sort(seeds.begin(), seeds.end());
   for (const auto& seed : seeds) braid::test::fuzz_jinja(seed);

@@ -4,7 +4,6 @@
 #include "braid/value.h"
 
 #include <simdjson.h>
-
 #include <stdexcept>
 #include <string>
 
@@ -23,12 +22,18 @@ inline Value to_value(simdjson::dom::element json) {
       for (const auto field : json.get_object()) dict.emplace_back(std::string(field.key), to_value(field.value));
       return dict;
     }
-    case Type::INT64: return json.get_int64().value();
-    case Type::UINT64: return static_cast<double>(json.get_uint64().value());
-    case Type::DOUBLE: return json.get_double().value();
-    case Type::STRING: return std::string(json.get_string().value());
-    case Type::BOOL: return json.get_bool().value();
-    case Type::NULL_VALUE: break;
+    case Type::INT64:
+      return json.get_int64().value();
+    case Type::UINT64:
+      return static_cast<double>(json.get_uint64().value());
+    case Type::DOUBLE:
+      return json.get_double().value();
+    case Type::STRING:
+      return std::string(json.get_string().value());
+    case Type::BOOL:
+      return json.get_bool().value();
+    case Type::NULL_VALUE:
+      break;
   }
   return nullptr;
 }

@@ -1,9 +1,8 @@
 #include "model/kv_arena.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <set>
 #include <span>
 

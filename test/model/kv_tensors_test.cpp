@@ -1,10 +1,9 @@
 // Keys and values on their way into a file for other tools and back.
 #include "model/kv_tensors.h"
 
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstring>
 #include <random>
 
 namespace braid::model::test {
@@ -134,13 +133,15 @@ TEST(SafeTensors, RefuseEveryLengthThatDoesNotFit) {
     const auto parsed = parse_safetensors(file_of(header, data_bytes));
     return parsed ? std::string("parsed") : parsed.error().message;
   };
-  const std::string sound = R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"I8","shape":[3],"data_offsets":[16,19]}})";
+  const std::string sound =
+      R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"I8","shape":[3],"data_offsets":[16,19]}})";
   EXPECT_EQ(message(sound, 19), "parsed");
   EXPECT_THAT(message(sound, 18), testing::HasSubstr("beyond the end"));
   EXPECT_THAT(message(sound, 20), testing::HasSubstr("behind the last"));
   EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,16]}})", 16), testing::HasSubstr("other bytes than its shape"));
   EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), testing::HasSubstr("other bytes"));
-  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}})", 0), testing::HasSubstr("other bytes"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}})", 0),
+              testing::HasSubstr("other bytes"));
   EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[8,4]}})", 8), testing::HasSubstr("other bytes"));
   EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), testing::HasSubstr("gaps"));
   EXPECT_THAT(message(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[4],"data_offsets":[2,6]}})", 6),

@@ -2,9 +2,8 @@
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
-#include <gmock/gmock.h>
-
 #include <cmath>
+#include <gmock/gmock.h>
 #include <limits>
 
 namespace braid::model::test {
@@ -233,7 +232,9 @@ TEST_F(LanguageModelSteps, GiveTheLogProbabilitiesOfPromptTokens) {
   static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   plan_.tokens = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
   // As the harness, with keys and values as f32.
-  model_ = LanguageModel::load(file, kernels::best_kernel_table(), {.kv_type = kernels::KvType::kF32, .max_batch = 4, .end_tokens = {}, .progress = {}}).value();
+  model_ = LanguageModel::load(file, kernels::best_kernel_table(),
+                               {.kv_type = kernels::KvType::kF32, .max_batch = 4, .end_tokens = {}, .progress = {}})
+               .value();
   model_->allocate_kv(16).value();
   start(0, {.max_tokens = 0, .stop_token_ids = {}});
   plan_.rows = {{.slot = 0, .count = 9, .block_count = 2, .scored = 9, .scored_top = 2}};  // the tenth token is only scored
@@ -307,13 +308,16 @@ class Spelling final : public Constraint {
 
 TEST(ConstrainedRows, RunBesidePlainOnesAndEndWithTheirText) {
   const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
-  auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
+  auto model =
+      LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
   model->allocate_kv(64).value();
-  const DrivenRequest plain{.prompt = {1, 314, 206}, .sampling = {.seed = 3}, .stop = {.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}}};
+  const DrivenRequest plain{
+      .prompt = {1, 314, 206}, .sampling = {.seed = 3}, .stop = {.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}}};
   const std::vector<DrivenAnswer> alone = StepDriver(*model, 64).run({plain}, {});
   const std::vector<TokenId> text{17, 18, 19, 20};
   for (const float temperature : {0.0F, 1.0F}) {
-    DrivenRequest constrained{.prompt = {1, 20}, .sampling = {.temperature = temperature}, .stop = {.max_tokens = 30, .ignore_eos = true, .stop_token_ids = {}}};
+    DrivenRequest constrained{
+        .prompt = {1, 20}, .sampling = {.temperature = temperature}, .stop = {.max_tokens = 30, .ignore_eos = true, .stop_token_ids = {}}};
     constrained.constraint = std::make_shared<Spelling>(text);
     const std::vector<DrivenRequest> requests{plain, constrained, plain};
     for (const double preempt : {0.0, 0.4}) {
@@ -350,9 +354,11 @@ class Treacherous final : public Constraint {
 
 TEST(ConstrainedRows, ThatThrowFailAlone) {
   static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
-  const auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
+  const auto model =
+      LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
   model->allocate_kv(64).value();
-  const DrivenRequest plain{.prompt = {1, 314, 206, 1454}, .sampling = kGreedy, .stop = {.max_tokens = 12, .ignore_eos = true, .stop_token_ids = {}}};
+  const DrivenRequest plain{
+      .prompt = {1, 314, 206, 1454}, .sampling = kGreedy, .stop = {.max_tokens = 12, .ignore_eos = true, .stop_token_ids = {}}};
   DrivenRequest treacherous = plain;
   treacherous.constraint = std::make_shared<Treacherous>(5);
   const auto alone = StepDriver(*model, 64).run({plain}, {});
@@ -367,7 +373,9 @@ TEST(ConstrainedRows, ThatThrowFailAlone) {
 TEST(MemoryEstimate, HoldsNoBufferOfBatchTimesVocabulary) {
   static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   const auto workspace = [&](std::int32_t max_batch) {
-    return estimate_memory(file, kernels::best_kernel_table(), {.max_batch = max_batch, .end_tokens = {}, .progress = {}}).value().workspace;
+    return estimate_memory(file, kernels::best_kernel_table(), {.max_batch = max_batch, .end_tokens = {}, .progress = {}})
+        .value()
+        .workspace;
   };
   EXPECT_EQ(workspace(10'000), workspace(16));
 }
@@ -376,7 +384,9 @@ TEST(ConstrainedRows, EndByAnErrorWhereNothingIsAllowed) {
   const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
   model->allocate_kv(64).value();
-  DrivenRequest request{.prompt = {1, 20}, .sampling = {.logit_bias = {{18, -std::numeric_limits<float>::infinity()}}}, .stop = {.max_tokens = 30, .stop_token_ids = {}}};
+  DrivenRequest request{.prompt = {1, 20},
+                        .sampling = {.logit_bias = {{18, -std::numeric_limits<float>::infinity()}}},
+                        .stop = {.max_tokens = 30, .stop_token_ids = {}}};
   request.constraint = std::make_shared<Spelling>(std::vector<TokenId>{17, 18});
   const auto answers = StepDriver(*model, 64).run({request}, {});
   EXPECT_EQ(answers[0].tokens, std::vector<TokenId>{17});

@@ -1,7 +1,6 @@
 #include "model/tokenizer/merge_table.h"
 
 #include <gtest/gtest.h>
-
 #include <map>
 #include <random>
 #include <utility>

@@ -31,13 +31,26 @@ std::vector<DrivenRequest> make_requests(std::size_t count) {
                         .choice = static_cast<std::uint32_t>(i % 3),
                         .top_logprobs = static_cast<std::int32_t>(i % 4)};
     switch (i % 7) {
-      case 0: request.sampling.repetition_penalty = 1.3F, request.sampling.penalty_last_n = 5; break;
-      case 1: request.sampling.presence_penalty = 0.6F, request.sampling.frequency_penalty = 0.3F; break;
-      case 2: request.sampling.dry_multiplier = 1.5F, request.sampling.dry_allowed_length = 1; break;
-      case 3: request.sampling.xtc_probability = 0.5F, request.sampling.logit_bias = {{static_cast<TokenId>(i), 3.0F}}; break;
-      case 4: request.sampling.typical_p = 0.7F, request.sampling.top_n_sigma = 2.0F; break;
-      case 5: request.sampling.mirostat = 1 + static_cast<std::int32_t>(i % 2), request.sampling.temperature = 1.0F; break;
-      default: break;
+      case 0:
+        request.sampling.repetition_penalty = 1.3F, request.sampling.penalty_last_n = 5;
+        break;
+      case 1:
+        request.sampling.presence_penalty = 0.6F, request.sampling.frequency_penalty = 0.3F;
+        break;
+      case 2:
+        request.sampling.dry_multiplier = 1.5F, request.sampling.dry_allowed_length = 1;
+        break;
+      case 3:
+        request.sampling.xtc_probability = 0.5F, request.sampling.logit_bias = {{static_cast<TokenId>(i), 3.0F}};
+        break;
+      case 4:
+        request.sampling.typical_p = 0.7F, request.sampling.top_n_sigma = 2.0F;
+        break;
+      case 5:
+        request.sampling.mirostat = 1 + static_cast<std::int32_t>(i % 2), request.sampling.temperature = 1.0F;
+        break;
+      default:
+        break;
     }
     request.prompt_logprobs = static_cast<std::int32_t>(i % 5) - 2;
     request.stop = {.max_tokens = static_cast<std::int32_t>(2 + i % 9), .min_tokens = 0, .ignore_eos = i % 2 == 0, .stop_token_ids = {}};
@@ -96,7 +109,8 @@ TEST(NumericsContract, HoldsForEveryScheduleOnEveryTier) {
     const auto alone = answers_of(*table, 1, count, {});
     const std::string tier = table->name;
     expect_same(alone, answers_of(*table, 1, count, {.at_once = 64}), tier + ": together");
-    expect_same(alone, answers_of(*table, 2, count, {.at_once = 64, .shuffle = true, .slice = 7, .seed = 2}), tier + ": small slices, 2 threads");
+    expect_same(alone, answers_of(*table, 2, count, {.at_once = 64, .shuffle = true, .slice = 7, .seed = 2}),
+                tier + ": small slices, 2 threads");
     expect_same(alone, answers_of(*table, 2, count, {.at_once = 23, .shuffle = true, .slice = 33, .preempt = 0.1, .seed = 3}),
                 tier + ": preempted, 2 threads");
   }
@@ -115,7 +129,9 @@ TEST(NumericsContract, HoldsForEveryKvType) {
     const std::string name = kernels::kv_type_name(type);
     const auto alone = answers_of(table, {.kv_type = type}, requests, {});
     expect_same(alone, answers_of(table, {.kv_type = type}, requests, {.at_once = 64}), name + ": together");
-    expect_same(alone, answers_of(table, {.threads = 2, .kv_type = type}, requests, {.at_once = 40, .shuffle = true, .slice = 5, .preempt = 0.05, .seed = 4}),
+    expect_same(alone,
+                answers_of(table, {.threads = 2, .kv_type = type}, requests,
+                           {.at_once = 40, .shuffle = true, .slice = 5, .preempt = 0.05, .seed = 4}),
                 name + ": shuffled, sliced, preempted, 2 threads");
   }
 }
@@ -135,7 +151,9 @@ TEST(NumericsContract, HoldsForLongContexts) {
       const auto alone = answers_of(table, {.kv_type = type, .kv_limit = limit}, requests, {});
       for (const int threads : {2, 5})
         expect_same(alone, answers_of(table, {.threads = threads, .kv_type = type, .kv_limit = limit}, requests, {}), what);
-      expect_same(alone, answers_of(table, {.threads = 3, .kv_type = type, .kv_limit = limit}, requests, {.at_once = 3, .shuffle = true, .slice = 150, .seed = 5}),
+      expect_same(alone,
+                  answers_of(table, {.threads = 3, .kv_type = type, .kv_limit = limit}, requests,
+                             {.at_once = 3, .shuffle = true, .slice = 150, .seed = 5}),
                   what + ", together and sliced");
     }
   }

@@ -1,11 +1,11 @@
-#include "model/sampling/dry.h"
 #include "model/sampling/penalties.h"
+
+#include "model/sampling/dry.h"
 #include "model/sampling/token_history.h"
 #include "model/sampling_reference.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <random>
 #include <span>
 
@@ -88,8 +88,7 @@ TEST(Penalties, PresenceAndFrequencyLookAtTheAnswerOnly) {
 TEST(Penalties, DryLowersWhatWouldProlongARepetition) {
   const SamplingParams params{.dry_multiplier = 1.0F, .dry_base = 1.5F, .dry_allowed_length = 2};
   EXPECT_EQ(adjust(std::vector<float>(4, 0.0F), params, {.tokens = {0, 1, 2, 0, 1}}), (std::vector<float>{0.0F, 0.0F, -1.0F, 0.0F}));
-  EXPECT_EQ(adjust(std::vector<float>(4, 0.0F), params, {.tokens = {3, 0, 1, 2, 3, 0, 1}}),
-            (std::vector<float>{0.0F, 0.0F, -1.5F, 0.0F}));
+  EXPECT_EQ(adjust(std::vector<float>(4, 0.0F), params, {.tokens = {3, 0, 1, 2, 3, 0, 1}}), (std::vector<float>{0.0F, 0.0F, -1.5F, 0.0F}));
   SamplingParams broken = params;
   broken.dry_sequence_breakers = {{0}};
   EXPECT_EQ(adjust(std::vector<float>(4, 0.0F), broken, {.tokens = {3, 0, 1, 2, 3, 0, 1}}), std::vector<float>(4, 0.0F));

@@ -57,10 +57,10 @@ TEST_P(ReferenceLogits, AreReproducedOnEveryTier) {
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceLogits,
                          testing::Values("llama-biased", "llama-llama3", "llama-linear", "llama-longrope", "qwen2-yarn", "qwen3"),
                          [](const auto& suite) {
-                           std::string name = suite.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+  std::string name = suite.param;
+  std::erase(name, '-');
+  return name;
+});
 
 }  // namespace
 }  // namespace braid::model::test

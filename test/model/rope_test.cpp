@@ -1,8 +1,7 @@
 #include "model/rope.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 
 namespace braid::model::test {
 namespace {

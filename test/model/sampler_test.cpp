@@ -1,6 +1,7 @@
+#include "model/sampling/sampler.h"
+
 #include "model/forward_harness.h"
 #include "model/sampling/penalties.h"
-#include "model/sampling/sampler.h"
 #include "model/sampling_reference.h"
 
 #include <cmath>
@@ -74,33 +75,32 @@ TEST_P(SamplerStrategy, DrawsFromItsDistribution) {
   expect_drawn_from(expected, seen, kDraws);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Strategies, SamplerStrategy,
-    testing::Values(Strategy{"plain", {}, 300, 2.0F}, Strategy{"manyTokens", {}, 1500, 3.0F},
-                    Strategy{"cool", {.temperature = 0.6F}, 300, 2.0F}, Strategy{"hot", {.temperature = 1.7F}, 300, 2.0F},
-                    Strategy{"topK", {.top_k = 20}, 300, 1.0F}, Strategy{"topP", {.top_p = 0.8F}, 300, 2.0F},
-                    Strategy{"topPFlat", {.top_p = 0.95F}, 400, 0.3F}, Strategy{"minP", {.min_p = 0.05F}, 300, 2.0F},
-                    Strategy{"typical", {.typical_p = 0.7F}, 300, 2.0F},
-                    Strategy{"typicalCool", {.temperature = 0.5F, .typical_p = 0.4F}, 300, 2.0F},
-                    Strategy{"topNSigma", {.top_n_sigma = 1.2F}, 300, 2.0F},
-                    Strategy{"xtc", {.xtc_probability = 0.5F, .xtc_threshold = 0.1F}, 300, 2.0F},
-                    Strategy{"xtcAlways", {.top_k = 30, .xtc_probability = 1.0F, .xtc_threshold = 0.05F}, 300, 2.0F},
-                    Strategy{"xtcTooHigh", {.xtc_probability = 1.0F, .xtc_threshold = 0.6F}, 300, 2.0F},
-                    Strategy{"topPMinP", {.top_p = 0.9F, .min_p = 0.05F}, 300, 2.0F},
-                    Strategy{"smallTopP", {.top_p = 0.05F}, 400, 0.3F},
-                    Strategy{"everything",
-                             {.temperature = 1.2F,
-                              .top_p = 0.9F,
-                              .min_p = 0.02F,
-                              .top_k = 60,
-                              .typical_p = 0.9F,
-                              .top_n_sigma = 2.5F,
-                              .xtc_probability = 0.3F,
-                              .xtc_threshold = 0.1F},
-                             300,
-                             2.0F},
-                    Strategy{"all", {.temperature = 0.9F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 50}, 300, 1.0F}),
-    [](const auto& suite) { return suite.param.name; });
+INSTANTIATE_TEST_SUITE_P(Strategies, SamplerStrategy,
+                         testing::Values(Strategy{"plain", {}, 300, 2.0F}, Strategy{"manyTokens", {}, 1500, 3.0F},
+                                         Strategy{"cool", {.temperature = 0.6F}, 300, 2.0F},
+                                         Strategy{"hot", {.temperature = 1.7F}, 300, 2.0F}, Strategy{"topK", {.top_k = 20}, 300, 1.0F},
+                                         Strategy{"topP", {.top_p = 0.8F}, 300, 2.0F}, Strategy{"topPFlat", {.top_p = 0.95F}, 400, 0.3F},
+                                         Strategy{"minP", {.min_p = 0.05F}, 300, 2.0F}, Strategy{"typical", {.typical_p = 0.7F}, 300, 2.0F},
+                                         Strategy{"typicalCool", {.temperature = 0.5F, .typical_p = 0.4F}, 300, 2.0F},
+                                         Strategy{"topNSigma", {.top_n_sigma = 1.2F}, 300, 2.0F},
+                                         Strategy{"xtc", {.xtc_probability = 0.5F, .xtc_threshold = 0.1F}, 300, 2.0F},
+                                         Strategy{"xtcAlways", {.top_k = 30, .xtc_probability = 1.0F, .xtc_threshold = 0.05F}, 300, 2.0F},
+                                         Strategy{"xtcTooHigh", {.xtc_probability = 1.0F, .xtc_threshold = 0.6F}, 300, 2.0F},
+                                         Strategy{"topPMinP", {.top_p = 0.9F, .min_p = 0.05F}, 300, 2.0F},
+                                         Strategy{"smallTopP", {.top_p = 0.05F}, 400, 0.3F},
+                                         Strategy{"everything",
+                                                  {.temperature = 1.2F,
+                                                   .top_p = 0.9F,
+                                                   .min_p = 0.02F,
+                                                   .top_k = 60,
+                                                   .typical_p = 0.9F,
+                                                   .top_n_sigma = 2.5F,
+                                                   .xtc_probability = 0.3F,
+                                                   .xtc_threshold = 0.1F},
+                                                  300,
+                                                  2.0F},
+                                         Strategy{"all", {.temperature = 0.9F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 50}, 300, 1.0F}),
+                         [](const auto& suite) { return suite.param.name; });
 
 class Mirostat : public testing::TestWithParam<int> {};
 
@@ -206,8 +206,8 @@ TEST(Sampler, AllTiersDrawTheSameTokens) {
   const std::vector<TokenId> known{1, 2, 3, 1, 2, 3, 1, 2};
   for (const SamplingParams& params :
        {SamplingParams{}, SamplingParams{.top_p = 0.9F}, SamplingParams{.temperature = 0.7F, .typical_p = 0.8F},
-        SamplingParams{.top_k = 50, .repetition_penalty = 1.2F, .xtc_probability = 0.5F}, SamplingParams{.dry_multiplier = 1.0F, .mirostat = 1},
-        SamplingParams{.top_n_sigma = 1.5F}, SamplingParams{.mirostat = 2}}) {
+        SamplingParams{.top_k = 50, .repetition_penalty = 1.2F, .xtc_probability = 0.5F},
+        SamplingParams{.dry_multiplier = 1.0F, .mirostat = 1}, SamplingParams{.top_n_sigma = 1.5F}, SamplingParams{.mirostat = 2}}) {
     history.start(params, known, 4, 0);
     Sampler scalar(*available_tables().front(), 5003, 16);
     for (const auto* table : available_tables()) {
@@ -226,8 +226,9 @@ TEST(Sampler, AllTiersDrawTheSameTokens) {
 TEST(Sampler, KeepsExactlyTheDefinedTokensAtARealVocabulary) {
   const std::vector<float> logits = random_logits(151936, 2.5F, 5);
   Sampler sampler(kernels::best_kernel_table(), 151936, 16);
-  for (SamplingParams params : {SamplingParams{.top_p = 0.5F}, SamplingParams{.top_p = 0.9F, .min_p = 0.01F}, SamplingParams{.top_p = 0.9F, .top_k = 1000},
-                                SamplingParams{.temperature = 0.7F, .min_p = 0.1F}, SamplingParams{.top_k = 7}}) {
+  for (SamplingParams params :
+       {SamplingParams{.top_p = 0.5F}, SamplingParams{.top_p = 0.9F, .min_p = 0.01F}, SamplingParams{.top_p = 0.9F, .top_k = 1000},
+        SamplingParams{.temperature = 0.7F, .min_p = 0.1F}, SamplingParams{.top_k = 7}}) {
     const std::vector<double> expected = defined_distribution(adjusted_logits(logits, params, {}), params);
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       params.seed = seed;
@@ -298,7 +299,8 @@ TEST(Sampler, TopPKeepsTheLowestIdsOfATie) {
   Sampler sampler(kernels::best_kernel_table(), 700, 16);
   const std::vector<float> logits(700, 0.5F);
   std::vector<int> seen(700, 0);
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) seen[static_cast<std::size_t>(draw(sampler, logits, {.top_p = 0.3F, .seed = seed}, 0))] += 1;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed)
+    seen[static_cast<std::size_t>(draw(sampler, logits, {.top_p = 0.3F, .seed = seed}, 0))] += 1;
   for (std::size_t id = 211; id < 700; ++id) EXPECT_EQ(seen[id], 0) << id;
   EXPECT_GT(*std::ranges::max_element(seen.begin() + 190, seen.begin() + 211), 0);
 }

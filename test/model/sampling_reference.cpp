@@ -1,5 +1,6 @@
-#include "model/sampling/penalties.h"
 #include "model/sampling_reference.h"
+
+#include "model/sampling/penalties.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,8 +44,7 @@ void penalise_repetitions(std::vector<double>& logits, const SamplingParams& par
     const bool breaker = std::ranges::count(params.dry_sequence_breakers, std::vector<TokenId>{token}) > 0;
     if (breaker) continue;
     logits[static_cast<std::size_t>(token)] -=
-        static_cast<double>(params.dry_multiplier) *
-        std::pow(static_cast<double>(params.dry_base), static_cast<double>(length - allowed));
+        static_cast<double>(params.dry_multiplier) * std::pow(static_cast<double>(params.dry_base), static_cast<double>(length - allowed));
   }
 }
 
@@ -128,8 +128,7 @@ std::vector<double> adjusted_logits(const std::vector<float>& logits, const Samp
     }
     const auto repetition = static_cast<double>(params.repetition_penalty);
     if (in_window) out[id] = out[id] > 0.0 ? out[id] / repetition : out[id] * repetition;
-    if (in_answer > 0)
-      out[id] -= in_answer * static_cast<double>(params.frequency_penalty) + static_cast<double>(params.presence_penalty);
+    if (in_answer > 0) out[id] -= in_answer * static_cast<double>(params.frequency_penalty) + static_cast<double>(params.presence_penalty);
   }
   penalise_repetitions(out, params, known.tokens);
   for (const TokenId id : banned) out[static_cast<std::size_t>(id)] = -kInfinity;
@@ -160,9 +159,8 @@ std::vector<double> mirostat_distribution(const std::vector<double>& adjusted, c
   Candidates candidates = weigh(adjusted, params);
   const double mass = candidates.mass();
   if (params.mirostat == 2) {
-    std::erase_if(candidates.order, [&, best = candidates.order[0]](std::size_t id) {
-      return id != best && -std::log2(candidates.weight[id] / mass) > mu;
-    });
+    std::erase_if(candidates.order,
+                  [&, best = candidates.order[0]](std::size_t id) { return id != best && -std::log2(candidates.weight[id] / mass) > mu; });
     return probabilities(candidates);
   }
   double products = 0.0, squares = 0.0;

@@ -2,9 +2,8 @@
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
-#include <simdjson.h>
-
 #include <cstdlib>
+#include <simdjson.h>
 
 namespace braid::model::test {
 namespace {
@@ -27,9 +26,10 @@ class SharedReference : public testing::Test {
 
   std::vector<DrivenAnswer> greedy(const GgufFile& file, const std::vector<std::vector<TokenId>>& prompts, std::int32_t tokens,
                                    kernels::KvType kv_type, std::vector<TokenId> end_tokens) {
-    auto model = LanguageModel::load(file, kernels::best_kernel_table(),
-                                     {.threads = 2, .kv_type = kv_type, .max_batch = 16, .end_tokens = std::move(end_tokens), .progress = {}})
-                     .value();
+    auto model =
+        LanguageModel::load(file, kernels::best_kernel_table(),
+                            {.threads = 2, .kv_type = kv_type, .max_batch = 16, .end_tokens = std::move(end_tokens), .progress = {}})
+            .value();
     model->allocate_kv(256).value();
     std::vector<DrivenRequest> requests;
     for (const auto& prompt : prompts)

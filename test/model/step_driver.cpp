@@ -1,8 +1,7 @@
 #include "model/step_driver.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <numeric>
 
 namespace braid::model::test {

@@ -20,16 +20,16 @@ struct DrivenAnswer {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
   std::vector<TokenLogprob> top;
-  std::vector<ScoredToken> scored;      // of the prompt's tokens from the second on, where asked for
+  std::vector<ScoredToken> scored;       // of the prompt's tokens from the second on, where asked for
   std::vector<TokenLogprob> scored_top;  // [scored, prompt_logprobs]
   FinishReason reason = FinishReason::kError;
 };
 
 struct Schedule {
-  std::size_t at_once = 1;        // sequences that run together
-  bool shuffle = false;           // order of admission and of the rows in a step
-  std::int32_t slice = 0;         // prefill at most this many tokens of a sequence in a step, at random; 0: the whole prompt
-  double preempt = 0.0;           // chance, in each step, that a sequence starts over by recompute
+  std::size_t at_once = 1;  // sequences that run together
+  bool shuffle = false;     // order of admission and of the rows in a step
+  std::int32_t slice = 0;   // prefill at most this many tokens of a sequence in a step, at random; 0: the whole prompt
+  double preempt = 0.0;     // chance, in each step, that a sequence starts over by recompute
   std::uint32_t seed = 1;
 };
 
@@ -44,11 +44,11 @@ class StepDriver {
   struct Sequence {
     std::size_t request = 0;
     SlotId slot = 0;
-    std::vector<TokenId> known;          // prompt, and after a preemption what was generated
-    std::int32_t computed = 0;           // positions in the pool
+    std::vector<TokenId> known;  // prompt, and after a preemption what was generated
+    std::int32_t computed = 0;   // positions in the pool
     bool started = false;
     float mirostat_mu = 0.0F;
-    std::vector<std::int32_t> blocks;    // -1: given up, because no later token sees it
+    std::vector<std::int32_t> blocks;  // -1: given up, because no later token sees it
   };
 
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);

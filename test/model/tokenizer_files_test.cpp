@@ -1,13 +1,11 @@
 // Real vocabularies with known-good encodings, where BRAID_TEST_DATA has them.
 #include "model/tokenizer/tokenizer.h"
-
 #include "support/test_data.h"
 
-#include <gtest/gtest.h>
-#include <simdjson.h>
-
 #include <fstream>
+#include <gtest/gtest.h>
 #include <iterator>
+#include <simdjson.h>
 #include <sstream>
 
 namespace braid::model {
@@ -71,11 +69,11 @@ TEST(Infill, marks_are_found_by_their_names) {
 INSTANTIATE_TEST_SUITE_P(Tokenizer, KnownVocabulary,
                          testing::Values("llama-spm", "phi-3", "gpt-2", "llama-bpe", "qwen2", "starcoder", "deepseek-llm", "bert-bge"),
                          [](const auto& test_case) {
-                           std::string name = test_case.param;
-                           for (char& c : name)
-                             if (c == '-') c = '_';
-                           return name;
-                         });
+  std::string name = test_case.param;
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
 
 std::vector<TokenId> ids_of(simdjson::dom::element array) {
   std::vector<TokenId> ids;

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <limits>
 #include <random>
 
@@ -45,8 +44,9 @@ std::string joined_bytes(const Tokenizer& tokenizer, std::string_view text) {
 }
 
 std::string random_text(std::mt19937& random) {
-  const std::vector<std::string> parts = {"hello", " ",  "  ", "\n", "world", "é", "中", "\xff", "\xf0\x9f", "😀", "<tool>", "<|im_end|>",
-                                          "a",     "aa", "'s", "12", "3",     ".", "\u2581", "</s>", "<s", std::string(1, '\0')};
+  const std::vector<std::string> parts = {
+      "hello",      " ", "  ", "\n", "world", "é", "中", "\xff",   "\xf0\x9f", "😀",  "<tool>",
+      "<|im_end|>", "a", "aa", "'s", "12",    "3", ".",  "\u2581", "</s>",     "<s", std::string(1, '\0')};
   std::string text;
   for (std::size_t n = random() % 12; n > 0; --n) text += parts[random() % parts.size()];
   return text;
@@ -130,7 +130,8 @@ TEST(SpecialTokens, bos_and_eos_follow_the_metadata) {
   both.boolean("tokenizer.ggml.add_bos_token", false).boolean("tokenizer.ggml.add_eos_token", true);
   EXPECT_THAT(open(both).encode("", {}), ElementsAre(2));
   EXPECT_THAT(open(braid::test::byte_pair_vocabulary()).encode("", {}), ElementsAre());
-  EXPECT_THAT(open(braid::test::byte_pair_vocabulary("llama-bpe").u32("tokenizer.ggml.bos_token_id", 256)).encode("", {}), ElementsAre(256));
+  EXPECT_THAT(open(braid::test::byte_pair_vocabulary("llama-bpe").u32("tokenizer.ggml.bos_token_id", 256)).encode("", {}),
+              ElementsAre(256));
   const Tokenizer without = open(braid::test::byte_pair_vocabulary().boolean("tokenizer.ggml.add_bos_token", true));
   EXPECT_THAT(without.encode("", {}), ElementsAre());
   EXPECT_THAT(without.vocabulary().warnings, ElementsAre(HasSubstr("beginning of every text")));
@@ -251,7 +252,8 @@ TEST(WordPiece, finds_the_longest_pieces_of_plain_lower_case_words) {
 }
 
 TEST(Tokenizer, long_runs_come_back_whole) {
-  for (const auto& writer : {braid::test::byte_pair_vocabulary(), braid::test::sentence_piece_vocabulary(), braid::test::byte_pair_vocabulary("deepseek-llm")}) {
+  for (const auto& writer :
+       {braid::test::byte_pair_vocabulary(), braid::test::sentence_piece_vocabulary(), braid::test::byte_pair_vocabulary("deepseek-llm")}) {
     const Tokenizer tokenizer = open(writer);
     for (const char* unit : {"a", " ", "<", "1", "é", "ll"}) {
       std::string text = "h";

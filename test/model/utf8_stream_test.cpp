@@ -1,7 +1,6 @@
 #include "model/tokenizer/utf8_stream.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 namespace braid::model {

@@ -1,12 +1,12 @@
+#include "model/weights.h"
+
 #include "kernels/encode.h"
 #include "kernels/select.h"
 #include "model/language_model.h"
 #include "model/tiny_model.h"
-#include "model/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <limits>
 
 namespace braid::model::test {
@@ -113,7 +113,10 @@ TEST(Weights, LoadOptionsSayHowTheyArePacked) {
   tiny.tensors["blk.0.ffn_gate.weight"].shape = tiny.tensors["blk.0.ffn_up.weight"].shape = {64, 128};
   tiny.tensors["blk.0.ffn_down.weight"].shape = {128, 64};
   const auto bytes = [&](std::int64_t rotated_from) {
-    const LoadOptions options{.packing = {.float_type = kernels::WeightType::kQ8_0, .rotated_from = rotated_from}, .max_batch = 2, .end_tokens = {}, .progress = {}};
+    const LoadOptions options{.packing = {.float_type = kernels::WeightType::kQ8_0, .rotated_from = rotated_from},
+                              .max_batch = 2,
+                              .end_tokens = {},
+                              .progress = {}};
     const auto model = LanguageModel::load(tiny.file(), kernels::best_kernel_table(), options).value();
     EXPECT_EQ(estimate_memory(tiny.file(), kernels::best_kernel_table(), options).value().weights, model->weight_bytes());
     return model->weight_bytes();

@@ -1,16 +1,15 @@
 // API keys: who is let in, what a key brings, and that it shows nowhere.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include "net/access/key_ring.h"
 #include "net/router.h"
+#include "net/test_server.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <set>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
-
-#include <set>
 #include <sstream>
 #include <string>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -34,7 +33,9 @@ std::string bearer(std::string_view secret) { return "Authorization: Bearer " + 
 
 std::string request_for(const net::RouteRow& route) {
   const std::string path = "/v1" + std::string(route.path) + (route.argument ? "x" : "");
-  const std::string_view method = route.method == net::http::Method::kPost ? "POST" : route.method == net::http::Method::kGet ? "GET" : "DELETE";
+  const std::string_view method = route.method == net::http::Method::kPost  ? "POST"
+                                  : route.method == net::http::Method::kGet ? "GET"
+                                                                            : "DELETE";
   return std::string(method) + " " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 }
 
@@ -120,8 +121,9 @@ TEST(ApiKeys, NobodySendsABodyWithoutOne) {
     return request + " HTTP/1.1\r\nHost: a\r\n" + headers + "Content-Length: 90000\r\n\r\n";
   };
   const std::string part(50'000, ' ');
-  for (const auto& [sent, status] : {std::pair(begin("Expect: 100-continue\r\n"), 401), std::pair(begin(bearer("sk-wrong")) + part, 401),
-                                     std::pair(begin("", "POST /v1/nothing") + part, 404), std::pair(begin("", "GET /health") + part, 200)}) {
+  for (const auto& [sent, status] :
+       {std::pair(begin("Expect: 100-continue\r\n"), 401), std::pair(begin(bearer("sk-wrong")) + part, 401),
+        std::pair(begin("", "POST /v1/nothing") + part, 404), std::pair(begin("", "GET /health") + part, 200)}) {
     RawClient client = server.connect();
     client.send(sent);
     const Reply reply = client.read_reply();
@@ -168,7 +170,8 @@ TEST(ApiKeys, WhatANameHasUsedStaysUsedWhileItHasNoKey) {
 class OwnWork : public testing::Test {
  protected:
   Reply ask(std::string_view secret, std::string_view method, const std::string& path, std::string_view body = "") {
-    return server.ask(fmt::format("{} {} HTTP/1.1\r\nHost: a\r\n{}Content-Length: {}\r\n\r\n{}", method, path, bearer(secret), body.size(), body));
+    return server.ask(
+        fmt::format("{} {} HTTP/1.1\r\nHost: a\r\n{}Content-Length: {}\r\n\r\n{}", method, path, bearer(secret), body.size(), body));
   }
   Reply respond(std::string_view secret, const std::string& members) {
     return ask(secret, "POST", "/v1/responses", R"({"input":"a")" + members + "}");

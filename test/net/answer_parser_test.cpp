@@ -1,14 +1,14 @@
 // What the parser of answers makes of each family's syntax, however the text is cut.
-#include <gtest/gtest.h>
 #include "net/generation/parser/answer_parser.h"
+
+#include "net/fake_codec.h"
 #include "net/json/parse.h"
 
+#include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "net/fake_codec.h"
 
 namespace braid::test {
 namespace {
@@ -22,8 +22,7 @@ std::string print(const std::vector<Delta>& deltas) {
   for (const Delta& delta : deltas) {
     if (const auto* text = std::get_if<net::TextDelta>(&delta)) out += "T(" + text->text + ")";
     if (const auto* reasoning = std::get_if<net::ReasoningDelta>(&delta)) out += "R(" + reasoning->text + ")";
-    if (const auto* begin = std::get_if<net::ToolCallBegin>(&delta))
-      out += "C" + std::to_string(begin->index) + "(" + begin->name + ")";
+    if (const auto* begin = std::get_if<net::ToolCallBegin>(&delta)) out += "C" + std::to_string(begin->index) + "(" + begin->name + ")";
     if (const auto* arguments = std::get_if<net::ToolCallArguments>(&delta))
       out += "A" + std::to_string(arguments->index) + "(" + arguments->text + ")";
   }
@@ -124,14 +123,13 @@ TEST(AnswerParser, Hermes) {
 }
 
 TEST(AnswerParser, WhatTurnsOutToBeNoCallIsText) {
-  expect(tools_of("<tool_call>"),
-         {{"<tool_call>hello</tool_call>", "T(<tool_call>hello</tool_call>)"},
-          {"a <tool_call> {\"name\": 1}", "T(a <tool_call> {\"name\": 1})"},
-          {"<tool_call>{\"name\": \"f\", \"arguments\": 7}", "T(<tool_call>{\"name\": \"f\", \"arguments\": 7})"},
-          {"<tool_call>{\"name\": \"f\"", "T(<tool_call>{\"name\": \"f\")"},
-          {"<tool_call><tool_call>{\"name\":\"f\"}", "T(<tool_call>)C0(f)A0({})"},
-          {"</tool_call> x", "T(</tool_call> x)"},
-          {"a < b", "T(a < b)"}});
+  expect(tools_of("<tool_call>"), {{"<tool_call>hello</tool_call>", "T(<tool_call>hello</tool_call>)"},
+                                   {"a <tool_call> {\"name\": 1}", "T(a <tool_call> {\"name\": 1})"},
+                                   {"<tool_call>{\"name\": \"f\", \"arguments\": 7}", "T(<tool_call>{\"name\": \"f\", \"arguments\": 7})"},
+                                   {"<tool_call>{\"name\": \"f\"", "T(<tool_call>{\"name\": \"f\")"},
+                                   {"<tool_call><tool_call>{\"name\":\"f\"}", "T(<tool_call>)C0(f)A0({})"},
+                                   {"</tool_call> x", "T(</tool_call> x)"},
+                                   {"a < b", "T(a < b)"}});
 }
 
 TEST(AnswerParser, ACallThatBreaksOffIsCompletedToValidJson) {
@@ -141,8 +139,7 @@ TEST(AnswerParser, ACallThatBreaksOffIsCompletedToValidJson) {
           {R"(<tool_call>{"name":"f","arguments":{"a":1}</tool_call>)", R"(C0(f)A0({"a":1}))"},
           {R"(<tool_call>{"name":"f","arguments":{"a":"b"c"}}</tool_call>)", R"(C0(f)A0({"a":"b"})T(c"}}</tool_call>))"},
           {"<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"1\n2\"}}", R"(C0(f)A0({"a":"1\n2"}))"}});
-  EXPECT_EQ(parse_cut_anywhere(tools_of("<tool_call>"), R"(<tool_call>{"name":"f","arguments":{"a":"x)", true),
-            R"(C0(f)A0({"a":"x))");
+  EXPECT_EQ(parse_cut_anywhere(tools_of("<tool_call>"), R"(<tool_call>{"name":"f","arguments":{"a":"x)", true), R"(C0(f)A0({"a":"x))");
 }
 
 TEST(AnswerParser, Llama3Json) {
@@ -170,13 +167,12 @@ TEST(AnswerParser, Pythonic) {
 }
 
 TEST(AnswerParser, Mistral) {
-  expect(
-      tools_of("[TOOL_CALLS]"),
-      {{R"([TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}])", R"(C0(f)A0({"a": 1})C1(g)A1({}))"},
-       {R"([TOOL_CALLS] {"name": "f", "arguments": {}})", "C0(f)A0({})"},
-       {R"([TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[CALL_ID]abc123def[ARGS]{})", R"(C0(f)A0({"a": 1})C1(g)A1({}))"},
-       {R"(Hm.[TOOL_CALLS]f{"a": 1})", R"(T(Hm.)C0(f)A0({"a": 1}))"},
-       {"[TOOL_CALLS] no such thing", "T([TOOL_CALLS] no such thing)"}});
+  expect(tools_of("[TOOL_CALLS]"),
+         {{R"([TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}])", R"(C0(f)A0({"a": 1})C1(g)A1({}))"},
+          {R"([TOOL_CALLS] {"name": "f", "arguments": {}})", "C0(f)A0({})"},
+          {R"([TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[CALL_ID]abc123def[ARGS]{})", R"(C0(f)A0({"a": 1})C1(g)A1({}))"},
+          {R"(Hm.[TOOL_CALLS]f{"a": 1})", R"(T(Hm.)C0(f)A0({"a": 1}))"},
+          {"[TOOL_CALLS] no such thing", "T([TOOL_CALLS] no such thing)"}});
 }
 
 TEST(AnswerParser, NamedForms) {
@@ -218,16 +214,16 @@ TEST(AnswerParser, Harmony) {
   const std::string_view source = "gpt-oss: <|channel|> <|message|>";
   AnswerSyntax syntax = tools_of(source);
   net::find_reasoning(syntax, FakeCodec(), source, "");
-  expect(syntax, {{"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hi <b>!<|return|>",
-                   "R(Hm.)T(Hi <b>!)"},
-                  {"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.f "
-                   "<|constrain|>json<|message|>{\"a\": 1}<|call|>",
-                   R"(R(Hm.)C0(f)A0({"a": 1}))"},
-                  {"<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", "C0(f)A0({})"},
-                  {"<|channel|>commentary<|message|>So:<|end|><|start|>assistant<|channel|>analysis<|message|>b<|end|>"
-                   "<|start|>assistant<|channel|>final<|message|>c",
-                   "T(So:)R(b)T(c)"},
-                  {"<|channel|>final<|message|>a to=functions. b", "T(a to=functions. b)"}});
+  expect(syntax,
+         {{"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hi <b>!<|return|>", "R(Hm.)T(Hi <b>!)"},
+          {"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.f "
+           "<|constrain|>json<|message|>{\"a\": 1}<|call|>",
+           R"(R(Hm.)C0(f)A0({"a": 1}))"},
+          {"<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", "C0(f)A0({})"},
+          {"<|channel|>commentary<|message|>So:<|end|><|start|>assistant<|channel|>analysis<|message|>b<|end|>"
+           "<|start|>assistant<|channel|>final<|message|>c",
+           "T(So:)R(b)T(c)"},
+          {"<|channel|>final<|message|>a to=functions. b", "T(a to=functions. b)"}});
 }
 
 TEST(AnswerParser, GenericJson) {

@@ -1,19 +1,17 @@
 // Whole answers, errors and log-probabilities.
-#include <gtest/gtest.h>
+#include "net/test_server.h"
 
+#include <gtest/gtest.h>
 #include <limits>
 #include <memory>
 #include <new>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
 
 TEST(Answer, ChatIsExact) {
   TestServer server;
-  const Reply reply =
-      server.ask(post("/v1/chat/completions", R"({"model":"default","messages":[{"role":"user","content":"hello"}]})"));
+  const Reply reply = server.ask(post("/v1/chat/completions", R"({"model":"default","messages":[{"role":"user","content":"hello"}]})"));
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(normalized(reply.body),
             R"({"id":"chatcmpl-ID","object":"chat.completion","created":0,"model":"fake-model","choices":[{"index":0,)"
@@ -51,8 +49,7 @@ TEST(Answer, AStopTokenIsNoText) {
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one."); }; });
   const std::string body = R"({"prompt":"a","stop_token_ids":[46],"return_token_ids":true)";
   const Reply without = server.ask(post("/v1/completions", body + "}"));
-  EXPECT_NE(without.body.find(R"("text":"one","logprobs":null,"finish_reason":"stop","token_ids":[111,110,101,46])"),
-            std::string::npos)
+  EXPECT_NE(without.body.find(R"("text":"one","logprobs":null,"finish_reason":"stop","token_ids":[111,110,101,46])"), std::string::npos)
       << without.body;
   const Reply with = server.ask(post("/v1/completions", body + R"(,"include_stop_str_in_output":true})"));
   EXPECT_NE(with.body.find(R"("text":"one.")"), std::string::npos) << with.body;
@@ -83,8 +80,7 @@ TEST(Answer, LimitsFollowTheEndpointAndTheContext) {
   server.ask(post("/v1/completions", R"({"prompt":[1]})"));
   server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"));
   server.ask(post("/v1/completions", R"({"prompt":[1],"max_tokens":99999999999})"));
-  server.ask(
-      post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"max_completion_tokens":7})"));
+  server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"max_completion_tokens":7})"));
   server.ask(post("/v1/completions", R"({"prompt":[1],"max_completion_tokens":9})"));
   server.ask(post("/v1/completions", R"({"prompt":[1],"max_completion_tokens":9,"max_tokens":5})"));
   server.on_loop([&] {
@@ -114,19 +110,17 @@ TEST(Answer, SeedsAreKeptAndDrawnWhenAbsent) {
 
 std::vector<TokenEvent> scored(const Request&) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}},
-          Finish{}};
+  return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}}, Finish{}};
 }
 
 TEST(Logprobs, CompletionForm) {
   TestServer server;
   server.on_loop([&] { server.engine().script = scored; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":2})"));
-  EXPECT_NE(
-      reply.body.find(R"("text":"Hé","logprobs":{"tokens":["H","bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.5,-0.25,-2],)"
-                      R"("top_logprobs":[{"H":-0.5,"bytes:\\xc3":-1.25},{"i":-9999,"bytes:\\xc3":-0.25},{"bytes:\\xa9":-2}],)"
-                      R"("text_offset":[0,1,2]})"),
-      std::string::npos)
+  EXPECT_NE(reply.body.find(R"("text":"Hé","logprobs":{"tokens":["H","bytes:\\xc3","bytes:\\xa9"],"token_logprobs":[-0.5,-0.25,-2],)"
+                            R"("top_logprobs":[{"H":-0.5,"bytes:\\xc3":-1.25},{"i":-9999,"bytes:\\xc3":-0.25},{"bytes:\\xa9":-2}],)"
+                            R"("text_offset":[0,1,2]})"),
+            std::string::npos)
       << reply.body;
   server.on_loop([&] { EXPECT_EQ(server.engine().submitted[0].sampling.top_logprobs, 2); });
 }
@@ -147,12 +141,11 @@ TEST(Logprobs, ChatForm) {
   server.on_loop([&] { server.engine().script = scored; });
   const Reply reply =
       server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"top_logprobs":2})"));
-  EXPECT_NE(
-      reply.body.find(R"("logprobs":{"content":[{"token":"H","logprob":-0.5,"bytes":[72],"top_logprobs":[)"
-                      R"({"token":"H","logprob":-0.5,"bytes":[72]},{"token":"�","logprob":-1.25,"bytes":[195]}]},)"
-                      R"({"token":"�","logprob":-0.25,"bytes":[195],"top_logprobs":[{"token":"i","logprob":-9999,"bytes":[105]}]},)"
-                      R"({"token":"�","logprob":-2,"bytes":[169],"top_logprobs":[]}],"refusal":null})"),
-      std::string::npos)
+  EXPECT_NE(reply.body.find(R"("logprobs":{"content":[{"token":"H","logprob":-0.5,"bytes":[72],"top_logprobs":[)"
+                            R"({"token":"H","logprob":-0.5,"bytes":[72]},{"token":"�","logprob":-1.25,"bytes":[195]}]},)"
+                            R"({"token":"�","logprob":-0.25,"bytes":[195],"top_logprobs":[{"token":"i","logprob":-9999,"bytes":[105]}]},)"
+                            R"({"token":"�","logprob":-2,"bytes":[169],"top_logprobs":[]}],"refusal":null})"),
+            std::string::npos)
       << reply.body;
 }
 
@@ -201,7 +194,8 @@ TEST(Errors, AnExceptionWhileAnAnswerIsWrittenIsToldAndLeavesNoHalfEvent) {
   server.on_loop([&] { server.model().codec = &codec; });
   EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0})")).status, 500);
   const Reply completion = server.ask(post("/v1/completions", R"({"prompt":"a","logprobs":0,"stream":true})"));
-  const Reply chat = server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"stream":true})"));
+  const Reply chat =
+      server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"logprobs":true,"stream":true})"));
   for (const std::string& body : {completion.body, chat.body}) {
     EXPECT_NE(body.find(R"(":"H")"), std::string::npos) << body;
     EXPECT_EQ(body.find(R"(":"i")"), std::string::npos) << body;
@@ -223,9 +217,7 @@ class MarkerCodec final : public FakeCodec {
     if (options.parse_special && text == kText) return std::vector<TokenId>{kMarker};
     return FakeCodec::encode(text, options);
   }
-  std::string token_bytes(TokenId token) const override {
-    return token == kMarker ? std::string(kText) : FakeCodec::token_bytes(token);
-  }
+  std::string token_bytes(TokenId token) const override { return token == kMarker ? std::string(kText) : FakeCodec::token_bytes(token); }
 };
 
 TEST(Answer, MarkersThatAreControlTokensAreSeen) {
@@ -295,8 +287,8 @@ TEST(Errors, AFailureOfTheEngineIsAStatusWhenNothingWasSent) {
 
 TEST(Errors, ATemplatesFailureIsA400) {
   TestServer server;
-  const Reply reply = server.ask(
-      post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"fail":true}})"));
+  const Reply reply =
+      server.ask(post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"chat_template_kwargs":{"fail":true}})"));
   EXPECT_EQ(reply.status, 400);
   EXPECT_NE(reply.body.find("line 3"), std::string::npos);
 }

@@ -1,12 +1,11 @@
 // Anthropic's Messages API: blocks, events, errors in its envelope.
-#include <gtest/gtest.h>
 #include "net/anthropic/message_format.h"
 #include "net/anthropic/request.h"
-
-#include <string>
-
 #include "net/fake_chat.h"
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {
@@ -27,8 +26,8 @@ TEST(Messages, AnswersAndErrorsNameTheirRequest) {
   TestServer server;
   const std::string own = "X-Request-Id: mine\r\n";
   const std::string body = R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],"stream":)";
-  for (const std::string& request : {post("/v1/messages", body + "false}", own), post("/v1/messages", body + "true}", own), post("/v1/messages", "{", own),
-                                     post("/v1/messages/count_tokens", body + "false}", own)})
+  for (const std::string& request : {post("/v1/messages", body + "false}", own), post("/v1/messages", body + "true}", own),
+                                     post("/v1/messages", "{", own), post("/v1/messages/count_tokens", body + "false}", own)})
     EXPECT_EQ(server.ask(request).headers.at("request-id"), "mine") << request;
   EXPECT_FALSE(server.ask(post("/v1/completions", R"({"prompt":"a"})", own)).headers.contains("request-id"));
 }
@@ -59,8 +58,8 @@ TEST(Messages, AStreamIsExact) {
 TEST(Messages, TheStopSequenceIsNamed) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
-  const Reply reply = server.ask(
-      post("/v1/messages", R"({"max_tokens":99,"stop_sequences":["STOP"],"messages":[{"role":"user","content":"a"}]})"));
+  const Reply reply =
+      server.ask(post("/v1/messages", R"({"max_tokens":99,"stop_sequences":["STOP"],"messages":[{"role":"user","content":"a"}]})"));
   EXPECT_NE(reply.body.find(R"("stop_reason":"stop_sequence","stop_sequence":"STOP")"), std::string::npos) << reply.body;
 }
 
@@ -97,13 +96,14 @@ TEST(Messages, ErrorsHaveAnthropicsTypes) {
 
 TEST(Messages, BlocksBecomeChatMessages) {
   ValueList chat;
-  const Value assistant = ValueDict{
-      {"role", "assistant"},
-      {"content", ValueList{ValueDict{{"type", "thinking"}, {"thinking", "hm"}, {"signature", ""}}, ValueDict{{"type", "text"}, {"text", "t"}},
-                            ValueDict{{"type", "tool_use"}, {"id", "c"}, {"name", "f"}, {"input", ValueDict{{"x", 1}}}}}}};
-  const Value user = ValueDict{
-      {"role", "user"},
-      {"content", ValueList{ValueDict{{"type", "tool_result"}, {"tool_use_id", "c"}, {"content", "r"}}, ValueDict{{"type", "text"}, {"text", "and"}}}}};
+  const Value assistant =
+      ValueDict{{"role", "assistant"},
+                {"content", ValueList{ValueDict{{"type", "thinking"}, {"thinking", "hm"}, {"signature", ""}},
+                                      ValueDict{{"type", "text"}, {"text", "t"}},
+                                      ValueDict{{"type", "tool_use"}, {"id", "c"}, {"name", "f"}, {"input", ValueDict{{"x", 1}}}}}}};
+  const Value user = ValueDict{{"role", "user"},
+                               {"content", ValueList{ValueDict{{"type", "tool_result"}, {"tool_use_id", "c"}, {"content", "r"}},
+                                                     ValueDict{{"type", "text"}, {"text", "and"}}}}};
   ASSERT_TRUE(net::anthropic::append_message(chat, assistant, "messages[0]"));
   ASSERT_TRUE(net::anthropic::append_message(chat, user, "messages[1]"));
   ASSERT_EQ(chat.size(), 3U);

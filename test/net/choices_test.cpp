@@ -1,8 +1,8 @@
 // Several choices, the best of several, echoed prompts and what else a request may ask to be told.
-#include <gtest/gtest.h>
-
 #include "net/fake_constraints.h"
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {
@@ -34,9 +34,7 @@ std::vector<TokenEvent> scored_events(const Request& request, float weight = 2.0
   return events;
 }
 
-std::string ask(TestServer& server, std::string_view path, std::string_view body) {
-  return normalized(server.ask(post(path, body)).body);
-}
+std::string ask(TestServer& server, std::string_view path, std::string_view body) { return normalized(server.ask(post(path, body)).body); }
 
 class Choices : public testing::Test {
  protected:
@@ -78,11 +76,9 @@ TEST_F(Choices, BeyondTheQueueAreRefusedForGood) {
 }
 
 TEST_F(Choices, OfAChatAreStreamedSideBySide) {
-  const std::string body =
-      ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"n":2,"stream":true})");
+  const std::string body = ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"n":2,"stream":true})");
   for (const char* index : {"0", "1"})
-    EXPECT_NE(body.find(std::string(R"("index":)") + index + R"(,"delta":{},"logprobs":null,"finish_reason":"length")"),
-              std::string::npos)
+    EXPECT_NE(body.find(std::string(R"("index":)") + index + R"(,"delta":{},"logprobs":null,"finish_reason":"length")"), std::string::npos)
         << body;
 }
 
@@ -141,13 +137,11 @@ TEST_F(Choices, NoTokensAreAnEmptyAnswer) {
 }
 
 TEST_F(Choices, AStreamedEchoIsTheFirstChunk) {
-  const std::string body =
-      ask(server, "/v1/completions", R"({"prompt":["ab","c"],"echo":true,"logprobs":0,"max_tokens":1,"stream":true})");
+  const std::string body = ask(server, "/v1/completions", R"({"prompt":["ab","c"],"echo":true,"logprobs":0,"max_tokens":1,"stream":true})");
   const std::size_t first = body.find(R"("index":0,"text":"ab","logprobs":{"tokens":["","a","b"])");
   EXPECT_NE(first, std::string::npos) << body;
   EXPECT_GT(
-      body.find(
-          R"("index":0,"text":"H","logprobs":{"tokens":["H"],"token_logprobs":[-1],"top_logprobs":[{"H":-1}],"text_offset":[2]})"),
+      body.find(R"("index":0,"text":"H","logprobs":{"tokens":["H"],"token_logprobs":[-1],"top_logprobs":[{"H":-1}],"text_offset":[2]})"),
       first)
       << body;
   EXPECT_NE(body.find(R"("index":1,"text":"c","logprobs":)"), std::string::npos) << body;
@@ -158,8 +152,7 @@ TEST_F(Choices, PromptLogprobsHaveVllmsShape) {
       R"("prompt_logprobs":[null,{"98":{"logprob":-1,"rank":2,"decoded_token":"b"},"122":{"logprob":-0.5,"rank":1,"decoded_token":"z"}}])";
   const std::string completion = ask(server, "/v1/completions", R"({"prompt":[97,98],"prompt_logprobs":2})");
   EXPECT_NE(completion.find(R"("finish_reason":"length",)" + scores + "}]"), std::string::npos) << completion;
-  const std::string chat =
-      ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"prompt_logprobs":0})");
+  const std::string chat = ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"prompt_logprobs":0})");
   EXPECT_NE(chat.find(R"("prompt_logprobs":[null,{"115":{"logprob":-1,"rank":2,"decoded_token":"s"}})"), std::string::npos) << chat;
 }
 
@@ -197,9 +190,8 @@ TEST_F(Choices, StopStringsMayStayAndWaitForTheLeastTokens) {
 }
 
 TEST_F(Choices, UsageCanBeToldAllAlong) {
-  const std::string body =
-      ask(server, "/v1/completions",
-          R"({"prompt":[1],"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true}})");
+  const std::string body = ask(server, "/v1/completions",
+                               R"({"prompt":[1],"stream":true,"stream_options":{"continuous_usage_stats":true,"include_usage":true}})");
   EXPECT_NE(body.find(R"("text":"H","logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":1,"completion_tokens":1,)"),
             std::string::npos)
       << body;
@@ -254,9 +246,8 @@ TEST_F(Choices, TheTierIsToldAndThePriorityReachesTheEngine) {
 
 TEST_F(Choices, TheFingerprintIsTold) {
   server.on_loop([this] { server.model().fingerprint = "fp_1"; });
-  EXPECT_NE(
-      ask(server, "/v1/completions", R"({"prompt":"a"})").find(R"("model":"fake-model","system_fingerprint":"fp_1","choices")"),
-      std::string::npos);
+  EXPECT_NE(ask(server, "/v1/completions", R"({"prompt":"a"})").find(R"("model":"fake-model","system_fingerprint":"fp_1","choices")"),
+            std::string::npos);
 }
 
 TEST_F(Choices, AConstraintIsCompiledForTheEngine) {

@@ -1,11 +1,10 @@
 // Long requests wait for the codec worker: not too many of them, and none for a client that has left.
-#include <gtest/gtest.h>
+#include "net/test_server.h"
 
 #include <atomic>
 #include <chrono>
+#include <gtest/gtest.h>
 #include <latch>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

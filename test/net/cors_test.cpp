@@ -1,10 +1,9 @@
 // Which web pages may read answers, and OPTIONS and HEAD of every route.
-#include <gtest/gtest.h>
 #include "net/router.h"
-
-#include <string>
-
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {
@@ -93,7 +92,9 @@ TEST(Options, EveryRouteNamesItsMethods) {
   for (const net::RouteRow& route : net::routes()) {
     const Reply reply = server.ask("OPTIONS " + path_of(route) + " HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_EQ(reply.status, 204) << route.path;
-    const std::string_view method = route.method == net::http::Method::kPost ? "POST" : route.method == net::http::Method::kGet ? "GET, HEAD" : "DELETE";
+    const std::string_view method = route.method == net::http::Method::kPost  ? "POST"
+                                    : route.method == net::http::Method::kGet ? "GET, HEAD"
+                                                                              : "DELETE";
     EXPECT_NE(reply.headers.at("allow").find(method), std::string::npos) << route.path;
     EXPECT_FALSE(reply.headers.contains("content-length")) << route.path;
   }

@@ -1,7 +1,7 @@
 // How long a generation may wait for its first step, for its first token and for its end.
-#include <gmock/gmock.h>
-
 #include "net/test_server.h"
+
+#include <gmock/gmock.h>
 
 namespace braid::test {
 namespace {

@@ -1,7 +1,7 @@
 // A client that goes away takes its request with it, in every phase.
-#include <gtest/gtest.h>
-
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {

@@ -1,12 +1,11 @@
 // The body of a chat with a model whose codec and constraints are fakes, for tests of what requests may say.
 #pragma once
 
+#include "net/fake_codec.h"
+#include "net/fake_constraints.h"
 #include "net/openai/request.h"
 
 #include <string>
-
-#include "net/fake_codec.h"
-#include "net/fake_constraints.h"
 
 namespace braid::test {
 

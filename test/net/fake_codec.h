@@ -6,7 +6,7 @@
 namespace braid::test {
 
 inline constexpr TokenId kBos = 256;
-inline constexpr TokenId kEos = 257;   // "<eos>" where special tokens are parsed
+inline constexpr TokenId kEos = 257;  // "<eos>" where special tokens are parsed
 inline constexpr InfillTokens kInfill = {kBos, 1, 2, 3};
 inline constexpr std::int32_t kVocab = 259;  // the last one is in no text
 

@@ -28,13 +28,13 @@ class FakeEngine final : public Engine {
   std::optional<Error> refusal;  // instead of a ticket
   std::size_t room = SIZE_MAX;   // of the queue: who asks for more is refused
 
-  std::size_t backlog(std::size_t index) const;  // events that the index-th request has not taken; it lives
+  std::size_t backlog(std::size_t index) const;    // events that the index-th request has not taken; it lives
   void push(std::size_t index, TokenEvent event);  // to the index-th request ever submitted, if it lives
 
   std::vector<Request> submitted;
   std::map<std::size_t, FakeSource*> live;
-  std::size_t cancelled = 0;  // tickets destroyed before their Finish was taken
-  std::size_t completed = 0;  // tickets told that the answer is complete
+  std::size_t cancelled = 0;       // tickets destroyed before their Finish was taken
+  std::size_t completed = 0;       // tickets told that the answer is complete
   std::int32_t cached_tokens = 0;  // what every ticket says
   double queue_ms = 0.0;           // likewise
   bool started = true;             // likewise

@@ -1,15 +1,14 @@
 // Transcripts of event streams, byte for byte: each file of golden/ is a request, what the model says, and the answer's body.
 // BRAID_UPDATE_GOLDEN=1 writes the answers anew.
-#include <gtest/gtest.h>
+#include "net/test_server.h"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <string>
 #include <vector>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {

@@ -1,10 +1,10 @@
 // What a model may write, or a client send, to trouble who reads the answer.
-#include <gtest/gtest.h>
 #include "net/generation/parser/answer_parser.h"
 #include "net/generation/stop_window.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
 
+#include <gtest/gtest.h>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +47,9 @@ Heard hear(const net::AnswerSyntax& syntax, std::string_view answer) {
 
 TEST(HostileAnswer, ArgumentsAreValidJsonWhateverTheModelWrites) {
   const auto syntax = calls_of("<tool_call>");
-  for (const std::string_view written :
-       {R"({"key":"\u12zz\u00e9","n":[1,2.5e-3,-0,{"deep":[true,null]}]})", R"({"a":007,"b":1})", R"({"a":1e+,"b":-})", R"({"a":tru3})",
-        R"({"a" "b"})", R"({"a":[1,,2]})", R"({"a":[1}})", R"({"a":"\q"})", "{\"a\":\"\x01\n\t\"}", R"({'a':1})", R"({"a":{"b":{"c":[[[)"}) {
+  for (const std::string_view written : {R"({"key":"\u12zz\u00e9","n":[1,2.5e-3,-0,{"deep":[true,null]}]})", R"({"a":007,"b":1})",
+                                         R"({"a":1e+,"b":-})", R"({"a":tru3})", R"({"a" "b"})", R"({"a":[1,,2]})", R"({"a":[1}})",
+                                         R"({"a":"\q"})", "{\"a\":\"\x01\n\t\"}", R"({'a':1})", R"({"a":{"b":{"c":[[[)"}) {
     for (std::size_t length = 1; length <= written.size(); ++length) {
       const Heard heard = hear(syntax, std::string(R"(<tool_call>{"name":"f","arguments":)") + std::string(written.substr(0, length)));
       ASSERT_EQ(heard.calls, 1) << written.substr(0, length);
@@ -66,7 +66,8 @@ TEST(HostileAnswer, ArgumentsKeepEveryScript) {
 }
 
 TEST(HostileAnswer, ACallThatNamesItsPartsTwiceIsOne) {
-  const Heard heard = hear(calls_of("<tool_call>"), R"(<tool_call>{"name":"f","arguments":{"a":1},"arguments":{"b":2},"name":"g"}</tool_call>)");
+  const Heard heard =
+      hear(calls_of("<tool_call>"), R"(<tool_call>{"name":"f","arguments":{"a":1},"arguments":{"b":2},"name":"g"}</tool_call>)");
   EXPECT_EQ(heard.calls, 1);
   EXPECT_EQ(heard.arguments, R"({"a":1})");
   EXPECT_EQ(heard.text, "");

@@ -1,12 +1,11 @@
 // What a client may put on the wire to trouble the server or those behind it.
-#include <gtest/gtest.h>
 #include "net/json/parse.h"
+#include "net/test_server.h"
 
 #include <chrono>
+#include <gtest/gtest.h>
 #include <thread>
 #include <vector>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -65,9 +64,10 @@ void expect_refused(const TestServer& server, const std::string& request, int st
 // sees another request.
 TEST(HostileHttp, AmbiguousFramingIsRefused) {
   const TestServer server;
-  for (const std::string_view framing : {"Transfer-Encoding: chunked\r\nContent-Length: 14", "Content-Length: 14\r\nTransfer-Encoding: chunked",
-                                         "Transfer-Encoding: chunked, identity\r\nContent-Length: 14", "Content-Length: 14\r\nContent-Length: 15",
-                                         "Content-Length: +14", "Content-Length: 14 \r\n Content-Length: 9"})
+  for (const std::string_view framing :
+       {"Transfer-Encoding: chunked\r\nContent-Length: 14", "Content-Length: 14\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked, identity\r\nContent-Length: 14", "Content-Length: 14\r\nContent-Length: 15", "Content-Length: +14",
+        "Content-Length: 14 \r\n Content-Length: 9"})
     expect_refused(server, framed(framing), 400);
   for (const std::string_view coding : {"gzip", "identity", "chunked, gzip", "chunked, identity", "xchunked", "\"chunked\"", ""})
     expect_refused(server, framed("Transfer-Encoding: " + std::string(coding)), 400);

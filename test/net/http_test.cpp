@@ -1,13 +1,12 @@
-#include <gtest/gtest.h>
 #include "net/http/request_reader.h"
+#include "net/test_server.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <functional>
+#include <gtest/gtest.h>
 #include <thread>
 #include <utility>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -52,9 +51,8 @@ TEST(Http, UnknownRoutesAndMethodsAreRefused) {
   TestServer server;
   const Reply route = server.ask(get("/v1/nothing"));
   EXPECT_EQ(route.status, 404);
-  EXPECT_EQ(
-      route.body,
-      R"({"error":{"message":"there is no route /v1/nothing","type":"invalid_request_error","param":null,"code":"not_found"}})");
+  EXPECT_EQ(route.body,
+            R"({"error":{"message":"there is no route /v1/nothing","type":"invalid_request_error","param":null,"code":"not_found"}})");
   const Reply method = server.ask(get("/v1/completions"));
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers.at("allow"), "POST, OPTIONS");
@@ -200,8 +198,7 @@ TEST(Http, ABodyThatIsTooLargeIsRefusedBeforeItIsSent) {
 TEST(Http, AChunkedBodyThatIsTooLargeIsRefused) {
   TestServer server;
   RawClient client = server.connect();
-  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ffff\r\n" +
-              std::string(0x1ffff, ' '));
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ffff\r\n" + std::string(0x1ffff, ' '));
   EXPECT_EQ(client.read_reply().status, 413);
 }
 
@@ -299,7 +296,10 @@ TEST(Http, ABodyThatIsRefusedBelongsToARequestThatIsKnown) {
   const std::string known = "Host: a\r\nX-Request-Id: mine\r\nOrigin: https://a.example\r\n";
   const std::pair<std::string, int> requests[] = {
       {"Content-Length: 100000000\r\n\r\n", 413},
-      {"Transfer-Encoding: chunked\r\n\r\n" "fffffff\r\n" + std::string(150'000, 'a'), 413},
+      {"Transfer-Encoding: chunked\r\n\r\n"
+       "fffffff\r\n" +
+           std::string(150'000, 'a'),
+       413},
       {"Content-Length: 9\r\n\r\n{", 408},
       {"Transfer-Encoding: chunked\r\n\r\nnone\r\n", 400},
   };
@@ -368,8 +368,7 @@ TEST(Http, MetricsAreExposed) {
   EXPECT_EQ(reply.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   for (const std::string_view line :
        {"requests_total{route=\"/completions\",status=\"200\"} 1\n", "time_to_first_token_ms_count 1\n", "active_requests 1\n",
-        "open_streams 0\n", "kv_blocks_total 64\n", "process_resident_memory_bytes ",
-        "request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
+        "open_streams 0\n", "kv_blocks_total 64\n", "process_resident_memory_bytes ", "request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
     EXPECT_NE(reply.body.find(line), std::string::npos) << line << " in\n" << reply.body;
 }
 

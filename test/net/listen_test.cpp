@@ -3,33 +3,31 @@
 #include "net/listen/listening_socket.h"
 #include "net/listen/takeover.h"
 #include "net/listen/trusted_peer.h"
+#include "net/test_server.h"
+#include "support/folder.h"
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <cstddef>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <future>
 #include <gmock/gmock.h>
+#include <limits>
+#include <memory>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <optional>
 #include <poll.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
+#include <sstream>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-
-#include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <sstream>
 #include <thread>
-
-#include "support/folder.h"
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -160,7 +158,7 @@ TEST_F(UnixSocket, AsksForItsToken) {
   std::string token;
   std::getline(std::ifstream(folder / "s.token"), token);
   EXPECT_EQ(token.size(), 64U);
-  struct stat file{};
+  struct stat file {};
   ASSERT_EQ(::stat((folder / "s.token").c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777U, 0600U);
   ASSERT_EQ(::stat((folder / "s").c_str(), &file), 0);
@@ -318,12 +316,15 @@ class Takeover : public testing::Test {
       auto control = net::listen_unix(path, 0600, 16);
       ASSERT_TRUE(control);
       succession = std::make_shared<net::Succession>(
-          first.loop(), std::move(*control), [this] { return net::Estate{first.server().duplicate_sockets(), FileDescriptor(lock.get() < 0 ? -1 : ::dup(lock.get()))}; },
+          first.loop(), std::move(*control),
           [this] {
-            first.server().leave_sockets();
-            first.server().close_idle();
-            taken = true;
-          });
+        return net::Estate{first.server().duplicate_sockets(), FileDescriptor(lock.get() < 0 ? -1 : ::dup(lock.get()))};
+          },
+          [this] {
+        first.server().leave_sockets();
+        first.server().close_idle();
+        taken = true;
+      });
       succession->start();
     });
   }

@@ -1,16 +1,15 @@
 // What is written down about requests, and their ids.
 #include "braid/printable.h"
-#include <gtest/gtest.h>
 #include "net/json/parse.h"
 #include "net/log/line.h"
+#include "net/test_server.h"
+
+#include <gtest/gtest.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
-
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -31,13 +30,10 @@ TEST(LogLine, IsOneLineWhateverItsValuesHold) {
 TEST(LogLine, SteersNoEightBitTerminal) {
   LogLine line(LogFormat::kText, "request");
   line.add("bare", "a\x9b\x33m\x90").add("cut", "\xE2\x82 \x9b\xF8\x9b").add("whole", "\xE2\x82\x9B\xF0\x90\x80\x80\x9b");
-  EXPECT_EQ(line.text(),
-            "request bare=\"a\\x9b\x33m\\x90\" cut=\"\xE2\x82 \\x9b\xF8\\x9b\" whole=\"\xE2\x82\x9B\xF0\x90\x80\x80\\x9b\"");
+  EXPECT_EQ(line.text(), "request bare=\"a\\x9b\x33m\\x90\" cut=\"\xE2\x82 \\x9b\xF8\\x9b\" whole=\"\xE2\x82\x9B\xF0\x90\x80\x80\\x9b\"");
 }
 
-TEST(Printable, KeepsTheControlsThatItIsTold) {
-  EXPECT_EQ(printable("a\n\tb\r\x1b[2J\xC2\x9B", "\n\t"), "a\n\tb\\x0d\\x1b[2J\\x9b");
-}
+TEST(Printable, KeepsTheControlsThatItIsTold) { EXPECT_EQ(printable("a\n\tb\r\x1b[2J\xC2\x9B", "\n\t"), "a\n\tb\\x0d\\x1b[2J\\x9b"); }
 
 TEST(LogLine, IsAnObjectWhateverItsValuesHold) {
   LogLine line(LogFormat::kJson, "request");
@@ -147,9 +143,7 @@ TEST_F(RequestLog, AClientThatTakesNothingIsOneLine) {
   net::ServerOptions slow = options();
   slow.write_timeout = 50ms;
   TestServer server(slow);
-  server.on_loop([&] {
-    server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'a')); };
-  });
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'a')); }; });
   RawClient client = server.connect(1024);
   for (int i = 0; i < 60; ++i) client.send(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
   EXPECT_TRUE(server.eventually([&] { return log.str().find("request aborted") != std::string::npos; }));

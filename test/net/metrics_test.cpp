@@ -1,15 +1,14 @@
 // /metrics against docs/metrics.md, its JSON form, and the figures of the system.
-#include <gtest/gtest.h>
 #include "net/json/parse.h"
 #include "net/metrics/exposition.h"
+#include "net/test_server.h"
+#include "support/folder.h"
 
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <map>
 #include <sstream>
-
-#include "support/folder.h"
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -73,7 +72,8 @@ TEST(Metrics, TheJsonFormHasTheSameNamesTypesAndValues) {
   std::string body = server.ask(get("/v1/metrics")).body;
   const Value document = net::json::parse(body).value();
   Types types;
-  for (const auto& [name, family] : *document.find("metrics")->get_if<ValueDict>()) types[name] = *family.find("type")->get_if<std::string>();
+  for (const auto& [name, family] : *document.find("metrics")->get_if<ValueDict>())
+    types[name] = *family.find("type")->get_if<std::string>();
   EXPECT_EQ(types, text);
 
   const Value& tokens = document.find("metrics")->find("inter_token_latency_ms")->find("values")->get_if<ValueList>()->front();

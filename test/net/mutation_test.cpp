@@ -1,18 +1,17 @@
 // Bodies and connections that are nearly right: whatever a client sends, no answer is a server error.
-#include <gtest/gtest.h>
+#include "fuzz/http_json.h"
+#include "fuzz/stream_parser.h"
+#include "net/test_server.h"
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <iterator>
 #include <random>
 #include <string>
 #include <vector>
-
-#include "fuzz/http_json.h"
-#include "fuzz/stream_parser.h"
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -58,7 +57,7 @@ constexpr std::array<std::string_view, 24> kPieces = {
     "2147483648", "\"content\":", "\"stop\":"};
 
 constexpr std::array<std::string_view, 10> kTargets = {
-    "/v1/completions", "/v1/chat/completions", "/v1/responses",  "/v1/messages",   "/v1/messages/count_tokens",
+    "/v1/completions", "/v1/chat/completions", "/v1/responses",   "/v1/messages",   "/v1/messages/count_tokens",
     "/tokenize",       "/detokenize",          "/apply-template", "/v1/perplexity", "/v1/abort"};
 
 // One random edit of bytes.

@@ -1,12 +1,11 @@
 // Every parameter: what is taken, and which path an error names.
-#include <gtest/gtest.h>
+#include "net/fake_chat.h"
 
+#include <gtest/gtest.h>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "net/fake_chat.h"
 
 namespace braid::test {
 namespace {
@@ -162,10 +161,10 @@ TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
 }
 
 TEST(OpenAiParameters, ReachTheCall) {
-  const auto call = completion(
-      R"("n":3,"presence_penalty":0.5,"frequency_penalty":-0.5,"repeat_penalty":1.5,"repeat_last_n":9,"typical_p":0.5,)"
-      R"("top_n_sigma":2,"xtc_probability":0.25,"xtc_threshold":0.5,"dry_allowed_length":4,"dry_penalty_last_n":7,"mirostat":2,)"
-      R"("mirostat_tau":4,"mirostat_eta":0.5,"prompt_logprobs":3,"service_tier":"flex","return_token_ids":true,"echo":true)");
+  const auto call =
+      completion(R"("n":3,"presence_penalty":0.5,"frequency_penalty":-0.5,"repeat_penalty":1.5,"repeat_last_n":9,"typical_p":0.5,)"
+                 R"("top_n_sigma":2,"xtc_probability":0.25,"xtc_threshold":0.5,"dry_allowed_length":4,"dry_penalty_last_n":7,"mirostat":2,)"
+                 R"("mirostat_tau":4,"mirostat_eta":0.5,"prompt_logprobs":3,"service_tier":"flex","return_token_ids":true,"echo":true)");
   ASSERT_TRUE(call) << call.error().message;
   const SamplingParams& sampling = call->sampling;
   EXPECT_EQ(call->choices, 3);
@@ -218,8 +217,7 @@ TEST(OpenAiParameters, DryBreakersBecomeTokens) {
   using Breakers = std::vector<std::vector<TokenId>>;
   EXPECT_TRUE(completion("\"dry_base\":2")->sampling.dry_sequence_breakers.empty());
   EXPECT_EQ(completion("\"dry_multiplier\":1")->sampling.dry_sequence_breakers, (Breakers{{'\n'}, {':'}, {'"'}, {'*'}}));
-  EXPECT_EQ(completion(R"("dry_multiplier":1,"dry_sequence_breakers":["ab"])")->sampling.dry_sequence_breakers,
-            (Breakers{{'a', 'b'}}));
+  EXPECT_EQ(completion(R"("dry_multiplier":1,"dry_sequence_breakers":["ab"])")->sampling.dry_sequence_breakers, (Breakers{{'a', 'b'}}));
   EXPECT_EQ(param_of(completion(R"("dry_sequence_breakers":["a",""])")), "dry_sequence_breakers[1]");
   EXPECT_EQ(param_of(completion(R"("dry_sequence_breakers":"a")")), "dry_sequence_breakers");
 }
@@ -256,10 +254,11 @@ TEST(OpenAiParameters, PromptLogprobsAreNotStreamed) {
 
 // Templates ask whether a message has calls, and print the arguments of those as objects.
 TEST(OpenAiMessages, SayNothingWhereAClientSaysNull) {
-  std::string body = R"({"messages":[{"role":"user","content":"a","name":null},{"role":"assistant","content":"b","tool_calls":null},)"
-                     R"({"role":"assistant","content":"b","tool_calls":[],"refusal":null},)"
-                     R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"f","arguments":""}},)"
-                     R"({"function":{"name":"f","arguments":null}}]}]})";
+  std::string body =
+      R"({"messages":[{"role":"user","content":"a","name":null},{"role":"assistant","content":"b","tool_calls":null},)"
+      R"({"role":"assistant","content":"b","tool_calls":[],"refusal":null},)"
+      R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"f","arguments":""}},)"
+      R"({"function":{"name":"f","arguments":null}}]}]})";
   const auto call = net::openai::parse_chat(body, kFakeModel);
   ASSERT_TRUE(call);
   const Value messages = std::get<ChatPrompt>(call->prompt).messages;
@@ -410,8 +409,9 @@ TEST(OpenAiMessages, AreBroughtIntoTheFormOfTemplates) {
 }
 
 TEST(OpenAiMessages, ARefusalIsWhatTheAssistantSaid) {
-  const auto call = messages(R"([{"role":"assistant","content":null,"refusal":"No."},{"role":"assistant","refusal":"No."},)"
-                             R"({"role":"assistant","content":"Yes.","refusal":"No."},{"role":"assistant","content":null,"refusal":null}])");
+  const auto call =
+      messages(R"([{"role":"assistant","content":null,"refusal":"No."},{"role":"assistant","refusal":"No."},)"
+               R"({"role":"assistant","content":"Yes.","refusal":"No."},{"role":"assistant","content":null,"refusal":null}])");
   const auto& list = *std::get<ChatPrompt>(call.value().prompt).messages.get_if<ValueList>();
   EXPECT_EQ(*list[0].find("content"), Value("No."));
   EXPECT_EQ(*list[1].find("content"), Value("No."));
@@ -447,8 +447,7 @@ TEST(OpenAiBody, CountsTheLastOfEqualKeys) {
 }
 
 TEST(OpenAiBody, MustBeAJsonObject) {
-  for (std::string body :
-       {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
+  for (std::string body : {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
     const auto call = net::openai::parse_completion(body, kFakeModel);
     ASSERT_FALSE(call) << body;
     EXPECT_EQ(call.error().code, ErrorCode::kInvalidArgument);

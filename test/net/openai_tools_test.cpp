@@ -1,12 +1,11 @@
 // Tools: what is taken, which path an error names, and the constraint that forces calls.
-#include <gtest/gtest.h>
+#include "net/fake_chat.h"
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
-
-#include <string>
-
-#include "net/fake_chat.h"
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {
@@ -124,9 +123,8 @@ TEST(ForcedCalls, AreInTheModelsOwnSyntax) {
   EXPECT_EQ(forced("[TOOL_CALLS] [ARGS]", true),
             "((('[TOOL_CALLS]f[ARGS]' SCHEMA) | ('[TOOL_CALLS]g[ARGS]' OBJECT)) "
             "((('[TOOL_CALLS]f[ARGS]' SCHEMA) | ('[TOOL_CALLS]g[ARGS]' OBJECT))){0,31})");
-  EXPECT_EQ(
-      forced("<TOOLCALL>", false),
-      R"(('<TOOLCALL>[' (('{"name": "f", "arguments": ' SCHEMA '}') | ('{"name": "g", "arguments": ' OBJECT '}')) ']</TOOLCALL>'))");
+  EXPECT_EQ(forced("<TOOLCALL>", false),
+            R"(('<TOOLCALL>[' (('{"name": "f", "arguments": ' SCHEMA '}') | ('{"name": "g", "arguments": ' OBJECT '}')) ']</TOOLCALL>'))");
 }
 
 TEST(ForcedCalls, LetAReasoningModelThink) {
@@ -168,8 +166,7 @@ TEST(ToolTexts, TellStringsFromOtherArguments) {
 }
 
 TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
-  std::string body =
-      R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";
+  std::string body = R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";
   auto call = net::openai::parse_chat(body, kFakeModel);
   const auto prompts = net::encode_prompts(JoiningCodec(), *call);
   ASSERT_TRUE(prompts);
@@ -177,8 +174,7 @@ TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
 }
 
 TEST(ToolTexts, TellAModelWhoseTemplateKnowsNoTools) {
-  const std::string text =
-      rendered(R"([{"role":"user","content":"a"}])", R"("tools":[{"type":"function","function":{"name":"f"}}])");
+  const std::string text = rendered(R"([{"role":"user","content":"a"}])", R"("tools":[{"type":"function","function":{"name":"f"}}])");
   EXPECT_TRUE(text.starts_with("system:You may call these functions:\n{\"name\":\"f\"}\n")) << text;
   EXPECT_TRUE(text.ends_with("user:a;assistant:")) << text;
   EXPECT_TRUE(rendered(R"([{"role":"system","content":"S"},{"role":"user","content":"a"}])",

@@ -1,5 +1,4 @@
 // The API's description against the router and the tables of parameters.
-#include <gtest/gtest.h>
 #include "net/docs/documents.h"
 #include "net/endpoints.h"
 #include "net/json/parse.h"
@@ -7,6 +6,7 @@
 #include "net/router.h"
 
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <limits>
 #include <optional>
 #include <set>
@@ -125,21 +125,19 @@ void check_parameters(std::string_view path, std::initializer_list<std::span<con
   for (const auto table : tables)
     for (const net::openai::Parameter& parameter : table) {
       known.insert(parameter.name);
-      const auto found =
-          std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == parameter.name; });
+      const auto found = std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == parameter.name; });
       ASSERT_NE(found, members.end()) << path << " does not describe " << parameter.name;
       std::visit(RangeCheck{found->second, parameter.name}, parameter.rule);
     }
-  for (const auto& [name, schema] : members)
-    EXPECT_TRUE(known.contains(name)) << path << " describes " << name << ", which nothing reads";
+  for (const auto& [name, schema] : members) EXPECT_TRUE(known.contains(name)) << path << " describes " << name << ", which nothing reads";
 }
 
 TEST(OpenApi, DescribesEveryParameterWithItsRange) {
   using namespace net::openai;
   check_parameters("/v1/completions",
                    {completion_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
-  check_parameters("/v1/chat/completions", {chat_parameters(), tool_parameters(), common_parameters(), sampling_parameters(),
-                                            structured_output_parameters()});
+  check_parameters("/v1/chat/completions",
+                   {chat_parameters(), tool_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
 }
 
 }  // namespace

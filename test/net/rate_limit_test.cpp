@@ -1,11 +1,10 @@
 // How much a client may ask for, and how it is told that it was too much.
-#include <gtest/gtest.h>
 #include "net/access/account.h"
 #include "net/access/token_bucket.h"
-
-#include <string>
-
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {
@@ -124,9 +123,7 @@ TEST(RateLimit, TokensOfPromptAndAnswerAreCounted) {
 
 TEST(RateLimit, AnAnswerMayGoOnWhenItsClientHasUsedUpItsTokens) {
   TestServer server(limited({0, 4, 0}));
-  server.on_loop([&] {
-    server.engine().script = [](const Request&) { return events_of("a long answer"); };
-  });
+  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("a long answer"); }; });
   EXPECT_NE(complete(server, R"({"prompt":[1]})").body.find("a long answer"), std::string::npos);
   const Reply next = complete(server, R"({"prompt":[1]})");
   EXPECT_EQ(next.status, 429);
@@ -168,7 +165,8 @@ TEST(Overload, IsToldWithTimeAndPlaceBeforeAnyHeaderOfAStream) {
   full.queue_position = 42;
   server.on_loop([&] { server.engine().refusal = full; });
   for (const std::string& request :
-       {post("/v1/completions", R"({"prompt":"a","stream":true})"), post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"),
+       {post("/v1/completions", R"({"prompt":"a","stream":true})"),
+        post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})"),
         post("/v1/messages", R"({"max_tokens":9,"stream":true,"messages":[{"role":"user","content":"a"}]})")}) {
     const Reply reply = server.ask(request);
     EXPECT_EQ(reply.status, 429);

@@ -1,16 +1,15 @@
 #include "net/raw_client.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
+#include <regex>
+#include <stdexcept>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <regex>
-#include <stdexcept>
 #include <utility>
 
 namespace braid::test {
@@ -159,8 +158,8 @@ void RawClient::fall_silent() {
 }
 
 std::string post(std::string_view target, std::string_view body, std::string_view headers, std::string_view version) {
-  return fmt::format("POST {} HTTP/{}\r\nHost: test\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{}", target,
-                     version, headers, body.size(), body);
+  return fmt::format("POST {} HTTP/{}\r\nHost: test\r\nContent-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{}", target, version,
+                     headers, body.size(), body);
 }
 
 std::string get(std::string_view target, std::string_view headers) {

@@ -30,7 +30,7 @@ class RawClient {
   RawClient(RawClient&& other) noexcept;
   RawClient(const RawClient&) = delete;
 
-  bool send(std::string_view bytes);  // false when the server has closed, which most tests see by reading
+  bool send(std::string_view bytes);             // false when the server has closed, which most tests see by reading
   std::string read_until(std::string_view end);  // through the first `end`; what follows stays for the next read
   std::string read_to_close();
   Reply read_reply(bool head_only = false);

@@ -2,7 +2,6 @@
 #include "net/responses/store.h"
 
 #include <gtest/gtest.h>
-
 #include <string>
 
 namespace braid::net::responses {

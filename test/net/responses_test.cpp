@@ -1,11 +1,10 @@
 // The Responses API: event order, stored conversations, errors in its own terms.
-#include <gtest/gtest.h>
-#include "net/responses/input_items.h"
-
-#include <string>
-
 #include "net/fake_constraints.h"
+#include "net/responses/input_items.h"
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {
@@ -57,7 +56,8 @@ TEST(Responses, WhatIsOnlyRepeatedHasItsTypeAllTheSame) {
   const auto status_of = [&](const std::string& more) { return server.ask(post("/v1/responses", R"({"input":"x",)" + more + "}")).status; };
   for (const char* wrong : {R"("max_tool_calls":"x")", R"("max_tool_calls":-1)", R"("stream_options":1)", R"("reasoning":{"summary":5})"})
     EXPECT_EQ(status_of(wrong), 400) << wrong;
-  for (const char* right : {R"("max_tool_calls":3)", R"("stream_options":{"include_obfuscation":false})", R"("reasoning":{"summary":"auto"})"})
+  for (const char* right :
+       {R"("max_tool_calls":3)", R"("stream_options":{"include_obfuscation":false})", R"("reasoning":{"summary":"auto"})"})
     EXPECT_EQ(status_of(right), 200) << right;
 }
 
@@ -76,7 +76,7 @@ TEST(Responses, AStreamHasEveryEventInOrder) {
   const Reply reply = server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"hello"}],"stream":true})"));
   ASSERT_EQ(reply.status, 200);
   const std::vector<std::string> expected = {
-      "response.created",           "response.in_progress",      "response.output_item.added", "response.content_part.added",
+      "response.created",           "response.in_progress",       "response.output_item.added", "response.content_part.added",
       "response.output_text.delta", "response.output_text.delta", "response.output_text.done",  "response.content_part.done",
       "response.output_item.done",  "response.completed"};
   std::vector<std::string> names = event_names(reply.body);
@@ -187,10 +187,12 @@ std::string ids_of(const std::string& list) {
 
 TEST(Responses, InputItemsAreListedPageByPage) {
   TestServer server;
-  const std::string body = server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},
+  const std::string body = server
+                               .ask(post("/v1/responses", R"({"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"c"}],"id":"msg_own"},
     {"type":"function_call","call_id":"1","name":"f","arguments":"{}","id":"msg_own"},
-    {"type":"function_call_output","call_id":"1","output":"d","status":"incomplete","id":null}]})")).body;
+    {"type":"function_call_output","call_id":"1","output":"d","status":"incomplete","id":null}]})"))
+                               .body;
   const std::string path = "/v1/responses/" + id_in(body) + "/input_items";
   const std::string suffix = id_in(body).substr(5);
   const auto list = [&](const std::string& query) { return ids_of(server.ask(get(path + query)).body); };
@@ -201,12 +203,14 @@ TEST(Responses, InputItemsAreListedPageByPage) {
   EXPECT_EQ(list("?limit=2&order=asc&after=fc%5F" + suffix + "_in3"), "in4 in4 in4 false ");
   EXPECT_EQ(list("?after=msg_" + suffix + "_in0"), "null null false ");
   const std::string all = server.ask(get(path + "?order=asc")).body;
-  EXPECT_NE(all.find(R"({"id":"msg_)" + suffix + R"(_in0","status":"completed","type":"message","role":"user","content":[{"type":"input_text","text":"a"}]})"),
+  EXPECT_NE(all.find(R"({"id":"msg_)" + suffix +
+                     R"(_in0","status":"completed","type":"message","role":"user","content":[{"type":"input_text","text":"a"}]})"),
             std::string::npos)
       << all;
   EXPECT_NE(all.find(R"("content":[{"type":"output_text","text":"b","annotations":[]}])"), std::string::npos) << all;
-  EXPECT_NE(all.find(R"({"id":"fco_)" + suffix + R"(_in4","type":"function_call_output","call_id":"1","output":"d","status":"incomplete"})"),
-            std::string::npos)
+  EXPECT_NE(
+      all.find(R"({"id":"fco_)" + suffix + R"(_in4","type":"function_call_output","call_id":"1","output":"d","status":"incomplete"})"),
+      std::string::npos)
       << all;
   for (const std::string_view bad : {"order=up", "order=", "limit=0", "limit=101", "limit=2x", "limit=", "after=msg_x", "after"}) {
     const Reply reply = server.ask(get(path + "?" + std::string(bad)));
@@ -287,7 +291,8 @@ TEST(Responses, AReferenceStandsForAnItemThatIsKept) {
   const std::string id = id_in(server.ask(post("/v1/responses", R"({"input":"one"})")).body);
   const auto reference = [](const std::string& item) { return R"({"type":"item_reference","id":")" + item + R"("})"; };
   const auto ask = [&](const std::string& item) {
-    return server.ask(post("/v1/responses", R"({"input":[{"role":"user","content":"one"},)" + item + R"(,{"role":"user","content":"two"}]})"));
+    return server.ask(
+        post("/v1/responses", R"({"input":[{"role":"user","content":"one"},)" + item + R"(,{"role":"user","content":"two"}]})"));
   };
   const std::string answer = "msg_" + id.substr(id.find('-') + 1) + "_0";
   const Reply second = ask(reference(answer));
@@ -308,7 +313,8 @@ TEST(Responses, CallsAndReasoningJoinTheirMessage) {
   ValueList messages;
   const ValueList input = {
       ValueDict{{"role", "user"}, {"content", "q"}},
-      ValueDict{{"type", "reasoning"}, {"summary", ValueList()}, {"content", ValueList{ValueDict{{"type", "reasoning_text"}, {"text", "hm"}}}}},
+      ValueDict{
+          {"type", "reasoning"}, {"summary", ValueList()}, {"content", ValueList{ValueDict{{"type", "reasoning_text"}, {"text", "hm"}}}}},
       ValueDict{{"type", "function_call"}, {"call_id", "c1"}, {"name", "f"}, {"arguments", "{}"}},
       ValueDict{{"type", "function_call"}, {"call_id", "c2"}, {"name", "g"}, {"arguments", "{}"}},
       ValueDict{{"type", "function_call_output"}, {"call_id", "c1"}, {"output", "1"}},

@@ -1,14 +1,7 @@
 // Pieces of many connections that are sent together: by a ring in one system call, and one after the other.
-#include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include "net/http/connection.h"
 #include "net/http/send_batch.h"
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "net/http/connection.h"
 
 #include <array>
 #include <boost/asio/co_spawn.hpp>
@@ -18,9 +11,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <gtest/gtest.h>
 #include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <memory>
 #include <string>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -30,9 +31,7 @@ namespace {
 // Two ends of a socket; sends with the first one.
 class Pair final : public SendBatch::Sender {
  public:
-  Pair() {
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_.data()), 0);
-  }
+  Pair() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends_.data()), 0); }
   ~Pair() {
     for (const int end : ends_) ::close(end);
   }
@@ -192,7 +191,8 @@ TEST_P(SendsTogether, PiecesOfOneConnectionStayInOrderWhateverItsSocketTakes) {
   sent += "behind that";
   bool has_all = false;
   boost::asio::co_spawn(
-      loop, [&]() -> boost::asio::awaitable<void> { has_all = co_await connection->catch_up(std::chrono::seconds(10)); }, boost::asio::detached);
+      loop, [&]() -> boost::asio::awaitable<void> { has_all = co_await connection->catch_up(std::chrono::seconds(10)); },
+      boost::asio::detached);
   std::string received;
   char bytes[4096];
   for (int idle = 0; received.size() < sent.size() && idle < 10'000;) {
@@ -213,8 +213,9 @@ TEST_P(SendsTogether, PiecesOfOneConnectionStayInOrderWhateverItsSocketTakes) {
 
 // In this process from now on.
 void forbid(unsigned system_call) {
-  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
-                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog filter{std::size(rules), rules};
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);

@@ -1,7 +1,7 @@
-#include <gtest/gtest.h>
 #include "net/generation/stop_window.h"
 
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <random>
 #include <utility>
 

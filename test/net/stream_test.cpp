@@ -1,7 +1,7 @@
 // Byte-exact transcripts of event streams.
-#include <gtest/gtest.h>
-
 #include "net/test_server.h"
+
+#include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {
@@ -33,8 +33,7 @@ TEST(Stream, ChatTranscriptIsExact) {
 TEST(Stream, CompletionTranscriptWithUsageAndTokenIdsIsExact) {
   TestServer server;
   RawClient client = server.connect();
-  client.send(post("/completions",
-                   R"({"prompt":[1,2,3],"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true})",
+  client.send(post("/completions", R"({"prompt":[1,2,3],"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true})",
                    "X-Request-Id: abc\r\nConnection: close\r\n", "1.0"));
   const std::string text = client.read_to_close();
   EXPECT_EQ(
@@ -82,8 +81,7 @@ TEST(Stream, NoChunkCarriesHalfACharacter) {
   server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("a\xF0\x9F\x98\x80"); }; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stream":true,"return_token_ids":true})"));
   EXPECT_NE(reply.body.find(R"("text":"a","logprobs":null,"finish_reason":null,"token_ids":[97])"), std::string::npos);
-  EXPECT_NE(reply.body.find("\"text\":\"😀\",\"logprobs\":null,\"finish_reason\":null,\"token_ids\":[240,159,152,128]"),
-            std::string::npos);
+  EXPECT_NE(reply.body.find("\"text\":\"😀\",\"logprobs\":null,\"finish_reason\":null,\"token_ids\":[240,159,152,128]"), std::string::npos);
 }
 
 TEST(Stream, AStopStringEndsItAndNeverLeaks) {
@@ -131,8 +129,8 @@ TEST(Stream, SeveralPromptsAreSeveralChoices) {
   TestServer server;
   server.on_loop(
       [&] { server.engine().script = [](const Request& request) { return events_of(request.sampling.choice == 0 ? "A" : "B"); }; });
-  const Reply reply = server.ask(
-      post("/v1/completions", after(R"({"prompt":["x","yy"],"stream":true})", R"(,"stream_options":{"include_usage":true})")));
+  const Reply reply =
+      server.ask(post("/v1/completions", after(R"({"prompt":["x","yy"],"stream":true})", R"(,"stream_options":{"include_usage":true})")));
   EXPECT_NE(reply.body.find(R"({"index":0,"text":"A")"), std::string::npos);
   EXPECT_NE(reply.body.find(R"({"index":1,"text":"B")"), std::string::npos);
   EXPECT_NE(reply.body.find(R"({"index":0,"text":"","logprobs":null,"finish_reason":"stop"})"), std::string::npos);

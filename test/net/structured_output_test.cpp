@@ -1,9 +1,8 @@
 // Every name of structured output, and which path an error names.
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "net/fake_chat.h"
+
+#include <gtest/gtest.h>
+#include <string>
 
 namespace braid::test {
 namespace {

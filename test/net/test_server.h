@@ -2,16 +2,15 @@
 #pragma once
 
 #include "braid/served_model.h"
+#include "net/fake_codec.h"
+#include "net/fake_engine.h"
+#include "net/raw_client.h"
 #include "net/server.h"
 
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
-
-#include "net/fake_codec.h"
-#include "net/fake_engine.h"
-#include "net/raw_client.h"
 
 namespace braid::test {
 

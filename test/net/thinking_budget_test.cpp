@@ -1,13 +1,13 @@
 // Reasoning that is closed when its budget is used up. The codec's tokens are bytes.
-#include <gtest/gtest.h>
 #include "net/generation/thinking_budget.h"
+
+#include "net/fake_codec.h"
 
 #include <algorithm>
 #include <array>
+#include <gtest/gtest.h>
 #include <string>
 #include <string_view>
-
-#include "net/fake_codec.h"
 
 namespace braid::test {
 namespace {

@@ -1,18 +1,17 @@
 // TLS as curl sees it.
-#include <gmock/gmock.h>
+#include "net/http/tls.h"
+
+#include "net/test_server.h"
+#include "support/folder.h"
 
 #include <arpa/inet.h>
-#include "net/http/tls.h"
+#include <cstdlib>
+#include <fstream>
+#include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <fstream>
-
-#include "support/folder.h"
-#include "net/test_server.h"
 
 namespace braid::test {
 namespace {
@@ -43,7 +42,9 @@ class TlsClient {
   TlsClient(const TlsClient&) = delete;
   TlsClient& operator=(const TlsClient&) = delete;
 
-  void send(const std::string& bytes) { EXPECT_EQ(SSL_write(session_, bytes.data(), static_cast<int>(bytes.size())), static_cast<int>(bytes.size())); }
+  void send(const std::string& bytes) {
+    EXPECT_EQ(SSL_write(session_, bytes.data(), static_cast<int>(bytes.size())), static_cast<int>(bytes.size()));
+  }
 
   // New keys, and the server is asked for new ones, too.
   void renew_keys() {
@@ -73,8 +74,8 @@ class Tls : public testing::Test {
   // A certificate for localhost that signs itself; `name` tells it from others.
   void make(const std::string& file, const std::string& name) const {
     const std::string command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /O=" + name +
-                                "/CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout " + path(file + ".key") + " -out " +
-                                path(file + ".crt") + " 2>/dev/null";
+                                "/CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout " + path(file + ".key") +
+                                " -out " + path(file + ".crt") + " 2>/dev/null";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   std::string path(const std::string& file) const { return folder_ / file; }
@@ -94,8 +95,8 @@ class Tls : public testing::Test {
     return text;
   }
   std::string curl(const TestServer& server, const std::string& arguments, const std::string& target) const {
-    return output("curl -sS -m 10 --cacert " + path("server.crt") + " " + arguments + " https://localhost:" + std::to_string(server.port()) +
-                  target + " 2>&1");
+    return output("curl -sS -m 10 --cacert " + path("server.crt") + " " + arguments +
+                  " https://localhost:" + std::to_string(server.port()) + target + " 2>&1");
   }
 
  private:
@@ -109,8 +110,10 @@ TEST_F(Tls, AnswersAndStreams) {
   const std::string stream = curl(server, R"(-N -d '{"prompt":"a","stream":true,"max_tokens":900}')", "/v1/completions");
   EXPECT_THAT(stream, HasSubstr("\"x\""));
   EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n"));
-  EXPECT_EQ(curl(server, "-X POST -H 'Expect: 100-continue' -d '{\"prompt\":\"" + std::string(60'000, 'a') + "\"}' -o /dev/null -w '%{http_code}'",
-                 "/v1/tokenize"), "200");
+  EXPECT_EQ(curl(server,
+                 "-X POST -H 'Expect: 100-continue' -d '{\"prompt\":\"" + std::string(60'000, 'a') + "\"}' -o /dev/null -w '%{http_code}'",
+                 "/v1/tokenize"),
+            "200");
 }
 
 TEST_F(Tls, KeepsConnectionsForSeveralRequests) {
@@ -205,7 +208,8 @@ TEST_F(Tls, FilesThatCannotBeUsedAreNamed) {
   EXPECT_THAT(net::http::TlsIdentity::load(path("none.crt"), path("server.key")).error().message,
               HasSubstr("none.crt for TLS: No such file or directory"));
   for (const std::string endless : {"/dev/zero", "/dev"})
-    EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), endless).error().message, HasSubstr(endless + " for TLS: it is no regular file"));
+    EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), endless).error().message,
+                HasSubstr(endless + " for TLS: it is no regular file"));
   std::ofstream(path("bad.key")) << "no key";
   EXPECT_THAT(net::http::TlsIdentity::load(path("server.crt"), path("bad.key")).error().message, HasSubstr("bad.key"));
   make("other", "other");

@@ -1,9 +1,8 @@
 // Routes that answer about texts, running answers and the server itself.
-#include <gtest/gtest.h>
+#include "net/test_server.h"
 
 #include <cmath>
-
-#include "net/test_server.h"
+#include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {
@@ -18,9 +17,8 @@ TEST(Tokenize, TakesContentPromptsAndConversations) {
             R"({"tokens":[60,101,111,115,62],"count":5,"max_model_len":1000})");
   EXPECT_EQ(ask(R"({"messages":[{"role":"u","content":"a"}],"add_generation_prompt":false})"),
             R"({"tokens":[117,58,97,59],"count":4,"max_model_len":1000})");
-  EXPECT_EQ(
-      ask(R"({"content":"aé","with_pieces":true})"),
-      R"({"tokens":[{"id":97,"piece":"a"},{"id":195,"piece":[195]},{"id":169,"piece":[169]}],"count":3,"max_model_len":1000})");
+  EXPECT_EQ(ask(R"({"content":"aé","with_pieces":true})"),
+            R"({"tokens":[{"id":97,"piece":"a"},{"id":195,"piece":[195]},{"id":169,"piece":[169]}],"count":3,"max_model_len":1000})");
   EXPECT_EQ(ask(R"({"content":""})"), R"({"tokens":[],"count":0,"max_model_len":1000})");
 }
 

@@ -3,9 +3,8 @@
 #include "sched/roster.h"
 #include "sched/ticket.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <memory>
 #include <utility>
 #include <vector>

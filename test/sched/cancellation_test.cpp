@@ -134,7 +134,8 @@ TEST(Cancellation, IsMeasuredInEveryPhase) {
   rig.model.hold();
   Client& prefilling = rig.submit(250, 100);
   rig.model.allow(1);
-  ASSERT_TRUE(rig.run_until([&] { return rig.phase(prefilling) == SequencePhase::kPrefill || rig.phase(prefilling) == SequencePhase::kDecode; }));
+  ASSERT_TRUE(
+      rig.run_until([&] { return rig.phase(prefilling) == SequencePhase::kPrefill || rig.phase(prefilling) == SequencePhase::kDecode; }));
   Client& queued = rig.submit(5, 5);
   stalled.ticket.reset();
   queued.ticket.reset();
@@ -154,10 +155,13 @@ TEST(Cancellation, ByTheTicketActsInItsOwnCall) {
   Rig rig;
   Client& client = rig.submit(5, 400);
   bool woken = false;
-  boost::asio::co_spawn(rig.loop, [](Client& reader, bool& done) -> boost::asio::awaitable<void> {
-    while (const std::optional<TokenEvent> event = co_await reader.ticket->next()) EXPECT_FALSE(std::holds_alternative<Finish>(*event));
-    done = true;
-  }(client, woken), boost::asio::detached);
+  boost::asio::co_spawn(
+      rig.loop,
+      [](Client& reader, bool& done) -> boost::asio::awaitable<void> {
+        while (const std::optional<TokenEvent> event = co_await reader.ticket->next()) EXPECT_FALSE(std::holds_alternative<Finish>(*event));
+        done = true;
+      }(client, woken),
+      boost::asio::detached);
   rig.loop.poll();  // it waits
   ASSERT_TRUE(rig.run_until([&] { return rig.phase(client) == SequencePhase::kDecode; }));
   client.ticket->cancel();

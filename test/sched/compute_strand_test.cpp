@@ -1,11 +1,9 @@
 #include "sched/compute_strand.h"
 
-#include <boost/asio/io_context.hpp>
-
-#include <gtest/gtest.h>
-
 #include <atomic>
+#include <boost/asio/io_context.hpp>
 #include <functional>
+#include <gtest/gtest.h>
 #include <semaphore>
 #include <stdexcept>
 #include <thread>

@@ -83,7 +83,8 @@ TEST(DiskTier, EqualPromptsAreReadOnce) {
   server.rig->submit(prompt, 5, {}, "another's");
   EXPECT_EQ(server.store->free_buffers(), left) << "the disk has nothing of it";
   first.ticket.reset();
-  ASSERT_TRUE(server.rig->run_until([&] { return server.rig->phase(second) == SequencePhase::kRestoring; })) << "without the first, by itself";
+  ASSERT_TRUE(server.rig->run_until([&] { return server.rig->phase(second) == SequencePhase::kRestoring; }))
+      << "without the first, by itself";
 }
 
 TEST(DiskTier, OthersGoOnAfterAFailedStepWhileReadsAreOut) {

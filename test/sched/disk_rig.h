@@ -5,9 +5,8 @@
 #include "store/block_store.h"
 #include "support/folder.h"
 
-#include <boost/asio/post.hpp>
-
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
 #include <functional>
@@ -81,9 +80,8 @@ struct Server {
       wanted.buffer_memory = 1 << 20;
       wanted.write_pause = std::chrono::seconds(0);
       auto io = mood ? std::make_unique<MoodyIo>(mood) : store::make_thread_io(2);
-      store = *store::BlockStore::open(wanted, std::move(io), [&loop](std::function<void()> call) {
-        boost::asio::post(loop, std::move(call));
-      });
+      store = *store::BlockStore::open(wanted, std::move(io),
+                                       [&loop](std::function<void()> call) { boost::asio::post(loop, std::move(call)); });
       buffers = store->free_buffers();
       return store.get();
     });
@@ -97,7 +95,9 @@ struct Server {
   std::int32_t cached(const std::vector<TokenId>& prompt, std::int32_t max_tokens = 3, const std::string& salt = {}) {
     return rig->complete(prompt, max_tokens, salt).finish->usage.cached_tokens;
   }
-  void settle() { EXPECT_TRUE(rig->run_until([&] { return store->idle(); })); }
+  void settle() {
+    EXPECT_TRUE(rig->run_until([&] { return store->idle(); }));
+  }
 };
 
 // The life of a server that leaves what it has computed of `prompt` in the folder.

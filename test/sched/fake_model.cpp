@@ -71,7 +71,8 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
   }
   check_blocks(plan);
   copy_blocks(plan, result);
-  for (const model::SlotStart& start : plan.starts) slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false};
+  for (const model::SlotStart& start : plan.starts)
+    slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false};
   StepRecord record;
   record.rows = plan.rows;
   for (const model::StepRow& row : plan.rows) {
@@ -81,8 +82,8 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
     run_row(plan, row, row_result, result);
   }
   if (poison_ >= 0) fail_if_poisoned(plan);
-  record.seconds = options_.step_seconds + record.decode_rows * options_.decode_row_seconds +
-                   record.prefill_tokens * options_.prefill_token_seconds;
+  record.seconds =
+      options_.step_seconds + record.decode_rows * options_.decode_row_seconds + record.prefill_tokens * options_.prefill_token_seconds;
   result.seconds = record.seconds;
   const std::lock_guard lock(mutex_);
   steps_.push_back(std::move(record));
@@ -105,9 +106,7 @@ void FakeModel::fail_if_poisoned(const model::StepPlan& plan) {
 
 void FakeModel::copy_blocks(const model::StepPlan& plan, model::StepResult& result) {
   const auto bytes = static_cast<std::size_t>(options_.block_tokens) * sizeof(TokenId);
-  const auto block = [&](std::int32_t index) {
-    return cache_.data() + static_cast<std::ptrdiff_t>(index) * options_.block_tokens;
-  };
+  const auto block = [&](std::int32_t index) { return cache_.data() + static_cast<std::ptrdiff_t>(index) * options_.block_tokens; };
   for (const model::BlockCopy& save : plan.saves) {
     std::memcpy(save.bytes, block(save.block), bytes);
     if (spoils_saves_) save.bytes[0] ^= std::byte{1};

@@ -47,7 +47,8 @@ TEST(DiskTierDeathTest, VerifyingAbortsAtADifference) {
     server.rig->run_to_end();
   };
   if (own) serve("right", [](Rig&) {});
-  EXPECT_DEATH(serve("wrong", [](Rig& rig) { rig.model.spoil_saves(); }), "kv-verify: the block in the disk cache of positions 0 to 3 of request");
+  EXPECT_DEATH(serve("wrong", [](Rig& rig) { rig.model.spoil_saves(); }),
+               "kv-verify: the block in the disk cache of positions 0 to 3 of request");
   ::unsetenv(kFolder);
 }
 

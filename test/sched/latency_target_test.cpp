@@ -22,7 +22,8 @@ void decode_six(Rig& rig) {
 // As at the start of a server.
 void warm_up(Rig& rig) { rig.complete(Rig::prompt_of(64, 7), 4); }
 
-Outcome run_step_load(std::int32_t target_itl_ms, std::int32_t max_batch, std::int32_t slice_ms, Before before = decode_six, std::int32_t answer = 60) {
+Outcome run_step_load(std::int32_t target_itl_ms, std::int32_t max_batch, std::int32_t slice_ms, Before before = decode_six,
+                      std::int32_t answer = 60) {
   SchedulerOptions options = Rig::small_options();
   options.target_itl_ms = target_itl_ms;
   options.max_batch = max_batch;
@@ -65,9 +66,7 @@ TEST(LatencyTarget, KeepsAStepLoadNearTheTargetAtTheBestFixedGoodput) {
 }
 
 // All it knows is what its warm-up took. Who is let in too early decodes to his end, so long answers tell.
-TEST(LatencyTarget, HoldsForALoadThatComesWhenLittleWasMeasured) {
-  EXPECT_LE(run_step_load(20, 256, 50, warm_up, 400).p95, 1.2 * 20e-3);
-}
+TEST(LatencyTarget, HoldsForALoadThatComesWhenLittleWasMeasured) { EXPECT_LE(run_step_load(20, 256, 50, warm_up, 400).p95, 1.2 * 20e-3); }
 
 // Nothing is measured of rows where none decodes, but there is nothing to bound either.
 TEST(LatencyTarget, AnswersOfOneTokenAreNotBounded) {

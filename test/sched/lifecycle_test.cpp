@@ -1,9 +1,8 @@
 // Start, serve, stop: the loop returns by itself, and no stream ends without a word.
 #include "sched/rig.h"
 
-#include <boost/asio/post.hpp>
-
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <thread>
 
 namespace braid::sched::test {
@@ -56,7 +55,7 @@ TEST(Lifecycle, DeadlineThenEveryRemainingStreamGetsItsFinish) {
   SchedulerOptions options = Rig::small_options();
   options.stream_capacity = 8;
   Rig rig(options);
-  for (int i = 0; i < 12; ++i) rig.start(5, 400);                // running and, beyond the batch, waiting
+  for (int i = 0; i < 12; ++i) rig.start(5, 400);  // running and, beyond the batch, waiting
   Client& stalled = rig.submit(5, 400);
   stalled.take();
   ASSERT_TRUE(rig.run_until([&] { return rig.clients[0]->tokens.size() > 3; }));

@@ -1,10 +1,9 @@
 #include "sched/prefill_pace.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
@@ -250,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(Machines, LongPrompt, testing::ValuesIn(kMachines), [](
 // Contexts of which reading alone takes longer than a slice may: tokens get their part all the same.
 TEST(PrefillPace, KeepsADeepPromptMoving) {
   PrefillPace pace(kSlice);
-  Simulation run(pace, {.name = "slow memory", .step = 6e-3, .row = 0.35e-3, .token = 0.2e-3, .prefill_read = 12e-6, .prefill_met = 0.05e-6});
+  Simulation run(pace,
+                 {.name = "slow memory", .step = 6e-3, .row = 0.35e-3, .token = 0.2e-3, .prefill_read = 12e-6, .prefill_met = 0.05e-6});
   run.warm(32);
   int steps = 0;
   for (std::int32_t position = 0; position < 8000; ++steps) {

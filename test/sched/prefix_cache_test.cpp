@@ -129,7 +129,8 @@ TEST(PrefixCache, AnotherImageWaitsOnlyForWhatComesBeforeIt) {
   options.max_batch_tokens = 20;
   Rig rig(options);
   rig.model.hold();
-  for (const std::uint16_t image : std::array<std::uint16_t, 2>{1, 2}) rig.submit(Rig::tinted({.image = image, .first = 40, .count = 30}, Rig::prompt_of(100, 1), 5));
+  for (const std::uint16_t image : std::array<std::uint16_t, 2>{1, 2})
+    rig.submit(Rig::tinted({.image = image, .first = 40, .count = 30}, Rig::prompt_of(100, 1), 5));
   rig.model.release();
   std::uint64_t most_prefilling = 0;
   ASSERT_TRUE(rig.run_until([&] {

@@ -86,15 +86,15 @@ TEST(Pressure, OnlyStalledReadersHoldBlocksWhileOthersDecode) {
   options.stream_capacity = 4;
   Rig rig(options);
   for (int i = 0; i < 3; ++i) rig.submit(12, 50);
-  ASSERT_TRUE(rig.run_until([&] {
-    return rig.phase(*rig.clients[0]) == SequencePhase::kStalled && rig.phase(*rig.clients[2]) == SequencePhase::kStalled;
-  }));
+  ASSERT_TRUE(rig.run_until(
+      [&] { return rig.phase(*rig.clients[0]) == SequencePhase::kStalled && rig.phase(*rig.clients[2]) == SequencePhase::kStalled; }));
   Client& grows = rig.start(4, 60);
   ASSERT_TRUE(rig.run_until([&] { return grows.finished(); }));
   rig.expect_right(grows);
   ASSERT_TRUE(rig.run_until([&] {
     bool all = true;
-    for (int i = 0; i < 3; ++i) all = (rig.clients[static_cast<std::size_t>(i)]->take(), rig.clients[static_cast<std::size_t>(i)]->finished()) && all;
+    for (int i = 0; i < 3; ++i)
+      all = (rig.clients[static_cast<std::size_t>(i)]->take(), rig.clients[static_cast<std::size_t>(i)]->finished()) && all;
     return all;
   }));
   rig.run_to_end();

@@ -111,9 +111,9 @@ TEST_F(Priority, WhoLosesLeastGivesWay) {
   options.max_batch_tokens = 40;
   options.prefix_cache = false;
   Rig rig(options);
-  submit(rig, 0, 40, 40);          // the first
-  submit(rig, 0, 9, 30);           // its last block is nearly empty
-  submit(rig, 0, 40, 30);          // more work than the second, and later
+  submit(rig, 0, 40, 40);  // the first
+  submit(rig, 0, 9, 30);   // its last block is nearly empty
+  submit(rig, 0, 40, 30);  // more work than the second, and later
   ASSERT_TRUE(rig.run_until([&] {
     for (const auto& client : rig.clients) client->take();
     return rig.scheduler->stats().preemptions == 1;

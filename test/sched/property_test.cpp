@@ -26,18 +26,30 @@ class Storm : RandomRig {
 
   void operate() {
     switch (pick(256)) {
-      case 0: return lose();
-      case 1: return fail();
-      case 2: return poison();
-      default: break;
+      case 0:
+        return lose();
+      case 1:
+        return fail();
+      case 2:
+        return poison();
+      default:
+        break;
     }
     switch (pick(10)) {
       case 0:
       case 1:
-      case 2: submit(); break;
-      case 3: leave(); break;
-      case 4: cancel(); break;
-      case 5: turn_loop(); break;
+      case 2:
+        submit();
+        break;
+      case 3:
+        leave();
+        break;
+      case 4:
+        cancel();
+        break;
+      case 5:
+        turn_loop();
+        break;
       case 6:
         rig().model.hold();
         rig().model.allow(pick(3));
@@ -47,7 +59,9 @@ class Storm : RandomRig {
         rig().model.release();
         is_held_ = false;
         break;
-      default: read(); break;
+      default:
+        read();
+        break;
     }
     const EngineStats stats = rig().scheduler->stats();
     ASSERT_LE(stats.blocks_free, stats.blocks_total);
@@ -165,8 +179,7 @@ class Storm : RandomRig {
   }
 
   void read() {
-    for (int i = 0; i < 4 && !clients_.empty(); ++i)
-      clients_[static_cast<std::size_t>(pick(static_cast<int>(clients_.size())))]->take();
+    for (int i = 0; i < 4 && !clients_.empty(); ++i) clients_[static_cast<std::size_t>(pick(static_cast<int>(clients_.size())))]->take();
     turn_loop();
   }
 

@@ -2,11 +2,10 @@
 // stalled, dropped and fail: each is woken when there is something to read, gets what it would have got alone, and is counted once.
 #include "sched/random_rig.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_future.hpp>
-
-#include <algorithm>
 #include <future>
 #include <map>
 #include <memory>
@@ -20,9 +19,9 @@ struct Reader {
   Client client;
   Signal goes_on;
   bool is_paused = false;
-  bool waits = false;     // for the engine
-  bool is_gone = false;   // has left before its end
-  bool ran = false;       // then: until then
+  bool waits = false;       // for the engine
+  bool is_gone = false;     // has left before its end
+  bool ran = false;         // then: until then
   bool has_enough = false;  // and why
   std::int32_t enough = 0;  // tokens after which it has its whole answer, as at a stop string; 0: never
 
@@ -85,29 +84,54 @@ class ReadersStorm : RandomRig {
 
   void operate() {
     switch (pick(400)) {
-      case 0: rig().model.fail_next("out of luck"); return fails();
-      case 1: rig().model.poison(pick(200), pick(3) == 0); return fails();
-      case 2: rig().model.choke(pick(200)); return fails();
-      case 3: rig().model.choke(-1); break;
-      case 4: rig().model.heal(); break;
-      case 5: mood_->fail_one_in = pick(2) == 0 ? 0 : 1 + pick(20); break;
-      case 6: mood_->read_milliseconds = pick(2) == 0 ? 0 : 1 + pick(3); break;
-      default: break;
+      case 0:
+        rig().model.fail_next("out of luck");
+        return fails();
+      case 1:
+        rig().model.poison(pick(200), pick(3) == 0);
+        return fails();
+      case 2:
+        rig().model.choke(pick(200));
+        return fails();
+      case 3:
+        rig().model.choke(-1);
+        break;
+      case 4:
+        rig().model.heal();
+        break;
+      case 5:
+        mood_->fail_one_in = pick(2) == 0 ? 0 : 1 + pick(20);
+        break;
+      case 6:
+        mood_->read_milliseconds = pick(2) == 0 ? 0 : 1 + pick(3);
+        break;
+      default:
+        break;
     }
     switch (pick(16)) {
       case 0:
       case 1:
-      case 2: return submit();
-      case 3: return leave();
-      case 4: return cancel();
-      case 5: return pause();
+      case 2:
+        return submit();
+      case 3:
+        return leave();
+      case 4:
+        return cancel();
+      case 5:
+        return pause();
       case 6:
-      case 7: return go_on();
-      case 8: return wake();
-      case 9: rig().model.hold(); return rig().model.allow(pick(3));
+      case 7:
+        return go_on();
+      case 8:
+        return wake();
+      case 9:
+        rig().model.hold();
+        return rig().model.allow(pick(3));
       case 10:
-      case 11: return rig().model.release();
-      default: return turn_loop();
+      case 11:
+        return rig().model.release();
+      default:
+        return turn_loop();
     }
   }
 
@@ -118,20 +142,29 @@ class ReadersStorm : RandomRig {
     const SchedulerOptions& options = rig().options;
     const std::int32_t block = options.block_tokens;
     switch (pick(8)) {
-      case 0: return block * (1 + pick(4));
-      case 1: return block * (1 + pick(4)) + 1;
-      case 2: return options.context_length - pick(3);
-      case 3: return options.blocks * block + 1 - pick(3);
-      default: return 1 + pick(40);
+      case 0:
+        return block * (1 + pick(4));
+      case 1:
+        return block * (1 + pick(4)) + 1;
+      case 2:
+        return options.context_length - pick(3);
+      case 3:
+        return options.blocks * block + 1 - pick(3);
+      default:
+        return 1 + pick(40);
     }
   }
 
   std::int32_t most_tokens() {
     switch (pick(6)) {
-      case 0: return 0;
-      case 1: return 1;
-      case 2: return 1000;
-      default: return 1 + pick(60);
+      case 0:
+        return 0;
+      case 1:
+        return 1;
+      case 2:
+        return 1000;
+      default:
+        return 1 + pick(60);
     }
   }
 
@@ -197,7 +230,9 @@ class ReadersStorm : RandomRig {
     return static_cast<std::int32_t>(std::min<std::int64_t>(request.stop.max_tokens, room));
   }
 
-  std::shared_ptr<Reader> any() { return readers_.empty() ? nullptr : readers_[static_cast<std::size_t>(pick(static_cast<int>(readers_.size())))]; }
+  std::shared_ptr<Reader> any() {
+    return readers_.empty() ? nullptr : readers_[static_cast<std::size_t>(pick(static_cast<int>(readers_.size())))];
+  }
 
   // In each of the ways that there are; the waiting coroutine is unwound, or goes on and finds its reader gone.
   void leave() {
@@ -205,8 +240,12 @@ class ReadersStorm : RandomRig {
     if (reader == nullptr || reader->has_ended()) return;
     reader->go(*rig().scheduler);
     switch (pick(3)) {
-      case 0: reader->client.ticket.reset(); break;
-      case 1: reader->client.ticket->cancel(); break;
+      case 0:
+        reader->client.ticket.reset();
+        break;
+      case 1:
+        reader->client.ticket->cancel();
+        break;
       default:
         reader->client.ticket->cancel();
         turn_loop();
@@ -320,7 +359,8 @@ class ReadersStorm : RandomRig {
       late.stop.max_tokens = 1;
       ASSERT_FALSE(rig().scheduler->submit(late));
       const auto patience = way == 1 ? std::chrono::milliseconds(100'000) : std::chrono::milliseconds(pick(5));
-      drained = boost::asio::co_spawn(rig().loop, rig().scheduler->drained(std::chrono::steady_clock::now() + patience), boost::asio::use_future);
+      drained =
+          boost::asio::co_spawn(rig().loop, rig().scheduler->drained(std::chrono::steady_clock::now() + patience), boost::asio::use_future);
     }
     if (way == 2) {
       ASSERT_TRUE(rig().run_until([&] { return drained.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));

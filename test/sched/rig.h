@@ -1,21 +1,18 @@
 // A scheduler over a fake model, and clients that read their streams to the end.
 #pragma once
 
+#include "braid/engine.h"
 #include "sched/fake_model.h"
 #include "sched/scheduler.h"
 
-#include "braid/engine.h"
-
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -95,8 +92,9 @@ struct Rig {
 
   using MakeStore = std::function<store::BlockStore*(boost::asio::io_context&)>;
 
-  explicit Rig(const SchedulerOptions& scheduler_options = small_options(), FakeModelOptions model_options = {},
-               const MakeStore& make_store = [](boost::asio::io_context&) { return nullptr; })
+  explicit Rig(
+      const SchedulerOptions& scheduler_options = small_options(), FakeModelOptions model_options = {},
+      const MakeStore& make_store = [](boost::asio::io_context&) { return nullptr; })
       : options(scheduler_options), model(fitting(model_options, scheduler_options)) {
     scheduler = std::make_unique<Scheduler>(loop, model, options, make_store(loop));
   }

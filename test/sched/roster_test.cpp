@@ -1,6 +1,7 @@
 // What the roster counts when blocks run short.
-#include "sched/rig.h"
 #include "sched/roster.h"
+
+#include "sched/rig.h"
 #include "sched/ticket.h"
 
 namespace braid::sched::test {

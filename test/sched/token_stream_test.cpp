@@ -6,9 +6,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/this_coro.hpp>
-
 #include <gtest/gtest.h>
-
 #include <memory>
 #include <optional>
 #include <variant>

@@ -173,8 +173,10 @@ TEST(DiskFaults, NothingThatWasWrittenIsLostToAKill) {
     if (child == 0) {
       Rig rig(small_options(folder.path()));
       for (std::int32_t i = 0;; ++i)
-        if (!rig.write(Block(round, i % 60)) && i < 60) ::_exit(1);
-        else if (i < 60 && ::write(pipe[1], &i, sizeof i) != sizeof i) ::_exit(1);
+        if (!rig.write(Block(round, i % 60)) && i < 60)
+          ::_exit(1);
+        else if (i < 60 && ::write(pipe[1], &i, sizeof i) != sizeof i)
+          ::_exit(1);
     }
     ::close(pipe[1]);
     ::usleep(static_cast<useconds_t>(random() % 20'000));

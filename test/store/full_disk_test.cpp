@@ -64,7 +64,9 @@ TEST(DiskFaults, ADiskSmallerThanTheLimitIsALimit) {
   StoreOptions options = small_options(folder.path());
   std::atomic<std::uint64_t> taken_by_others = 0;
   constexpr std::uint64_t kDisk = 200'000;
-  options.space = [&](const std::string&) { return DiskSpace{kDisk - std::min<std::uint64_t>(kDisk, bytes_in(folder) + taken_by_others), kDisk}; };
+  options.space = [&](const std::string&) {
+    return DiskSpace{kDisk - std::min<std::uint64_t>(kDisk, bytes_in(folder) + taken_by_others), kDisk};
+  };
   Rig rig(options);
   const auto write = [&](std::int32_t from, std::uint64_t most) {
     for (std::int32_t i = from; i < from + 200; ++i) {
@@ -111,7 +113,9 @@ TEST(DiskFaults, OthersAreGivenRoomAlsoWhileNothingIsWritten) {
   StoreOptions options = small_options(folder.path());
   std::atomic<std::uint64_t> taken_by_others = 0;
   constexpr std::uint64_t kDisk = 400'000;
-  options.space = [&](const std::string&) { return DiskSpace{kDisk - std::min<std::uint64_t>(kDisk, bytes_in(folder) + taken_by_others), kDisk}; };
+  options.space = [&](const std::string&) {
+    return DiskSpace{kDisk - std::min<std::uint64_t>(kDisk, bytes_in(folder) + taken_by_others), kDisk};
+  };
   Rig rig(options);
   for (std::int32_t i = 0; i < 150; ++i) ASSERT_TRUE(rig.write(Block(i, 0)));
   taken_by_others = kDisk - bytes_in(folder);

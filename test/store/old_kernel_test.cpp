@@ -1,11 +1,10 @@
 // Kernels that have io_uring, but not what is done with it.
 #include "store/io.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

@@ -4,8 +4,6 @@
 #include "store/block_store.h"
 #include "support/folder.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,6 +11,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <gtest/gtest.h>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -79,7 +78,7 @@ class Loop {
 class FaultyIo final : public Io {
  public:
   struct Faults {
-    std::atomic<int> write_error{0};      // errno, or 0
+    std::atomic<int> write_error{0};         // errno, or 0
     std::atomic<std::size_t> torn_after{0};  // bytes that a failing write still puts into the file
     std::atomic<int> read_error{0};
   };
@@ -167,11 +166,11 @@ struct Rig {
     std::optional<bool> found;
     const bool begun = store->read(block.key, std::make_shared<const Prefix>(block.prefix), block.prefix.tokens.size(),
                                    [&](std::optional<ReadBlock> read) {
-                                     found = read.has_value();
-                                     if (read) {
-                                       EXPECT_TRUE(std::ranges::equal(read->payload, block.payload)) << "wrong bytes";
-                                     }
-                                   });
+      found = read.has_value();
+      if (read) {
+        EXPECT_TRUE(std::ranges::equal(read->payload, block.payload)) << "wrong bytes";
+      }
+    });
     if (!begun) return false;
     EXPECT_TRUE(loop.run_until([&] { return found.has_value(); }));
     return *found;

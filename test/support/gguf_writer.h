@@ -76,8 +76,7 @@ class GgufWriter {
   }
 
   // `shape` in ggml order: shape[0] is the contiguous dimension.
-  GgufWriter& tensor(std::string_view name, std::uint32_t type, const std::vector<std::int64_t>& shape,
-                     std::span<const std::byte> bytes) {
+  GgufWriter& tensor(std::string_view name, std::uint32_t type, const std::vector<std::int64_t>& shape, std::span<const std::byte> bytes) {
     return tensor_at(name, type, shape, data_.size(), bytes);
   }
   GgufWriter& tensor_f32(std::string_view name, const std::vector<std::int64_t>& shape, std::span<const float> values) {

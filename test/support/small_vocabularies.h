@@ -1,9 +1,8 @@
 // Small vocabularies of each kind for tests, as the metadata of a GGUF file.
 #pragma once
 
-#include "support/gguf_writer.h"
-
 #include "model/tokenizer/byte_alphabet.h"
+#include "support/gguf_writer.h"
 
 #include <cstdint>
 #include <string>
@@ -43,8 +42,9 @@ inline GgufWriter sentence_piece_vocabulary() {
   list.add("<tool>", 0, 4);
   list.add("<tool>s", 0, 4);
   float score = 0;
-  for (const char* piece : {"he", "ll", "hell", "\u2581hell", "\u2581hello", "or", "\u2581w", "\u2581wor", "ld", "\u2581world", "\u2581\u2581",
-                            "\u2581", "h", "e", "l", "o", "w", "r", "d", "é"})
+  for (const char* piece :
+       {"he",           "ll",     "hell", "\u2581hell", "\u2581hello", "or", "\u2581w", "\u2581wor", "ld", "\u2581world",
+        "\u2581\u2581", "\u2581", "h",    "e",          "l",           "o",  "w",       "r",         "d",  "é"})
     list.add(piece, score -= 1);
   GgufWriter writer;
   writer.string("tokenizer.ggml.model", "llama");

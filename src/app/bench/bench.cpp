@@ -3,18 +3,15 @@
 #include "app/bench/load.h"
 #include "app/bench/summary.h"
 #include "app/bench/workload.h"
-
 #include "braid/printable.h"
-
-#include <fmt/format.h>
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
+#include <fmt/format.h>
 #include <fstream>
 #include <limits>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <unordered_map>
 
 namespace braid::bench {
@@ -91,7 +88,8 @@ Result<References> ask_alone(asio::io_context& io, Client& client, const std::ve
   Load(io, client, different, one_by_one).run(outcomes);
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const Outcome& outcome = outcomes[i];
-    if (!outcome.failure.empty()) return Error{ErrorCode::kIo, fmt::format("a request alone failed: {}: {}", outcome.failure, outcome.message), "verify"};
+    if (!outcome.failure.empty())
+      return Error{ErrorCode::kIo, fmt::format("a request alone failed: {}: {}", outcome.failure, outcome.message), "verify"};
     references[different[i]] = outcome.text;
   }
   return references;

@@ -22,23 +22,23 @@ struct BenchOptions {
   std::string base_url = "http://127.0.0.1:8000";  // with or without /v1
   Endpoint endpoint = Endpoint::kCompletions;
   std::string model = "default";
-  std::string api_key;                             // empty: no Authorization header
+  std::string api_key;  // empty: no Authorization header
   std::int64_t num_prompts = 100;
-  std::int64_t max_concurrency = 0;                // requests under way at once; 0: no bound
+  std::int64_t max_concurrency = 0;                               // requests under way at once; 0: no bound
   double request_rate = std::numeric_limits<double>::infinity();  // arrivals a second, Poisson; infinite: all at once
-  std::int64_t input_len = 128;                    // words of a synthetic prompt
-  std::int64_t distinct = 0;                       // different synthetic prompts, used in turn; 0: each request has its own
-  std::int64_t output_len = 128;                   // max_tokens, unless a prompt of the file has its own
-  std::string prompts_file;                        // JSON lines with "prompt" or "messages", and "max_tokens"; empty: synthetic
+  std::int64_t input_len = 128;                                   // words of a synthetic prompt
+  std::int64_t distinct = 0;                                      // different synthetic prompts, used in turn; 0: each request has its own
+  std::int64_t output_len = 128;                                  // max_tokens, unless a prompt of the file has its own
+  std::string prompts_file;  // JSON lines with "prompt" or "messages", and "max_tokens"; empty: synthetic
   bool ignore_eos = false;
   double temperature = 0.0;
-  std::uint64_t seed = 0;                          // of the prompts and the arrivals
-  std::chrono::milliseconds timeout{600'000};      // of one request
-  std::int64_t warmup = 0;                         // requests before the measured ones
-  bool verify = false;                             // asks each different prompt alone first; an answer with another text has failed
+  std::uint64_t seed = 0;                      // of the prompts and the arrivals
+  std::chrono::milliseconds timeout{600'000};  // of one request
+  std::int64_t warmup = 0;                     // requests before the measured ones
+  bool verify = false;                         // asks each different prompt alone first; an answer with another text has failed
   std::optional<Goodput> goodput;
-  std::string json_file;                           // where the result goes as JSON too; empty: nowhere
-  bool quiet = false;                              // no report on the terminal
+  std::string json_file;  // where the result goes as JSON too; empty: nowhere
+  bool quiet = false;     // no report on the terminal
 };
 
 // "ttft:200", "tpot:50", "itl:50" (the same as tpot) or "e2el:10000" into `goodput`; false for anything else.

@@ -127,7 +127,8 @@ asio::awaitable<void> Client::send(const std::string& body, Outcome& outcome) {
     // A server may close an idle connection at any time: nothing was answered, so the request is sent once more.
     if (reused && reader.status() == 0 && !connection->timed_out) continue;
     judge(reader, *connection, meter, outcome);
-    if (reader.state() == ResponseReader::State::kDone && reader.keeps_alive() && !connection->timed_out) idle_.push_back(std::move(connection));
+    if (reader.state() == ResponseReader::State::kDone && reader.keeps_alive() && !connection->timed_out)
+      idle_.push_back(std::move(connection));
     co_return;
   }
 }

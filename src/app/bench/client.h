@@ -9,11 +9,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <simdjson.h>
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <simdjson.h>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,8 @@ class ResponseReader;
 class Client {
  public:
   // `head` is everything of a request up to the value of Content-Length.
-  Client(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::endpoint> endpoints, std::string head, std::chrono::milliseconds timeout);
+  Client(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::endpoint> endpoints, std::string head,
+         std::chrono::milliseconds timeout);
 
   // Fills `outcome`, which outlives the call, as does `body`. The time runs from the call: connecting counts, unless a connection of an
   // earlier request is still open.

@@ -1,11 +1,10 @@
 #include "app/bench/load.h"
 
 #include <boost/asio/co_spawn.hpp>
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <fmt/format.h>
 #include <random>
 
 namespace braid::bench {

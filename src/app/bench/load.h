@@ -6,7 +6,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,7 +16,7 @@ struct LoadOptions {
   double request_rate = 0;           // arrivals a second, Poisson; infinite: all at once
   std::int64_t max_concurrency = 0;  // 0: no bound
   std::uint64_t seed = 0;
-  bool shows_progress = false;       // a line on standard error, renewed
+  bool shows_progress = false;  // a line on standard error, renewed
 };
 
 class Load {

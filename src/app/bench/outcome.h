@@ -1,10 +1,9 @@
 // What came of one request, and how its stream is measured.
 #pragma once
 
-#include <simdjson.h>
-
 #include <chrono>
 #include <cstdint>
+#include <simdjson.h>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +13,12 @@ namespace braid::bench {
 using Clock = std::chrono::steady_clock;
 
 struct Outcome {
-  std::string failure;     // its kind; empty: the request succeeded
-  std::string message;     // what the server said about it
-  double ttft_ms = 0;      // from the start of the request to the first chunk with text
-  double e2el_ms = 0;      // to the last such chunk
+  std::string failure;         // its kind; empty: the request succeeded
+  std::string message;         // what the server said about it
+  double ttft_ms = 0;          // from the start of the request to the first chunk with text
+  double e2el_ms = 0;          // to the last such chunk
   std::vector<double> itl_ms;  // between such chunks
-  std::string text;        // of the answer, reasoning included, tool calls not
+  std::string text;            // of the answer, reasoning included, tool calls not
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
   bool has_usage = false;  // otherwise output_tokens counts chunks

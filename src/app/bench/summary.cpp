@@ -1,10 +1,10 @@
 #include "app/bench/summary.h"
 
 #include "braid/printable.h"
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <iterator>
 #include <numeric>
 #include <utility>

@@ -1,23 +1,22 @@
 #include "app/bench/workload.h"
 
-#include <fmt/format.h>
-#include <simdjson.h>
-
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <simdjson.h>
 #include <string_view>
 
 namespace braid::bench {
 namespace {
 
 constexpr std::array<std::string_view, 48> kWords = {
-    "river",  "stone", "quiet",  "lamp",   "winter", "garden", "paper",  "engine", "cloud",  "bread",  "copper", "window",
-    "forest", "music", "silver", "bridge", "morning", "salt",  "letter", "ocean",  "ladder", "candle", "market", "feather",
-    "yellow", "train", "harbor", "winter", "pocket", "mirror", "summer", "basket", "violin", "thunder", "carpet", "island",
-    "pepper", "rocket", "blanket", "orchard", "signal", "turtle", "velvet", "wagon", "anchor", "button", "cactus", "drum"};
+    "river",  "stone",  "quiet",   "lamp",    "winter",  "garden", "paper",  "engine", "cloud",  "bread",   "copper", "window",
+    "forest", "music",  "silver",  "bridge",  "morning", "salt",   "letter", "ocean",  "ladder", "candle",  "market", "feather",
+    "yellow", "train",  "harbor",  "winter",  "pocket",  "mirror", "summer", "basket", "violin", "thunder", "carpet", "island",
+    "pepper", "rocket", "blanket", "orchard", "signal",  "turtle", "velvet", "wagon",  "anchor", "button",  "cactus", "drum"};
 
 constexpr std::size_t kMaxLine = std::size_t{64} << 20U;
 
@@ -51,7 +50,9 @@ Prompt synthetic_prompt(const BenchOptions& options, std::int64_t index, std::mt
   return {quote(text), false, options.output_len};
 }
 
-Error wrong_file(const BenchOptions& options, std::string_view what) { return invalid_argument(fmt::format("{}: {}", options.prompts_file, what)); }
+Error wrong_file(const BenchOptions& options, std::string_view what) {
+  return invalid_argument(fmt::format("{}: {}", options.prompts_file, what));
+}
 
 Result<Prompt> read_prompt(simdjson::dom::parser& parser, const std::string& line, const BenchOptions& options) {
   simdjson::dom::element json;
@@ -93,8 +94,9 @@ Result<std::vector<Prompt>> read_prompts(const BenchOptions& options) {
 }
 
 Result<std::string> make_body(const BenchOptions& options, const Prompt& prompt) {
-  std::string body = fmt::format("{{\"model\":{},\"stream\":true,\"stream_options\":{{\"include_usage\":true}},\"temperature\":{},\"max_tokens\":{}",
-                                 quote(options.model), options.temperature, prompt.max_tokens);
+  std::string body =
+      fmt::format("{{\"model\":{},\"stream\":true,\"stream_options\":{{\"include_usage\":true}},\"temperature\":{},\"max_tokens\":{}",
+                  quote(options.model), options.temperature, prompt.max_tokens);
   if (options.ignore_eos) body += ",\"ignore_eos\":true";
   if (options.endpoint == Endpoint::kCompletions) {
     if (prompt.is_messages) return invalid_argument("messages need the chat endpoint", "endpoint");

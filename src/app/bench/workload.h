@@ -2,7 +2,6 @@
 #pragma once
 
 #include "app/bench/bench.h"
-
 #include "braid/result.h"
 
 #include <string>

@@ -2,7 +2,6 @@
 #include "app/option_types.h"
 
 #include <fmt/format.h>
-
 #include <limits>
 #include <vector>
 
@@ -18,7 +17,7 @@ CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
       ->add_option_function<std::string>(
           "--endpoint",
           [&options](const std::string& name) {
-            options.endpoint = name == "chat" ? bench::Endpoint::kChat : bench::Endpoint::kCompletions;
+    options.endpoint = name == "chat" ? bench::Endpoint::kChat : bench::Endpoint::kCompletions;
           },
           "Route to ask: completions or chat")
       ->default_str("completions")
@@ -43,9 +42,9 @@ CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options) {
       ->add_option_function<std::vector<std::string>>(
           "--goodput",
           [&options](const std::vector<std::string>& bounds) {
-            for (const std::string& bound : bounds)
-              if (!bench::parse_goodput(bound, options.goodput ? *options.goodput : options.goodput.emplace()))
-                throw CLI::ValidationError("--goodput", fmt::format("'{}' is no bound: write ttft:MS, tpot:MS or e2el:MS", bound));
+    for (const std::string& bound : bounds)
+      if (!bench::parse_goodput(bound, options.goodput ? *options.goodput : options.goodput.emplace()))
+        throw CLI::ValidationError("--goodput", fmt::format("'{}' is no bound: write ttft:MS, tpot:MS or e2el:MS", bound));
           },
           "Bounds in milliseconds that a good request keeps: ttft:200 tpot:50 e2el:10000")
       ->type_name("KIND:MS");

@@ -6,7 +6,6 @@
 #include "app/options.h"
 
 #include <CLI/CLI.hpp>
-
 #include <string>
 
 namespace braid::app {

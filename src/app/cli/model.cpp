@@ -1,4 +1,5 @@
 #include "app/cli/model.h"
+
 #include "app/option_types.h"
 
 namespace braid::app {
@@ -6,10 +7,12 @@ namespace braid::app {
 void add_model_options(CLI::App& app, ModelOptions& options) {
   add_integer(app, "--ctx", options.context, 2, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
   add_size(app, "--kv-memory", options.kv_memory, "Memory of the KV pool, such as 4GiB; half of what is left after load if not given");
-  app.add_option("--chat-template", options.chat_template, "Jinja, tokenizer_config.json or chat_template.json file to use instead of the model's own template");
+  app.add_option("--chat-template", options.chat_template,
+                 "Jinja, tokenizer_config.json or chat_template.json file to use instead of the model's own template");
   add_integer(app, "--max-kv-size", options.max_kv_size, 0, kMostTokens,
               "Positions that a token sees: the first few and the last ones; older ones give up their KV memory; 0: all");
-  add_kv_type(app, "--kv-dtype", options.kv_type, "Type of keys and values in the pool: auto (bf16 with amx, else f16), f32, f16, bf16 or int8");
+  add_kv_type(app, "--kv-dtype", options.kv_type,
+              "Type of keys and values in the pool: auto (bf16 with amx, else f16), f32, f16, bf16 or int8");
   add_float_type(app, "--dtype", options.float_type, "Arithmetic of F32, F16 and BF16 weights: auto (as stored), f32, bf16, f16 or int8");
   app.add_flag("--exact-weights", options.exact_weights, "No feed-forward weights of Q8_0 are rotated and rounded again, which is slower");
   add_integer(app, "--block-size", options.block_size, 8, 64, "Tokens of one KV block: 8, 16, 32 or 64")
@@ -18,8 +21,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_flag("--pin-threads", options.pin_threads, "Each compute thread stays on a CPU of its own, the first ones of the affinity mask");
   add_huge_pages(app, "--huge-pages", options.huge_pages,
                  "Pages of 2 MiB: off, transparent (where the system finds them) or explicit (weights and KV from vm.nr_hugepages)");
-  add_isa(app, "--isa", options.isa, "Kernel tier: scalar, avx2, avx512 or amx; the machine's best if not given")
-      ->envname("BRAID_ISA");
+  add_isa(app, "--isa", options.isa, "Kernel tier: scalar, avx2, avx512 or amx; the machine's best if not given")->envname("BRAID_ISA");
 }
 
 }  // namespace braid::app

@@ -4,7 +4,6 @@
 #include "app/options.h"
 
 #include <CLI/CLI.hpp>
-
 #include <cstdint>
 
 namespace braid::app {

@@ -4,27 +4,25 @@
 #include "app/load_progress.h"
 #include "app/loaded_model.h"
 #include "app/whole_file.h"
-
 #include "kernels/kv_type.h"
 #include "model/kv_tensors.h"
 #include "model/safetensors.h"
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <span>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -40,7 +38,8 @@ Result<std::string> read_file(const std::string& path) {
   std::error_code is_special;  // such a file has no size, and perhaps no end
   const std::uintmax_t size = std::filesystem::file_size(path, is_special);
   std::optional<std::string> bytes = read_whole_file(path, is_special ? kMaxSpecialBytes : size);
-  if (bytes && is_special && bytes->size() > kMaxSpecialBytes) return Error{ErrorCode::kIo, fmt::format("{} gives more than 1 GiB", path), {}};
+  if (bytes && is_special && bytes->size() > kMaxSpecialBytes)
+    return Error{ErrorCode::kIo, fmt::format("{} gives more than 1 GiB", path), {}};
   if (!bytes) return Error{ErrorCode::kIo, fmt::format("cannot read {}", path), {}};
   return std::move(*bytes);
 }
@@ -116,7 +115,8 @@ Result<void> compare_facts(const model::SafeTensors& contents, const LoadedModel
   for (const auto& [key, wanted] : facts_of(loaded)) {
     const auto found = contents.metadata.find(key);
     const std::string value = found != contents.metadata.end() ? found->second : "missing";
-    if (value != wanted) return Error{ErrorCode::kBadFile, fmt::format("its metadata '{}' is '{}', this model asks for '{}'", key, value, wanted), {}};
+    if (value != wanted)
+      return Error{ErrorCode::kBadFile, fmt::format("its metadata '{}' is '{}', this model asks for '{}'", key, value, wanted), {}};
   }
   return {};
 }
@@ -142,7 +142,8 @@ Result<std::int64_t> write_blocks(const model::SafeTensors& contents, const std:
     auto draft = store.begin_write(keys[i], sequence.first(length));
     if (!draft) break;
     std::ranges::fill(draft->payload, std::byte{0});
-    if (const auto taken = model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), draft->payload);
+    if (const auto taken =
+            model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), draft->payload);
         !taken)
       return taken.error();
     store.commit(std::move(*draft));

@@ -3,7 +3,6 @@
 
 #include "app/command_line.h"
 #include "app/options.h"
-
 #include "braid/result.h"
 
 namespace braid::app {

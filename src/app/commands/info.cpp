@@ -1,16 +1,14 @@
 #include "app/commands/commands.h"
 #include "app/loaded_model.h"
 #include "app/units.h"
-
 #include "braid/printable.h"
 #include "kernels/kv_type.h"
 #include "model/gguf_tensor_type.h"
 #include "sched/admission.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <functional>
 #include <map>
 #include <string>
@@ -34,10 +32,12 @@ std::string describe(const model::GgufValue& value) {
   return std::visit(
       [](const auto& item) -> std::string {
         using Item = std::decay_t<decltype(item)>;
-        if constexpr (std::is_same_v<Item, std::string>) return shorten(item);
+        if constexpr (std::is_same_v<Item, std::string>)
+          return shorten(item);
         else if constexpr (std::is_same_v<Item, model::GgufArray>)
           return std::visit([](const auto& items) { return fmt::format("[{} items]", items.size()); }, item.items);
-        else return fmt::format("{}", item);
+        else
+          return fmt::format("{}", item);
       },
       value);
 }

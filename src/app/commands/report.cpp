@@ -1,11 +1,9 @@
 #include "app/commands/commands.h"
-
 #include "braid/printable.h"
-
-#include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fmt/format.h>
 
 namespace braid::app {
 

@@ -2,17 +2,16 @@
 #include "app/conversation.h"
 #include "app/load_progress.h"
 #include "app/loaded_model.h"
-
 #include "braid/printable.h"
-#include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <iostream>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 #include <string>
+#include <unistd.h>
 
 namespace braid::app {
 namespace {

@@ -4,15 +4,14 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <fmt/core.h>
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/core.h>
 #include <iterator>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <system_error>
 
 namespace braid::app {

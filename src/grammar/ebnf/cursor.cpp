@@ -1,16 +1,14 @@
-#include <fmt/format.h>
 #include "grammar/ebnf/cursor.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::grammar {
 namespace {
 
 constexpr std::uint32_t kMostCount = 1'000'000;
 
-bool is_name_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
+bool is_name_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
 
 }  // namespace
 

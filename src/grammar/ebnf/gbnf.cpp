@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 #include "grammar/build.h"
 #include "grammar/ebnf/cursor.h"
 #include "grammar/ebnf/grammar_text.h"
 #include "grammar/ebnf/rules.h"
 
+#include <fmt/format.h>
 #include <vector>
 
 namespace braid::grammar {
@@ -44,8 +44,7 @@ class GbnfParser {
     std::vector<ExprId> parts;
     for (;;) {
       cursor_.skip_space();
-      if (cursor_.failed() || cursor_.at_end() || cursor_.peek() == '|' || cursor_.peek() == ')' ||
-          (nesting == 0 && next_rule_begins()))
+      if (cursor_.failed() || cursor_.at_end() || cursor_.peek() == '|' || cursor_.peek() == ')' || (nesting == 0 && next_rule_begins()))
         break;
       parts.push_back(quantified(atom(nesting)));
     }

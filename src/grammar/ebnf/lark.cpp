@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include "grammar/ebnf/cursor.h"
 #include "grammar/ebnf/grammar_text.h"
 #include "grammar/ebnf/rules.h"
@@ -6,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <utility>
 #include <vector>
 
@@ -47,11 +47,7 @@ bool is_terminal(std::string_view name) {
 class LarkParser {
  public:
   LarkParser(std::string_view text, Grammar& grammar)
-      : cursor_(text, "//", "#"),
-        text_(text),
-        grammar_(grammar),
-        rules_(grammar),
-        ignored_(grammar.declare("%ignore")),
+      : cursor_(text, "//", "#"), text_(text), grammar_(grammar), rules_(grammar), ignored_(grammar.declare("%ignore")),
         ignores_(text.find("%ignore") != std::string_view::npos) {}
 
   Result<ExprId> run() {
@@ -161,8 +157,8 @@ class LarkParser {
     for (;;) {
       cursor_.skip_space();
       const char c = cursor_.peek();
-      if (cursor_.failed() || cursor_.at_end() || c == '|' || c == ')' || c == ']' || c == '%' ||
-          (c == '-' && cursor_.peek(1) == '>') || (nesting == 0 && next_definition_begins()))
+      if (cursor_.failed() || cursor_.at_end() || c == '|' || c == ')' || c == ']' || c == '%' || (c == '-' && cursor_.peek(1) == '>') ||
+          (nesting == 0 && next_definition_begins()))
         break;
       parts.push_back(quantified(atom(nesting)));
     }
@@ -233,8 +229,7 @@ class LarkParser {
     const std::vector<std::uint32_t> points = quoted();
     if (takes_range()) {
       const std::vector<std::uint32_t> last = quoted();
-      if (points.size() != 1 || last.size() != 1 || points.front() > last.front())
-        cursor_.fail("a range lies between two characters");
+      if (points.size() != 1 || last.size() != 1 || points.front() > last.front()) cursor_.fail("a range lies between two characters");
       return cursor_.failed() ? grammar_.nothing() : grammar_.chars(CodePointSet({{points.front(), last.front()}}));
     }
     const bool any_case = cursor_.take("i");

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 #include "grammar/json/keywords.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/format.h>
 #include <initializer_list>
 
 namespace braid::grammar::json {
@@ -95,8 +95,7 @@ double real(const Value& number) {
 
 bool is_type_name(const Value& value) {
   const auto* name = value.get_if<std::string>();
-  return name != nullptr &&
-         std::any_of(kTypeNames.begin(), kTypeNames.end(), [&](const auto& type) { return type.first == *name; });
+  return name != nullptr && std::any_of(kTypeNames.begin(), kTypeNames.end(), [&](const auto& type) { return type.first == *name; });
 }
 
 template <class Predicate>
@@ -142,8 +141,7 @@ std::string_view wrong(Form form, const Value& value) {
       break;
   }
   const auto* dict = value.get_if<ValueDict>();
-  const bool fits =
-      dict != nullptr && std::all_of(dict->begin(), dict->end(), [](const auto& entry) { return is_schema(entry.second); });
+  const bool fits = dict != nullptr && std::all_of(dict->begin(), dict->end(), [](const auto& entry) { return is_schema(entry.second); });
   return fits ? "" : "an object of schemas";
 }
 
@@ -170,11 +168,9 @@ std::optional<Error> check_keywords(const ValueDict& schema, const std::string& 
     const std::string& name = member.first;
     const Value& value = member.second;
     if (name.starts_with("x-")) continue;  // by custom an annotation
-    const auto* keyword =
-        std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
+    const auto* keyword = std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
     const std::string place = path + "." + name;
-    if (keyword == std::end(kKeywords))
-      return invalid_argument(fmt::format("{}: this schema keyword is not supported", place), place);
+    if (keyword == std::end(kKeywords)) return invalid_argument(fmt::format("{}: this schema keyword is not supported", place), place);
     if (const std::string_view expected = wrong(keyword->form, value); !expected.empty())
       return invalid_argument(fmt::format("{} must be {}", place, expected), place);
   }
@@ -197,8 +193,7 @@ Types types_of(const ValueDict& schema) {
       types.insert(Type::kObject);
     if (mentions(schema, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"})) types.insert(Type::kArray);
     if (mentions(schema, {"minLength", "maxLength", "pattern", "format"})) types.insert(Type::kString);
-    if (mentions(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}))
-      types.insert({Type::kNumber, Type::kInteger});
+    if (mentions(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})) types.insert({Type::kNumber, Type::kInteger});
     return types.empty() ? kAllTypes : types;
   }
   if (const auto* names = type->get_if<ValueList>()) {

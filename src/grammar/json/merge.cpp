@@ -1,8 +1,9 @@
-#include <fmt/format.h>
-#include "grammar/json/keywords.h"
 #include "grammar/json/merge.h"
 
+#include "grammar/json/keywords.h"
+
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 #include <optional>
 
@@ -27,9 +28,7 @@ ValueList list_of(const Value& value) {
 }
 
 Value common_types(const Value& a, const Value& b) {
-  const auto has = [](const ValueList& list, const char* name) {
-    return std::find(list.begin(), list.end(), Value(name)) != list.end();
-  };
+  const auto has = [](const ValueList& list, const char* name) { return std::find(list.begin(), list.end(), Value(name)) != list.end(); };
   const ValueList x = list_of(a);
   const ValueList y = list_of(b);
   ValueList out;
@@ -43,8 +42,7 @@ Value common_values(const Value& a, const Value& b) {
   ValueList out;
   const ValueList others = list_of(b);
   for (const Value& value : list_of(a)) {
-    if (std::any_of(others.begin(), others.end(), [&](const Value& other) { return same_value(value, other); }))
-      out.push_back(value);
+    if (std::any_of(others.begin(), others.end(), [&](const Value& other) { return same_value(value, other); })) out.push_back(value);
   }
   return out;
 }
@@ -134,8 +132,7 @@ Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::s
   };
   if (entangled(a, b, "prefixItems", "items") || entangled(b, a, "prefixItems", "items")) return refuse("prefixItems");
   for (const char* name : {"properties", "additionalProperties"})
-    if (entangled(a, b, "patternProperties", name) || entangled(b, a, "patternProperties", name))
-      return refuse("patternProperties");
+    if (entangled(a, b, "patternProperties", name) || entangled(b, a, "patternProperties", name)) return refuse("patternProperties");
 
   ValueDict out;
   if (find(a, "properties") != nullptr || find(b, "properties") != nullptr) out.emplace_back("properties", merge_properties(a, b));

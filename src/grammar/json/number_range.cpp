@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 #include "grammar/json/number_range.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <string>
 #include <vector>
@@ -20,11 +20,7 @@ constexpr std::size_t kUsualFraction = 6;
 class DigitRange {
  public:
   DigitRange(Grammar& grammar, std::string least, std::string most, bool may_end, bool least_excluded, bool most_excluded)
-      : grammar_(grammar),
-        least_(std::move(least)),
-        most_(std::move(most)),
-        may_end_(may_end),
-        least_excluded_(least_excluded),
+      : grammar_(grammar), least_(std::move(least)), most_(std::move(most)), may_end_(may_end), least_excluded_(least_excluded),
         most_excluded_(most_excluded) {}
 
   ExprId from(std::size_t at, bool on_least, bool on_most, bool may_be_empty = true) {
@@ -142,8 +138,7 @@ struct Magnitudes {
 ExprId magnitudes(Grammar& grammar, const Magnitudes& range, std::size_t places) {
   const auto padded = [&](const std::string& fraction) { return fraction + std::string(places - fraction.size(), '0'); };
   const auto with_fraction = [&](ExprId whole, bool on_least, bool on_most) {
-    DigitRange digits(grammar, padded(range.least.fraction), padded(range.most.fraction), true, range.least_excluded,
-                      range.most_excluded);
+    DigitRange digits(grammar, padded(range.least.fraction), padded(range.most.fraction), true, range.least_excluded, range.most_excluded);
     std::vector<ExprId> options;
     if (digits.ends(0, on_least, on_most)) options.push_back(grammar.empty());
     options.push_back(grammar.sequence({grammar.bytes("."), digits.from(0, on_least, on_most, false)}));
@@ -194,8 +189,7 @@ Result<ExprId> numbers_within(Grammar& grammar, const NumberBounds& bounds) {
   if (!least || !most) return invalid_argument(fmt::format("bounds of numbers may have {} digits", kMaxDigits));
   const std::size_t needed = std::max({least->fraction.size(), most->fraction.size(), std::size_t{1}});
   const std::size_t whole = std::max(length(*least), length(*most));
-  if (needed + whole > kMaxDigits)
-    return invalid_argument(fmt::format("bounds of numbers may have {} digits together", kMaxDigits));
+  if (needed + whole > kMaxDigits) return invalid_argument(fmt::format("bounds of numbers may have {} digits together", kMaxDigits));
   const std::size_t places = std::max(needed, std::min(kUsualFraction, kMaxDigits - whole));
   // Beyond all numbers with the digits that are left; excluded, so its own fraction does not matter.
   Decimal end;

@@ -1,10 +1,11 @@
-#include <fmt/format.h>
-#include "grammar/json/merge.h"
 #include "grammar/json/schema.h"
+
+#include "grammar/json/merge.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace braid::grammar::json {
 namespace {
@@ -185,8 +186,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
                      "whole numbers that do not fit into 64 bits with a sign are not supported");
     options.push_back(syntax_.constant(values[i]));
   }
-  if (options.empty())
-    return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
+  if (options.empty()) return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
   return grammar_.choice(std::move(options));
 }
 

@@ -1,8 +1,8 @@
 // Arrays and objects.
-#include <fmt/format.h>
 #include "grammar/json/schema.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::grammar::json {
 namespace {
@@ -78,8 +78,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
       return refused(path + ".required", fmt::format("\"{}\" is not among the properties", name));
     named.emplace_back(name, additional == nullptr ? Value(true) : *additional);
   }
-  if (named.size() > kMaxProperties)
-    return refused(path + ".properties", fmt::format("an object may have {} properties", kMaxProperties));
+  if (named.size() > kMaxProperties) return refused(path + ".properties", fmt::format("an object may have {} properties", kMaxProperties));
 
   std::vector<Member> list;
   std::uint32_t needed = 0;
@@ -103,15 +102,13 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
     return refused(path + ".minProperties", "more than the required properties are not supported");
   if (max < list.size() + (open ? 1 : 0) && !(list.empty() && open))
     return refused(path + ".maxProperties", "fewer than the properties named are not supported");
-  const std::uint32_t most =
-      max == kUnbounded ? kUnbounded : max - static_cast<std::uint32_t>(std::min<std::size_t>(max, list.size()));
+  const std::uint32_t most = max == kUnbounded ? kUnbounded : max - static_cast<std::uint32_t>(std::min<std::size_t>(max, list.size()));
   return members(list, *other, list.empty() ? min : 0, open ? most : 0);
 }
 
 // Members in order, each with a comma before it unless it is the first that is there.
 ExprId SchemaCompiler::members(const std::vector<Member>& named, ExprId other, std::uint32_t other_min, std::uint32_t other_max) {
-  const ExprId more =
-      other_max == 0 ? grammar_.empty() : grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), 0, other_max);
+  const ExprId more = other_max == 0 ? grammar_.empty() : grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), 0, other_max);
   const std::uint32_t after_one = other_max == kUnbounded ? kUnbounded : other_max - std::min(other_max, 1U);
   ExprId rest = more;  // what follows when a member is there already
   std::vector<ExprId> first;
@@ -144,8 +141,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& sche
       return refused(path + ".additionalProperties", "only false is supported beside patternProperties");
     const auto& schemas = *patterns->get_if<ValueDict>();
     if (schemas.size() > 1) return refused(path + ".patternProperties", "more than one pattern is not supported");
-    if (find(schema, "propertyNames") != nullptr)
-      return refused(path + ".propertyNames", "this is not supported beside patternProperties");
+    if (find(schema, "propertyNames") != nullptr) return refused(path + ".propertyNames", "this is not supported beside patternProperties");
     if (schemas.empty()) return grammar_.nothing();
     const std::string place = path + ".patternProperties." + schemas.front().first;
     const Expr key = compile_pattern({{"pattern", schemas.front().first}}, place);

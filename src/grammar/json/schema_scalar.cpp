@@ -1,9 +1,10 @@
 // Strings and numbers.
-#include <fmt/format.h>
 #include "grammar/json/formats.h"
 #include "grammar/json/number_range.h"
 #include "grammar/json/schema.h"
 #include "grammar/regex.h"
+
+#include <fmt/format.h>
 
 namespace braid::grammar::json {
 namespace {

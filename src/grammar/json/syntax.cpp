@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 #include "grammar/json/syntax.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 namespace braid::grammar::json {
@@ -78,9 +78,7 @@ ExprId Syntax::array() {
   return once(array_, "JSON array", [&] { return grammar_.choice({empty_brackets(), brackets(list(value()))}); });
 }
 
-ExprId Syntax::list(ExprId item) {
-  return grammar_.sequence({item, grammar_.repeat(grammar_.sequence({comma(), item}), 0, kUnbounded)});
-}
+ExprId Syntax::list(ExprId item) { return grammar_.sequence({item, grammar_.repeat(grammar_.sequence({comma(), item}), 0, kUnbounded)}); }
 
 ExprId Syntax::boolean() { return grammar_.choice({grammar_.bytes("true"), grammar_.bytes("false")}); }
 
@@ -89,8 +87,7 @@ ExprId Syntax::null() { return grammar_.bytes("null"); }
 ExprId Syntax::integer() {
   return once(integer_, "JSON integer", [&] {
     const ExprId digit = grammar_.chars(digits());
-    const ExprId many =
-        grammar_.sequence({grammar_.chars(CodePointSet({{'1', '9'}})), grammar_.repeat(digit, 0, kMaxIntegerDigits)});
+    const ExprId many = grammar_.sequence({grammar_.chars(CodePointSet({{'1', '9'}})), grammar_.repeat(digit, 0, kMaxIntegerDigits)});
     return grammar_.sequence({grammar_.optional(grammar_.bytes("-")), grammar_.choice({grammar_.bytes("0"), many})});
   });
 }
@@ -99,9 +96,8 @@ ExprId Syntax::number() {
   return once(number_, "JSON number", [&] {
     const ExprId digit = grammar_.chars(digits());
     const ExprId fraction = grammar_.sequence({grammar_.bytes("."), grammar_.repeat(digit, 1, kMaxFractionDigits)});
-    const ExprId exponent =
-        grammar_.sequence({grammar_.chars(CodePointSet::of("eE")), grammar_.optional(grammar_.chars(CodePointSet::of("+-"))),
-                           grammar_.repeat(digit, 1, 2)});
+    const ExprId exponent = grammar_.sequence(
+        {grammar_.chars(CodePointSet::of("eE")), grammar_.optional(grammar_.chars(CodePointSet::of("+-"))), grammar_.repeat(digit, 1, 2)});
     return grammar_.sequence({integer(), grammar_.optional(fraction), grammar_.optional(exponent)});
   });
 }
@@ -112,12 +108,11 @@ ExprId Syntax::escaped_unit() {
   const ExprId two = grammar_.repeat(hex, 2, 2);
   const ExprId d = grammar_.chars(CodePointSet::of("dD"));
   const ExprId no_d = grammar_.chars(hex_digits().without(CodePointSet::of("dD")));
-  const ExprId first_plane = grammar_.choice(
-      {grammar_.sequence({no_d, hex, two}), grammar_.sequence({d, grammar_.chars(CodePointSet({{'0', '7'}})), two})});
+  const ExprId first_plane =
+      grammar_.choice({grammar_.sequence({no_d, hex, two}), grammar_.sequence({d, grammar_.chars(CodePointSet({{'0', '7'}})), two})});
   const ExprId high = grammar_.sequence({d, grammar_.chars(CodePointSet::of("89abAB")), two});
   const ExprId low = grammar_.sequence({d, grammar_.chars(CodePointSet::of("cdefCDEF")), two});
-  return grammar_.sequence(
-      {grammar_.bytes("u"), grammar_.choice({first_plane, grammar_.sequence({high, grammar_.bytes("\\u"), low})})});
+  return grammar_.sequence({grammar_.bytes("u"), grammar_.choice({first_plane, grammar_.sequence({high, grammar_.bytes("\\u"), low})})});
 }
 
 ExprId Syntax::any_character() {
@@ -224,9 +219,7 @@ ExprId Syntax::member(ExprId key, ExprId value) {
   return grammar_.sequence({key, grammar_.bytes(":"), grammar_.optional(grammar_.bytes(" ")), value});
 }
 
-ExprId Syntax::braces(ExprId members) {
-  return grammar_.sequence({grammar_.bytes("{"), space(), members, space(), grammar_.bytes("}")});
-}
+ExprId Syntax::braces(ExprId members) { return grammar_.sequence({grammar_.bytes("{"), space(), members, space(), grammar_.bytes("}")}); }
 
 ExprId Syntax::empty_braces() { return grammar_.sequence({grammar_.bytes("{"), space(), grammar_.bytes("}")}); }
 

@@ -1,5 +1,6 @@
 // Pools of floats are attended in floats, as the AVX-512 tier does.
 #include "kernels/amx/attention.h"
+
 #include "kernels/amx/tier.h"
 #include "kernels/avx512/tier.h"
 

@@ -36,22 +36,28 @@ struct Row<KvType::kF16> {
 
 template <KvType kType>
 static inline Row<kType> load_row(const std::byte* from) {
-  if constexpr (kType == KvType::kInt8) return {_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))};
-  else return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
+  if constexpr (kType == KvType::kInt8)
+    return {_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))};
+  else
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
 }
 // Elements out of the mask are zeros and not touched.
 template <KvType kType>
 static inline Row<kType> load_row(__mmask16 mask, const std::byte* from) {
-  if constexpr (kType == KvType::kInt8) return {_mm_maskz_loadu_epi8(mask, from)};
-  else return {_mm256_maskz_loadu_epi16(mask, from)};
+  if constexpr (kType == KvType::kInt8)
+    return {_mm_maskz_loadu_epi8(mask, from)};
+  else
+    return {_mm256_maskz_loadu_epi16(mask, from)};
 }
 // From two places, eight each.
 template <KvType kType>
 static inline Row<kType> load_row(const std::byte* low, const std::byte* high) {
   const auto whole = [](const std::byte* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); };
   const auto half = [](const std::byte* from) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)); };
-  if constexpr (kType == KvType::kInt8) return {_mm_unpacklo_epi64(half(low), half(high))};
-  else return {_mm256_inserti128_si256(_mm256_castsi128_si256(whole(low)), whole(high), 1)};
+  if constexpr (kType == KvType::kInt8)
+    return {_mm_unpacklo_epi64(half(low), half(high))};
+  else
+    return {_mm256_inserti128_si256(_mm256_castsi128_si256(whole(low)), whole(high), 1)};
 }
 
 // kInt8: what multiplies the codes of two rows.
@@ -92,8 +98,10 @@ struct Column {
 
   template <KvType kType>
   Row<kType> load(std::int64_t offset) const {
-    if constexpr (kHalves) return load_row<kType>(low + offset, high + offset);
-    else return load_row<kType>(low + offset);
+    if constexpr (kHalves)
+      return load_row<kType>(low + offset, high + offset);
+    else
+      return load_row<kType>(low + offset);
   }
   __m512i load_pairs(std::int64_t offset) const {
     if constexpr (!kHalves) return _mm512_loadu_si512(low + offset);
@@ -114,8 +122,11 @@ static inline void expand_key_vector(const KvLayer& kv, Column<kHalves> keys, Co
     return Scales{scale, scale};
   };
   const auto line_at = [&](std::int32_t d, const Scales& both, bool second) {
-    if constexpr (kType == KvType::kBF16) return keep_elements(keys.load_pairs(d * stride), true, second);
-    else return line_of<false>(keys.template load<kType>(d * stride), second ? keys.template load<kType>((d + 1) * stride) : Row<kType>{}, both);
+    if constexpr (kType == KvType::kBF16)
+      return keep_elements(keys.load_pairs(d * stride), true, second);
+    else
+      return line_of<false>(keys.template load<kType>(d * stride), second ? keys.template load<kType>((d + 1) * stride) : Row<kType>{},
+                            both);
   };
   std::int32_t d = 0;
   for (; d + kKeyDims <= kv.head_dim; d += kKeyDims) {
@@ -166,8 +177,8 @@ struct EightScales {
 
 // Lines for two positions next to each other, of dimensions [begin, end); one that is not there is zeros.
 template <KvType kType>
-static inline void expand_value_pair(const std::byte* row, std::int64_t row_bytes, bool even, bool odd, std::int32_t begin, std::int32_t end,
-                                     const Scales& scales, std::byte* line) {
+static inline void expand_value_pair(const std::byte* row, std::int64_t row_bytes, bool even, bool odd, std::int32_t begin,
+                                     std::int32_t end, const Scales& scales, std::byte* line) {
   constexpr std::int64_t kBytes = kv_element_bytes(kType) * kv_pair(kType);
   std::int32_t d = begin;
   row += begin * kBytes;
@@ -198,9 +209,10 @@ static inline void expand_value_vector(const ChunkSource& source, std::int32_t v
   const std::int64_t row_bytes = head_dim * kv_element_bytes(kType);
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
   const std::int64_t scale_bytes = static_cast<std::int64_t>(kv.scale_offset) + kv_groups(head_dim) * kv.block_tokens * 2;
-  const bool in_place = holds_tiles(kv);  // others are
+  const bool in_place = holds_tiles(kv);                                                                        // others are
   for (std::int32_t eight = source.chunk + vector * 16; eight < source.chunk + vector * 16 + 16; eight += 8) {  // a block holds all eight
-    const auto present = static_cast<unsigned>(avx512::first_lanes(source.end - eight) & ~avx512::first_lanes(source.begin - eight)) & 0xFFU;
+    const auto present =
+        static_cast<unsigned>(avx512::first_lanes(source.end - eight) & ~avx512::first_lanes(source.begin - eight)) & 0xFFU;
     const std::int32_t held = present != 0 ? eight : source.begin / 8 * 8;  // there may be no block for the others
     const std::int64_t offset = static_cast<std::int64_t>(kv.value_offset) + source.slot(held) * row_bytes;
     const std::byte* rows = source.at(held) + offset;

@@ -62,8 +62,7 @@ template <int kBits>
   const __m512i to_even = _mm512_broadcast_i32x4(_mm_set_epi8(-1, 12, -1, 12, -1, 8, -1, 8, -1, 4, -1, 4, -1, 0, -1, 0));
   const __m512i to_odd = _mm512_broadcast_i32x4(_mm_set_epi8(12, -1, 12, -1, 8, -1, 8, -1, 4, -1, 4, -1, 0, -1, 0, -1));
   const __m512i to_both = _mm512_broadcast_i32x4(_mm_set_epi8(13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
-  const __mmask64 negative =
-      kBits == 8 ? _mm512_movepi32_mask(multipliers) : _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31));
+  const __mmask64 negative = kBits == 8 ? _mm512_movepi32_mask(multipliers) : _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31));
   return {_mm512_shuffle_epi8(size, to_even), _mm512_shuffle_epi8(size, to_odd), negative, _mm512_shuffle_epi8(multipliers, to_both)};
 }
 
@@ -112,7 +111,8 @@ template <CodeForm kForm, Minimums kMinimums>
   const std::byte* block = codes_at(shape.layout, panel, b);
   const std::byte* scales = scales_at(shape.layout, panel, b);
   for (int part = 0; part < kForm.parts; ++part) {
-    const Multipliers by = spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, scales, part, inverse));
+    const Multipliers by =
+        spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, scales, part, inverse));
     if constexpr (kMinimums == Minimums::kInTile) {  // the integer scales of such types are unsigned
       expand_part<kForm, Signs::kPlain>(block, part, table, bias, by, low, high);
     } else if (by.negative == 0) {

@@ -17,7 +17,7 @@
 
 namespace braid::kernels::amx {
 
-constexpr std::int64_t kStepInputs = 32;   // of one tile product
+constexpr std::int64_t kStepInputs = 32;  // of one tile product
 constexpr std::int64_t kChunkSteps = 8;
 constexpr std::int64_t kChunkInputs = kChunkSteps * kStepInputs;
 
@@ -130,8 +130,8 @@ static void multiply_bf16(Tiles& tiles, const MatmulArgs& args, std::int64_t row
       const std::int64_t panels = panel_end - p < kPanels ? panel_end - p : kPanels;
       multiply_band(tiles, w, w.data + p * panel_bytes, (panels - 1) * panel_bytes, args.prepared + row * row_bytes, row_bytes, rows, band);
       for (std::int64_t i = 0; i < panels; ++i) {
-        write_panel(band.sums[i], rows, args.out + row * args.out_stride + (p + i) * kPanel, args.out_stride,
-                    w.outputs - (p + i) * kPanel, args.accumulate);
+        write_panel(band.sums[i], rows, args.out + row * args.out_stride + (p + i) * kPanel, args.out_stride, w.outputs - (p + i) * kPanel,
+                    args.accumulate);
       }
     }
   }

@@ -26,20 +26,20 @@ namespace {  // this header is compiled for wide ISAs: nothing of it may be shar
 // Two row tiles times two panels, one group of inputs. Of the second of either there may be none.
 struct Square {
   struct Rows {
-    const std::byte* x = nullptr;         // prepared tile
-    float* sums[2] = {};                  // of each panel, [kTileRows][kPanel]
-    float* out = nullptr;                 // of the tile's first row and the first panel
-    int count = 0;                        // rows that the tile has
+    const std::byte* x = nullptr;  // prepared tile
+    float* sums[2] = {};           // of each panel, [kTileRows][kPanel]
+    float* out = nullptr;          // of the tile's first row and the first panel
+    int count = 0;                 // rows that the tile has
   };
   const std::byte* codes[2] = {};  // of each panel
   __m512 scales[2];
   std::int64_t group = 0;
-  int steps = 0;                   // tiles of 64 inputs, a few more than kSteps at most; 0: nothing to do
+  int steps = 0;  // tiles of 64 inputs, a few more than kSteps at most; 0: nothing to do
   bool two_tiles = false;
   bool two_panels = false;
   bool first = false;  // group of its panels
   bool last = false;
-  bool whole = false;              // nothing is missing
+  bool whole = false;  // nothing is missing
   __mmask16 outputs[2] = {};
   Rows rows[2];
 };
@@ -49,19 +49,16 @@ template <class Tiles, bool kSwiGlu>
 class GroupedMatmul {
  public:
   GroupedMatmul(Tiles& tiles, const MatmulArgs& args)
-      : tiles_(tiles),
-        args_(args),
-        layout_(panel_layout(args.weights->type, args.weights->inputs)),
-        turns_(args, layout_.bytes),
-        prepared_(args.weights->type, args.weights->inputs),
-        blocks_(args.weights->inputs / kBlockValues) {}
+      : tiles_(tiles), args_(args), layout_(panel_layout(args.weights->type, args.weights->inputs)), turns_(args, layout_.bytes),
+        prepared_(args.weights->type, args.weights->inputs), blocks_(args.weights->inputs / kBlockValues) {}
 
   void run(const PanelSource& panels) {
     const std::int64_t count = row_tiles(args_.rows);
     const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
     for (PanelRange range; panels.next(panels.context, range);) {
-      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band(tile, tile + most < count ? tile + most : count, turns_.range(range));
+      for (std::int64_t tile = 0; tile < count; tile += most)
+        multiply_band(tile, tile + most < count ? tile + most : count, turns_.range(range));
     }
     for (int i = 0; i < 2; ++i) {
       squares_[count_ % 3] = Square{};
@@ -71,8 +68,8 @@ class GroupedMatmul {
   }
 
  private:
-  static constexpr int kSteps = kWideGroupBlocks / 2;      // of a whole group
-  static constexpr std::int64_t kFewTiles = 4;             // up to here a pass has more panels
+  static constexpr int kSteps = kWideGroupBlocks / 2;  // of a whole group
+  static constexpr std::int64_t kFewTiles = 4;         // up to here a pass has more panels
   static constexpr std::int64_t kPassPanels = 2;
   static constexpr std::int64_t kPassPanelsOfFew = 4;
   static constexpr std::int64_t kSumTiles = kBandTiles * kPassPanels;
@@ -166,9 +163,9 @@ class GroupedMatmul {
   // What is settled. Unless it is kAny nothing of the three squares is missing, as is nearly always so, and this is straight code.
   enum class Settled {
     kAny,
-    kGroup,      // another one of its panels follows
+    kGroup,  // another one of its panels follows
     kLastGroup,
-    kWhole,      // the only one, and nothing is added to the output
+    kWhole,  // the only one, and nothing is added to the output
   };
 
   template <Settled kSettled>
@@ -209,7 +206,8 @@ class GroupedMatmul {
       rows.add_row();
       prefetch(square, step);
     }
-    for (int step = kSteps; step < square.steps; ++step) multiply_alone<kWhole>(square, x0 + step * kTileBytes, x1 + step * kTileBytes, step);
+    for (int step = kSteps; step < square.steps; ++step)
+      multiply_alone<kWhole>(square, x0 + step * kTileBytes, x1 + step * kTileBytes, step);
   }
 
   // A step beyond those of a whole group.
@@ -249,12 +247,8 @@ class GroupedMatmul {
     static constexpr bool kWhole = kSettled != Settled::kAny;
 
     RowAdder(const GroupedMatmul& product, const Square& square, const std::int32_t (&from)[2][2][kTileRows][kPanel])
-        : product_(product),
-          square_(square),
-          from_(from),
-          kept_(square.first ? 0 : 0xFFFF),
-          accumulated_(product.args_.accumulate ? 0xFFFF : 0),
-          out_stride_(product.args_.out_stride) {
+        : product_(product), square_(square), from_(from), kept_(square.first ? 0 : 0xFFFF),
+          accumulated_(product.args_.accumulate ? 0xFFFF : 0), out_stride_(product.args_.out_stride) {
       if (square.steps != 0) begin_tile(0);
     }
 
@@ -362,13 +356,13 @@ class GroupedMatmul {
   const PanelTurns turns_;
   const PreparedTiles prepared_;
   const std::int64_t blocks_;
-  const std::byte* next_[2] = {};    // of two panels, to be prefetched with each step,
-  bool fetches_ = false;             // if there are any
-  std::int64_t lines_of_step_ = 0;   // 64 bytes each
-  std::int64_t lines_of_gap_ = 0;    // of these, after each product but the last
-  bool few_rows_ = false;            // of the band: one pair of tiles
-  std::int64_t count_ = 0;           // squares so far
-  Square squares_[3];                // [turn]: the newest one, and what is stored and settled meanwhile
+  const std::byte* next_[2] = {};                                  // of two panels, to be prefetched with each step,
+  bool fetches_ = false;                                           // if there are any
+  std::int64_t lines_of_step_ = 0;                                 // 64 bytes each
+  std::int64_t lines_of_gap_ = 0;                                  // of these, after each product but the last
+  bool few_rows_ = false;                                          // of the band: one pair of tiles
+  std::int64_t count_ = 0;                                         // squares so far
+  Square squares_[3];                                              // [turn]: the newest one, and what is stored and settled meanwhile
   alignas(64) std::int32_t integers_[2][2][2][kTileRows][kPanel];  // [turn][row tile][panel][row][output]
   alignas(64) float sums_[kSumTiles][kTileRows][kPanel];           // of a pass, [pair of row tiles][panel][row tile]
 };

@@ -1,4 +1,5 @@
 #include "kernels/amx/matmul_quantized.h"
+
 #include "kernels/amx/tier.h"
 #include "kernels/avx512/prepare_row.h"
 

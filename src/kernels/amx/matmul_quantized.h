@@ -45,7 +45,7 @@ struct TilePair {
   std::int64_t begin = 0;  // K block
   int steps = 0;
   int tiles = 0;
-  bool first = false;  // group of its panel
+  bool first = false;    // group of its panel
   bool written = false;  // the last group of its panel, whose floats are results
   bool whole = false;    // two whole tiles of rows: nothing to decide row by row
   __mmask16 outputs = 0;
@@ -75,7 +75,8 @@ class QuantizedMatmul {
     const std::int64_t most = band_tiles(prepared_, count);
     tiles_.configure(tile_config(args_.rows < kTileRows ? args_.rows : kTileRows));
     for (PanelRange range; panels.next(panels.context, range);) {
-      for (std::int64_t tile = 0; tile < count; tile += most) multiply_band({tile, tile + most < count ? tile + most : count}, turns_.range(range));
+      for (std::int64_t tile = 0; tile < count; tile += most)
+        multiply_band({tile, tile + most < count ? tile + most : count}, turns_.range(range));
     }
     for (int i = 0; i < 2; ++i) {
       pairs_[count_ % 3] = TilePair{};
@@ -151,7 +152,8 @@ class QuantizedMatmul {
   void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band, std::int64_t place) {
     set_ = (set_ + 1) % kSets;
     for (std::int64_t i = 0; i < panels; ++i) {
-      next_[0] = expand_group<kForm, kMinimums>(shape_, turns_.data(p + i), begin, weights_[i], scales_[set_][i], next_[0], lines_of_block_);
+      next_[0] =
+          expand_group<kForm, kMinimums>(shape_, turns_.data(p + i), begin, weights_[i], scales_[set_][i], next_[0], lines_of_block_);
     }
     const std::int64_t end = shape_.group_end(begin);
     for (std::int64_t tile = band.begin; tile < band.end; tile += 2) {
@@ -165,7 +167,8 @@ class QuantizedMatmul {
         pair.first = begin == 0;
         pair.written = end == shape_.blocks && turns_.writes(p + i);
         pair.outputs = avx512::first_lanes(args_.weights->outputs - turns_.first_output(p + i));
-        for (int t = 0; t < 2; ++t) pair.rows[t] = t < pair.tiles ? rows_of(tile + t, place + tile + t - band.begin, p + i, i) : TilePair::Rows{};
+        for (int t = 0; t < 2; ++t)
+          pair.rows[t] = t < pair.tiles ? rows_of(tile + t, place + tile + t - band.begin, p + i, i) : TilePair::Rows{};
         pair.whole = pair.tiles == 2 && pair.rows[1].count == kTileRows && pair.outputs == 0xFFFF;
         multiply(pair);
       }
@@ -313,11 +316,7 @@ class QuantizedMatmul {
   class RowAdder {
    public:
     RowAdder(const QuantizedMatmul& product, const TilePair& pair, const PairSums& from)
-        : product_(product),
-          pair_(pair),
-          from_(from),
-          kept_(pair.first ? 0 : 0xFFFF),
-          accumulated_(product.args_.accumulate ? 0xFFFF : 0),
+        : product_(product), pair_(pair), from_(from), kept_(pair.first ? 0 : 0xFFFF), accumulated_(product.args_.accumulate ? 0xFFFF : 0),
           out_stride_(product.args_.out_stride) {
       if (pair.tiles == 0) return;
       scale_ = pair.scales->scale;

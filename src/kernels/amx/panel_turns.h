@@ -11,7 +11,8 @@ namespace braid::kernels::amx {
 
 class PanelTurns {
  public:
-  PanelTurns(const MatmulArgs& args, std::int64_t panel_bytes) : args_(args), panel_bytes_(panel_bytes), shift_(args.up != nullptr ? 1 : 0) {}
+  PanelTurns(const MatmulArgs& args, std::int64_t panel_bytes)
+      : args_(args), panel_bytes_(panel_bytes), shift_(args.up != nullptr ? 1 : 0) {}
 
   bool fused() const { return shift_ == 1; }
   std::int64_t count() const { return args_.weights->panels() << shift_; }

@@ -10,8 +10,8 @@ namespace braid::kernels::amx {
 constexpr int kBatchQueries = 256;
 constexpr int kPairTiles = 2;  // tiles of queries that meet a tile of keys or values once it is loaded
 constexpr int kBandQueries = kPairTiles * kTileRows;
-constexpr std::int64_t kScoreStride = kChunkTokens + 16;  // floats; rows of scores 1 KiB apart would share cache sets
-constexpr std::int64_t kRowsAhead = 2;    // whose queries, and places of results, are fetched
+constexpr std::int64_t kScoreStride = kChunkTokens + 16;                   // floats; rows of scores 1 KiB apart would share cache sets
+constexpr std::int64_t kRowsAhead = 2;                                     // whose queries, and places of results, are fetched
 constexpr std::int64_t kWeightTiles = kChunkTokens / (kTileRowBytes / 2);  // rows of bf16 weights
 
 // Tops and totals of parts (kernel_table.h), those of neighbouring queries side by side.
@@ -30,17 +30,17 @@ struct Batch {
   int count = 0;
   NextContext next;
   // In the caller's scratch:
-  std::int16_t* row_of = nullptr;      // [kBatchQueries]: row of a query, from the batch's first
-  std::int16_t* head_of = nullptr;     // [kBatchQueries]: its head of the group
-  ChunkView* views = nullptr;          // [rows of the batch], of the chunk at hand
-  std::byte* queries = nullptr;        // [tiles, key_steps, tile]
+  std::int16_t* row_of = nullptr;   // [kBatchQueries]: row of a query, from the batch's first
+  std::int16_t* head_of = nullptr;  // [kBatchQueries]: its head of the group
+  ChunkView* views = nullptr;       // [rows of the batch], of the chunk at hand
+  std::byte* queries = nullptr;     // [tiles, key_steps, tile]
   Lines keys;
   Lines values;
-  std::byte* weight_tiles = nullptr;   // [kPairTiles, kWeightTiles, tile]
-  float* scores = nullptr;             // [kBandQueries, kScoreStride]
-  float* parts = nullptr;              // [kBandQueries, part_floats], of the chunk at hand
+  std::byte* weight_tiles = nullptr;  // [kPairTiles, kWeightTiles, tile]
+  float* scores = nullptr;            // [kBandQueries, kScoreStride]
+  float* parts = nullptr;             // [kBandQueries, part_floats], of the chunk at hand
   Tops* part_tops = nullptr;
-  float* sums = nullptr;               // [kBatchQueries, part_floats], of the chunks so far
+  float* sums = nullptr;  // [kBatchQueries, part_floats], of the chunks so far
   Tops* sum_tops = nullptr;
 
   int rows() const { return row_of[count - 1] + 1; }

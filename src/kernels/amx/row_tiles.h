@@ -8,8 +8,8 @@
 
 namespace braid::kernels::amx {
 
-constexpr int kPanels = 2;                // that share one pass over the activations
-constexpr std::int64_t kBandTiles = 32;   // row tiles whose sums are kept at once
+constexpr int kPanels = 2;               // that share one pass over the activations
+constexpr std::int64_t kBandTiles = 32;  // row tiles whose sums are kept at once
 constexpr std::int64_t kBandRows = kBandTiles * kTileRows;
 constexpr std::int64_t kMostBandBytes = 1280 << 10;  // of prepared rows of 8 bits, which then stay in the second-level cache
 

@@ -111,8 +111,7 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
 }
 
 template <KvType kType, int kQueries>
-void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d,
-              std::int32_t d_end) {
+void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d, std::int32_t d_end) {
   constexpr int kDims = kQueries >= 4 ? 2 : 4;
   if (begin >= end) return;
   for (; d + kDims * 8 <= d_end; d += kDims * 8) add_values<kType, kQueries, kDims, false>(tile, q, weights, begin, end, d);
@@ -244,9 +243,7 @@ void load_scales(const Tile& tile, std::int32_t end) {
   for (std::int32_t t = tile.chunk; t < end; t += 8) {
     const std::byte* scales = head_bytes(tile, t) + kv.scale_offset + t % kv.block_tokens * 2;
     for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
-      const auto load = [](const std::byte* from) {
-        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-      };
+      const auto load = [](const std::byte* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); };
       _mm256_storeu_ps(tile.key_scales + g * kChunkTokens + t - tile.chunk, load(scales));
       _mm256_storeu_ps(tile.value_scales + g * kChunkTokens + t - tile.chunk, load(scales + groups * kv.block_tokens * 2));
     }

@@ -119,7 +119,8 @@ template <CodeForm kForm, int kRows>
 // The same from any codes.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
-                                            int first_half, __m256i table, const GroupScale (&group)[kWidth<kRows>], IntegerSums<kRows>& total) {
+                                            int first_half, __m256i table, const GroupScale (&group)[kWidth<kRows>],
+                                            IntegerSums<kRows>& total) {
   Multiplier by[kWidth<kRows>];
 #pragma GCC unroll 2
   for (int i = 0; i < kWidth<kRows>; ++i) {

@@ -1,12 +1,12 @@
 // Vectors of 8 floats: the lane tree, exp and masks of numerics.h. Internal linkage only.
 #pragma once
 
-#include <immintrin.h>
 #include "kernels/kernel_table.h"
 #include "kernels/numerics.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <immintrin.h>
 
 namespace braid::kernels::avx2 {
 

@@ -60,7 +60,8 @@ struct GroupScale {
 
 static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
                                      std::int64_t end, int half) {
-  if (form == ScaleForm::kSub || form == ScaleForm::kGroup) return {load_supers(group_at(layout, panel, begin), 0, half), _mm256_setzero_ps()};
+  if (form == ScaleForm::kSub || form == ScaleForm::kGroup)
+    return {load_supers(group_at(layout, panel, begin), 0, half), _mm256_setzero_ps()};
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
   __m256 amax = _mm256_setzero_ps();
   const std::byte* scales = scales_at(layout, panel, begin);

@@ -115,8 +115,7 @@ void add_values(const Tile& tile, int q, const float* weights, std::int32_t begi
 }
 
 template <KvType kType, int kQueries>
-void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d,
-              std::int32_t d_end) {
+void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin, std::int32_t end, std::int32_t d, std::int32_t d_end) {
   constexpr int kDims = kQueries >= 8 ? 2 : 4;
   if (begin >= end) return;
   for (; d_end - d > (kDims - 1) * 16; d += kDims * 16) add_values<kType, kQueries, kDims>(tile, q, weights, begin, end, d);
@@ -219,9 +218,9 @@ void compute_all(Tile& tile, int first, int last) {
     // Past the sequence there may be no block; those lanes are not used.
     tile.keys[v].high = kHalves && position + 8 < end ? head_bytes(tile, position + 8) : tile.keys[v].low;
   }
-  if constexpr (kType == KvType::kInt8)
-    load_scales(*tile.kv, tile.blocks, tile.head, tile.chunk, end, tile.key_scales, tile.value_scales);
-  split_queries<12, 8, 4, 3, 2, 1>(first, last, [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
+  if constexpr (kType == KvType::kInt8) load_scales(*tile.kv, tile.blocks, tile.head, tile.chunk, end, tile.key_scales, tile.value_scales);
+  split_queries<12, 8, 4, 3, 2, 1>(first, last,
+                                   [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
 }
 
 void compute_chunk(Tile& tile, int first, int last) {

@@ -53,7 +53,8 @@ void store_bf16_keys(const float* x, std::int32_t head_dim, std::byte* base, std
     const std::int32_t count = head_dim - d < 16 ? head_dim - d : 16;
     const __m256i halves = round_bf16(_mm512_maskz_loadu_ps(first_lanes(count), x + d));
     scatter<4>(&halves, count / 2, base, block_tokens);
-    if (count % 2 != 0) __builtin_memcpy(base + count / 2 * block_tokens * 4, reinterpret_cast<const std::byte*>(&halves) + (count - 1) * 2, 2);
+    if (count % 2 != 0)
+      __builtin_memcpy(base + count / 2 * block_tokens * 4, reinterpret_cast<const std::byte*>(&halves) + (count - 1) * 2, 2);
   }
 }
 

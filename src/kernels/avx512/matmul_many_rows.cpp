@@ -181,7 +181,8 @@ void multiply(const Shape& shape, const Group& group, const Tile& tile) {
 
 // The code of one form of weights.
 struct Functions {
-  void (*codes)(const BlockForm&, const PanelLayout&, const std::byte*, const Group&, std::byte*) = nullptr;  // null: they are bytes as they are
+  void (*codes)(const BlockForm&, const PanelLayout&, const std::byte*, const Group&,
+                std::byte*) = nullptr;  // null: they are bytes as they are
   void (*scales)(const BlockForm&, const PanelLayout&, const std::byte*, int, Group&) = nullptr;
   void (*multiply[kMostTileRows - kFewestTileRows + 1])(const Shape&, const Group&, const Tile&) = {};
 };
@@ -199,8 +200,14 @@ class ManyRows {
  public:
   explicit ManyRows(const MatmulArgs& args) : args_(args), functions_(functions_for(block_form(args.weights->type)->codes)) {
     const PackedMatrix& w = *args.weights;
-    shape_ = {panel_layout(w.type, w.inputs), prepared_layout(w.type, w.inputs), *block_form(w.type), w.inputs / kBlockValues,
-              args.out_stride, args.accumulate, writes_past_caches(args), args.up != nullptr};
+    shape_ = {panel_layout(w.type, w.inputs),
+              prepared_layout(w.type, w.inputs),
+              *block_form(w.type),
+              w.inputs / kBlockValues,
+              args.out_stride,
+              args.accumulate,
+              writes_past_caches(args),
+              args.up != nullptr};
   }
 
   // A band's rows stay in the second-level cache while all of these panels go by.

@@ -108,8 +108,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, sum);
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const __m512i multipliers =
-        load_multipliers<kForm.parts>(tile.scales, tile.layout, scales + p * tile.layout.bytes, part, inverse[p]);
+    const __m512i multipliers = load_multipliers<kForm.parts>(tile.scales, tile.layout, scales + p * tile.layout.bytes, part, inverse[p]);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_add_epi32(total[r][p], _mm512_mullo_epi32(multipliers, sum[r][p]));
   }
@@ -185,8 +184,10 @@ template <CodeForm kForm, int kRows, int kPanels>
   if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, group_at(tile.layout, tile.panel, begin), tile.layout.codes / 64);
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
-    if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, codes, kForm.low_bits + kForm.high_bits);
-    else tile.next.fetch<kFirstLevel>(tile.next_turn + b);
+    if constexpr (kRows == 1)
+      prefetch_ahead<kPanels>(tile, codes, kForm.low_bits + kForm.high_bits);
+    else
+      tile.next.fetch<kFirstLevel>(tile.next_turn + b);
     add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
     if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
   }

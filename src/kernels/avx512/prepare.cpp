@@ -10,8 +10,9 @@ void prepare_rows(WeightType type, const float* x, std::int64_t x_stride, const 
   prepared += rows.begin * layout.bytes;
   for (std::int64_t r = rows.begin; r < rows.end; ++r, x += x_stride, prepared += layout.bytes) {
     if (form != nullptr) {
-      prepare_row(*form, x, inputs,
-                  {.codes = prepared, .scales = prepared + layout.scales, .starts = prepared + layout.starts, .sums = prepared + layout.sums});
+      prepare_row(
+          *form, x, inputs,
+          {.codes = prepared, .scales = prepared + layout.scales, .starts = prepared + layout.starts, .sums = prepared + layout.sums});
     } else {
       __builtin_memcpy(prepared, x, static_cast<std::size_t>(inputs) * sizeof(float));
     }

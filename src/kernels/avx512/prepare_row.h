@@ -87,8 +87,8 @@ struct PreparedRow {
   std::byte* codes = nullptr;  // the row's first 64
   std::int64_t line = 64;      // bytes from 64 codes to the next 64
   std::byte* scales = nullptr;
-  std::int64_t scale_stride = sizeof(float);  // bytes from a group's scale to the next one's
-  std::byte* starts = nullptr;                // null: not wanted
+  std::int64_t scale_stride = sizeof(float);         // bytes from a group's scale to the next one's
+  std::byte* starts = nullptr;                       // null: not wanted
   std::int64_t start_stride = sizeof(std::int32_t);  // from a group's to the next one's, of a grouped type
   std::byte* sums = nullptr;
   std::int64_t sum_line = 64;  // bytes from some sums of 4 bytes, side by side, to the next ones,

@@ -1,11 +1,11 @@
 // Vectors of 16 floats: the lane tree, exp and masks of numerics.h. Internal linkage only.
 #pragma once
 
-#include <immintrin.h>
 #include "kernels/numerics.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <immintrin.h>
 
 namespace braid::kernels::avx512 {
 
@@ -65,9 +65,7 @@ static inline __m512 broadcast_float(const std::byte* from) {
   return _mm512_set1_ps(value);
 }
 
-static inline __m512 load_halves(const void* from) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
-}
+static inline __m512 load_halves(const void* from) { return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from))); }
 
 // Stores the first `outputs` results of a panel, or adds them to what is there. past_caches: writes_past_caches().
 static inline void store_panel(float* out, std::int64_t outputs, bool accumulate, bool past_caches, __m512 y) {

@@ -64,7 +64,8 @@ static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, 
   if (form == ScaleForm::kSub || form == ScaleForm::kGroup) return {load_supers(group_at(layout, panel, begin), 0), _mm512_setzero_ps()};
   __m512 amax = _mm512_setzero_ps();
   const std::byte* scales = scales_at(layout, panel, begin);
-  for (std::int64_t b = begin; b < end; ++b, scales += layout.block_scales) amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, scales, 0)), amax);
+  for (std::int64_t b = begin; b < end; ++b, scales += layout.block_scales)
+    amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, scales, 0)), amax);
   const __m512 most = _mm512_set1_ps(kMostMultiplier);
   const __mmask16 usable = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(kSmallestAmax), _CMP_GE_OQ);
   return {_mm512_div_ps(amax, most), _mm512_maskz_div_ps(usable, most, amax)};

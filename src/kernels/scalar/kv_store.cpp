@@ -36,8 +36,7 @@ void store_bf16_values(const float* x, std::int32_t head_dim, std::byte* base) {
 
 // Rounds half to even; any float gives some code.
 std::int8_t round_to_kv_code(float value) {
-  const auto rounded =
-      static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kRoundMagic) - std::uint32_t{kRoundMagicBits});
+  const auto rounded = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kRoundMagic) - std::uint32_t{kRoundMagicBits});
   return static_cast<std::int8_t>(std::clamp(rounded, -127, 127));
 }
 

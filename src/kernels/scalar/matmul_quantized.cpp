@@ -26,9 +26,7 @@ struct Column {
 
   float scale(std::int64_t b, int part) const { return unpack_scale(form, layout, panel, b, part, lane); }
   float minimum(std::int64_t b, int part) const { return unpack_minimum(form, layout, panel, b, part, lane); }
-  std::int8_t sub(std::int64_t b, int kind, int part) const {
-    return unpack_sub(form, layout, panel, b, kind, part, lane);
-  }
+  std::int8_t sub(std::int64_t b, int kind, int part) const { return unpack_sub(form, layout, panel, b, kind, part, lane); }
   float super(std::int64_t b, int kind) const { return unpack_super(layout, panel, b, kind, lane); }
 };
 

@@ -33,8 +33,8 @@ float prepare_group(const float* x, std::int64_t values, std::int8_t* codes) {
 std::int32_t sum_of(const std::int8_t* codes, std::int64_t count) { return std::accumulate(codes, codes + count, 0); }
 
 // The start of each part's sum, and what minimums multiply, of the group [begin, end).
-void sum_parts(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t begin, std::int64_t end, float scale,
-               std::byte* prepared) {
+void sum_parts(const BlockForm& form, const PreparedLayout& layout, const std::int8_t* codes, std::int64_t begin, std::int64_t end,
+               float scale, std::byte* prepared) {
   auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
   std::byte* sums = prepared + layout.sums;
   const std::int64_t part_values = kBlockValues / form.codes.parts;

@@ -3,11 +3,10 @@
 #include "model/jinja/operators.h"
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 namespace {

@@ -24,28 +24,46 @@ struct Argument {
 };
 
 enum class Operator : std::uint8_t {
-  kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kConcat,
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIn, kNotIn,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kPower,
+  kConcat,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kIn,
+  kNotIn,
 };
 
 // One node; what each kind uses is said beside it.
 struct Expression {
   enum class Kind : std::uint8_t {
-    kConstant,     // value
-    kName,         // name
-    kAttribute,    // operands[0].name
-    kSubscript,    // operands[0][operands[1]]
-    kSlice,        // operands[0][operands[1]:operands[2]:operands[3]], any of these may be null
-    kCall,         // operands[0](arguments)
-    kFilter,       // operands[0] | name(arguments); operands[0] is null in a filter block
-    kTest,         // operands[0] is name(arguments)
-    kNot, kNegate, kPositive,  // operands[0]
-    kAnd, kOr,     // operands[0], operands[1]
+    kConstant,   // value
+    kName,       // name
+    kAttribute,  // operands[0].name
+    kSubscript,  // operands[0][operands[1]]
+    kSlice,      // operands[0][operands[1]:operands[2]:operands[3]], any of these may be null
+    kCall,       // operands[0](arguments)
+    kFilter,     // operands[0] | name(arguments); operands[0] is null in a filter block
+    kTest,       // operands[0] is name(arguments)
+    kNot,
+    kNegate,
+    kPositive,  // operands[0]
+    kAnd,
+    kOr,           // operands[0], operands[1]
     kBinary,       // operands[0] op operands[1]
     kCompare,      // operands[0] operators[0] operands[1] operators[1] operands[2] ...
     kConditional,  // operands[1] if operands[0] else operands[2], which may be null
-    kList, kTuple, // operands
-    kDict,         // operands: key, value, key, value, ...
+    kList,
+    kTuple,  // operands
+    kDict,   // operands: key, value, key, value, ...
   };
   Kind kind;
   int line;
@@ -61,8 +79,8 @@ struct Expression {
 // Where an assignment goes: a name, an attribute of a namespace, or a tuple of targets.
 struct Target {
   std::string name;
-  std::string attribute;        // of the namespace `name`; empty for a plain name
-  std::vector<Target> parts;    // not empty for a tuple
+  std::string attribute;      // of the namespace `name`; empty for a plain name
+  std::vector<Target> parts;  // not empty for a tuple
 };
 
 struct Parameter {
@@ -93,7 +111,8 @@ struct Statement {
     kFilterBlock,  // expression (a filter chain), body
     kWith,         // assignments, body
     kScope,        // body in a scope of its own
-    kBreak, kContinue,
+    kBreak,
+    kContinue,
   };
   struct Branch {
     ExpressionPtr condition;

@@ -124,20 +124,13 @@ Object run_pop(Runtime& runtime, Arguments& arguments) {
 }
 
 constexpr Native kDictMethods[] = {
-    {"copy", "self", run_copy_dict},
-    {"get", "self key default?", run_get},
-    {"items", "self", run_items},
-    {"keys", "self", run_keys},
-    {"values", "self", run_values},
+    {"copy", "self", run_copy_dict}, {"get", "self key default?", run_get}, {"items", "self", run_items},
+    {"keys", "self", run_keys},      {"values", "self", run_values},
 };
 
 constexpr Native kListMethods[] = {
-    {"append", "self object", run_append},
-    {"copy", "self", run_copy_list},
-    {"count", "self value", run_count},
-    {"extend", "self iterable", run_extend},
-    {"index", "self value", run_index},
-    {"insert", "self index object", run_insert},
+    {"append", "self object", run_append},   {"copy", "self", run_copy_list},    {"count", "self value", run_count},
+    {"extend", "self iterable", run_extend}, {"index", "self value", run_index}, {"insert", "self index object", run_insert},
     {"pop", "self index?", run_pop},
 };
 

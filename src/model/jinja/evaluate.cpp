@@ -4,7 +4,6 @@
 #include "model/jinja/operators.h"
 
 #include <fmt/format.h>
-
 #include <utility>
 
 namespace braid::model::jinja {
@@ -23,22 +22,32 @@ Object Interpreter::evaluate(const Expression& expression) {
 Object Interpreter::evaluate_kind(const Expression& expression) {
   const auto& operands = expression.operands;
   switch (expression.kind) {
-    case ExpressionKind::kConstant: return expression.value;
-    case ExpressionKind::kName: return evaluate_name(expression);
-    case ExpressionKind::kAttribute: return get_attribute(runtime_, evaluate(*operands[0]), expression.name);
-    case ExpressionKind::kSubscript: return evaluate_subscript(expression);
+    case ExpressionKind::kConstant:
+      return expression.value;
+    case ExpressionKind::kName:
+      return evaluate_name(expression);
+    case ExpressionKind::kAttribute:
+      return get_attribute(runtime_, evaluate(*operands[0]), expression.name);
+    case ExpressionKind::kSubscript:
+      return evaluate_subscript(expression);
     case ExpressionKind::kSlice: {
       const Object value = evaluate(*operands[0]);
       const Object start = optional(operands[1]);
       const Object stop = optional(operands[2]);
       return get_slice(runtime_, value, start, stop, optional(operands[3]));
     }
-    case ExpressionKind::kCall: return evaluate_call(expression);
-    case ExpressionKind::kFilter: return evaluate_filter(expression);
-    case ExpressionKind::kTest: return evaluate_test(expression);
-    case ExpressionKind::kNot: return !evaluate(*operands[0]).truth();
-    case ExpressionKind::kNegate: return negate(runtime_, evaluate(*operands[0]));
-    case ExpressionKind::kPositive: return positive(runtime_, evaluate(*operands[0]));
+    case ExpressionKind::kCall:
+      return evaluate_call(expression);
+    case ExpressionKind::kFilter:
+      return evaluate_filter(expression);
+    case ExpressionKind::kTest:
+      return evaluate_test(expression);
+    case ExpressionKind::kNot:
+      return !evaluate(*operands[0]).truth();
+    case ExpressionKind::kNegate:
+      return negate(runtime_, evaluate(*operands[0]));
+    case ExpressionKind::kPositive:
+      return positive(runtime_, evaluate(*operands[0]));
     case ExpressionKind::kAnd:
     case ExpressionKind::kOr: {
       Object left = evaluate(*operands[0]);
@@ -50,11 +59,15 @@ Object Interpreter::evaluate_kind(const Expression& expression) {
       runtime_.at_line(expression.line);
       return apply_binary(runtime_, expression.op, left, right);
     }
-    case ExpressionKind::kCompare: return evaluate_compare(expression);
-    case ExpressionKind::kConditional: return evaluate_conditional(expression);
+    case ExpressionKind::kCompare:
+      return evaluate_compare(expression);
+    case ExpressionKind::kConditional:
+      return evaluate_conditional(expression);
     case ExpressionKind::kList:
-    case ExpressionKind::kTuple: return evaluate_collection(expression);
-    case ExpressionKind::kDict: return evaluate_dict(expression);
+    case ExpressionKind::kTuple:
+      return evaluate_collection(expression);
+    case ExpressionKind::kDict:
+      return evaluate_dict(expression);
   }
   return Undefined{};
 }
@@ -110,8 +123,12 @@ void Interpreter::evaluate_arguments(const std::vector<Argument>& arguments, Cal
   for (const auto& argument : arguments) {
     Object value = evaluate(*argument.value);
     switch (argument.kind) {
-      case Argument::Kind::kPositional: call.positional.push_back(std::move(value)); break;
-      case Argument::Kind::kNamed: call.named.emplace_back(argument.name, std::move(value)); break;
+      case Argument::Kind::kPositional:
+        call.positional.push_back(std::move(value));
+        break;
+      case Argument::Kind::kNamed:
+        call.named.emplace_back(argument.name, std::move(value));
+        break;
       case Argument::Kind::kSpreadList:
         for (auto& item : runtime_.iterate(value)) call.positional.push_back(std::move(item));
         break;

@@ -33,9 +33,12 @@ bool starts_test_argument(const Token& token) {
              token.text != "not" && token.text != "is";
     case TokenKind::kString:
     case TokenKind::kInteger:
-    case TokenKind::kFloat: return true;
-    case TokenKind::kOperator: return token.text == "(" || token.text == "[" || token.text == "{";
-    default: return false;
+    case TokenKind::kFloat:
+      return true;
+    case TokenKind::kOperator:
+      return token.text == "(" || token.text == "[" || token.text == "{";
+    default:
+      return false;
   }
 }
 
@@ -205,15 +208,18 @@ ExpressionPtr ExpressionParser::parse_unary(bool with_filter) {
 ExpressionPtr ExpressionParser::parse_primary() {
   const int line = tokens_.line();
   switch (tokens_.current().kind) {
-    case TokenKind::kName: return parse_name();
+    case TokenKind::kName:
+      return parse_name();
     case TokenKind::kString: {
       std::string value;
       while (tokens_.is(TokenKind::kString)) value += tokens_.take().text;
       return constant(line, Object::from_text(std::move(value)));
     }
     case TokenKind::kInteger:
-    case TokenKind::kFloat: return parse_number();
-    default: break;
+    case TokenKind::kFloat:
+      return parse_number();
+    default:
+      break;
   }
   if (tokens_.skip_operator("(")) {
     auto value = parse_tuple(true, ")");
@@ -331,14 +337,13 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr node) {
     result->name = tokens_.expect_name();
     return result;
   }
-  const auto part = [&]() -> ExpressionPtr {
-    return tokens_.is_operator(":") || tokens_.is_operator("]") ? nullptr : parse_expression();
-  };
+  const auto part = [&]() -> ExpressionPtr { return tokens_.is_operator(":") || tokens_.is_operator("]") ? nullptr : parse_expression(); };
   auto first = part();
   if (!tokens_.is_operator(":")) {
     if (first == nullptr) tokens_.fail_expecting("an expression");
     tokens_.expect_operator("]");
-    return make(ExpressionKind::kSubscript, open.line, std::move(node), first == nullptr ? constant(open.line, Object::None{}) : std::move(first));
+    return make(ExpressionKind::kSubscript, open.line, std::move(node),
+                first == nullptr ? constant(open.line, Object::None{}) : std::move(first));
   }
   auto result = make(ExpressionKind::kSlice, open.line, std::move(node));
   adopt(*result, std::move(first));

@@ -5,12 +5,11 @@
 #include "model/jinja/operators.h"
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 namespace {

@@ -1,9 +1,8 @@
 // JSON as a template sees it.
 #pragma once
 
-#include "model/jinja/object.h"
-
 #include "braid/value.h"
+#include "model/jinja/object.h"
 
 namespace braid::model::jinja {
 

@@ -1,9 +1,8 @@
 // Functions that every template may call.
 #include "model/jinja/native.h"
 
-#include <fmt/format.h>
-
 #include <ctime>
+#include <fmt/format.h>
 #include <memory>
 
 namespace braid::model::jinja {
@@ -98,12 +97,8 @@ Object run_joiner(Runtime& runtime, Arguments& arguments) {
 }
 
 constexpr Native kGlobals[] = {
-    {"range", "start stop? step?", run_range},
-    {"dict", "mapping? **", run_dict},
-    {"namespace", "mapping? **", run_namespace},
-    {"raise_exception", "message", run_raise},
-    {"strftime_now", "format", run_strftime},
-    {"joiner", "sep?", run_joiner},
+    {"range", "start stop? step?", run_range}, {"dict", "mapping? **", run_dict},        {"namespace", "mapping? **", run_namespace},
+    {"raise_exception", "message", run_raise}, {"strftime_now", "format", run_strftime}, {"joiner", "sep?", run_joiner},
 };
 
 }  // namespace

@@ -3,9 +3,8 @@
 
 #include "model/jinja/loop_variable.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 
@@ -41,9 +40,7 @@ class Interpreter::Macro : public Callable {
   Macro(Interpreter& interpreter, const MacroDefinition& definition, Scope& closure)
       : interpreter_(interpreter), definition_(definition), closure_(closure) {}
   Object call(Runtime&, Call& arguments) override { return interpreter_.call_macro(definition_, closure_, arguments); }
-  Object attribute(Runtime& runtime, std::string_view name) override {
-    return name == "name" ? runtime.text(definition_.name) : Object();
-  }
+  Object attribute(Runtime& runtime, std::string_view name) override { return name == "name" ? runtime.text(definition_.name) : Object(); }
   std::string describe() const override { return fmt::format("<Macro '{}'>", definition_.name); }
 
  private:
@@ -80,11 +77,20 @@ Interpreter::Flow Interpreter::execute(const Block& block) {
 Interpreter::Flow Interpreter::execute(const Statement& statement) {
   using Kind = Statement::Kind;
   switch (statement.kind) {
-    case Kind::kText: write(statement.text); break;
-    case Kind::kPrint: print(evaluate(*statement.expression)); break;
-    case Kind::kIf: return execute_if(statement);
-    case Kind::kFor: execute_for(statement, evaluate(*statement.expression), 0); break;
-    case Kind::kSet: assign(statement.target, evaluate(*statement.expression)); break;
+    case Kind::kText:
+      write(statement.text);
+      break;
+    case Kind::kPrint:
+      print(evaluate(*statement.expression));
+      break;
+    case Kind::kIf:
+      return execute_if(statement);
+    case Kind::kFor:
+      execute_for(statement, evaluate(*statement.expression), 0);
+      break;
+    case Kind::kSet:
+      assign(statement.target, evaluate(*statement.expression));
+      break;
     case Kind::kSetBlock:
     case Kind::kFilterBlock: {
       Object text = runtime_.text(capture(statement.body));
@@ -99,12 +105,20 @@ Interpreter::Flow Interpreter::execute(const Statement& statement) {
       }
       break;
     }
-    case Kind::kMacro: scope_->set(statement.macro.name, make_macro(statement.macro)); break;
-    case Kind::kCallBlock: execute_call_block(statement); break;
-    case Kind::kWith: return execute_with(statement);
-    case Kind::kScope: return execute_scoped(statement.body);
-    case Kind::kBreak: return Flow::kBreak;
-    case Kind::kContinue: return Flow::kContinue;
+    case Kind::kMacro:
+      scope_->set(statement.macro.name, make_macro(statement.macro));
+      break;
+    case Kind::kCallBlock:
+      execute_call_block(statement);
+      break;
+    case Kind::kWith:
+      return execute_with(statement);
+    case Kind::kScope:
+      return execute_scoped(statement.body);
+    case Kind::kBreak:
+      return Flow::kBreak;
+    case Kind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }

@@ -2,10 +2,9 @@
 
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::model::jinja {
@@ -52,8 +51,8 @@ class Lexer {
   }
   bool starts(std::string_view what) const { return source_.substr(at_).substr(0, what.size()) == what; }
   void advance(std::size_t count) {
-    line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
-                                         source_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
+    line_ += static_cast<int>(
+        std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
     at_ += count;
     if (count > 0) at_line_start_ = source_[at_ - 1] == '\n';
   }
@@ -214,7 +213,9 @@ class Lexer {
   }
 
   std::size_t skip_digits(std::size_t at) const {
-    while (at < source_.size() && (is_digit_byte(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && is_digit_byte(source_[at + 1])))) ++at;
+    while (at < source_.size() &&
+           (is_digit_byte(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && is_digit_byte(source_[at + 1]))))
+      ++at;
     return at;
   }
 

@@ -12,7 +12,19 @@
 namespace braid::model::jinja {
 
 struct Token {
-  enum class Kind : std::uint8_t { kText, kOpenPrint, kClosePrint, kOpenBlock, kCloseBlock, kName, kString, kInteger, kFloat, kOperator, kEnd };
+  enum class Kind : std::uint8_t {
+    kText,
+    kOpenPrint,
+    kClosePrint,
+    kOpenBlock,
+    kCloseBlock,
+    kName,
+    kString,
+    kInteger,
+    kFloat,
+    kOperator,
+    kEnd
+  };
   Kind kind = Kind::kEnd;
   int line = 1;
   std::string text;  // the text, name or operator; a string's value after its escapes; a number as written

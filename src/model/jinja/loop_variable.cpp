@@ -1,8 +1,7 @@
 #include "model/jinja/loop_variable.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 

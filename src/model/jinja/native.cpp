@@ -1,8 +1,7 @@
 #include "model/jinja/native.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 namespace {
@@ -80,6 +79,8 @@ Object run_native(Runtime& runtime, const Native& native, Callable::Call&& call)
   return result;
 }
 
-Object make_callable(const Native& native, Object self) { return std::shared_ptr<Callable>(std::make_shared<NativeCallable>(native, std::move(self))); }
+Object make_callable(const Native& native, Object self) {
+  return std::shared_ptr<Callable>(std::make_shared<NativeCallable>(native, std::move(self)));
+}
 
 }  // namespace braid::model::jinja

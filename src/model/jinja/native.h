@@ -13,8 +13,8 @@ namespace braid::model::jinja {
 // Arguments in the order of the parameters; what was not given is missing.
 struct Arguments {
   std::vector<Object> values;
-  std::vector<Object> rest;                            // of a function whose parameters end in *
-  std::vector<std::pair<std::string, Object>> named;   // of one whose parameters end in **
+  std::vector<Object> rest;                           // of a function whose parameters end in *
+  std::vector<std::pair<std::string, Object>> named;  // of one whose parameters end in **
 
   const Object& operator[](std::size_t index) const { return values[index]; }
   bool given(std::size_t index) const { return !values[index].is_missing(); }

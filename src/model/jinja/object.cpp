@@ -189,13 +189,20 @@ std::string_view type_name(const Object& value) {
   const auto* list = value.sequence();
   if (list == nullptr) return "missing";
   switch (list->kind) {
-    case Sequence::Kind::kList: return "list";
-    case Sequence::Kind::kTuple: return "tuple";
-    case Sequence::Kind::kRange: return "range";
-    case Sequence::Kind::kKeys: return "dict_keys";
-    case Sequence::Kind::kValues: return "dict_values";
-    case Sequence::Kind::kItems: return "dict_items";
-    case Sequence::Kind::kGenerator: return "generator";
+    case Sequence::Kind::kList:
+      return "list";
+    case Sequence::Kind::kTuple:
+      return "tuple";
+    case Sequence::Kind::kRange:
+      return "range";
+    case Sequence::Kind::kKeys:
+      return "dict_keys";
+    case Sequence::Kind::kValues:
+      return "dict_values";
+    case Sequence::Kind::kItems:
+      return "dict_items";
+    case Sequence::Kind::kGenerator:
+      return "generator";
   }
   return "sequence";
 }

@@ -30,8 +30,8 @@ class Object {
   struct Missing {};  // an argument that was not given, a name that is not set; templates never see it
   struct None {};
   using Text = std::shared_ptr<const std::string>;  // UTF-8
-  using Storage = std::variant<Missing, Undefined, None, bool, std::int64_t, double, Text, std::shared_ptr<Sequence>,
-                               std::shared_ptr<Dict>, std::shared_ptr<Namespace>, std::shared_ptr<Callable>>;
+  using Storage = std::variant<Missing, Undefined, None, bool, std::int64_t, double, Text, std::shared_ptr<Sequence>, std::shared_ptr<Dict>,
+                               std::shared_ptr<Namespace>, std::shared_ptr<Callable>>;
 
   Object() = default;
   Object(Undefined value) : storage_(value) {}

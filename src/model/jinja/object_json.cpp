@@ -1,12 +1,10 @@
 // json.dumps() of Python, byte for byte.
 #include "model/jinja/object_text.h"
-
 #include "model/jinja/unicode_text.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::model::jinja {

@@ -2,11 +2,10 @@
 
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::model::jinja {
@@ -96,13 +95,21 @@ class TextWriter {
 
   bool sequence(const Sequence& list) {
     switch (list.kind) {
-      case Sequence::Kind::kList: return enclosed("[", list.items, "]");
-      case Sequence::Kind::kTuple: return enclosed("(", list.items, list.items.size() == 1 ? ",)" : ")");
-      case Sequence::Kind::kKeys: return enclosed("dict_keys([", list.items, "])");
-      case Sequence::Kind::kValues: return enclosed("dict_values([", list.items, "])");
-      case Sequence::Kind::kItems: return enclosed("dict_items([", list.items, "])");
-      case Sequence::Kind::kRange: return range(list.items);
-      case Sequence::Kind::kGenerator: out_ += "<generator object>"; break;
+      case Sequence::Kind::kList:
+        return enclosed("[", list.items, "]");
+      case Sequence::Kind::kTuple:
+        return enclosed("(", list.items, list.items.size() == 1 ? ",)" : ")");
+      case Sequence::Kind::kKeys:
+        return enclosed("dict_keys([", list.items, "])");
+      case Sequence::Kind::kValues:
+        return enclosed("dict_values([", list.items, "])");
+      case Sequence::Kind::kItems:
+        return enclosed("dict_items([", list.items, "])");
+      case Sequence::Kind::kRange:
+        return range(list.items);
+      case Sequence::Kind::kGenerator:
+        out_ += "<generator object>";
+        break;
     }
     return out_.size() <= limit_;
   }

@@ -2,10 +2,9 @@
 
 #include "model/jinja/text_format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 
 namespace braid::model::jinja {
@@ -15,14 +14,22 @@ constexpr std::string_view kOverflow = "an integer is out of range";
 
 std::string_view symbol(Operator op) {
   switch (op) {
-    case Operator::kAdd: return "+";
-    case Operator::kSubtract: return "-";
-    case Operator::kMultiply: return "*";
-    case Operator::kDivide: return "/";
-    case Operator::kFloorDivide: return "//";
-    case Operator::kModulo: return "%";
-    case Operator::kPower: return "**";
-    default: return "~";
+    case Operator::kAdd:
+      return "+";
+    case Operator::kSubtract:
+      return "-";
+    case Operator::kMultiply:
+      return "*";
+    case Operator::kDivide:
+      return "/";
+    case Operator::kFloorDivide:
+      return "//";
+    case Operator::kModulo:
+      return "%";
+    case Operator::kPower:
+      return "**";
+    default:
+      return "~";
   }
 }
 
@@ -51,16 +58,26 @@ Object integer_arithmetic(Runtime& runtime, Operator op, std::int64_t a, std::in
   const bool divides = op == Operator::kDivide || op == Operator::kFloorDivide || op == Operator::kModulo;
   if (divides && b == 0) return runtime.fail("division by zero");
   switch (op) {
-    case Operator::kAdd: overflow = __builtin_add_overflow(a, b, &result); break;
-    case Operator::kSubtract: overflow = __builtin_sub_overflow(a, b, &result); break;
-    case Operator::kMultiply: overflow = __builtin_mul_overflow(a, b, &result); break;
-    case Operator::kDivide: return static_cast<double>(a) / static_cast<double>(b);
+    case Operator::kAdd:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case Operator::kSubtract:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case Operator::kMultiply:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    case Operator::kDivide:
+      return static_cast<double>(a) / static_cast<double>(b);
     case Operator::kFloorDivide:
       overflow = b == -1 && a == std::numeric_limits<std::int64_t>::min();
       if (!overflow) result = floor_divide(a, b);
       break;
-    case Operator::kModulo: result = b == -1 ? 0 : a - b * floor_divide(a, b); break;
-    default: return integer_power(runtime, a, b);
+    case Operator::kModulo:
+      result = b == -1 ? 0 : a - b * floor_divide(a, b);
+      break;
+    default:
+      return integer_power(runtime, a, b);
   }
   if (overflow) return runtime.fail(kOverflow);
   return result;
@@ -70,13 +87,20 @@ Object float_arithmetic(Runtime& runtime, Operator op, double a, double b) {
   const bool divides = op == Operator::kDivide || op == Operator::kFloorDivide || op == Operator::kModulo;
   if (divides && b == 0) return runtime.fail("division by zero");
   switch (op) {
-    case Operator::kAdd: return a + b;
-    case Operator::kSubtract: return a - b;
-    case Operator::kMultiply: return a * b;
-    case Operator::kDivide: return a / b;
-    case Operator::kFloorDivide: return std::floor(a / b);
-    case Operator::kModulo: return modulo(a, b);
-    default: break;
+    case Operator::kAdd:
+      return a + b;
+    case Operator::kSubtract:
+      return a - b;
+    case Operator::kMultiply:
+      return a * b;
+    case Operator::kDivide:
+      return a / b;
+    case Operator::kFloorDivide:
+      return std::floor(a / b);
+    case Operator::kModulo:
+      return modulo(a, b);
+    default:
+      break;
   }
   if (a == 0 && b < 0) return runtime.fail("division by zero");
   if (a < 0 && b != std::floor(b)) return runtime.fail("a power of a negative number is not real");
@@ -153,18 +177,27 @@ Object apply_binary(Runtime& runtime, Operator op, const Object& left, const Obj
 
 bool apply_comparison(Runtime& runtime, Operator op, const Object& left, const Object& right) {
   switch (op) {
-    case Operator::kEqual: return runtime.equal(left, right);
-    case Operator::kNotEqual: return !runtime.equal(left, right);
-    case Operator::kIn: return contains(runtime, right, left);
-    case Operator::kNotIn: return !contains(runtime, right, left);
-    default: break;
+    case Operator::kEqual:
+      return runtime.equal(left, right);
+    case Operator::kNotEqual:
+      return !runtime.equal(left, right);
+    case Operator::kIn:
+      return contains(runtime, right, left);
+    case Operator::kNotIn:
+      return !contains(runtime, right, left);
+    default:
+      break;
   }
   const int order = runtime.order(left, right);
   switch (op) {
-    case Operator::kLess: return order == -1;
-    case Operator::kLessEqual: return order == -1 || order == 0;
-    case Operator::kGreater: return order == 1;
-    default: return order == 1 || order == 0;
+    case Operator::kLess:
+      return order == -1;
+    case Operator::kLessEqual:
+      return order == -1 || order == 0;
+    case Operator::kGreater:
+      return order == 1;
+    default:
+      return order == 1 || order == 0;
   }
 }
 

@@ -1,9 +1,8 @@
 // A parsed template. Immutable: any number of threads may render it at once.
 #pragma once
 
-#include "model/jinja/ast.h"
-
 #include "braid/result.h"
+#include "model/jinja/ast.h"
 
 #include <memory>
 #include <string>
@@ -15,8 +14,8 @@ namespace braid::model::jinja {
 
 // What a render may cost before it fails: a template is data that came with a model, its input came from a client.
 struct RenderLimits {
-  std::size_t steps = 20'000'000;              // expressions evaluated, statements run, items visited
-  std::size_t bytes = std::size_t{512} << 20;  // of all values that the render makes, though many may be gone again
+  std::size_t steps = 20'000'000;                    // expressions evaluated, statements run, items visited
+  std::size_t bytes = std::size_t{512} << 20;        // of all values that the render makes, though many may be gone again
   std::size_t output_bytes = std::size_t{64} << 20;  // of the result, and of any one value
 };
 

@@ -4,9 +4,8 @@
 #include "model/jinja/object_text.h"
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 

@@ -2,10 +2,9 @@
 // still spend, and the making of values, which is what is paid for. One render, one thread.
 #pragma once
 
+#include "braid/result.h"
 #include "model/jinja/object.h"
 #include "model/jinja/program.h"
-
-#include "braid/result.h"
 
 #include <algorithm>
 #include <optional>
@@ -31,8 +30,8 @@ class Runtime {
   const std::optional<Error>& error() const { return error_; }
   void at_line(int line) { line_ = line; }
 
-  bool step(std::size_t count = 1);       // false: out of steps, and failed
-  bool spend(std::size_t bytes);          // false: out of memory to spend, and failed
+  bool step(std::size_t count = 1);  // false: out of steps, and failed
+  bool spend(std::size_t bytes);     // false: out of memory to spend, and failed
   // Bounds the recursion of a render; false with a failure when it is too deep. Each call is paired with leave().
   bool enter();
   void leave() { --depth_; }

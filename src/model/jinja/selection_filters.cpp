@@ -90,7 +90,9 @@ Object choose(Runtime& runtime, Arguments& arguments, bool wanted, bool by_attri
 }
 
 template <bool kWanted, bool kByAttribute>
-Object run_choose(Runtime& runtime, Arguments& arguments) { return choose(runtime, arguments, kWanted, kByAttribute); }
+Object run_choose(Runtime& runtime, Arguments& arguments) {
+  return choose(runtime, arguments, kWanted, kByAttribute);
+}
 
 constexpr Native kSelectionFilters[] = {
     {"map", "value * **", run_map},

@@ -4,9 +4,8 @@
 #include "model/jinja/text_operations.h"
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 namespace {
@@ -76,8 +75,7 @@ Object run_sort(Runtime& runtime, Arguments& arguments) {
 
 Object run_dictsort(Runtime& runtime, Arguments& arguments) {
   const auto* members = arguments[0].dict();
-  if (members == nullptr)
-    return arguments[0].is_undefined() ? runtime.fail_undefined(arguments[0]) : runtime.fail("dictsort needs a dict");
+  if (members == nullptr) return arguments[0].is_undefined() ? runtime.fail_undefined(arguments[0]) : runtime.fail("dictsort needs a dict");
   const std::string by = arguments.given(2) ? runtime.to_text(arguments[2]) : "key";
   if (by != "key" && by != "value") return runtime.fail("dictsort sorts by key or by value");
   std::vector<Object> pairs;

@@ -12,7 +12,9 @@ namespace {
 using SequenceKind = Sequence::Kind;
 
 template <bool (*kHolds)(const Object&)>
-Object run_type(Runtime&, Arguments& arguments) { return kHolds(arguments[0]); }
+Object run_type(Runtime&, Arguments& arguments) {
+  return kHolds(arguments[0]);
+}
 
 bool is_defined(const Object& value) { return !value.is_undefined(); }
 bool is_undefined(const Object& value) { return value.is_undefined(); }
@@ -28,7 +30,9 @@ bool is_mapping(const Object& value) { return value.dict() != nullptr; }
 bool is_iterable(const Object& value) {
   return value.is_undefined() || is_text(value) || value.dict() != nullptr || value.sequence() != nullptr;
 }
-bool is_sequence(const Object& value) { return is_iterable(value) && (value.sequence() == nullptr || value.sequence()->kind <= SequenceKind::kRange); }
+bool is_sequence(const Object& value) {
+  return is_iterable(value) && (value.sequence() == nullptr || value.sequence()->kind <= SequenceKind::kRange);
+}
 bool is_callable(const Object& value) { return value.is_undefined() || value.callable() != nullptr; }
 bool is_escaped(const Object&) { return false; }
 

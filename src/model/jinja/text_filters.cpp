@@ -10,7 +10,9 @@ namespace braid::model::jinja {
 namespace {
 
 template <std::string (*kMap)(std::string_view)>
-Object run_map(Runtime& runtime, Arguments& arguments) { return runtime.text(kMap(runtime.to_text(arguments[0]))); }
+Object run_map(Runtime& runtime, Arguments& arguments) {
+  return runtime.text(kMap(runtime.to_text(arguments[0])));
+}
 
 Object run_trim(Runtime& runtime, Arguments& arguments) {
   const std::string text = runtime.to_text(arguments[0]);

@@ -3,10 +3,9 @@
 #include "model/jinja/object_text.h"
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace braid::model::jinja {
 namespace {
@@ -52,11 +51,16 @@ std::string float_digits(const Style& style, char type, double value) {
 std::string integer_digits(const Style& style, std::uint64_t value) {
   const int digits = std::max(1, style.precision);
   switch (style.type) {
-    case 'x': return (style.alternate ? "0x" : "") + fmt::format("{:0{}x}", value, digits);
-    case 'X': return (style.alternate ? "0X" : "") + fmt::format("{:0{}X}", value, digits);
-    case 'o': return (style.alternate ? "0o" : "") + fmt::format("{:0{}o}", value, digits);
-    case 'b': return (style.alternate ? "0b" : "") + fmt::format("{:0{}b}", value, digits);
-    default: return fmt::format("{:0{}}", value, digits);
+    case 'x':
+      return (style.alternate ? "0x" : "") + fmt::format("{:0{}x}", value, digits);
+    case 'X':
+      return (style.alternate ? "0X" : "") + fmt::format("{:0{}X}", value, digits);
+    case 'o':
+      return (style.alternate ? "0o" : "") + fmt::format("{:0{}o}", value, digits);
+    case 'b':
+      return (style.alternate ? "0b" : "") + fmt::format("{:0{}b}", value, digits);
+    default:
+      return fmt::format("{:0{}}", value, digits);
   }
 }
 
@@ -106,7 +110,8 @@ std::string format_number(Runtime& runtime, const Style& style, const Object& va
 }
 
 std::string format_text(Runtime& runtime, const Style& style, std::string text, char default_align) {
-  if (style.type != 0 && style.type != 's' && style.type != 'r') runtime.fail(fmt::format("the format '{}' does not take a string", style.type));
+  if (style.type != 0 && style.type != 's' && style.type != 'r')
+    runtime.fail(fmt::format("the format '{}' does not take a string", style.type));
   if (style.precision >= 0) text.resize(offset_of_code_point(text, static_cast<std::size_t>(style.precision)));
   return pad(style, "", std::move(text), default_align);
 }
@@ -269,7 +274,8 @@ class BraceFormat {
     const Style style = parse_style(spec);
     const bool numeric = value.is_number() && !(value.is_bool() && spec.empty());
     std::int64_t whole = 0;
-    if (numeric && value.to_integer(whole) && style.precision >= 0 && (style.type == 0 || std::string_view("dxXob").find(style.type) != std::string_view::npos))
+    if (numeric && value.to_integer(whole) && style.precision >= 0 &&
+        (style.type == 0 || std::string_view("dxXob").find(style.type) != std::string_view::npos))
       runtime_.fail("a precision does not go with a whole number");
     out += numeric ? format_number(runtime_, style, value) : format_text(runtime_, style, runtime_.to_text(value), '<');
   }
@@ -313,7 +319,9 @@ class BraceFormat {
 
 }  // namespace
 
-Object percent_format(Runtime& runtime, std::string_view format, const Object& values) { return PercentFormat(runtime, format, values).run(); }
+Object percent_format(Runtime& runtime, std::string_view format, const Object& values) {
+  return PercentFormat(runtime, format, values).run();
+}
 
 Object brace_format(Runtime& runtime, std::string_view format, const Arguments& arguments) {
   return BraceFormat(runtime, format, arguments).run();

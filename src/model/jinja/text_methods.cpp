@@ -4,9 +4,8 @@
 #include "model/jinja/text_operations.h"
 #include "model/jinja/unicode_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <optional>
 
 namespace braid::model::jinja {
@@ -70,14 +69,17 @@ std::optional<Part> part_of(Runtime& runtime, const Arguments& arguments, std::s
   return Part{text.substr(begin, offset_of_code_point(text, static_cast<std::size_t>(end)) - begin), begin};
 }
 
-bool has_affix(std::string_view text, std::string_view affix, bool at_start) { return at_start ? text.starts_with(affix) : text.ends_with(affix); }
+bool has_affix(std::string_view text, std::string_view affix, bool at_start) {
+  return at_start ? text.starts_with(affix) : text.ends_with(affix);
+}
 
 template <bool kAtStart>
 Object run_starts(Runtime& runtime, Arguments& arguments) {
   const auto part = part_of(runtime, arguments, 2);
   const auto matches = [&](const Object& affix) { return has_affix(part->text, text_argument(runtime, affix), kAtStart); };
   const auto* several = arguments[1].sequence();
-  if (several != nullptr && several->kind != Sequence::Kind::kTuple) return runtime.fail("startswith and endswith take a string or a tuple");
+  if (several != nullptr && several->kind != Sequence::Kind::kTuple)
+    return runtime.fail("startswith and endswith take a string or a tuple");
   if (!part) return false;
   return several == nullptr ? matches(arguments[1]) : std::any_of(several->items.begin(), several->items.end(), matches);
 }
@@ -91,7 +93,9 @@ Object run_remove_affix(Runtime& runtime, Arguments& arguments) {
 }
 
 template <std::string (*kMap)(std::string_view)>
-Object run_map(Runtime& runtime, Arguments& arguments) { return runtime.text(kMap(self(arguments))); }
+Object run_map(Runtime& runtime, Arguments& arguments) {
+  return runtime.text(kMap(self(arguments)));
+}
 
 Object run_replace(Runtime& runtime, Arguments& arguments) {
   const auto count = arguments.given(3) ? runtime.to_integer(arguments[3], "count") : -1;
@@ -109,7 +113,9 @@ std::int64_t find_part(Runtime& runtime, const Arguments& arguments) {
   return static_cast<std::int64_t>(count_code_points(std::string_view(self(arguments)).substr(0, part->begin + at)));
 }
 template <bool kLast>
-Object run_find(Runtime& runtime, Arguments& arguments) { return find_part<kLast>(runtime, arguments); }
+Object run_find(Runtime& runtime, Arguments& arguments) {
+  return find_part<kLast>(runtime, arguments);
+}
 template <bool kLast>
 Object run_index(Runtime& runtime, Arguments& arguments) {
   const auto at = find_part<kLast>(runtime, arguments);
@@ -152,7 +158,9 @@ bool is_letter_or_digit(std::int32_t code_point) { return is_letter(code_point) 
 
 // No cased character of the other case, and one of this.
 template <bool (*kWanted)(std::int32_t), bool (*kUnwanted)(std::int32_t)>
-Object run_is_case(Runtime&, Arguments& arguments) { return has_only_case(self(arguments), kWanted, kUnwanted); }
+Object run_is_case(Runtime&, Arguments& arguments) {
+  return has_only_case(self(arguments), kWanted, kUnwanted);
+}
 
 // How many characters the text lacks to the width in its first argument.
 std::size_t missing_width(Runtime& runtime, const Arguments& arguments) {

@@ -5,7 +5,6 @@
 #include "model/jinja/lexer.h"
 
 #include <fmt/format.h>
-
 #include <optional>
 #include <string>
 #include <string_view>

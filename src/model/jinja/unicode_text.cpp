@@ -1,8 +1,7 @@
 #include "model/jinja/unicode_text.h"
 
-#include <utf8proc.h>
-
 #include <iterator>
+#include <utf8proc.h>
 
 namespace braid::model::jinja {
 namespace {
@@ -93,8 +92,10 @@ bool is_printable(std::int32_t code_point) {
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    default:
+      return true;
   }
 }
 

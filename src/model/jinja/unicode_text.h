@@ -29,7 +29,7 @@ std::string_view strip(std::string_view text, Side side, std::string_view charac
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
-std::string casefold(std::string_view text);    // for comparison without case
+std::string casefold(std::string_view text);  // for comparison without case
 std::string swap_case(std::string_view text);
 std::string capitalize(std::string_view text);  // the first letter upper, the rest lower
 std::string title(std::string_view text);       // so for each run of letters

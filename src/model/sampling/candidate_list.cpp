@@ -60,8 +60,7 @@ void CandidateList::keep_run(double mass, Before&& before) {
       begin = middle;
     }
   }
-  std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(begin), candidates_.begin() + static_cast<std::ptrdiff_t>(end),
-            before);
+  std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(begin), candidates_.begin() + static_cast<std::ptrdiff_t>(end), before);
   while (begin < end && kept < mass) kept += static_cast<double>(candidates_[begin++].weight);
   candidates_.resize(std::max<std::size_t>(begin, std::min<std::size_t>(1, candidates_.size())));
 }

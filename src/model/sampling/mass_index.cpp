@@ -27,8 +27,7 @@ double MassIndex::measure(std::span<const float> weights, Candidate floor) {
   floor_ = floor;
   const auto sum = [&](std::size_t begin, std::size_t end, float threshold) {
     const std::size_t last = std::min(end * kRun, weights.size());
-    if (begin < end)
-      table_.masses_above(&weights[begin * kRun], static_cast<std::int64_t>(last - begin * kRun), threshold, &sums_[begin]);
+    if (begin < end) table_.masses_above(&weights[begin * kRun], static_cast<std::int64_t>(last - begin * kRun), threshold, &sums_[begin]);
   };
   // Equal weights are better up to the floor's id, so its run is summed token by token.
   const std::size_t run = floor.weight > 0.0F ? std::min(static_cast<std::size_t>(floor.id) / kRun, sums_.size()) : 0;
@@ -43,8 +42,7 @@ double MassIndex::measure(std::span<const float> weights, Candidate floor) {
 }
 
 std::optional<TokenId> MassIndex::find(std::span<const float> weights, double target) const {
-  std::optional<std::size_t>
-      chosen;  // what rounding leaves over goes to the last run, and there to the last token, that can have it
+  std::optional<std::size_t> chosen;  // what rounding leaves over goes to the last run, and there to the last token, that can have it
   double before = 0.0;
   double sum = 0.0;
   for (std::size_t run = 0; run < sums_.size() && !(sum > target); ++run) {

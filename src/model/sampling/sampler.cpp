@@ -38,12 +38,8 @@ bool xtc_applies(const SamplingState& state) {
 }  // namespace
 
 Sampler::Sampler(const kernels::KernelTable& table, std::int32_t vocab, std::int32_t context)
-    : table_(table),
-      scores_(static_cast<std::size_t>(vocab)),
-      weights_(static_cast<std::size_t>(vocab)),
-      allowed_((static_cast<std::size_t>(vocab) + 31) / 32),
-      candidates_(static_cast<std::size_t>(vocab)),
-      masses_(table, vocab),
+    : table_(table), scores_(static_cast<std::size_t>(vocab)), weights_(static_cast<std::size_t>(vocab)),
+      allowed_((static_cast<std::size_t>(vocab) + 31) / 32), candidates_(static_cast<std::size_t>(vocab)), masses_(table, vocab),
       dry_(context) {}
 
 std::optional<SampledToken> Sampler::sample(std::span<const float> logits, const SamplingState& state) {
@@ -85,8 +81,7 @@ std::span<const float> Sampler::adjust(std::span<const float> logits, const Samp
   if (state.constraint != nullptr) restrict_to(*state.constraint);
   if (!state.banned.empty()) ban(state);
   if (params.top_n_sigma > 0.0F) {
-    const float largest =
-        scores_[index(static_cast<TokenId>(table_.argmax(scores_.data(), static_cast<std::int64_t>(scores_.size()))))];
+    const float largest = scores_[index(static_cast<TokenId>(table_.argmax(scores_.data(), static_cast<std::int64_t>(scores_.size()))))];
     keep_top_n_sigma(params.top_n_sigma, largest, scores_);
   }
   return scores_;
@@ -108,9 +103,7 @@ void Sampler::restrict_to(ConstraintState& constraint) {
 
 // What a constraint leaves may be banned tokens alone: the text is complete and min_tokens are not there yet. Then it ends.
 void Sampler::ban(const SamplingState& state) {
-  const auto is_banned = [&](std::size_t id) {
-    return std::ranges::find(state.banned, static_cast<TokenId>(id)) != state.banned.end();
-  };
+  const auto is_banned = [&](std::size_t id) { return std::ranges::find(state.banned, static_cast<TokenId>(id)) != state.banned.end(); };
   if (state.constraint != nullptr) {
     bool others = false;
     for (std::size_t id = 0; id < scores_.size() && !others; ++id) others = scores_[id] > -kInfinity && !is_banned(id);
@@ -152,8 +145,7 @@ SampledToken Sampler::draw_mirostat_1(const SamplingState& state, TokenId best) 
   std::array<double, kMirostatFitted> weights{};
   std::size_t fitted = 0;
   for (const Candidate& candidate : candidates_.sorted()) weights[fitted++] = static_cast<double>(candidate.weight);
-  const std::size_t k =
-      mirostat_top_k(std::span(weights).first(fitted), state.mirostat_mu, static_cast<std::int32_t>(weights_.size()));
+  const std::size_t k = mirostat_top_k(std::span(weights).first(fitted), state.mirostat_mu, static_cast<std::int32_t>(weights_.size()));
   candidates_.take_best(weights_, k);
   const auto drawn = candidates_.draw(uniform(state));
   if (!drawn) return {best, state.mirostat_mu};

@@ -4,8 +4,7 @@
 
 namespace braid::model {
 
-void TokenHistory::start(const SamplingParams& sampling, std::span<const TokenId> known, std::int32_t generated,
-                         std::int32_t more) {
+void TokenHistory::start(const SamplingParams& sampling, std::span<const TokenId> known, std::int32_t generated, std::int32_t more) {
   window_ = sampling.penalty_last_n;
   const std::size_t room = known.size() + static_cast<std::size_t>(std::max(0, more));
   tokens_.clear();

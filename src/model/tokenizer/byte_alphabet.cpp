@@ -9,9 +9,7 @@ namespace braid::model {
 namespace {
 
 // Printable Latin-1 characters stand for themselves; the other 68 bytes take U+0100 and on, in order.
-constexpr bool stands_for_itself(unsigned byte) {
-  return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
+constexpr bool stands_for_itself(unsigned byte) { return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae; }
 
 constexpr char32_t kCodes = 0x100 + 68;
 

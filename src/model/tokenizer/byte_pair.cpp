@@ -3,9 +3,8 @@
 #include "model/tokenizer/piece_encoder.h"
 #include "model/tokenizer/pre_tokenizer.h"
 
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 #include <unordered_map>
 
 namespace braid::model {
@@ -78,14 +77,17 @@ class MergesReader {
     const auto* array = value != nullptr ? std::get_if<GgufArray>(value) : nullptr;
     const auto* lines = array != nullptr ? std::get_if<std::vector<std::string>>(&array->items) : nullptr;
     if (lines == nullptr)
-      return Error{ErrorCode::kBadFile, file.name() + ": found no 'tokenizer.ggml.merges', expected the merges of the byte-level BPE tokenizer", {}};
+      return Error{
+          ErrorCode::kBadFile, file.name() + ": found no 'tokenizer.ggml.merges', expected the merges of the byte-level BPE tokenizer", {}};
     spell_bytes();
     merges_.table.reserve(lines->size());
     for (std::size_t rank = 0; rank < lines->size(); ++rank) {
       const std::string_view line = (*lines)[rank];
       const std::size_t space = line.find(' ', 1);
       if (space == std::string_view::npos || space + 1 == line.size())
-        return Error{ErrorCode::kBadFile, fmt::format("{}: merge {} of 'tokenizer.ggml.merges' is not two pieces with a space between", file.name(), rank), {}};
+        return Error{ErrorCode::kBadFile,
+                     fmt::format("{}: merge {} of 'tokenizer.ggml.merges' is not two pieces with a space between", file.name(), rank),
+                     {}};
       add(line.substr(0, space), line.substr(space + 1), static_cast<float>(rank));
     }
     return std::move(merges_);
@@ -144,8 +146,8 @@ Result<std::unique_ptr<const PieceEncoder>> make_byte_pair_encoder(const GgufFil
       if (vocabulary.entries[id].type == TokenType::kNormal)
         if (auto bytes = spelt_bytes(vocabulary.entries[id].text)) whole_words.emplace(std::move(*bytes), static_cast<TokenId>(id));
   }
-  return std::unique_ptr<const PieceEncoder>(std::make_unique<BytePairEncoder>(*rules, std::move(*merges), vocabulary.size(),
-                                                                               std::move(whole_words), vocabulary.unknown));
+  return std::unique_ptr<const PieceEncoder>(
+      std::make_unique<BytePairEncoder>(*rules, std::move(*merges), vocabulary.size(), std::move(whole_words), vocabulary.unknown));
 }
 
 }  // namespace braid::model

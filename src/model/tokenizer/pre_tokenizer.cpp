@@ -6,7 +6,6 @@
 #include "model/tokenizer/unicode.h"
 
 #include <fmt/format.h>
-
 #include <string>
 
 namespace braid::model {
@@ -151,18 +150,14 @@ void split_default(std::string_view text, Next next) {
       return c.size > 0 && (c.kind == CharClass::kPunctuation || kAlso.find(c.code) != std::u32string_view::npos);
     });
   };
-  const auto numbers = [](std::string_view t, std::size_t at) {
-    return run_end(t, at, [](const Char& c) { return c.is_number(); });
-  };
+  const auto numbers = [](std::string_view t, std::size_t at) { return run_end(t, at, [](const Char& c) { return c.is_number(); }); };
   const auto three_digits = [](std::string_view t, std::size_t at) {
     for (std::size_t i = at; i < at + 3; ++i)
       if (i >= t.size() || t[i] < '0' || t[i] > '9') return at;
     return at + 3;
   };
   isolate(text, punctuation, [&](std::string_view a) {
-    split_gpt2(a, [&](std::string_view b) {
-      isolate(b, numbers, [&](std::string_view c) { isolate(c, three_digits, next); });
-    });
+    split_gpt2(a, [&](std::string_view b) { isolate(b, numbers, [&](std::string_view c) { isolate(c, three_digits, next); }); });
   });
 }
 
@@ -198,15 +193,12 @@ void split_deepseek(std::string_view text, Next next) {
   const auto letters = spaced_run([](const Char& c) { return c.size > 0 && is_case_letter(c.code); });
   const auto punctuation = spaced_run(is_deepseek_punctuation);
   const auto ideographs = [](std::string_view t, std::size_t at) { return run_end(t, at, is_deepseek_ideograph); };
-  const auto numbers = [](std::string_view t, std::size_t at) {
-    return run_end(t, at, [](const Char& c) { return c.is_number(); });
-  };
+  const auto numbers = [](std::string_view t, std::size_t at) { return run_end(t, at, [](const Char& c) { return c.is_number(); }); };
   isolate(text, newline, [&](std::string_view a) {
     isolate(a, letters, [&](std::string_view b) {
       isolate(b, punctuation, [&](std::string_view c) {
-        split_trailing_space(c, [&](std::string_view d) {
-          isolate(d, ideographs, [&](std::string_view e) { isolate(e, numbers, next); });
-        });
+        split_trailing_space(c,
+                             [&](std::string_view d) { isolate(d, ideographs, [&](std::string_view e) { isolate(e, numbers, next); }); });
       });
     });
   });
@@ -217,14 +209,22 @@ struct Name {
   PreTokenizer rules;
 };
 constexpr Name kNames[] = {
-    {"default", PreTokenizer::kDefault},        {"gpt-2", PreTokenizer::kGpt2},
-    {"a.x-4.0", PreTokenizer::kGpt2},           {"mellum", PreTokenizer::kGpt2},
-    {"llama-bpe", PreTokenizer::kLlama3},       {"llama-v3", PreTokenizer::kLlama3},
-    {"llama3", PreTokenizer::kLlama3},          {"falcon3", PreTokenizer::kLlama3},
-    {"midm-2.0", PreTokenizer::kLlama3},        {"pixtral", PreTokenizer::kLlama3},
-    {"qwen2", PreTokenizer::kQwen2},            {"deepseek-r1-qwen", PreTokenizer::kQwen2},
-    {"megrez", PreTokenizer::kQwen2},           {"deepseek-llm", PreTokenizer::kDeepSeek},
-    {"starcoder", PreTokenizer::kSingleDigits}, {"smollm", PreTokenizer::kSingleDigits},
+    {"default", PreTokenizer::kDefault},
+    {"gpt-2", PreTokenizer::kGpt2},
+    {"a.x-4.0", PreTokenizer::kGpt2},
+    {"mellum", PreTokenizer::kGpt2},
+    {"llama-bpe", PreTokenizer::kLlama3},
+    {"llama-v3", PreTokenizer::kLlama3},
+    {"llama3", PreTokenizer::kLlama3},
+    {"falcon3", PreTokenizer::kLlama3},
+    {"midm-2.0", PreTokenizer::kLlama3},
+    {"pixtral", PreTokenizer::kLlama3},
+    {"qwen2", PreTokenizer::kQwen2},
+    {"deepseek-r1-qwen", PreTokenizer::kQwen2},
+    {"megrez", PreTokenizer::kQwen2},
+    {"deepseek-llm", PreTokenizer::kDeepSeek},
+    {"starcoder", PreTokenizer::kSingleDigits},
+    {"smollm", PreTokenizer::kSingleDigits},
 };
 
 }  // namespace
@@ -241,14 +241,20 @@ Result<PreTokenizer> pre_tokenizer_named(std::string_view name) {
 void split_words(PreTokenizer rules, std::string_view text, std::vector<std::string_view>& words) {
   const auto add = [&](std::string_view word) { words.push_back(word); };
   switch (rules) {
-    case PreTokenizer::kDefault: return split_default(text, add);
-    case PreTokenizer::kGpt2: return split_gpt2(text, add);
+    case PreTokenizer::kDefault:
+      return split_default(text, add);
+    case PreTokenizer::kGpt2:
+      return split_gpt2(text, add);
     case PreTokenizer::kLlama3:
-      return isolate(text, [](std::string_view t, std::size_t at) { return llama3_end(t, at, 3); }, add);
+      return isolate(
+          text, [](std::string_view t, std::size_t at) { return llama3_end(t, at, 3); }, add);
     case PreTokenizer::kQwen2:
-      return isolate(text, [](std::string_view t, std::size_t at) { return llama3_end(t, at, 1); }, add);
-    case PreTokenizer::kDeepSeek: return split_deepseek(text, add);
-    case PreTokenizer::kSingleDigits: return split_single_digits(text, add);
+      return isolate(
+          text, [](std::string_view t, std::size_t at) { return llama3_end(t, at, 1); }, add);
+    case PreTokenizer::kDeepSeek:
+      return split_deepseek(text, add);
+    case PreTokenizer::kSingleDigits:
+      return split_single_digits(text, add);
   }
 }
 

@@ -2,9 +2,8 @@
 #include "model/tokenizer/piece_encoder.h"
 #include "model/tokenizer/unicode.h"
 
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 #include <unordered_map>
 
 namespace braid::model {

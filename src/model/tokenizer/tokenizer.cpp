@@ -33,11 +33,13 @@ std::string bytes_of(const VocabularyEntry& entry, TokenizerKind kind) {
   switch (entry.type) {
     case TokenType::kControl:
     case TokenType::kUnknown:
-    case TokenType::kUserDefined: return entry.text;
+    case TokenType::kUserDefined:
+      return entry.text;
     case TokenType::kByte:
       if (const auto byte = named_byte(entry.text)) return std::string(1, *byte);
       break;
-    default: break;
+    default:
+      break;
   }
   return kind == TokenizerKind::kBytePair ? spelt_bytes(entry.text).value_or(entry.text) : with_spaces(entry.text);
 }

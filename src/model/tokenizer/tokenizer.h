@@ -43,7 +43,7 @@ class Tokenizer {
 
   Vocabulary vocabulary_;
   std::unique_ptr<const PieceEncoder> encoder_;
-  PrefixTrie special_;       // control, unknown and user-defined tokens
+  PrefixTrie special_;  // control, unknown and user-defined tokens
   PrefixTrie user_defined_;
   std::vector<std::string> bytes_;  // by token id
   std::vector<bool> silent_;        // likewise; apart and small, since every token of an answer asks

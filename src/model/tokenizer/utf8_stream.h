@@ -18,7 +18,7 @@ class Utf8Stream {
 
   char pending_[4] = {};
   unsigned pending_size_ = 0;
-  unsigned needed_ = 0;  // continuation bytes still to come
+  unsigned needed_ = 0;                        // continuation bytes still to come
   unsigned char lower_ = 0x80, upper_ = 0xbf;  // bounds of the next continuation byte
 };
 

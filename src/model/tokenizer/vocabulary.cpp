@@ -1,12 +1,12 @@
-#include "model/tokenizer/pre_tokenizer.h"
 #include "model/tokenizer/vocabulary.h"
 
-#include <fmt/format.h>
+#include "model/tokenizer/pre_tokenizer.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 
 namespace braid::model {
@@ -16,9 +16,13 @@ namespace {
 constexpr std::size_t kMaxTokenBytes = 2048;
 
 // Texts by which models mark that an answer ends, whatever their metadata name as eos.
-constexpr std::array<std::string_view, 14> kEndOfGenerationTexts = {
-    "<|eot_id|>", "<|eom_id|>",         "<|im_end|>",     "<|end|>",      "<|endoftext|>",   "<|end_of_text|>",  "<end_of_turn>",
-    "<EOT>",      "<end_of_utterance>", "<｜end▁of▁sentence｜>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|fim_repo|>"};
+constexpr std::array<std::string_view, 14> kEndOfGenerationTexts = {"<|eot_id|>",         "<|eom_id|>",
+                                                                    "<|im_end|>",         "<|end|>",
+                                                                    "<|endoftext|>",      "<|end_of_text|>",
+                                                                    "<end_of_turn>",      "<EOT>",
+                                                                    "<end_of_utterance>", "<｜end▁of▁sentence｜>",
+                                                                    "<|fim_pad|>",        "<|repo_name|>",
+                                                                    "<|file_sep|>",       "<|fim_repo|>"};
 
 // What models call the mark of a fill-in-the-middle prompt, with the two names that GGUF has for its id.
 struct InfillNames {
@@ -117,8 +121,7 @@ class VocabularyReader {
       fail(ErrorCode::kBadFile, fmt::format("token {} has {} bytes, expected at most {}", id, text.size(), kMaxTokenBytes));
     if (std::isnan(score)) fail(ErrorCode::kBadFile, fmt::format("the score of token {} is not a number", id));
     const bool known = type >= 0 && type <= static_cast<std::int64_t>(TokenType::kByte);
-    vocabulary_.entries.push_back(
-        {text, static_cast<float>(score), known ? static_cast<TokenType>(type) : TokenType::kUndefined});
+    vocabulary_.entries.push_back({text, static_cast<float>(score), known ? static_cast<TokenType>(type) : TokenType::kUndefined});
   }
 
   std::optional<TokenId> special(std::string_view name, std::optional<TokenId> fallback) {

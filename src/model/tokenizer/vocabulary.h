@@ -34,16 +34,16 @@ struct Vocabulary {
   Vocabulary& operator=(Vocabulary&&) = default;
 
   TokenizerKind kind = TokenizerKind::kSentencePiece;
-  std::vector<VocabularyEntry> entries;                // by token id
-  std::unordered_map<std::string_view, TokenId> ids;   // by text
+  std::vector<VocabularyEntry> entries;               // by token id
+  std::unordered_map<std::string_view, TokenId> ids;  // by text
 
   std::optional<TokenId> bos, eos, unknown;
-  std::vector<TokenId> end_of_generation;              // sorted: eos, eot, eom and tokens with the usual names of those
-  std::optional<InfillTokens> infill;                  // if it has all three
-  bool add_bos = false;                                // for WordPiece: [CLS] as bos, [SEP] as eos
+  std::vector<TokenId> end_of_generation;  // sorted: eos, eot, eom and tokens with the usual names of those
+  std::optional<InfillTokens> infill;      // if it has all three
+  bool add_bos = false;                    // for WordPiece: [CLS] as bos, [SEP] as eos
   bool add_eos = false;
   bool add_space_prefix = false;
-  bool special_strips_right = false;                   // white space after most special tokens belongs to them (Phi-3)
+  bool special_strips_right = false;  // white space after most special tokens belongs to them (Phi-3)
   std::vector<std::string> warnings;
 
   std::size_t size() const { return entries.size(); }

@@ -84,8 +84,7 @@ class WordPieceEncoder final : public PieceEncoder {
 Result<std::unique_ptr<const PieceEncoder>> make_word_piece_encoder(Vocabulary& vocabulary) {
   PrefixTrie trie;
   for (std::size_t id = 0; id < vocabulary.size(); ++id)
-    if (vocabulary.entries[id].type != TokenType::kControl)
-      trie.insert(vocabulary.entries[id].text, static_cast<TokenId>(id));
+    if (vocabulary.entries[id].type != TokenType::kControl) trie.insert(vocabulary.entries[id].text, static_cast<TokenId>(id));
   return std::unique_ptr<const PieceEncoder>(std::make_unique<WordPieceEncoder>(std::move(trie), vocabulary.unknown));
 }
 

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 #include "net/access/account.h"
 
 #include <chrono>
+#include <fmt/format.h>
 #include <string_view>
 #include <utility>
 
@@ -28,9 +28,7 @@ void append_bucket(http::Headers& headers, std::string_view kind, TokenBucket bu
 }  // namespace
 
 Account::Account(std::string name, Rules rules, Clock::time_point now)
-    : name_(std::move(name)),
-      rules_(std::move(rules)),
-      requests_(rules_.limits.requests_per_minute, now),
+    : name_(std::move(name)), rules_(std::move(rules)), requests_(rules_.limits.requests_per_minute, now),
       tokens_(rules_.limits.tokens_per_minute, now) {}
 
 void Account::set_rules(Rules rules, Clock::time_point now) {
@@ -70,8 +68,8 @@ Result<void> Visit::take_prompt(std::size_t tokens, Clock::time_point now) {
         fmt::format("the prompt has {} tokens, more than the {} that you may use in a minute", tokens, bucket.per_minute()));
   const milliseconds wait = bucket.wait_for(static_cast<double>(tokens), now);
   if (wait.count() > 0)
-    return rate_limited(fmt::format("you may use {} tokens in a minute, and too few are left for a prompt of {}", bucket.per_minute(), tokens),
-                        wait);
+    return rate_limited(
+        fmt::format("you may use {} tokens in a minute, and too few are left for a prompt of {}", bucket.per_minute(), tokens), wait);
   bucket.take(static_cast<double>(tokens));
   return {};
 }

@@ -13,9 +13,7 @@ constexpr std::string_view kExposed =
 
 bool Cors::allows_all() const { return std::find(origins_.begin(), origins_.end(), "*") != origins_.end(); }
 
-bool Cors::allows(std::string_view origin) const {
-  return std::find(origins_.begin(), origins_.end(), origin) != origins_.end();
-}
+bool Cors::allows(std::string_view origin) const { return std::find(origins_.begin(), origins_.end(), origin) != origins_.end(); }
 
 void Cors::append_headers(http::Headers& headers, const http::Request& request) const {
   if (origins_.empty()) return;
@@ -28,7 +26,8 @@ void Cors::append_headers(http::Headers& headers, const http::Request& request) 
 
 void Cors::append_preflight(http::Response& response, const http::Request& request) const {
   if (request.method != http::Method::kOptions || !request.is_preflight || request.origin.empty()) return;
-  const auto allow = std::find_if(response.headers.begin(), response.headers.end(), [](const auto& header) { return header.first == "Allow"; });
+  const auto allow =
+      std::find_if(response.headers.begin(), response.headers.end(), [](const auto& header) { return header.first == "Allow"; });
   if (allow == response.headers.end() || (!allows_all() && !allows(request.origin))) return;
   const std::string methods = allow->second;
   response.headers.emplace_back("Access-Control-Allow-Methods", methods);

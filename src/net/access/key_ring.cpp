@@ -1,7 +1,7 @@
 #include "net/access/key_ring.h"
+
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-
 #include <utility>
 
 namespace braid::net::access {

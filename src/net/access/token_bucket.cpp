@@ -5,8 +5,7 @@
 
 namespace braid::net::access {
 
-TokenBucket::TokenBucket(std::uint32_t per_minute, Clock::time_point now)
-    : per_minute_(per_minute), level_(per_minute), filled_at_(now) {}
+TokenBucket::TokenBucket(std::uint32_t per_minute, Clock::time_point now) : per_minute_(per_minute), level_(per_minute), filled_at_(now) {}
 
 void TokenBucket::set_limit(std::uint32_t per_minute, Clock::time_point now) {
   fill(now);

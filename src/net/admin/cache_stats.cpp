@@ -1,7 +1,8 @@
-#include <fmt/format.h>
 #include "net/admin/cache_stats.h"
+
 #include "net/http/error_response.h"
 
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net::admin {
@@ -15,7 +16,8 @@ void append_disk(std::string& out, const DiskCacheStats& disk) {
                  disk.bytes, disk.segments, disk.reads, disk.read_bytes, disk.read_errors, mean_ms(disk.read_seconds, disk.reads));
   fmt::format_to(std::back_inserter(out),
                  R"("writes":{},"write_bytes":{},"write_errors":{},"writes_dropped":{},"mean_write_ms":{:.3f},"pruned_blocks":{}}})",
-                 disk.writes, disk.write_bytes, disk.write_errors, disk.writes_dropped, mean_ms(disk.write_seconds, disk.writes), disk.pruned);
+                 disk.writes, disk.write_bytes, disk.write_errors, disk.writes_dropped, mean_ms(disk.write_seconds, disk.writes),
+                 disk.pruned);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "net/admin/probes.h"
+
 #include "net/json/write.h"
 
 #include <string_view>

@@ -1,11 +1,12 @@
-#include <fmt/format.h>
 #include "net/admin/sequences.h"
+
 #include "net/generation/prompts.h"
 #include "net/http/error_response.h"
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
 
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net::admin {
@@ -41,11 +42,10 @@ void append_slot(std::string& out, std::size_t index, const SequenceSnapshot& se
   json::append_lossy_string(out, sequence.id);
   out += R"(,"phase":)";
   json::append_string(out, sequence.phase);
-  fmt::format_to(
-      std::back_inserter(out),
-      R"(,"is_processing":{},"priority":{},"prompt_tokens":{},"cached_tokens":{},"generated_tokens":{},"max_tokens":{}}})",
-      sequence.phase != "waiting", sequence.priority, sequence.prompt_tokens, sequence.cached_tokens, sequence.generated_tokens,
-      sequence.max_tokens);
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"is_processing":{},"priority":{},"prompt_tokens":{},"cached_tokens":{},"generated_tokens":{},"max_tokens":{}}})",
+                 sequence.phase != "waiting", sequence.priority, sequence.prompt_tokens, sequence.cached_tokens, sequence.generated_tokens,
+                 sequence.max_tokens);
 }
 
 void append_defaults(std::string& out, std::int32_t context) {
@@ -54,9 +54,9 @@ void append_defaults(std::string& out, std::int32_t context) {
                  R"({{"n_ctx":{},"params":{{"temperature":{},"top_k":{},"top_p":{},"min_p":{},"typical_p":{},"top_n_sigma":{},)"
                  R"("repeat_penalty":{},"presence_penalty":{},"frequency_penalty":{},"xtc_probability":{},"xtc_threshold":{},)"
                  R"("dry_multiplier":{},"mirostat":{}}}}})",
-                 context, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p,
-                 sampling.top_n_sigma, sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty,
-                 sampling.xtc_probability, sampling.xtc_threshold, sampling.dry_multiplier, sampling.mirostat);
+                 context, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p, sampling.top_n_sigma,
+                 sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty, sampling.xtc_probability,
+                 sampling.xtc_threshold, sampling.dry_multiplier, sampling.mirostat);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-#include <fmt/format.h>
 #include "net/anthropic/count_tokens.h"
+
 #include "net/anthropic/request.h"
 #include "net/generation/prompts.h"
+
+#include <fmt/format.h>
 
 namespace braid::net::anthropic {
 

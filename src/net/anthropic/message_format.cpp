@@ -1,11 +1,12 @@
-#include <fmt/format.h>
 #include "net/anthropic/message_format.h"
+
 #include "net/generation/parser/json_scanner.h"
 #include "net/generation/timings.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
 
 #include <array>
+#include <fmt/format.h>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -17,20 +18,27 @@ namespace {
 std::string_view error_type(int status) {
   switch (status) {
     case 400:
-    case 499: return "invalid_request_error";
-    case 401: return "authentication_error";
-    case 404: return "not_found_error";
-    case 413: return "request_too_large";
-    case 429: return "rate_limit_error";
-    case 503: return "overloaded_error";
-    case 504: return "timeout_error";
-    default: return "api_error";
+    case 499:
+      return "invalid_request_error";
+    case 401:
+      return "authentication_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return "api_error";
   }
 }
 
 void append_error_body(std::string& out, const Error& error) {
-  fmt::format_to(std::back_inserter(out), R"({{"type":"error","error":{{"type":"{}","message":)",
-                 error_type(http::status_of(error.code)));
+  fmt::format_to(std::back_inserter(out), R"({{"type":"error","error":{{"type":"{}","message":)", error_type(http::status_of(error.code)));
   json::append_lossy_string(out, error.message);
   out += "}}";
 }
@@ -117,8 +125,7 @@ class MessageFormat final : public AnswerFormat {
       close_block(out);
       kind_ = delta.index();
       block_open_ = true;
-      append_event(out, "content_block_start",
-                   fmt::format(R"(,"index":{},"content_block":{})", blocks_, std::visit(BlockStart{}, delta)));
+      append_event(out, "content_block_start", fmt::format(R"(,"index":{},"content_block":{})", blocks_, std::visit(BlockStart{}, delta)));
     }
     append_event(out, "content_block_delta", fmt::format(R"(,"index":{},"delta":{})", blocks_, std::visit(BlockDelta{}, delta)));
   }

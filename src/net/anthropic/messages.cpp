@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include "net/anthropic/request.h"
 #include "net/json/fields.h"
 #include "net/json/write_value.h"
 
+#include <fmt/format.h>
 #include <string_view>
 #include <utility>
 

@@ -1,11 +1,12 @@
-#include <fmt/format.h>
 #include "net/anthropic/request.h"
+
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/openai/request.h"
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -102,8 +103,7 @@ Result<void> read_tool_choice(Draft& draft, Value& value, const std::string& pat
     draft.chat.emplace_back("parallel_tool_calls", false);
   if (*type == Value("auto") || *type == Value("none")) return as_chat(draft, "tool_choice", *type);
   if (*type == Value("any")) return as_chat(draft, "tool_choice", "required");
-  if (*type != Value("tool"))
-    return invalid_argument(fmt::format("'{}' must be one of auto, any, tool, none", type_path), type_path);
+  if (*type != Value("tool")) return invalid_argument(fmt::format("'{}' must be one of auto, any, tool, none", type_path), type_path);
   const std::string name_path = at_key(path, "name");
   const Value* name = value.find("name");
   if (name == nullptr) return invalid_argument(fmt::format("'{}' is missing", name_path), name_path);
@@ -186,7 +186,8 @@ constexpr std::array kParameters = {
     Parameter{"thinking", read_thinking},
     Parameter{"output_config", read_output_config},
     Parameter{"output_format", read_output_format},  // the older name of output_config.format
-    Parameter{"n", [](Draft&, Value&, const std::string& path) -> Result<void> {
+    Parameter{"n",
+              [](Draft&, Value&, const std::string& path) -> Result<void> {
                 return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
               }},
     Parameter{"metadata", accept_object},
@@ -210,8 +211,7 @@ Result<GenerationCall> parse(std::string& body, const ServedModel& model, bool c
   Result<Value> document = json::parse(body);
   if (!document) return document.error();
   auto* members = document->get_if<ValueDict>();
-  if (members == nullptr)
-    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
+  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
   Result<Draft> draft = read_members(*members);
   if (!draft) return draft.error();
   if (draft->messages.empty()) return invalid_argument("'messages' is missing", "messages");

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 #include "net/generation/admission.h"
 
 #include <chrono>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net {

@@ -35,8 +35,7 @@ class AnswerFormat {
                              const Usage& /*so_far*/) {}
 
   // `tokens` are those taken since the last delta; of several deltas that one token brought, the first has them.
-  virtual void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,
-                            const Usage& so_far) = 0;
+  virtual void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) = 0;
   // The event that ends a choice; `rest` are tokens that made up no delta.
   virtual void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest,
                              const Usage& so_far) = 0;

@@ -54,8 +54,8 @@ struct GenerationCall {
   bool return_token_ids = false;
   bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
 
-  std::optional<ToolRules> tools;      // chats: nothing when none may be called
-  std::optional<AnswerSyntax> syntax;  // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
+  std::optional<ToolRules> tools;                 // chats: nothing when none may be called
+  std::optional<AnswerSyntax> syntax;             // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
 
   bool wants_constraint() const { return constraint_spec || (tools && tools->required); }

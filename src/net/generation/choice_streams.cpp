@@ -1,4 +1,5 @@
 #include "net/generation/choice_streams.h"
+
 #include "net/log/failure.h"
 
 #include <algorithm>
@@ -33,10 +34,7 @@ ChoiceEvent failure_of(std::uint32_t choice) {
 // For those who wait until something is taken, a timer that never expires serves as a condition: cancelling it wakes them.
 struct ChoiceStreams::Merge {
   Merge(const asio::any_io_executor& executor, std::size_t choices)
-      : sources(choices, nullptr),
-        dropped(choices, false),
-        cached_tokens(choices, 0),
-        queue_ms(choices, 0.0),
+      : sources(choices, nullptr), dropped(choices, false), cached_tokens(choices, 0), queue_ms(choices, 0.0),
         taken(executor, std::chrono::steady_clock::time_point::max()) {}
 
   std::optional<ChoiceEvent> take() {

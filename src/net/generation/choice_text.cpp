@@ -7,9 +7,7 @@
 namespace braid::net {
 
 ChoiceText::ChoiceText(const TextCodec& codec, const GenerationCall& call, std::uint64_t id_seed)
-    : call_(call),
-      decoder_(codec.new_decoder()),
-      parser_(call.syntax ? std::make_unique<AnswerParser>(*call.syntax, id_seed) : nullptr),
+    : call_(call), decoder_(codec.new_decoder()), parser_(call.syntax ? std::make_unique<AnswerParser>(*call.syntax, id_seed) : nullptr),
       window_(call.stop_strings) {}
 
 void ChoiceText::add_prompt(PromptTokens&& tokens) {
@@ -56,9 +54,7 @@ bool ChoiceText::pending_is_text() const {
 }
 
 // A client that waits for calls looks at the reason: a stop string behind them does not hide them.
-ChoiceEnd ChoiceText::stopped_end() const {
-  return {has_calls() ? EndReason::kToolCalls : EndReason::kStopString, window_.found()};
-}
+ChoiceEnd ChoiceText::stopped_end() const { return {has_calls() ? EndReason::kToolCalls : EndReason::kStopString, window_.found()}; }
 
 double ChoiceText::mean_logprob() const { return tokens_ > 0 ? logprob_sum_ / tokens_ : 0.0; }
 

@@ -1,10 +1,9 @@
 #include "net/generation/deadlines.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <string>
 #include <utility>
 
@@ -20,9 +19,7 @@ Clock::time_point after(Clock::time_point start, std::chrono::milliseconds limit
 }  // namespace
 
 Deadlines::Deadlines(const ServerOptions& options, Clock::time_point start)
-    : options_(options),
-      queue_(after(start, options.queue_timeout)),
-      first_token_(after(start, options.first_token_timeout)),
+    : options_(options), queue_(after(start, options.queue_timeout)), first_token_(after(start, options.first_token_timeout)),
       total_(after(start, options.request_timeout)) {}
 
 Clock::time_point Deadlines::next(Progress progress) const {
@@ -33,7 +30,9 @@ Clock::time_point Deadlines::next(Progress progress) const {
 }
 
 std::optional<Failure> Deadlines::overdue(Clock::time_point now, Progress progress) const {
-  const auto missed = [](RequestEnd end, ErrorCode code, std::string message) { return Failure{{code, std::move(message), ""}, end, true}; };
+  const auto missed = [](RequestEnd end, ErrorCode code, std::string message) {
+    return Failure{{code, std::move(message), ""}, end, true};
+  };
   if (progress == Progress::kQueued && now >= queue_)
     return missed(RequestEnd::kQueueTimeout, ErrorCode::kOverloaded,
                   fmt::format("the request waited in the queue for more than {}; try again later", options_.queue_timeout));
@@ -41,7 +40,8 @@ std::optional<Failure> Deadlines::overdue(Clock::time_point now, Progress progre
     return missed(RequestEnd::kFirstTokenTimeout, ErrorCode::kTimeout,
                   fmt::format("the answer did not begin within {}", options_.first_token_timeout));
   if (now >= total_)
-    return missed(RequestEnd::kTotalTimeout, ErrorCode::kTimeout, fmt::format("the answer did not end within {}", options_.request_timeout));
+    return missed(RequestEnd::kTotalTimeout, ErrorCode::kTimeout,
+                  fmt::format("the answer did not end within {}", options_.request_timeout));
   return std::nullopt;
 }
 

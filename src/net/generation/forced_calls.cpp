@@ -1,6 +1,6 @@
-#include <fmt/format.h>
 #include "net/generation/forced_calls.h"
 
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net {

@@ -1,9 +1,10 @@
+#include "net/generation/generate.h"
+
 #include "braid/signal.h"
 #include "net/count.h"
 #include "net/generation/admission.h"
 #include "net/generation/deadlines.h"
 #include "net/generation/failure.h"
-#include "net/generation/generate.h"
 #include "net/generation/preparation.h"
 #include "net/generation/prompts.h"
 #include "net/generation/running_choices.h"

@@ -16,7 +16,7 @@ class RequestRecord;
 
 // True when the connection can take another request. Cancels the generation as soon as the client is gone, in every phase. `visit` and
 // `record` outlive it; the record's status is what the client was told, or 499 when it went away first. Loop only.
-boost::asio::awaitable<bool> generate(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
-                                      http::Request request, Dialect dialect, access::Visit& visit, RequestRecord& record);
+boost::asio::awaitable<bool> generate(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, http::Request request,
+                                      Dialect dialect, access::Visit& visit, RequestRecord& record);
 
 }  // namespace braid::net

@@ -1,6 +1,7 @@
+#include "net/generation/preparation.h"
+
 #include "net/codec_jobs.h"
 #include "net/generation/forced_calls.h"
-#include "net/generation/preparation.h"
 #include "net/generation/prompts.h"
 #include "net/generation/thinking_budget.h"
 
@@ -66,8 +67,7 @@ boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect
   Preparation preparation{dialect, model, shelf, body};
   Result<void> result;
   // A short body may name a long conversation.
-  const bool recalls =
-      body.find("previous_response_id") != std::string::npos || body.find("item_reference") != std::string::npos;
+  const bool recalls = body.find("previous_response_id") != std::string::npos || body.find("item_reference") != std::string::npos;
   if (!recalls && body.size() <= service.options.max_inline_body_bytes) {
     result = preparation.parse();
     if (!result) co_return result.error();

@@ -1,9 +1,10 @@
-#include <fmt/format.h>
 #include "net/generation/prompts.h"
+
 #include "net/generation/tool_texts.h"
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net {
@@ -47,7 +48,8 @@ bool knows_tools(std::string_view source) { return source.find("tools") != std::
 // Whether the template looks for messages without content.
 bool asks_for_none(std::string_view source) {
   constexpr std::array<std::string_view, 3> kQuestions = {"content'] is none", "content\"] is none", ".content is none"};
-  return std::any_of(kQuestions.begin(), kQuestions.end(), [source](std::string_view asked) { return source.find(asked) != std::string_view::npos; });
+  return std::any_of(kQuestions.begin(), kQuestions.end(),
+                     [source](std::string_view asked) { return source.find(asked) != std::string_view::npos; });
 }
 
 Result<RenderedChat> render_calls(const TextCodec& codec, ChatPrompt& chat) {
@@ -111,8 +113,7 @@ Result<std::vector<TokenId>> encode_infill(const TextCodec& codec, const PromptI
   return ids;
 }
 
-Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items,
-                             const std::optional<std::string>& suffix) {
+Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items, const std::optional<std::string>& suffix) {
   const EncodeOptions options{.add_special = true, .parse_special = true};
   Prompts prompts;
   for (const PromptItem& item : items) {
@@ -174,8 +175,7 @@ Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
 
 Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
-  return chat != nullptr ? encode_chat(codec, call)
-                         : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
+  return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
 }
 
 std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items) {
@@ -184,13 +184,14 @@ std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<
   return texts;
 }
 
-Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
-                                           std::uint64_t seed, Prompts prompts) {
+Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id, std::uint64_t seed,
+                                           Prompts prompts) {
   const std::string field(call.prompt_field);
   const bool answer = call.max_tokens.value_or(1) > 0;
   const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
   if (total > model.most_waiting)  // they are queued at once: a full queue would never let them in
-    return invalid_argument(fmt::format("{} answers are asked for at once, and this server's queue holds {}", total, model.most_waiting), "n");
+    return invalid_argument(fmt::format("{} answers are asked for at once, and this server's queue holds {}", total, model.most_waiting),
+                            "n");
   const std::int32_t scored = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   std::size_t scores = 0;  // of prompt tokens, over all choices
   std::vector<Request> requests;

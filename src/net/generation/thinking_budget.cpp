@@ -1,5 +1,6 @@
-#include "net/generation/parser/characters.h"
 #include "net/generation/thinking_budget.h"
+
+#include "net/generation/parser/characters.h"
 
 #include <algorithm>
 #include <string>
@@ -15,10 +16,10 @@ constexpr std::size_t kMaxUnfinished = 3;  // bytes of a UTF-8 character that la
 struct Rules {
   const TextCodec& codec;
   ReasoningTags tags;
-  std::vector<TokenId> close;  // the tokens of tags.close
-  bool anywhere;               // reasoning may begin behind other text
-  bool begun;                  // by the prompt
-  std::int32_t budget;         // tokens
+  std::vector<TokenId> close;               // the tokens of tags.close
+  bool anywhere;                            // reasoning may begin behind other text
+  bool begun;                               // by the prompt
+  std::int32_t budget;                      // tokens
   std::shared_ptr<const Constraint> inner;  // null: none
 };
 
@@ -34,10 +35,8 @@ bool ends_inside_character(std::string_view text) {
 class State final : public ConstraintState {
  public:
   State(const Rules& rules, std::span<const TokenId> accepted)
-      : rules_(rules),
-        inner_(rules.inner != nullptr ? rules.inner->start(accepted) : nullptr),
-        place_(rules.begun ? Place::kReasoning : Place::kBefore),
-        left_(rules.budget) {
+      : rules_(rules), inner_(rules.inner != nullptr ? rules.inner->start(accepted) : nullptr),
+        place_(rules.begun ? Place::kReasoning : Place::kBefore), left_(rules.budget) {
     close_when_used_up();
     for (const TokenId token : accepted) follow(token);
   }

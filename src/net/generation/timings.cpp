@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 #include "net/generation/timings.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 

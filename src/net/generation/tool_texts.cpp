@@ -1,4 +1,5 @@
 #include "net/generation/tool_texts.h"
+
 #include "net/json/write_value.h"
 
 #include <string>
@@ -46,8 +47,8 @@ void write_calls(ValueDict& message) {
     const Value* function = call.find("function");
     const Value* name = function != nullptr ? function->find("name") : nullptr;
     const Value* arguments = function != nullptr ? function->find("arguments") : nullptr;
-    written.push_back(ValueDict{{"name", name != nullptr ? *name : Value("")},
-                                {"arguments", arguments != nullptr ? *arguments : Value(ValueDict{})}});
+    written.push_back(
+        ValueDict{{"name", name != nullptr ? *name : Value("")}, {"arguments", arguments != nullptr ? *arguments : Value(ValueDict{})}});
   }
   std::string text;
   json::append_value(text, written.size() == 1 ? written.front() : Value(std::move(written)));

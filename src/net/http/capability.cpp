@@ -1,17 +1,17 @@
 #include "net/http/capability.h"
-#include "net/listen/file_descriptor.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/random.h>
-#include <unistd.h>
+#include "net/listen/file_descriptor.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <fstream>
+#include <sys/random.h>
+#include <unistd.h>
 
 namespace braid::net::http {
 namespace {
@@ -63,7 +63,8 @@ Result<std::shared_ptr<const Capability>> load_capability(const std::string& fil
   std::string token(line.data(), static_cast<std::size_t>(in.gcount()) - (in.eof() ? 0 : 1));  // its end counts
   while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
   if (token.size() < 16) return unusable(file, "it is shorter than 16 characters");
-  if (!std::all_of(token.begin(), token.end(), may_stand_in_header)) return unusable(file, "it has control characters, which no header can show");
+  if (!std::all_of(token.begin(), token.end(), may_stand_in_header))
+    return unusable(file, "it has control characters, which no header can show");
   return std::make_shared<const Capability>(std::move(token));
 }
 

@@ -1,8 +1,4 @@
-#include <fmt/format.h>
 #include "net/http/connection.h"
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +6,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
 #include <string>
+#include <sys/socket.h>
 #include <utility>
 
 namespace braid::net::http {
@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 4096;
-constexpr std::size_t kKeptInputBytes = 4096;      // a larger buffer is given back when it is empty
+constexpr std::size_t kKeptInputBytes = 4096;  // a larger buffer is given back when it is empty
 constexpr int kReadsAtOnce = 8;
 constexpr std::size_t kMaxLingerBytes = std::size_t{64} << 20;
 

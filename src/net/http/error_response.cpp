@@ -1,4 +1,5 @@
 #include "net/http/error_response.h"
+
 #include "net/json/write.h"
 
 #include <algorithm>
@@ -56,8 +57,7 @@ void append_string_or_null(std::string& out, std::string_view text) {
   }
 }
 
-void append_members(std::string& out, std::string_view message, std::string_view type, std::string_view param,
-                    std::string_view code) {
+void append_members(std::string& out, std::string_view message, std::string_view type, std::string_view param, std::string_view code) {
   out += R"({"error":{"message":)";
   json::append_lossy_string(out, message);
   out += R"(,"type":)";

@@ -11,17 +11,17 @@ enum class Method { kGet, kHead, kPost, kDelete, kOptions, kOther };
 
 struct Request {
   Method method = Method::kGet;
-  std::string target = "/";  // as sent: percent-encoded, with its query
-  int version = 11;          // 10 or 11
-  bool keep_alive = true;    // whether the client allows another request on this connection
-  std::string request_id;    // X-Request-Id, or empty
+  std::string target = "/";           // as sent: percent-encoded, with its query
+  int version = 11;                   // 10 or 11
+  bool keep_alive = true;             // whether the client allows another request on this connection
+  std::string request_id;             // X-Request-Id, or empty
   std::vector<std::string> api_keys;  // that came with it, as Authorization: Bearer and as x-api-key; never to be logged
   std::string origin;                 // of the web page that sends it, or empty
   bool is_preflight = false;          // has Access-Control-Request-Method
   std::string asked_headers;          // Access-Control-Request-Headers
-  std::string capability;    // X-Braid-Token, or empty
+  std::string capability;             // X-Braid-Token, or empty
   std::string body;
-  bool is_whole = true;      // false: its header is enough for its answer, and its body was not read
+  bool is_whole = true;                                             // false: its header is enough for its answer, and its body was not read
   std::vector<std::pair<std::string, std::string>> answer_headers;  // of any answer to it
 };
 

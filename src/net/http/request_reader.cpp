@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include "net/http/request_reader.h"
 
 #include <algorithm>
@@ -6,6 +5,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -67,10 +67,12 @@ std::string bearer_key(std::string_view authorization) {
 // What Beast takes and this server does not (RFC 9112, 3.2, 6.1 and 6.3): whoever is in front of it may see other requests in the same bytes.
 std::optional<RequestReader::Failure> fault_of(const beast_http::request_header<>& header, bool chunked) {
   const auto hosts = header.count(beast_http::field::host);
-  if (hosts > 1 || (hosts == 0 && header.version() >= 11)) return RequestReader::Failure{400, "a request names its host once, in the header Host"};
+  if (hosts > 1 || (hosts == 0 && header.version() >= 11))
+    return RequestReader::Failure{400, "a request names its host once, in the header Host"};
   const auto codings = header.count(beast_http::field::transfer_encoding);
   if (codings == 0) return std::nullopt;
-  if (!chunked || header.version() < 11) return RequestReader::Failure{400, "a Transfer-Encoding must end in chunked, in a request of HTTP/1.1"};
+  if (!chunked || header.version() < 11)
+    return RequestReader::Failure{400, "a Transfer-Encoding must end in chunked, in a request of HTTP/1.1"};
   if (header.count(beast_http::field::content_length) > 0)
     return RequestReader::Failure{400, "a request has a Content-Length or a Transfer-Encoding, not both"};
   if (codings > 1 || !boost::beast::iequals(header[beast_http::field::transfer_encoding], "chunked"))

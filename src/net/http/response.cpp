@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 #include "net/http/response.h"
 
 #include <ctime>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net::http {

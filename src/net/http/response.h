@@ -18,7 +18,7 @@ struct Response {
   int status = 200;
   std::string content_type = "application/json";  // empty: no body at all, as in a 204
   std::string body;
-  Headers headers;  // besides those that append_head writes
+  Headers headers;                        // besides those that append_head writes
   std::optional<ErrorCode> refusal = {};  // what it tells of, when that is an error; for counting
 };
 

@@ -1,5 +1,6 @@
-#include "braid/last_memory.h"
 #include "net/http/send_batch.h"
+
+#include "braid/last_memory.h"
 
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -43,7 +44,7 @@ void SendBatch::forget(const Sender& sender) {
 void SendBatch::send() {
   const LastMemory memory;  // a client that takes only a part costs a copy of the rest
   for (const Piece& piece : pieces_) sends_.push_back({piece.socket, bytes_.data() + piece.begin, piece.size, 0});
-  ring_ != nullptr && sends_.size() > 1 ? ring_->send(sends_) : send_each(sends_);
+  ring_ != nullptr&& sends_.size() > 1 ? ring_->send(sends_) : send_each(sends_);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (pieces_[i].sender == nullptr) continue;
     const Outgoing& sent = sends_[i];

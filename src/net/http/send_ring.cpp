@@ -1,12 +1,12 @@
-#include <liburing.h>
 #include "net/http/send_ring.h"
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <liburing.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace braid::net::http {
 namespace {

@@ -1,9 +1,10 @@
+#include "net/http/session.h"
+
 #include "net/endpoints.h"
 #include "net/generation/generate.h"
 #include "net/http/error_response.h"
 #include "net/http/request_reader.h"
 #include "net/http/response.h"
-#include "net/http/session.h"
 #include "net/log/request_record.h"
 #include "net/router.h"
 
@@ -55,7 +56,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
   RequestReader reader({options.max_header_bytes, options.max_body_bytes});
   bool begun = false;
   std::size_t empty_line_bytes = 0;  // before the request
-  Clock::time_point header_by;  // once begun
+  Clock::time_point header_by;       // once begun
   bool body_begun = false;
   while (true) {
     if (!begun) skip_empty_lines(connection, empty_line_bytes);
@@ -94,8 +95,8 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
 }
 
 // Sends an answer of what did not come to a generation, which counts its own refusals, and says in the record how that went.
-asio::awaitable<bool> conclude(Service& service, Connection& connection, const Request& request, const Response& response,
-                               bool keep_alive, RequestRecord& record) {
+asio::awaitable<bool> conclude(Service& service, Connection& connection, const Request& request, const Response& response, bool keep_alive,
+                               RequestRecord& record) {
   if (response.refusal && !connection.gone()) service.counters.count(refusal_of(*response.refusal));
   std::string bytes;
   append_head(bytes, response, Framing::kLength, request, keep_alive);
@@ -216,8 +217,7 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     if (open && !connection->input().empty()) co_await asio::post(service->loop, asio::use_awaitable);
   }
   // RFC 9112, 9.6: a reset for what is left unread could overtake the answer.
-  if (!connection->gone() && (connection->has_unread() || !connection->input().empty()))
-    co_await linger(*service, *connection, false);
+  if (!connection->gone() && (connection->has_unread() || !connection->input().empty())) co_await linger(*service, *connection, false);
   connection->close();
 }
 

@@ -1,9 +1,5 @@
 #include "net/http/tls.h"
 
-#include <fmt/format.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-
 #include <algorithm>
 #include <boost/asio/error.hpp>
 #include <cerrno>
@@ -11,7 +7,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <new>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <system_error>
 #include <utility>
 
@@ -47,7 +46,7 @@ Result<Context> make_context(const std::string& certificate, const std::string& 
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets need no memory here
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);                       // tickets need no memory here
   SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });  // instead of asking the terminal
   if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1) return unusable(certificate);
   if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context.get()) != 1)

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include "net/json/fields.h"
 
 #include <array>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace braid::net::json {
 

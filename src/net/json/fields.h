@@ -18,8 +18,7 @@ std::string_view type_name(const Value& value);
 Error wrong_type(const std::string& path, std::string_view expected, const Value& got);
 
 Result<bool> read_bool(const Value& value, const std::string& path);
-Result<std::int64_t> read_integer(const Value& value, const std::string& path,
-                                  std::int64_t low = std::numeric_limits<std::int64_t>::min(),
+Result<std::int64_t> read_integer(const Value& value, const std::string& path, std::int64_t low = std::numeric_limits<std::int64_t>::min(),
                                   std::int64_t high = std::numeric_limits<std::int64_t>::max());
 Result<float> read_number(const Value& value, const std::string& path, float low, float high);
 Result<std::string> read_string(const Value& value, const std::string& path);

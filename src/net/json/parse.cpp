@@ -1,9 +1,10 @@
-#include <fmt/format.h>
-#include "net/json/fields.h"
 #include "net/json/parse.h"
-#include <simdjson.h>
+
+#include "net/json/fields.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <simdjson.h>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -91,8 +92,7 @@ Result<Value> parse(std::string& text) {
   const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   const auto failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
   if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
-  if (failure == simdjson::NUMBER_ERROR)
-    return invalid_argument("the body has a number that is not valid JSON, or too large for 64 bits");
+  if (failure == simdjson::NUMBER_ERROR) return invalid_argument("the body has a number that is not valid JSON, or too large for 64 bits");
   if (failure != simdjson::SUCCESS) return invalid_argument(fmt::format("the body is not valid JSON: {}", error_message(failure)));
   Converter converter;
   Value value = converter.convert(root);

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include "net/json/write.h"
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net::json {

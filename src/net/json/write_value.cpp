@@ -1,8 +1,9 @@
-#include <fmt/format.h>
-#include "net/json/write.h"
 #include "net/json/write_value.h"
 
+#include "net/json/write.h"
+
 #include <cmath>
+#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 

@@ -1,11 +1,8 @@
-#include <fcntl.h>
-#include "net/http/session.h"
 #include "net/listen/listener.h"
+
+#include "net/http/session.h"
 #include "net/listen/trusted_peer.h"
 #include "net/log/failure.h"
-#include <netinet/tcp.h>
-#include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -15,6 +12,10 @@
 #include <chrono>
 #include <climits>
 #include <exception>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
 #include <utility>
 
 namespace braid::net {
@@ -55,13 +56,8 @@ stream_protocol protocol_of(int file) {
 }  // namespace
 
 Listener::Listener(asio::io_context& loop, std::shared_ptr<Service> service, ListeningSocket socket, Entrance entrance)
-    : loop_(loop),
-      service_(std::move(service)),
-      entrance_(std::move(entrance)),
-      name_(std::move(socket.name)),
-      port_(socket.port),
-      unix_path_(std::move(socket.unix_path)),
-      unlinks_(socket.unlinks),
+    : loop_(loop), service_(std::move(service)), entrance_(std::move(entrance)), name_(std::move(socket.name)), port_(socket.port),
+      unix_path_(std::move(socket.unix_path)), unlinks_(socket.unlinks),
       acceptor_(loop, protocol_of(socket.file.get()), socket.file.get()) {
   socket.file.release();
   if (unix_path_.empty()) set_for_connections(acceptor_.native_handle(), service_->options);

@@ -22,7 +22,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
  public:
   // What a connection has to go through before its first request.
   struct Entrance {
-    http::TlsIdentity* tls = nullptr;              // outlives the listener; null: plain
+    http::TlsIdentity* tls = nullptr;                    // outlives the listener; null: plain
     std::shared_ptr<const http::Capability> capability;  // null: none is asked for
   };
 

@@ -1,21 +1,20 @@
 #include "net/listen/listening_socket.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <memory>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <string_view>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 namespace braid::net {
 namespace {
@@ -69,7 +68,7 @@ bool is_served(const sockaddr_un& address) {
 
 // One for each socket, however many descriptors it has.
 ino_t inode_of(const ListeningSocket& socket) {
-  struct stat status{};
+  struct stat status {};
   ::fstat(socket.file.get(), &status);
   return status.st_ino;
 }
@@ -105,13 +104,14 @@ Result<ListeningSocket> listen_tcp(const TcpAddress& address, int backlog, bool 
 
 Result<ListeningSocket> listen_unix(const std::string& path, unsigned mode, int backlog) {
   if (path.starts_with('@'))
-    return cannot_listen(path, fmt::format("names in the abstract namespace are only taken from systemd; a file of this name is ./{}", path));
+    return cannot_listen(path,
+                         fmt::format("names in the abstract namespace are only taken from systemd; a file of this name is ./{}", path));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
     return cannot_listen(path, fmt::format("the path of a Unix socket has at most {} bytes", sizeof address.sun_path - 1));
   path.copy(address.sun_path, path.size());
-  struct stat there{};
+  struct stat there {};
   if (::lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode)) return cannot_listen(path, "there is a file that is no socket");
     if (is_served(address)) return cannot_listen(path, "another process listens there");

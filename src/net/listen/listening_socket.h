@@ -13,10 +13,10 @@ namespace braid::net {
 
 struct ListeningSocket {
   FileDescriptor file;
-  std::string name;         // 127.0.0.1:8000, [::1]:8000 or the path
-  std::uint16_t port = 0;   // of TCP
-  std::string unix_path;    // empty: TCP; @name: an abstract one
-  bool unlinks = false;     // who stops listening for good removes the path
+  std::string name;        // 127.0.0.1:8000, [::1]:8000 or the path
+  std::uint16_t port = 0;  // of TCP
+  std::string unix_path;   // empty: TCP; @name: an abstract one
+  bool unlinks = false;    // who stops listening for good removes the path
 };
 
 // kIo with the address and the system's reason. With `only_v6` an IPv6 wildcard leaves IPv4 to another socket.

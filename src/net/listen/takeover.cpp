@@ -1,11 +1,7 @@
 #include "net/listen/takeover.h"
+
 #include "net/listen/trusted_peer.h"
 #include "net/log/failure.h"
-
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +14,11 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <string_view>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <utility>
 
 namespace braid::net {
@@ -149,10 +149,7 @@ FileDescriptor Predecessor::dismiss() {
 }
 
 Succession::Succession(asio::io_context& loop, ListeningSocket control, std::function<Estate()> estate, std::function<void()> on_taken)
-    : loop_(loop),
-      path_(std::move(control.unix_path)),
-      estate_(std::move(estate)),
-      on_taken_(std::move(on_taken)),
+    : loop_(loop), path_(std::move(control.unix_path)), estate_(std::move(estate)), on_taken_(std::move(on_taken)),
       acceptor_(loop, stream_protocol(AF_UNIX, 0), control.file.release()) {}
 
 void Succession::start() { asio::co_spawn(loop_, await_successor(shared_from_this()), log_failure("waiting for a successor")); }

@@ -1,9 +1,8 @@
 #include "net/listen/trusted_peer.h"
 
+#include <algorithm>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 namespace braid::net {
 

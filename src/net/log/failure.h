@@ -1,9 +1,8 @@
 // What becomes of an exception that ends a coroutine of its own.
 #pragma once
 
-#include <spdlog/spdlog.h>
-
 #include <exception>
+#include <spdlog/spdlog.h>
 
 namespace braid::net {
 

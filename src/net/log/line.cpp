@@ -1,9 +1,10 @@
-#include "braid/printable.h"
-#include <fmt/format.h>
-#include "net/json/write.h"
 #include "net/log/line.h"
 
+#include "braid/printable.h"
+#include "net/json/write.h"
+
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net {

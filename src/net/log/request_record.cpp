@@ -1,10 +1,11 @@
-#include "net/log/line.h"
 #include "net/log/request_record.h"
-#include <spdlog/logger.h>
+
+#include "net/log/line.h"
 
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <spdlog/logger.h>
 
 namespace braid::net {
 namespace {

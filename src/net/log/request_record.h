@@ -7,10 +7,10 @@
 #include "net/http/request.h"
 #include "net/router.h"
 #include "net/service.h"
-#include <spdlog/common.h>
 
 #include <cstdint>
 #include <optional>
+#include <spdlog/common.h>
 #include <string>
 #include <string_view>
 

@@ -15,9 +15,22 @@
 namespace braid::net {
 
 // Why a request was answered with an error before its work began.
-enum class Refusal { kMalformed, kInvalid, kContextLength, kTooLarge, kUnauthorized, kRateLimit, kQueueFull, kNotReady, kDraining, kTimeout, kInternal };
-inline constexpr std::array<std::string_view, 11> kRefusalNames = {
-    "malformed", "invalid", "context_length", "too_large", "unauthorized", "rate_limit", "queue_full", "not_ready", "draining", "timeout", "internal"};
+enum class Refusal {
+  kMalformed,
+  kInvalid,
+  kContextLength,
+  kTooLarge,
+  kUnauthorized,
+  kRateLimit,
+  kQueueFull,
+  kNotReady,
+  kDraining,
+  kTimeout,
+  kInternal
+};
+inline constexpr std::array<std::string_view, 11> kRefusalNames = {"malformed",    "invalid",    "context_length", "too_large",
+                                                                   "unauthorized", "rate_limit", "queue_full",     "not_ready",
+                                                                   "draining",     "timeout",    "internal"};
 
 Refusal refusal_of(ErrorCode code);
 
@@ -33,8 +46,8 @@ struct Counters {
   std::array<std::uint64_t, 6> unrouted{};                     // requests that reached no endpoint, by the first digit of their status
   std::array<std::uint64_t, kRefusalNames.size()> refusals{};
   std::array<std::uint64_t, kTimeoutNames.size()> timeouts{};
-  std::uint64_t disconnects = 0;                               // clients gone while their request ran
-  std::uint64_t connections = 0;                               // accepted
+  std::uint64_t disconnects = 0;  // clients gone while their request ran
+  std::uint64_t connections = 0;  // accepted
   std::uint32_t active_requests = 0;
   std::uint32_t open_streams = 0;
   Histogram request_ms{kRequestBounds};

@@ -18,7 +18,8 @@ void add_duration(FamilyList& families, std::string_view name, std::string_view 
 
 void add_work(FamilyList& families, const EngineStats& stats) {
   families.counter("engine_steps_total", "Batch steps computed.", stats.steps);
-  families.counter("engine_step_retries_total", "Steps that failed and were computed again without the rows under suspicion.", stats.retried_steps);
+  families.counter("engine_step_retries_total", "Steps that failed and were computed again without the rows under suspicion.",
+                   stats.retried_steps);
   families.gauge("engine_step_age_seconds", "How long ago the step that runs began; 0 when none runs.", stats.running_step_seconds);
   families.counter("prompt_tokens_total", "Prompt tokens computed, recomputed ones included.", stats.prompt_tokens);
   families.counter("generation_tokens_total", "Tokens generated.", stats.generated_tokens);
@@ -67,7 +68,8 @@ void add_cache(FamilyList& families, const EngineStats& stats) {
   families.counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.", stats.cache_hit_tokens);
   families.counter("prefix_cache_disk_hit_tokens_total", "Of the tokens found in the prefix cache, those that came from disk.",
                    stats.cache_disk_hit_tokens);
-  families.counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.", stats.cache_miss_tokens);
+  families.counter("prefix_cache_miss_tokens_total", "Tokens of admitted sequences not found in the prefix cache.",
+                   stats.cache_miss_tokens);
   families.counter("prefix_cache_evictions_total", "Cached blocks given away because no empty one was left.", stats.cache_evictions);
   families.counter("prefix_cache_verified_blocks_total", "Cached blocks compared with what was computed, by --kv-verify.",
                    stats.cache_verified_blocks);
@@ -84,7 +86,9 @@ void add_disk(FamilyList& families, const DiskCacheStats& disk) {
   families.counter("disk_cache_write_bytes_total", "Bytes of these.", disk.write_bytes);
   families.counter("disk_cache_write_errors_total", "Writes that failed.", disk.write_errors);
   families.counter("disk_cache_write_seconds_total", "From request to completion, summed over blocks.", disk.write_seconds);
-  families.counter("disk_cache_writes_dropped_total", "Blocks not written for want of host buffers, after an error, or while a predecessor has the folder.", disk.writes_dropped);
+  families.counter("disk_cache_writes_dropped_total",
+                   "Blocks not written for want of host buffers, after an error, or while a predecessor has the folder.",
+                   disk.writes_dropped);
   families.counter("disk_cache_pruned_total", "Blocks dropped because they were too old or had no room.", disk.pruned);
 }
 

@@ -74,8 +74,10 @@ void add_system(FamilyList& families, const SystemFigures& figures) {
     full_share.push_back({pressure.resource, pressure.full_share});
   }
   if (!figures.pressure.empty()) {
-    families.labelled(MetricType::Counter, "pressure_some_seconds_total", "Time in which a task of the machine waited for it.", "resource", some);
-    families.labelled(MetricType::Counter, "pressure_full_seconds_total", "Time in which all tasks of the machine waited for it.", "resource", full);
+    families.labelled(MetricType::Counter, "pressure_some_seconds_total", "Time in which a task of the machine waited for it.", "resource",
+                      some);
+    families.labelled(MetricType::Counter, "pressure_full_seconds_total", "Time in which all tasks of the machine waited for it.",
+                      "resource", full);
     families.labelled(MetricType::Gauge, "pressure_some_ratio", "The same as a share of the last 10 s.", "resource", some_share);
     families.labelled(MetricType::Gauge, "pressure_full_ratio", "The same as a share of the last 10 s.", "resource", full_share);
   }

@@ -7,7 +7,6 @@
 #include "net/metrics/family_list.h"
 #include "net/metrics/system_figures.h"
 
-
 namespace braid::net {
 
 void add_http(FamilyList& families, const Counters& counters, const http::ConnectionSet& connections);

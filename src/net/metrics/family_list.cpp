@@ -1,11 +1,12 @@
-#include <fmt/format.h>
-#include "net/json/write.h"
 #include "net/metrics/family_list.h"
-#include <prometheus/text_serializer.h>
+
+#include "net/json/write.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <iterator>
 #include <limits>
+#include <prometheus/text_serializer.h>
 #include <utility>
 
 namespace braid::net {

@@ -1,9 +1,8 @@
 // Metrics gathered for one scrape, and their two forms.
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <cstdint>
+#include <prometheus/metric_family.h>
 #include <span>
 #include <string>
 #include <string_view>

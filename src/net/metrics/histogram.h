@@ -12,7 +12,7 @@ namespace braid::net {
 
 // Milliseconds. Prometheus interpolates within a bucket: 1-2-5 steps keep a quantile within about half of its value, and bucket
 // counts of several servers add up.
-inline constexpr std::array<double, 17> kRequestBounds = {1,    2,     5,     10,    20,     50,     100,    200,    500,
+inline constexpr std::array<double, 17> kRequestBounds = {1,    2,     5,     10,     20,     50,     100,     200,    500,
                                                           1000, 2'000, 5'000, 10'000, 30'000, 60'000, 120'000, 300'000};
 // Between the tokens of one answer: finer where readers notice.
 inline constexpr std::array<double, 18> kTokenBounds = {0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 500, 1000, 2'000, 10'000};

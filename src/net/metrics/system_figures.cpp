@@ -1,13 +1,13 @@
 #include "net/metrics/system_figures.h"
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace braid::net {
 namespace {
@@ -90,9 +90,7 @@ fs::path folder_of(const fs::path& mount, const std::string& group) {
   return fs::exists(folder, ignored) ? folder : mount;
 }
 
-std::optional<double> scaled(std::optional<double> value, double factor) {
-  return value ? std::optional(*value * factor) : std::nullopt;
-}
+std::optional<double> scaled(std::optional<double> value, double factor) { return value ? std::optional(*value * factor) : std::nullopt; }
 
 std::optional<double> quota(std::optional<double> quota_us, std::optional<double> period_us) {
   return quota_us && *quota_us > 0.0 && period_us && *period_us > 0.0 ? std::optional(*quota_us / *period_us) : std::nullopt;
@@ -124,9 +122,8 @@ void read_version1(SystemFigures& figures, const fs::path& mount, std::string_vi
     figures.group_memory_bytes = number_in(own / "memory.usage_in_bytes");
     tighten(figures.group_memory_limit_bytes, mount, group, memory_limit_v1);
   } else if (controller == "cpu") {
-    tighten(figures.group_cpu_limit, mount, group, [](const fs::path& folder) {
-      return quota(number_in(folder / "cpu.cfs_quota_us"), number_in(folder / "cpu.cfs_period_us"));
-    });
+    tighten(figures.group_cpu_limit, mount, group,
+            [](const fs::path& folder) { return quota(number_in(folder / "cpu.cfs_quota_us"), number_in(folder / "cpu.cfs_period_us")); });
     figures.group_throttled_seconds = scaled(field_in(own / "cpu.stat", "throttled_time"), 1e-9);
   } else if (controller == "cpuacct") {
     figures.group_cpu_seconds = scaled(number_in(own / "cpuacct.usage"), 1e-9);

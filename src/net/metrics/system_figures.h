@@ -26,9 +26,9 @@ struct SystemFigures {
   double open_files = 0.0;
   double max_files = 0.0;
   std::vector<Pressure> pressure;
-  std::optional<double> group_memory_bytes;     // of this process's group
+  std::optional<double> group_memory_bytes;        // of this process's group
   std::optional<double> group_memory_limit_bytes;  // the tightest from the group up to the root, as the next
-  std::optional<double> group_cpu_limit;        // processors
+  std::optional<double> group_cpu_limit;           // processors
   std::optional<double> group_cpu_seconds;
   std::optional<double> group_throttled_seconds;
 };

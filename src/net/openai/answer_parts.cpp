@@ -1,9 +1,10 @@
-#include <fmt/format.h>
-#include "net/generation/timings.h"
-#include "net/json/write.h"
 #include "net/openai/answer_parts.h"
 
+#include "net/generation/timings.h"
+#include "net/json/write.h"
+
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net::openai {
@@ -13,8 +14,7 @@ std::string printable_token(const TextCodec& codec, TokenId id) {
   std::string bytes = codec.token_bytes(id);
   if (json::is_utf8(bytes)) return bytes;
   std::string text = "bytes:";
-  for (const char c : bytes)
-    fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+  for (const char c : bytes) fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   return text;
 }
 
@@ -199,8 +199,8 @@ std::size_t add_prompt_tokens(std::vector<ScoredToken>& out, const TextCodec& co
   std::size_t characters = 0;   // of `decoded`
   std::size_t added_space = 0;  // some tokenizers begin every text with one
   for (const PromptToken& token : tokens) {
-    out.push_back({token.id, token.logprob, std::span(token.top).first(std::min(best, token.top.size())),
-                   std::min(characters - added_space, whole)});
+    out.push_back(
+        {token.id, token.logprob, std::span(token.top).first(std::min(best, token.top.size())), std::min(characters - added_space, whole)});
     const std::size_t size = decoded.size();
     if (codec.is_silent(token.id)) {  // nothing in a text, but one that a client writes out is echoed like all that he writes
       const std::string name = codec.token_bytes(token.id);

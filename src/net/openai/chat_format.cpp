@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include "net/http/error_response.h"
 #include "net/json/write.h"
 #include "net/openai/formats.h"
 
+#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -90,24 +90,17 @@ void append_message(std::string& out, const std::vector<Delta>& deltas) {
 class ChatFormat final : public AnswerFormat {
  public:
   ChatFormat(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call)
-      : identity_(identity),
-        prefix_(answer_prefix(identity, "chat.completion.chunk")),
-        codec_(codec),
-        logprobs_(call.wants_logprobs()),
-        token_ids_(call.return_token_ids),
-        prompt_logprobs_(call.prompt_logprobs),
-        tail_(call) {}
+      : identity_(identity), prefix_(answer_prefix(identity, "chat.completion.chunk")), codec_(codec), logprobs_(call.wants_logprobs()),
+        token_ids_(call.return_token_ids), prompt_logprobs_(call.prompt_logprobs), tail_(call) {}
 
-  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,
-                    const Usage& so_far) override {
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
     append_role(out, choice, so_far);
     begin_chunk(out, choice);
     std::visit([&out](const auto& kind) { append_members(out, kind); }, delta);
     end_chunk(out, &tokens, {}, so_far);
   }
 
-  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest,
-                     const Usage& so_far) override {
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage& so_far) override {
     append_role(out, choice, so_far);
     begin_chunk(out, choice);
     out += "{}";

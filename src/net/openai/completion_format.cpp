@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include "net/http/error_response.h"
 #include "net/json/write.h"
 #include "net/openai/formats.h"
 
+#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 #include <variant>
@@ -14,14 +14,8 @@ namespace {
 class CompletionFormat final : public AnswerFormat {
  public:
   CompletionFormat(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call)
-      : prefix_(answer_prefix(identity, "text_completion")),
-        codec_(codec),
-        tail_(call),
-        echo_(call.echo),
-        echoes_(call.echoes),
-        choices_(static_cast<std::size_t>(call.choices)),
-        logprobs_(call.sampling.top_logprobs),
-        prompt_logprobs_(call.prompt_logprobs),
+      : prefix_(answer_prefix(identity, "text_completion")), codec_(codec), tail_(call), echo_(call.echo), echoes_(call.echoes),
+        choices_(static_cast<std::size_t>(call.choices)), logprobs_(call.sampling.top_logprobs), prompt_logprobs_(call.prompt_logprobs),
         token_ids_(call.return_token_ids) {}
 
   void append_prompt(std::string& out, std::uint32_t choice, std::span<const PromptToken> tokens, const Usage& so_far) override {
@@ -32,15 +26,13 @@ class CompletionFormat final : public AnswerFormat {
   }
 
   // A completion has no reasoning and no calls: its deltas are text.
-  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens,
-                    const Usage& so_far) override {
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
     std::vector<ScoredToken> scored;
     add_answer(scored, choice, tokens);
     append_chunk(out, {choice, std::get<TextDelta>(delta).text, scored, tokens.ids, {}}, so_far);
   }
 
-  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest,
-                     const Usage& so_far) override {
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage& so_far) override {
     std::vector<ScoredToken> scored;
     add_answer(scored, choice, rest);
     append_chunk(out, {choice, {}, scored, rest.ids, finish_name(end.reason)}, so_far);
@@ -136,8 +128,7 @@ class CompletionFormat final : public AnswerFormat {
 
 }  // namespace
 
-std::unique_ptr<AnswerFormat> completion_format(const AnswerIdentity& identity, const TextCodec& codec,
-                                                const GenerationCall& call) {
+std::unique_ptr<AnswerFormat> completion_format(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call) {
   return std::make_unique<CompletionFormat>(identity, codec, call);
 }
 

@@ -1,10 +1,11 @@
-#include <fmt/format.h>
+#include "net/openai/messages.h"
+
 #include "net/json/fields.h"
 #include "net/json/parse.h"
-#include "net/openai/messages.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net::openai {

@@ -1,9 +1,10 @@
-#include <fmt/format.h>
+#include "net/openai/models.h"
+
 #include "net/http/error_response.h"
 #include "net/json/write.h"
-#include "net/openai/models.h"
 #include "net/openai/request.h"
 
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net::openai {

@@ -1,13 +1,14 @@
-#include <fmt/format.h>
+#include "net/openai/parameters.h"
+
 #include "net/json/fields.h"
 #include "net/json/write.h"
-#include "net/openai/parameters.h"
 #include "net/openai/request.h"
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <limits>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::net::openai {
@@ -46,8 +47,7 @@ Result<void> read_model(Draft& draft, Value& value, const std::string& path) {
   const Result<std::string> name = json::read_string(value, path);
   if (!name) return name.error();
   if (names_model(draft.model, *name)) return {};
-  return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", *name, draft.model.id),
-               path};
+  return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", *name, draft.model.id), path};
 }
 
 Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path) {
@@ -66,8 +66,7 @@ Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
   auto& stops = draft.call.stop_strings;
   stops.clear();
   const auto* list = value.get_if<ValueList>();
-  if (list == nullptr && value.get_if<std::string>() == nullptr)
-    return json::wrong_type(path, "a string or an array of strings", value);
+  if (list == nullptr && value.get_if<std::string>() == nullptr) return json::wrong_type(path, "a string or an array of strings", value);
   const ValueList one = list == nullptr ? ValueList{value} : ValueList{};
   const ValueList& items = list == nullptr ? one : *list;
   if (items.size() > kMaxStops)

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include "net/json/fields.h"
 #include "net/openai/parameters.h"
 
 #include <array>
+#include <fmt/format.h>
 
 namespace braid::net::openai {
 namespace {

@@ -1,12 +1,13 @@
-#include <fmt/format.h>
+#include "net/openai/request.h"
+
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/openai/messages.h"
 #include "net/openai/parameters.h"
-#include "net/openai/request.h"
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net::openai {
@@ -150,10 +151,8 @@ constexpr std::array kChat = {
 
 Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own, std::span<const Parameter> tools = {}) {
   auto* members = document.get_if<ValueDict>();
-  if (members == nullptr)
-    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(document)));
-  const std::array tables = {
-      own, tools, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
+  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(document)));
+  const std::array tables = {own, tools, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
   const Result<void> read = read_parameters(draft, *members, tables);
   if (!read) return read;
   if (draft.max_completion_tokens) draft.call.max_tokens = draft.max_completion_tokens;  // the newer name of the two
@@ -173,8 +172,7 @@ Result<void> check_together(const Draft& draft) {
   if (call.prompt_logprobs >= 0 && call.stream)
     return invalid_argument("'prompt_logprobs' is not available when 'stream' is true", "prompt_logprobs");
   if (call.constraint_spec && draft.model.constraints == nullptr)
-    return invalid_argument(fmt::format("'{}' is not supported by this server", call.constraint_spec->path),
-                            call.constraint_spec->path);
+    return invalid_argument(fmt::format("'{}' is not supported by this server", call.constraint_spec->path), call.constraint_spec->path);
   return {};
 }
 
@@ -238,9 +236,7 @@ constexpr std::array kScored = {Parameter{"input", read_input}};
 std::span<const Parameter> completion_parameters() { return kCompletion; }
 std::span<const Parameter> chat_parameters() { return kChat; }
 
-bool names_model(const ServedModel& model, const std::string& name) {
-  return name.empty() || name == "default" || name == model.id;
-}
+bool names_model(const ServedModel& model, const std::string& name) { return name.empty() || name == "default" || name == model.id; }
 
 Result<GenerationCall> parse_completion(std::string& body, const ServedModel& model) {
   Result<Value> document = json::parse(body);

@@ -1,11 +1,11 @@
 // How tokens are drawn. The extensions' names are those of llama-server and vLLM.
-#include <fmt/format.h>
 #include "net/json/fields.h"
 #include "net/openai/parameters.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fmt/format.h>
 #include <limits>
 #include <utility>
 
@@ -27,8 +27,7 @@ constexpr std::string_view kStart = "\x01";  // merges with nothing, and takes t
 Result<void> read_top_k(Draft& draft, Value& value, const std::string& path) {
   const Result<std::int64_t> count = json::read_integer(value, path, -1);
   if (!count) return count.error();
-  draft.call.sampling.top_k =
-      static_cast<std::int32_t>(std::clamp<std::int64_t>(*count, 0, std::numeric_limits<std::int32_t>::max()));
+  draft.call.sampling.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(*count, 0, std::numeric_limits<std::int32_t>::max()));
   return {};
 }
 
@@ -88,17 +87,15 @@ Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path
     return invalid_argument(fmt::format("'{}' has {} tokens, at most {} may be given", path, count, kMaxBiases), path);
   for (std::size_t i = 0; i < count; ++i) {
     std::string item_path = members != nullptr ? at_key(path, (*members)[i].first) : at_index(path, i);
-    Result<LogitBias> bias = members != nullptr
-                                 ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, draft.model)
-                                 : read_bias_pair((*list)[i], item_path, draft.model);
+    Result<LogitBias> bias = members != nullptr ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, draft.model)
+                                                : read_bias_pair((*list)[i], item_path, draft.model);
     const Result<void> added = add(std::move(bias), std::move(item_path));
     if (!added) return added;
   }
   std::stable_sort(read.begin(), read.end(), [](const auto& a, const auto& b) { return a.first.token < b.first.token; });
   for (std::size_t i = 1; i < read.size(); ++i)
     if (read[i].first.token == read[i - 1].first.token)
-      return invalid_argument(fmt::format("'{}' names token {} a second time", read[i].second, read[i].first.token),
-                              read[i].second);
+      return invalid_argument(fmt::format("'{}' names token {} a second time", read[i].second, read[i].first.token), read[i].second);
   for (const auto& [bias, item_path] : read) draft.call.sampling.logit_bias.push_back(bias);
   return {};
 }

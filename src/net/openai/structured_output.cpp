@@ -1,10 +1,10 @@
 // Structured output: what OpenAI, vLLM and llama-server call it, as one ConstraintSpec.
-#include <fmt/format.h>
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/openai/parameters.h"
 
 #include <array>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net::openai {
@@ -18,8 +18,7 @@ constexpr std::size_t kMaxOptions = 4096;
 // A request has one constraint at most.
 Result<void> constrain(Draft& draft, ConstraintSpec spec) {
   if (draft.call.constraint_spec)
-    return invalid_argument(fmt::format("'{}' and '{}' exclude each other", draft.call.constraint_spec->path, spec.path),
-                            spec.path);
+    return invalid_argument(fmt::format("'{}' and '{}' exclude each other", draft.call.constraint_spec->path, spec.path), spec.path);
   draft.call.constraint_spec = std::move(spec);
   return {};
 }
@@ -31,8 +30,7 @@ Result<void> read_schema(Draft& draft, Value& value, const std::string& path) {
     if (!parsed) return invalid_argument(fmt::format("'{}' is not valid JSON", path), path);
     value = std::move(*parsed);
   }
-  if (value.get_if<ValueDict>() == nullptr && value.get_if<bool>() == nullptr)
-    return json::wrong_type(path, "a JSON schema", value);
+  if (value.get_if<ValueDict>() == nullptr && value.get_if<bool>() == nullptr) return json::wrong_type(path, "a JSON schema", value);
   return constrain(draft, {ConstraintSpec::JsonSchema{std::move(value)}, path});
 }
 

@@ -1,10 +1,10 @@
 // The tools of a chat and how they may be used.
-#include <fmt/format.h>
 #include "net/json/fields.h"
 #include "net/openai/parameters.h"
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net::openai {
@@ -39,8 +39,8 @@ Result<std::string> read_name(const Value& function, const std::string& path) {
   if (!text) return text;
   const bool letters = std::all_of(text->begin(), text->end(), is_name_byte);
   if (letters && !text->empty() && text->size() <= kMaxNameBytes) return text;
-  return invalid_argument(
-      fmt::format("'{}' must be 1 to {} letters, digits, underscores, dashes or dots", name_path, kMaxNameBytes), name_path);
+  return invalid_argument(fmt::format("'{}' must be 1 to {} letters, digits, underscores, dashes or dots", name_path, kMaxNameBytes),
+                          name_path);
 }
 
 // The type is the only one there is.
@@ -101,8 +101,7 @@ Result<void> read_tools(Draft& draft, Value& value, const std::string& path) {
     Result<ToolFunction> function = read_function((*list)[i], at_index(path, i));
     if (!function) return function.error();
     if (find_function(draft, function->name) != nullptr)
-      return invalid_argument(fmt::format("'{}' declares the function '{}' again", at_index(path, i), function->name),
-                              at_index(path, i));
+      return invalid_argument(fmt::format("'{}' declares the function '{}' again", at_index(path, i), function->name), at_index(path, i));
     draft.functions.push_back(std::move(*function));
   }
   draft.chat.tools = std::move(value);
@@ -136,8 +135,7 @@ Result<void> read_allowed(Draft& draft, const Value& value, const std::string& p
   const std::string tools_path = at_key(allowed_path, "tools");
   const Value* tools = (*allowed)->find("tools");
   const auto* list = tools != nullptr ? tools->get_if<ValueList>() : nullptr;
-  if (list == nullptr || list->empty())
-    return invalid_argument(fmt::format("'{}' must be an array of tools", tools_path), tools_path);
+  if (list == nullptr || list->empty()) return invalid_argument(fmt::format("'{}' must be an array of tools", tools_path), tools_path);
   draft.tool_choice.mode = *mode;
   auto& names = draft.tool_choice.names.emplace();
   for (std::size_t i = 0; i < list->size(); ++i) {
@@ -200,8 +198,7 @@ Result<void> choose_functions(Draft& draft) {
   for (const std::string& name : *names) {
     const ToolFunction* function = find_function(draft, name);
     if (function == nullptr)
-      return invalid_argument(fmt::format("'tool_choice' names the function '{}', which 'tools' does not declare", name),
-                              "tool_choice");
+      return invalid_argument(fmt::format("'tool_choice' names the function '{}', which 'tools' does not declare", name), "tool_choice");
     chosen.push_back(*function);
   }
   draft.functions = std::move(chosen);
@@ -227,8 +224,7 @@ Result<void> finish_tools(Draft& draft) {
     return {};
   }
   if (required && draft.call.constraint_spec)
-    return invalid_argument(fmt::format("'tool_choice' and '{}' exclude each other", draft.call.constraint_spec->path),
-                            "tool_choice");
+    return invalid_argument(fmt::format("'tool_choice' and '{}' exclude each other", draft.call.constraint_spec->path), "tool_choice");
   if (required && draft.model.constraints == nullptr)
     return invalid_argument("'tool_choice' cannot force calls on this server: use 'auto'", "tool_choice");
   draft.call.tools = ToolRules{std::move(draft.functions), required, choice.parallel};

@@ -1,8 +1,9 @@
-#include <fmt/format.h>
-#include "net/json/fields.h"
 #include "net/responses/input_items.h"
 
+#include "net/json/fields.h"
+
 #include <array>
+#include <fmt/format.h>
 #include <string_view>
 #include <utility>
 

@@ -1,9 +1,10 @@
-#include <fmt/format.h>
-#include "net/json/fields.h"
-#include "net/json/parse.h"
 #include "net/responses/item_references.h"
 
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+
 #include <algorithm>
+#include <fmt/format.h>
 #include <string_view>
 #include <utility>
 

@@ -1,10 +1,11 @@
-#include <fmt/format.h>
+#include "net/responses/kept.h"
+
 #include "net/http/error_response.h"
 #include "net/http/query.h"
 #include "net/json/write.h"
-#include "net/responses/kept.h"
 #include "net/responses/listed_items.h"
 
+#include <fmt/format.h>
 #include <utility>
 
 namespace braid::net::responses {

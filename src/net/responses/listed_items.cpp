@@ -1,11 +1,12 @@
-#include <fmt/format.h>
+#include "net/responses/listed_items.h"
+
 #include "net/http/query.h"
 #include "net/json/write.h"
 #include "net/json/write_value.h"
-#include "net/responses/listed_items.h"
 
 #include <algorithm>
 #include <charconv>
+#include <fmt/format.h>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -83,7 +84,8 @@ Result<std::string> list_items(const ValueList& items, std::string_view query) {
   if (order == "desc") std::ranges::reverse(page);
   if (const std::optional<std::string> after = http::query_value(query, "after")) {
     const auto found = std::ranges::find_if(page, [id = Value(*after)](const Value* item) { return *item->find("id") == id; });
-    if (found == page.end()) return invalid_argument(fmt::format("'after' names the item '{}', which is not in this list", *after), "after");
+    if (found == page.end())
+      return invalid_argument(fmt::format("'after' names the item '{}', which is not in this list", *after), "after");
     page.erase(page.begin(), std::next(found));
   }
   const bool more = page.size() > *limit;

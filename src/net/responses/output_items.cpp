@@ -1,8 +1,9 @@
-#include <fmt/format.h>
-#include "net/json/write.h"
-#include "net/openai/answer_parts.h"
 #include "net/responses/output_items.h"
 
+#include "net/json/write.h"
+#include "net/openai/answer_parts.h"
+
+#include <fmt/format.h>
 #include <iterator>
 #include <utility>
 
@@ -124,11 +125,12 @@ void OutputItems::append_part(std::string& out, const Item& item) const {
 void OutputItems::append_item(std::string& out, const Item& item) const {
   fmt::format_to(std::back_inserter(out), R"({{"id":"{}","status":"{}",)", item.id, item.status);
   if (item.kind == Kind::kFunctionCall) {
-    out += R"("type":"function_call","call_id":)" + json::quoted(item.call_id) + R"(,"name":)" + json::quoted(item.name) + R"(,"arguments":)" +
-           json::quoted(item.text) + "}";
+    out += R"("type":"function_call","call_id":)" + json::quoted(item.call_id) + R"(,"name":)" + json::quoted(item.name) +
+           R"(,"arguments":)" + json::quoted(item.text) + "}";
     return;
   }
-  out += item.kind == Kind::kMessage ? R"("type":"message","role":"assistant","content":[)" : R"("type":"reasoning","summary":[],"content":[)";
+  out +=
+      item.kind == Kind::kMessage ? R"("type":"message","role":"assistant","content":[)" : R"("type":"reasoning","summary":[],"content":[)";
   if (item.status != "in_progress") append_part(out, item);
   out += "]}";
 }

@@ -38,7 +38,7 @@ class OutputItems {
   struct Item {
     Kind kind;
     std::string id;
-    std::string text;      // or a call's arguments
+    std::string text;  // or a call's arguments
     std::string call_id;
     std::string name;
     std::string logprobs;  // of the text: JSON values, comma-separated

@@ -1,15 +1,16 @@
-#include <fmt/format.h>
-#include "net/json/fields.h"
+#include "net/openai/request.h"
+
 #include "net/http/error_response.h"
+#include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write_value.h"
-#include "net/openai/request.h"
 #include "net/responses/input_items.h"
 #include "net/responses/item_references.h"
 #include "net/responses/request.h"
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -65,8 +66,7 @@ Result<void> read_input(Draft& draft, Value& value, const std::string& path) {
     draft.details->input = std::move(*items);
   } else {
     ValueDict part{{"type", "input_text"}, {"text", std::move(value)}};
-    draft.details->input.emplace_back(
-        ValueDict{{"type", "message"}, {"role", "user"}, {"content", ValueList{Value(std::move(part))}}});
+    draft.details->input.emplace_back(ValueDict{{"type", "message"}, {"role", "user"}, {"content", ValueList{Value(std::move(part))}}});
   }
   return {};
 }
@@ -329,8 +329,7 @@ Result<GenerationCall> parse_response(std::string& body, const ServedModel& mode
   Result<Value> document = json::parse(body);
   if (!document) return document.error();
   auto* members = document->get_if<ValueDict>();
-  if (members == nullptr)
-    return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
+  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
   Draft draft(shelf);
   draft.details->echo = echo_of(*document);
   const Result<void> read = read_members(draft, *members);

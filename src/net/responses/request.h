@@ -14,9 +14,9 @@ namespace braid::net::responses {
 
 // What the response object repeats of its request, and where it is to be kept.
 struct ResponseDetails final : DialectDetails {
-  std::string echo;        // the members of the response object that the request decides, as JSON, with a comma before each
-  ValueList input;         // items of this request
-  ValueList conversation;  // chat messages so far, without instructions
+  std::string echo;            // the members of the response object that the request decides, as JSON, with a comma before each
+  ValueList input;             // items of this request
+  ValueList conversation;      // chat messages so far, without instructions
   std::optional<Shelf> shelf;  // nullopt: not to be kept
 };
 

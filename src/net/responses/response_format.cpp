@@ -1,14 +1,15 @@
-#include <fmt/format.h>
+#include "net/responses/response_format.h"
+
 #include "net/generation/timings.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
 #include "net/responses/listed_items.h"
 #include "net/responses/output_items.h"
 #include "net/responses/request.h"
-#include "net/responses/response_format.h"
 
 #include <cstddef>
 #include <ctime>
+#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -25,12 +26,9 @@ std::string_view code_of(const Error& error) {
 class ResponseFormat final : public AnswerFormat {
  public:
   ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
-      : id_(id),
-        created_(static_cast<std::int64_t>(std::time(nullptr))),
-        model_(model.id),
+      : id_(id), created_(static_cast<std::int64_t>(std::time(nullptr))), model_(model.id),
         details_(std::static_pointer_cast<const ResponseDetails>(call.details)),
-        items_(id, *model.codec, call.stream, call.wants_logprobs()),
-        timings_(call.timings) {}
+        items_(id, *model.codec, call.stream, call.wants_logprobs()), timings_(call.timings) {}
 
   void append_begin(std::string& out, const Usage&) override {
     for (const std::string_view type : {"response.created", "response.in_progress"}) {

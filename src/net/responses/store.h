@@ -64,7 +64,7 @@ class ResponseStore {
   const std::size_t max_responses_;
   const std::size_t max_bytes_;
   std::mutex mutex_;
-  Owners owners_;  // who has any
+  Owners owners_;                                                  // who has any
   std::unordered_map<std::string_view, Entries::iterator> by_id_;  // keys are views of the entries' ids
   std::size_t bytes_ = 0;
 };

@@ -1,8 +1,9 @@
-#include <fmt/format.h>
-#include "net/json/write.h"
 #include "net/text/perplexity.h"
 
+#include "net/json/write.h"
+
 #include <cmath>
+#include <fmt/format.h>
 #include <iterator>
 #include <stdexcept>
 

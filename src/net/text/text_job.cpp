@@ -1,9 +1,10 @@
-#include "net/codec_jobs.h"
 #include "net/text/text_job.h"
-#include <spdlog/spdlog.h>
+
+#include "net/codec_jobs.h"
 
 #include <exception>
 #include <functional>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::net {

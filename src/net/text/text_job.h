@@ -20,7 +20,7 @@ struct TextJob {
 };
 
 // Runs the job here when the body is short, else on the codec worker, unless the client goes before its turn comes.
-boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, TextJob job,
-                                                   std::string body);
+boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
+                                                   TextJob job, std::string body);
 
 }  // namespace braid::net

@@ -1,12 +1,13 @@
-#include <fmt/format.h>
+#include "net/text/tokens.h"
+
 #include "net/generation/prompts.h"
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
 #include "net/openai/parameters.h"
 #include "net/openai/request.h"
-#include "net/text/tokens.h"
 
+#include <fmt/format.h>
 #include <iterator>
 #include <vector>
 

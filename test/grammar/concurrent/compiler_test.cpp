@@ -1,8 +1,7 @@
-#include <gtest/gtest.h>
-
-#include <thread>
-
 #include "grammar/walk.h"
+
+#include <gtest/gtest.h>
+#include <thread>
 
 namespace braid::test {
 namespace {
@@ -14,8 +13,8 @@ TEST(Compiler, ServesManyThreads) {
     threads.emplace_back([&compiler, seed] {
       std::mt19937 random(seed);
       for (int i = 0; i < 40; ++i) {
-        const auto constraint = compiler.compile(
-            schema_spec(R"({"type":"array","items":{"type":"string","maxLength":)" + std::to_string(random() % 5) + "}}"));
+        const auto constraint =
+            compiler.compile(schema_spec(R"({"type":"array","items":{"type":"string","maxLength":)" + std::to_string(random() % 5) + "}}"));
         EXPECT_TRUE(random_walk(**constraint, random, 10).ended);
       }
     });

@@ -1,8 +1,4 @@
-#include <gtest/gtest.h>
 #include "kernels/thread_team.h"
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,10 +6,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <latch>
 #include <string>
+#include <sys/resource.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace braid::kernels {

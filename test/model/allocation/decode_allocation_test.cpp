@@ -1,14 +1,12 @@
 // A program of its own: it replaces operator new to count what a decode step allocates.
 #include "kernels/select.h"
 #include "model/language_model.h"
-
-#include <gtest/gtest.h>
+#include "support/operator_delete.h"
 
 #include <atomic>
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <new>
-
-#include "support/operator_delete.h"
 
 namespace {
 
@@ -42,22 +40,34 @@ constexpr std::int32_t kPrompt = 5;
 
 SamplingParams strategy(std::uint32_t row) {
   switch (row % 10) {
-    case 0: return {.temperature = 0.0F};
-    case 1: return {.seed = 1, .top_logprobs = 5};
-    case 2: return {.top_p = 0.9F, .seed = 2, .top_logprobs = 0};
-    case 3: return {.repetition_penalty = 1.2F, .presence_penalty = 0.2F, .frequency_penalty = 0.2F, .penalty_last_n = 16};
-    case 4: return {.top_k = 30, .dry_multiplier = 0.8F, .dry_sequence_breakers = {{3}, {4, 5}}};
-    case 5: return {.typical_p = 0.8F, .top_n_sigma = 1.0F};
-    case 6: return {.xtc_probability = 0.5F, .xtc_threshold = 0.05F};
-    case 7: return {.mirostat = 1};
-    case 8: return {.logit_bias = {{7, 1.0F}}, .mirostat = 2};
-    default: return {.temperature = 0.8F, .top_p = 0.95F, .min_p = 0.01F, .top_k = 40, .seed = 3};
+    case 0:
+      return {.temperature = 0.0F};
+    case 1:
+      return {.seed = 1, .top_logprobs = 5};
+    case 2:
+      return {.top_p = 0.9F, .seed = 2, .top_logprobs = 0};
+    case 3:
+      return {.repetition_penalty = 1.2F, .presence_penalty = 0.2F, .frequency_penalty = 0.2F, .penalty_last_n = 16};
+    case 4:
+      return {.top_k = 30, .dry_multiplier = 0.8F, .dry_sequence_breakers = {{3}, {4, 5}}};
+    case 5:
+      return {.typical_p = 0.8F, .top_n_sigma = 1.0F};
+    case 6:
+      return {.xtc_probability = 0.5F, .xtc_threshold = 0.05F};
+    case 7:
+      return {.mirostat = 1};
+    case 8:
+      return {.logit_bias = {{7, 1.0F}}, .mirostat = 2};
+    default:
+      return {.temperature = 0.8F, .top_p = 0.95F, .min_p = 0.01F, .top_k = 40, .seed = 3};
   }
 }
 
 TEST(DecodeStep, AllocatesNothing) {
   const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
-  auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = kRows, .end_tokens = {2}, .progress = {}}).value();
+  auto model =
+      LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = kRows, .end_tokens = {2}, .progress = {}})
+          .value();
   model->allocate_kv(kRows * 4).value();
 
   StepPlan plan;
@@ -67,7 +77,8 @@ TEST(DecodeStep, AllocatesNothing) {
     plan.starts.push_back({row, strategy(row), {.max_tokens = 1000, .min_tokens = 1000, .stop_token_ids = {}}, 0, begin, kPrompt});
     for (std::int32_t i = 0; i < kPrompt; ++i) plan.tokens.push_back(static_cast<TokenId>(10 + row) + i);
     for (std::int32_t i = 0; i < 4; ++i) plan.blocks.push_back(static_cast<std::int32_t>(row * 4) + i);
-    plan.rows.push_back({.slot = row, .count = kPrompt, .token_begin = row * kPrompt, .block_begin = row * 4, .block_count = 4, .sample = true});
+    plan.rows.push_back(
+        {.slot = row, .count = kPrompt, .token_begin = row * kPrompt, .block_begin = row * 4, .block_count = 4, .sample = true});
   }
   model->execute(plan, result);
   ASSERT_FALSE(result.failure);

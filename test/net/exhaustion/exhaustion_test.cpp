@@ -1,17 +1,16 @@
 // A program of its own: it replaces operator new, and aligned_alloc as src/operator_new.cpp does, to let allocations of the loop's thread
 // fail.
 #include "app/reserve.h"
-#include <gtest/gtest.h>
-#include <malloc.h>
+#include "net/test_server.h"
+#include "support/operator_delete.h"
 
 #include <cstdint>
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <limits>
+#include <malloc.h>
 #include <new>
 #include <string>
-
-#include "net/test_server.h"
-#include "support/operator_delete.h"
 
 namespace {
 

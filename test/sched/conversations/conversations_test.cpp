@@ -1,24 +1,22 @@
 // Many conversations with the embedded model at once, in a pool that holds a few of them: whatever is shared, evicted, written to disk,
 // read again, preempted or computed anew, each answer is bit for bit what its conversation gets alone, and names nobody else.
-#include "model/codec.h"
 #include "kernels/select.h"
+#include "model/codec.h"
 #include "model/gguf.h"
 #include "model/language_model.h"
 #include "sched/scheduler.h"
 #include "store/block_store.h"
 #include "support/folder.h"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <cstdint>
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <utility>
@@ -209,7 +207,8 @@ TEST_F(Conversations, AnswersAreThoseOfEachAlone) {
     wanted.identity = "the embedded model";
     wanted.payload_bytes = model_->kv_layout().block_bytes();
     wanted.most_tokens = kContext;
-    auto store = store::BlockStore::open(wanted, store::make_io(), [&](std::function<void()> call) { asio::post(loop, std::move(call)); }).value();
+    auto store =
+        store::BlockStore::open(wanted, store::make_io(), [&](std::function<void()> call) { asio::post(loop, std::move(call)); }).value();
     SchedulerOptions with_disk = options();
     with_disk.write_through = write_through;
     const EngineStats stats = hold_all(rounds(), with_disk, store.get(), loop);

@@ -1,16 +1,15 @@
 // A program of its own: it replaces operator new and aligned_alloc as src/operator_new.cpp does, to take all memory from the loop's thread.
 #include "app/reserve.h"
 #include "braid/last_memory.h"
-#include <gtest/gtest.h>
-#include <malloc.h>
+#include "sched/disk_rig.h"
+#include "support/operator_delete.h"
 
 #include <cstddef>
 #include <cstdlib>
+#include <gtest/gtest.h>
 #include <limits>
+#include <malloc.h>
 #include <new>
-
-#include "sched/disk_rig.h"
-#include "support/operator_delete.h"
 
 namespace {
 

@@ -28,7 +28,8 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
   add_integer(app, "--tokens-per-minute", limits.tokens_per_minute, 0, kMost, "Of prompts and answers, likewise");
   add_integer(app, "--concurrent-requests", limits.concurrent_requests, 0, kMost, "Requests that may run at once, likewise");
   app.add_flag("--open-metrics", options.http.open_metrics, "GET /metrics needs no API key");
-  app.add_option("--cors-origin", options.http.cors_origins, "Origin of web pages that may read answers, or * for all; may be given several times")
+  app.add_option("--cors-origin", options.http.cors_origins,
+                 "Origin of web pages that may read answers, or * for all; may be given several times")
       ->check(check_origin)
       ->allow_extra_args(false);
 }

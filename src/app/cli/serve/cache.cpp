@@ -1,7 +1,6 @@
 #include "app/cli/serve/groups.h"
 #include "app/option_types.h"
 
-
 namespace braid::app {
 
 void add_cache_options(CLI::App& app, ServeOptions& options) {
@@ -23,8 +22,9 @@ void add_cache_options(CLI::App& app, ServeOptions& options) {
          "When blocks are written: evict (they leave the pool) or through (they are full)")
       ->default_str("evict")
       ->check(CLI::IsMember({"evict", "through"}));
-  app.add_flag("--kv-verify", options.batch.kv_verify,
-               "Compute what the cache holds and compare: the server aborts at the first difference. For finding faults; nothing is faster");
+  app.add_flag(
+      "--kv-verify", options.batch.kv_verify,
+      "Compute what the cache holds and compare: the server aborts at the first difference. For finding faults; nothing is faster");
 }
 
 std::string cache_fault(const ServeOptions& options) {

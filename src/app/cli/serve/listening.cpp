@@ -1,10 +1,9 @@
 #include "app/cli/serve/groups.h"
 #include "app/option_types.h"
 
+#include <charconv>
 #include <fmt/format.h>
 #include <pwd.h>
-
-#include <charconv>
 #include <vector>
 
 namespace braid::app {
@@ -50,8 +49,8 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
   app.add_option_function<Words>(
          "--listen",
          [&http](const Words& words) {
-           http.listen.clear();
-           for (const std::string& word : words) http.listen.push_back(parse_address(word));
+    http.listen.clear();
+    for (const std::string& word : words) http.listen.push_back(parse_address(word));
          },
          "More addresses, or others instead where neither --host nor --port is given")
       ->type_name("HOST:PORT");
@@ -59,8 +58,8 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
   app.add_option_function<std::string>(
          "--unix-mode",
          [&http](const std::string& text) {
-           if (!read_whole(text, http.unix_mode, 8) || http.unix_mode > 0777)
-             throw CLI::ValidationError("--unix-mode", fmt::format("'{}' is not a mode such as 0660", text));
+    if (!read_whole(text, http.unix_mode, 8) || http.unix_mode > 0777)
+      throw CLI::ValidationError("--unix-mode", fmt::format("'{}' is not a mode such as 0660", text));
          },
          "Its mode")
       ->type_name("OCTAL")
@@ -68,21 +67,21 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
   app.add_option_function<Words>(
          "--unix-users",
          [&http](const Words& words) {
-           http.unix_users.clear();
-           for (const std::string& word : words) http.unix_users.push_back(parse_user(word));
+    http.unix_users.clear();
+    for (const std::string& word : words) http.unix_users.push_back(parse_user(word));
          },
          "Other users whose processes may connect there")
       ->type_name("USER")
       ->delimiter(',');
-  app.add_option("--unix-token", http.unix_token,
-                 "File with the token that requests there show as X-Braid-Token, made if there is none; PATH.token if not given; off: no token")
+  app.add_option(
+         "--unix-token", http.unix_token,
+         "File with the token that requests there show as X-Braid-Token, made if there is none; PATH.token if not given; off: no token")
       ->type_name("FILE");
   app.add_option("--tls-cert", http.tls_certificate, "PEM file with the certificate and those of its issuers; read again at SIGHUP")
       ->type_name("FILE");
   app.add_option("--tls-key", http.tls_key, "PEM file with its key")->type_name("FILE");
   app.add_option_function<std::string>(
-         "--metrics", [&http](const std::string& state) { http.metrics = state == "on"; },
-         "GET /metrics and /v1/metrics: on or off")
+         "--metrics", [&http](const std::string& state) { http.metrics = state == "on"; }, "GET /metrics and /v1/metrics: on or off")
       ->default_str("on")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--takeover", options.takeover,

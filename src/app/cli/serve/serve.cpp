@@ -40,8 +40,7 @@ std::string value_fault(const CLI::App& serve) {
 }
 
 std::string serve_fault(const ServeOptions& options) {
-  if (options.no_model && !options.model.model.empty())
-    return fmt::format("--no-model contradicts the model '{}'", options.model.model);
+  if (options.no_model && !options.model.model.empty()) return fmt::format("--no-model contradicts the model '{}'", options.model.model);
   for (const std::string& fault :
        {listen_fault(options), batch_fault(options.batch), watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
     if (!fault.empty()) return fault;

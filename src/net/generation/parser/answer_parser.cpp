@@ -1,4 +1,5 @@
 #include "net/generation/parser/answer_parser.h"
+
 #include "net/generation/parser/characters.h"
 
 #include <utility>
@@ -24,12 +25,8 @@ std::vector<std::string> reasoning_ends(const AnswerSyntax& syntax) {
 }  // namespace
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax, std::uint64_t id_seed)
-    : syntax_(syntax),
-      writer_(id_seed, syntax.calls != nullptr && syntax.calls->short_ids),
-      markers_(markers_of(syntax)),
-      scanner_(markers_),
-      reasoning_end_(reasoning_ends(syntax)),
-      state_(syntax.begins_in_reasoning ? State::kReasoning : State::kStart),
+    : syntax_(syntax), writer_(id_seed, syntax.calls != nullptr && syntax.calls->short_ids), markers_(markers_of(syntax)),
+      scanner_(markers_), reasoning_end_(reasoning_ends(syntax)), state_(syntax.begins_in_reasoning ? State::kReasoning : State::kStart),
       drop_space_(syntax.begins_in_reasoning) {}
 
 void AnswerParser::feed(std::string_view piece, std::vector<Delta>& out) {

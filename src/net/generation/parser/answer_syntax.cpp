@@ -20,9 +20,8 @@ const std::vector<Row>& rows() {
       {{"<|channel|>", "<|message|>"},  // gpt-oss
        {.form = Form::kNamed,
         .begin = {"<|channel|>commentary to=functions.", "to=functions."},
-        .name_end = {"<|constrain|>json<|message|>", "json<|message|>", "<|message|>",
-                     "<|channel|>commentary <|constrain|>json<|message|>", "<|channel|>commentary json<|message|>",
-                     "<|channel|>commentary<|message|>"},
+        .name_end = {"<|constrain|>json<|message|>", "json<|message|>", "<|message|>", "<|channel|>commentary <|constrain|>json<|message|>",
+                     "<|channel|>commentary json<|message|>", "<|channel|>commentary<|message|>"},
         .end = {"<|call|>"}}},
       {{"<｜tool▁call▁begin｜>", "```json"},  // DeepSeek V3, R1
        {.form = Form::kNamed,
@@ -34,10 +33,7 @@ const std::vector<Row>& rows() {
        {.form = Form::kNamed, .begin = {"<｜tool▁call▁begin｜>"}, .name_end = {"<｜tool▁sep｜>"}, .end = {"<｜tool▁call▁end｜>"}},
        {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}},
       {{"<|tool_call_argument_begin|>"},  // Kimi
-       {.form = Form::kNamed,
-        .begin = {"<|tool_call_begin|>"},
-        .name_end = {"<|tool_call_argument_begin|>"},
-        .end = {"<|tool_call_end|>"}},
+       {.form = Form::kNamed, .begin = {"<|tool_call_begin|>"}, .name_end = {"<|tool_call_argument_begin|>"}, .end = {"<|tool_call_end|>"}},
        {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}},
       {{"[TOOL_CALLS]", "[ARGS]"},  // Mistral since 2025
        {.form = Form::kNamed, .begin = {"[TOOL_CALLS]"}, .name_end = {"[ARGS]"}, .short_ids = true}},
@@ -92,8 +88,7 @@ const CallSyntax& call_syntax_of(std::string_view chat_template) {
 void set_harmony(AnswerSyntax& syntax) {
   syntax.reasoning = {"<|channel|>analysis<|message|>", "<|end|>"};
   syntax.reasoning_anywhere = true;
-  syntax.passed_over = {"<|channel|>final<|message|>", "<|channel|>commentary<|message|>", "<|start|>assistant", "<|end|>",
-                        "<|return|>"};
+  syntax.passed_over = {"<|channel|>final<|message|>", "<|channel|>commentary<|message|>", "<|start|>assistant", "<|end|>", "<|return|>"};
 }
 
 void find_reasoning(AnswerSyntax& syntax, const TextCodec& codec, std::string_view chat_template, std::string_view rendered) {

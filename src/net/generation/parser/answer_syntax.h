@@ -41,17 +41,16 @@ const CallSyntax& call_syntax_of(std::string_view chat_template);
 
 // What one choice's parser needs to know.
 struct AnswerSyntax {
-  ReasoningTags reasoning;                                 // empty: the model has none
-  bool reasoning_anywhere = false;                         // else it counts at the beginning of an answer only
-  std::vector<std::string> passed_over;                    // markers without meaning, wherever they stand
-  bool begins_in_reasoning = false;                        // the rendered prompt ends with the opening tag
-  const CallSyntax* calls = nullptr;                       // null: no tools may be called, and what looks like a call is text
-  std::vector<std::string> functions;                      // the declared names
-  std::vector<std::pair<std::string, std::string>> texts;  // functions and those of their arguments that are declared as strings
+  ReasoningTags reasoning;                                          // empty: the model has none
+  bool reasoning_anywhere = false;                                  // else it counts at the beginning of an answer only
+  std::vector<std::string> passed_over;                             // markers without meaning, wherever they stand
+  bool begins_in_reasoning = false;                                 // the rendered prompt ends with the opening tag
+  const CallSyntax* calls = nullptr;                                // null: no tools may be called, and what looks like a call is text
+  std::vector<std::string> functions;                               // the declared names
+  std::vector<std::pair<std::string, std::string>> texts;           // functions and those of their arguments that are declared as strings
   std::vector<std::pair<std::string, std::string>> optional_texts;  // or as strings or null
-  bool single_call = false;                                // the answer ends with its first call
-  std::vector<std::pair<TokenId, std::string>>
-      control_markers;  // markers that are control tokens, which otherwise decode to nothing
+  bool single_call = false;                                         // the answer ends with its first call
+  std::vector<std::pair<TokenId, std::string>> control_markers;     // markers that are control tokens, which otherwise decode to nothing
 };
 
 // Sets the reasoning members for an answer to `rendered`: tags that stand in the template, or whose end is one token.

@@ -1,7 +1,8 @@
-#include <fmt/format.h>
-#include "net/generation/parser/characters.h"
 #include "net/generation/parser/json_scanner.h"
 
+#include "net/generation/parser/characters.h"
+
+#include <fmt/format.h>
 #include <iterator>
 
 namespace braid::net {

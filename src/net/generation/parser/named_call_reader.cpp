@@ -71,8 +71,7 @@ class NamedCallReader final : public CallReader {
     const auto begins_with_rest = [rest](const std::string& end) { return end.starts_with(rest); };
     const auto& ends = syntax_.calls->name_end;
     const bool has_name = name_length(text) > 0;
-    const bool fits =
-        std::any_of(ends.begin(), ends.end(), begins_with_rest) || kCallId.starts_with(rest) || rest.starts_with(kCallId);
+    const bool fits = std::any_of(ends.begin(), ends.end(), begins_with_rest) || kCallId.starts_with(rest) || rest.starts_with(kCallId);
     return has_name && fits ? Status::kMore : invalid_header();
   }
 

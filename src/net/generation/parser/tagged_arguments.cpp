@@ -1,6 +1,7 @@
+#include "net/generation/parser/tagged_arguments.h"
+
 #include "net/generation/parser/characters.h"
 #include "net/generation/parser/json_scanner.h"
-#include "net/generation/parser/tagged_arguments.h"
 #include "net/json/write.h"
 
 #include <optional>
