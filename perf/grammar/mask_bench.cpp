@@ -105,7 +105,7 @@ void replay(const Constraint& constraint, const std::vector<TokenId>& answer, st
   }
 }
 
-void masks(benchmark::State& state, const Scenario& scenario, const model::ModelCodec& codec) {
+void masks(benchmark::State& state, const Scenario& scenario, const text::ModelCodec& codec) {
   const grammar::Compiler compiler([&] { return app::constraint_vocabulary(codec); });
   if (!compiler.compile({ConstraintSpec::Choice{{"x"}}, ""})) std::abort();  // reads the vocabulary
   const double begin = cpu_us();
@@ -132,9 +132,9 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const char* path = std::getenv("BRAID_VOCAB");
   if (path == nullptr) return std::fprintf(stderr, "BRAID_VOCAB must name a GGUF file\n"), 2;
-  const auto file = model::GgufFile::open(path);
+  const auto file = files::GgufFile::open(path);
   if (!file) return std::fprintf(stderr, "%s\n", file.error().message.c_str()), 1;
-  const auto codec = model::ModelCodec::from_gguf(*file);
+  const auto codec = text::ModelCodec::from_gguf(*file);
   if (!codec) return std::fprintf(stderr, "%s\n", codec.error().message.c_str()), 1;
   const std::vector<Scenario> all = scenarios();
   for (const Scenario& scenario : all)

@@ -1,5 +1,5 @@
 // Gate, up, SwiGLU and the preparing of down's rows, as steps and with SwiGLU in the product (MatmulArgs::up).
-#include "kernels/bench.h"
+#include "perf/kernels/bench.h"
 
 namespace braid::kernels::perf {
 namespace {

@@ -1,5 +1,5 @@
 // Matrix products over the shapes of one model's layer, and over a matrix of 1 GB that no cache holds.
-#include "kernels/bench.h"
+#include "perf/kernels/bench.h"
 
 namespace braid::kernels::perf {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/peaks.h"
+#include "perf/kernels/peaks.h"
 
 #include "kernels/amx/tiles.h"
 

@@ -1,5 +1,5 @@
-#include "kernels/bench.h"
-#include "kernels/peaks.h"
+#include "perf/kernels/bench.h"
+#include "perf/kernels/peaks.h"
 
 #include <atomic>
 

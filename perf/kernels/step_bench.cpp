@@ -1,5 +1,5 @@
 // What a step does besides matrix products, for one thread.
-#include "kernels/bench.h"
+#include "perf/kernels/bench.h"
 
 #include <numeric>
 #include <vector>

@@ -5,10 +5,10 @@
 // file's weights as another type first, for both; what serving rotates (model::Packing) is rotated in the model only.
 #include "kernels/kv_type.h"
 #include "kernels/select.h"
-#include "model/codec.h"
-#include "model/divergence.h"
-#include "model/forward_run.h"
-#include "model/recoded_weights.h"
+#include "perf/model/divergence.h"
+#include "perf/model/forward_run.h"
+#include "perf/model/recoded_weights.h"
+#include "text/codec.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Candidate {
   double same_top() const { return static_cast<double>(sum.same_top) / static_cast<double>(sum.positions); }
 };
 
-Result<std::vector<TokenId>> read_tokens(const Options& options, const model::GgufFile& file, std::int32_t vocab) {
+Result<std::vector<TokenId>> read_tokens(const Options& options, const files::GgufFile& file, std::int32_t vocab) {
   const auto wanted = static_cast<std::size_t>(options.windows) * static_cast<std::size_t>(options.length);
   std::vector<TokenId> tokens;
   if (options.text.empty()) {
@@ -67,7 +67,7 @@ Result<std::vector<TokenId>> read_tokens(const Options& options, const model::Gg
   }
   std::ifstream in(options.text, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  auto codec = model::ModelCodec::from_gguf(file);
+  auto codec = text::ModelCodec::from_gguf(file);
   if (!codec) return codec.error();
   auto encoded = (*codec)->encode(text, {.add_special = false});
   if (!encoded) return encoded.error();
@@ -137,7 +137,7 @@ bool within_bars(const Options& options, const Candidate& candidate) {
 Result<bool> measure(const Options& options) {
   auto table = choose_table(options.isa);
   if (!table) return table.error();
-  auto file = model::GgufFile::open(options.file);
+  auto file = files::GgufFile::open(options.file);
   if (!file) return file.error();
   auto model = model::read_hyper_parameters(*file);
   if (!model) return model.error();

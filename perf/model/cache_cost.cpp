@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   app.add_flag("--control", options.control, "Both without the cache: what the method finds where there is nothing");
   CLI11_PARSE(app, argc, argv);
 
-  const auto file = model::GgufFile::open(options.file).value();
+  const auto file = files::GgufFile::open(options.file).value();
   model::LoadOptions load;
   load.threads = 1;
   load.context_length = options.prompt + options.answer;

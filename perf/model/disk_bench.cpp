@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "Of each kind, in turn");
   CLI11_PARSE(app, argc, argv);
 
-  const auto file = model::GgufFile::open(options.file).value();
+  const auto file = files::GgufFile::open(options.file).value();
   model::LoadOptions load;
   load.threads = options.threads > 0 ? options.threads : kernels::usable_cpus();
   load.context_length = 2048;

@@ -1,4 +1,4 @@
-#include "model/divergence.h"
+#include "perf/model/divergence.h"
 
 #include <algorithm>
 #include <cmath>

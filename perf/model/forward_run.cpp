@@ -1,4 +1,4 @@
-#include "model/forward_run.h"
+#include "perf/model/forward_run.h"
 
 #include <numeric>
 #include <utility>

@@ -1,9 +1,9 @@
 // make_random_model SHAPE TYPE FILE [--tokenizer GGUF]: a GGUF file with random weights in the shape of a real model, with the tokenizer
 // of another file or none.
+#include "files/gguf.h"
 #include "kernels/encode.h"
-#include "model/gguf.h"
-#include "model/random_weights.h"
-#include "model/recoded_weights.h"
+#include "perf/model/random_weights.h"
+#include "perf/model/recoded_weights.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -151,8 +151,8 @@ class FileWriter {
 };
 
 // The reader widens numbers; llama.cpp's loader wants them narrow again: ids and types of 32 bits, scores as floats.
-void write_key(FileWriter& file, const std::string& name, const braid::model::GgufValue& value) {
-  if (const auto* array = std::get_if<braid::model::GgufArray>(&value)) {
+void write_key(FileWriter& file, const std::string& name, const braid::files::GgufValue& value) {
+  if (const auto* array = std::get_if<braid::files::GgufArray>(&value)) {
     std::visit([&](const auto& items) { file.key(name, items); }, array->items);
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     file.key(name, *text);
@@ -163,12 +163,12 @@ void write_key(FileWriter& file, const std::string& name, const braid::model::Gg
   }
 }
 
-void write_tokenizer(FileWriter& file, const braid::model::GgufFile& source) {
+void write_tokenizer(FileWriter& file, const braid::files::GgufFile& source) {
   for (const auto& [name, value] : source.metadata())
     if (name.starts_with("tokenizer.")) write_key(file, name, value);
 }
 
-void write_keys(FileWriter& file, const std::string& name, const Shape& shape, const braid::model::GgufFile* tokenizer) {
+void write_keys(FileWriter& file, const std::string& name, const Shape& shape, const braid::files::GgufFile* tokenizer) {
   const std::string prefix = std::string(shape.architecture) + ".";
   file.key("general.architecture", std::string(shape.architecture));
   file.key("general.name", "random " + name);
@@ -195,7 +195,7 @@ std::uint64_t stored_bytes(const Tensor& tensor) {
 }
 
 void write_model(FileWriter& file, const std::string& name, const Shape& shape, const std::string& type,
-                 const braid::model::GgufFile* tokenizer) {
+                 const braid::files::GgufFile* tokenizer) {
   const std::vector<Tensor> tensors = tensors_of(shape, type);
   file.header(tensors.size());
   write_keys(file, name, shape, tokenizer);
@@ -239,9 +239,9 @@ int main(int argc, char** argv) {
   std::string tokenizer_path;
   app.add_option("--tokenizer", tokenizer_path, "GGUF file whose tokenizer is taken; its vocabulary must fit the shape's");
   CLI11_PARSE(app, argc, argv);
-  std::optional<braid::model::GgufFile> tokenizer;
+  std::optional<braid::files::GgufFile> tokenizer;
   if (!tokenizer_path.empty()) {
-    auto opened = braid::model::GgufFile::open(tokenizer_path);
+    auto opened = braid::files::GgufFile::open(tokenizer_path);
     if (!opened) {
       std::fprintf(stderr, "%s\n", opened.error().message.c_str());
       return 1;

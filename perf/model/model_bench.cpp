@@ -20,7 +20,9 @@
 namespace {
 
 using braid::kernels::KvType;
+using namespace braid::files;
 using namespace braid::model;
+using namespace braid::step;
 
 struct Options {
   std::string file;

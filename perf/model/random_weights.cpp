@@ -1,4 +1,4 @@
-#include "model/random_weights.h"
+#include "perf/model/random_weights.h"
 
 namespace braid::perf {
 

@@ -1,4 +1,4 @@
-#include "model/recoded_weights.h"
+#include "perf/model/recoded_weights.h"
 
 #include "kernels/encode.h"
 
@@ -91,7 +91,7 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, const Want
     others.push_back(matrix);
     recoded.packed_bytes += bytes_of(*matrix.packed, type);
   }
-  auto storage = model::Mapping::reserve(std::max<std::uint64_t>(recoded.packed_bytes, kAlignment), "weights of another type");
+  auto storage = files::Mapping::reserve(std::max<std::uint64_t>(recoded.packed_bytes, kAlignment), "weights of another type");
   if (!storage) return storage.error();
   recoded.storage = std::move(*storage);
 

@@ -1,7 +1,7 @@
 // Time to sample one row of logits at the vocabulary of Qwen2.5, for each strategy.
 #include "kernels/select.h"
 #include "model/sampling/sampler.h"
-#include "model/step.h"
+#include "step/step.h"
 
 #include <benchmark/benchmark.h>
 #include <random>
@@ -26,7 +26,7 @@ void sample(benchmark::State& state, SamplingParams params) {
   model::Sampler sampler(kernels::best_kernel_table(), kVocab, kContext);
   model::TokenHistory history;
   history.start(params, known, kAnswer, 0);
-  model::SamplingState sampled{.params = params, .history = model::looks_back(params) ? &history : nullptr};
+  model::SamplingState sampled{.params = params, .history = step::looks_back(params) ? &history : nullptr};
   for (auto _ : state) {
     sampled.position += 1;
     const auto token = sampler.sample(logits, sampled).value().token;

@@ -25,14 +25,14 @@ using namespace braid::sched;  // NOLINT
 namespace asio = boost::asio;
 
 // Gives every row a token at once, and ends a sequence at its max_tokens.
-class InstantModel final : public model::StepExecutor {
+class InstantModel final : public step::StepExecutor {
  public:
   explicit InstantModel(std::size_t slots) : left_(slots, 0) {}
 
-  void execute(const model::StepPlan& plan, model::StepResult& result) override {
-    for (const model::SlotStart& start : plan.starts) left_[start.slot] = start.stop.max_tokens - start.generated;
-    for (const model::StepRow& row : plan.rows) {
-      model::RowResult& out = result.rows.emplace_back();
+  void execute(const step::StepPlan& plan, step::StepResult& result) override {
+    for (const step::SlotStart& start : plan.starts) left_[start.slot] = start.stop.max_tokens - start.generated;
+    for (const step::StepRow& row : plan.rows) {
+      step::RowResult& out = result.rows.emplace_back();
       out.slot = row.slot;
       out.ran = true;
       out.sampled = row.sample;
@@ -103,7 +103,7 @@ void plan_decodes(benchmark::State& state) {
     tickets.push_back(std::make_unique<SequenceTicket>(nobody, 64));
     tickets.back()->attach(sequence);
   }
-  model::StepPlan plan;
+  step::StepPlan plan;
   std::vector<Sequence*> full;
   PlannedStep step;
   step.plan = &plan;

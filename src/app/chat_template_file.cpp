@@ -23,8 +23,8 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(*text);
 }
 
-Result<std::vector<model::TemplateSource>> named_templates(const std::string& path, const ValueList& list) {
-  std::vector<model::TemplateSource> sources;
+Result<std::vector<text::TemplateSource>> named_templates(const std::string& path, const ValueList& list) {
+  std::vector<text::TemplateSource> sources;
   for (const Value& item : list) {
     const Value* name = item.find("name");
     const Value* text = item.find("template");
@@ -39,15 +39,15 @@ Result<std::vector<model::TemplateSource>> named_templates(const std::string& pa
 
 }  // namespace
 
-Result<std::vector<model::TemplateSource>> read_chat_template_file(const std::string& path) {
+Result<std::vector<text::TemplateSource>> read_chat_template_file(const std::string& path) {
   Result<std::string> text = read_text(path);
   if (!text) return text.error();
-  if (!path.ends_with(".json")) return std::vector{model::TemplateSource{"default", std::move(*text)}};
+  if (!path.ends_with(".json")) return std::vector{text::TemplateSource{"default", std::move(*text)}};
   const Result<Value> document = net::json::parse(*text);
   if (!document) return bad(path, document.error().message);
   const Value* found = document->find("chat_template");
   if (found == nullptr) return bad(path, "has no 'chat_template'");
-  if (const auto* one = found->get_if<std::string>()) return std::vector{model::TemplateSource{"default", *one}};
+  if (const auto* one = found->get_if<std::string>()) return std::vector{text::TemplateSource{"default", *one}};
   if (const auto* list = found->get_if<ValueList>()) return named_templates(path, *list);
   return bad(path, "'chat_template' is neither a text nor a list");
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
-#include "model/chat_templates.h"
+#include "text/chat_templates.h"
 
 #include <string>
 #include <vector>
@@ -11,6 +11,6 @@ namespace braid::app {
 
 // A Jinja file, or a Hugging Face tokenizer_config.json or chat_template.json whose `chat_template` is one text or a list of named
 // ones. kIo or kBadFile with the file's name.
-Result<std::vector<model::TemplateSource>> read_chat_template_file(const std::string& path);
+Result<std::vector<text::TemplateSource>> read_chat_template_file(const std::string& path);
 
 }  // namespace braid::app

@@ -5,13 +5,13 @@
 
 namespace braid::app {
 
-grammar::Vocabulary constraint_vocabulary(const model::ModelCodec& codec) {
-  const model::Tokenizer& tokenizer = codec.tokenizer();
+grammar::Vocabulary constraint_vocabulary(const text::ModelCodec& codec) {
+  const text::Tokenizer& tokenizer = codec.tokenizer();
   std::vector<grammar::VocabularyToken> tokens(tokenizer.vocabulary().size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
-    const model::TokenType type = tokenizer.vocabulary().entries[i].type;
-    if (type == model::TokenType::kUnused || type == model::TokenType::kUndefined) continue;
+    const text::TokenType type = tokenizer.vocabulary().entries[i].type;
+    if (type == text::TokenType::kUnused || type == text::TokenType::kUndefined) continue;
     tokens[i] = {std::string(tokenizer.token_bytes(id)), tokenizer.is_silent(id)};
   }
   const auto ends = codec.end_of_generation();

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "grammar/vocabulary.h"
-#include "model/codec.h"
+#include "text/codec.h"
 
 namespace braid::app {
 
 // Tokens that the file marks as unused take no part.
-grammar::Vocabulary constraint_vocabulary(const model::ModelCodec& codec);
+grammar::Vocabulary constraint_vocabulary(const text::ModelCodec& codec);
 
 }  // namespace braid::app

@@ -10,10 +10,10 @@ extern "C" {
 
 namespace braid::app {
 
-std::shared_ptr<const model::ByteSource> embedded_model() {
+std::shared_ptr<const files::ByteSource> embedded_model() {
   const std::span<const std::byte> bytes(braid_embedded_model, braid_embedded_model_end);
   if (bytes.empty()) return nullptr;
-  return model::linked_bytes(bytes, kEmbeddedModelName);
+  return files::linked_bytes(bytes, kEmbeddedModelName);
 }
 
 }  // namespace braid::app

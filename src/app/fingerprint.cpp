@@ -25,7 +25,7 @@ struct Summary {
   std::string text;
 
   void operator()(const std::string& value) { text += fmt::format("{}:{};", value.size(), value); }
-  void operator()(const model::GgufArray& array) {
+  void operator()(const files::GgufArray& array) {
     std::visit(
         [this](const auto& items) {
       text += fmt::format("[{}]", items.size());
@@ -47,13 +47,13 @@ std::string build_digest() {
 
 }  // namespace
 
-std::string model_digest(const model::GgufFile& file, const model::LoadOptions& options) {
+std::string model_digest(const files::GgufFile& file, const model::LoadOptions& options) {
   Summary summary;
   for (const auto& [key, value] : file.metadata()) {
     summary(key);
     std::visit(summary, value);
   }
-  for (const model::GgufTensor& tensor : file.tensors()) {
+  for (const files::GgufTensor& tensor : file.tensors()) {
     summary(tensor.name);
     summary(tensor.type);
     for (const std::int64_t size : tensor.shape) summary(size);

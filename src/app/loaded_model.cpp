@@ -28,12 +28,12 @@ std::string model_id(std::string_view path) {
   return std::string(path);
 }
 
-Result<model::GgufFile> open_model(const std::string& path) {
-  if (!path.empty() && path != kEmbeddedModelName) return model::GgufFile::open(path);
-  std::shared_ptr<const model::ByteSource> bytes = embedded_model();
+Result<files::GgufFile> open_model(const std::string& path) {
+  if (!path.empty() && path != kEmbeddedModelName) return files::GgufFile::open(path);
+  std::shared_ptr<const files::ByteSource> bytes = embedded_model();
   if (bytes == nullptr)
     return invalid_argument("no model was named, and this braid was built without an embedded one: name a GGUF file, or use --no-model");
-  return model::GgufFile::from_bytes(std::move(bytes));
+  return files::GgufFile::from_bytes(std::move(bytes));
 }
 
 Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options) {
@@ -94,10 +94,10 @@ Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOp
 
 }  // namespace
 
-Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress, bool identify_kv) {
+Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv) {
   const Result<const kernels::KernelTable*> table = choose_kernels(options);
   if (!table) return table.error();
-  const Result<model::GgufFile> file = open_model(options.model);
+  const Result<files::GgufFile> file = open_model(options.model);
   if (!file) return file.error();
 
   LoadedModel loaded;
@@ -109,13 +109,13 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
 
-  std::vector<model::TemplateSource> templates;
+  std::vector<text::TemplateSource> templates;
   if (!options.chat_template.empty()) {
     auto read = read_chat_template_file(options.chat_template);
     if (!read) return read.error();
     templates = std::move(*read);
   }
-  auto codec = model::ModelCodec::from_gguf(*file, std::move(templates));
+  auto codec = text::ModelCodec::from_gguf(*file, std::move(templates));
   if (!codec) return codec.error();
   loaded.codec = std::move(*codec);
   for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);

@@ -4,14 +4,14 @@
 #include "app/memory.h"
 #include "app/options.h"
 #include "braid/result.h"
+#include "files/gguf.h"
+#include "files/progress.h"
 #include "grammar/compiler.h"
 #include "kernels/kernel_table.h"
-#include "model/codec.h"
-#include "model/gguf.h"
 #include "model/language_model.h"
-#include "model/progress.h"
 #include "sched/options.h"
 #include "store/block_store.h"
+#include "text/codec.h"
 
 #include <memory>
 #include <string>
@@ -23,7 +23,7 @@ namespace braid::app {
 struct LoadedModel {
   std::string id;
   std::string architecture;
-  std::unique_ptr<const model::ModelCodec> codec;
+  std::unique_ptr<const text::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
@@ -39,7 +39,7 @@ struct LoadedModel {
 std::string model_id(std::string_view path);
 
 // The file, or the embedded model when `path` is empty.
-Result<model::GgufFile> open_model(const std::string& path);
+Result<files::GgufFile> open_model(const std::string& path);
 
 // kInvalidArgument: this machine lacks what was asked for.
 Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options);
@@ -47,7 +47,7 @@ Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options);
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch);
 
 // Takes as long as it takes; any thread. `progress` is called on it. `identify_kv`: for a cache that outlives the process.
-Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, model::Progress progress, bool identify_kv = false);
+Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv = false);
 
 // "weights 30.0 MiB, KV pool 3.50 GiB (262144 tokens), workspace 12.1 MiB".
 std::string describe_memory(const LoadedModel& loaded, std::int32_t block_tokens);

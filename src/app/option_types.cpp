@@ -195,9 +195,9 @@ CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optiona
       ->default_str("auto");
 }
 
-CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, model::HugePages& target, const std::string& help) {
-  static const std::map<std::string, model::HugePages> kKinds = {
-      {"off", model::HugePages::kOff}, {"transparent", model::HugePages::kTransparent}, {"explicit", model::HugePages::kExplicit}};
+CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugePages& target, const std::string& help) {
+  static const std::map<std::string, files::HugePages> kKinds = {
+      {"off", files::HugePages::kOff}, {"transparent", files::HugePages::kTransparent}, {"explicit", files::HugePages::kExplicit}};
   return add_checked(
              app, name, "KIND", help,
              [&target](const std::string& text) {

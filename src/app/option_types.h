@@ -31,7 +31,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
 CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);  // not 0
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, std::optional<kernels::KvType>& target, const std::string& help);
 CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
-CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, model::HugePages& target, const std::string& help);
+CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugePages& target, const std::string& help);
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);
 
 }  // namespace braid::app

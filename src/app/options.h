@@ -1,8 +1,8 @@
 // What the command line asks for, one struct a command, with the defaults. Plain values: parsed once, then only read.
 #pragma once
 
+#include "files/mapping.h"
 #include "kernels/kernel_table.h"
-#include "model/mapping.h"
 #include "net/server_options.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct ModelOptions {
   std::string model;         // a GGUF file; empty: the embedded one
   std::int32_t threads = 0;  // of the compute strand; 0: all usable CPUs
   bool pin_threads = false;  // each of them to a CPU of its own
-  model::HugePages huge_pages = model::HugePages::kTransparent;
+  files::HugePages huge_pages = files::HugePages::kTransparent;
   std::optional<std::int32_t> context;            // tokens; the model's own otherwise
   std::optional<std::uint64_t> kv_memory;         // bytes; half of what is available after load otherwise
   std::int32_t max_kv_size = 0;                   // positions that a token sees, the first few among them; 0: all

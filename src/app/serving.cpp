@@ -250,7 +250,7 @@ asio::awaitable<void> Serving::become_ready() {
     }
   }
   if (shutting_down_) co_return;
-  if (options_.model.huge_pages != model::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
+  if (options_.model.huge_pages != files::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
   status_ = {ServiceState::kReady, {}, &served_};
   if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxContext = 1U << 24;
 // Reads the keys of one architecture. The first failure is kept and every later look-up answers with its fallback.
 class KeyReader {
  public:
-  KeyReader(const GgufFile& file, std::string_view architecture) : file_(file), architecture_(architecture) {}
+  KeyReader(const files::GgufFile& file, std::string_view architecture) : file_(file), architecture_(architecture) {}
 
   std::optional<Error> error;
 
@@ -80,8 +80,8 @@ class KeyReader {
 
   // A number, or an array with one value for every layer that are all equal.
   std::uint64_t uniform(std::string_view key, std::uint64_t fallback) {
-    const GgufValue* value = file_.find(full(key));
-    if (const auto* array = value != nullptr ? std::get_if<GgufArray>(value) : nullptr)
+    const files::GgufValue* value = file_.find(full(key));
+    if (const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr)
       return std::visit([&](const auto& items) { return uniform_item(key, items); }, array->items);
     auto found = file_.unsigned_or(full(key), fallback);
     if (!found) return take(found.error()), 1;
@@ -102,7 +102,7 @@ class KeyReader {
     return 1;
   }
 
-  const GgufFile& file_;
+  const files::GgufFile& file_;
   std::string_view architecture_;
 };
 
@@ -143,8 +143,8 @@ RopeParameters read_rope(KeyReader& keys, std::int32_t head_dim, std::int32_t co
 }
 
 // The vocabulary is the embedding's number of rows; what else names its size must agree.
-std::int32_t read_vocab(const GgufFile& file, KeyReader& keys) {
-  const GgufTensor* embedding = file.tensor("token_embd.weight");
+std::int32_t read_vocab(const files::GgufFile& file, KeyReader& keys) {
+  const files::GgufTensor* embedding = file.tensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2) {
     keys.fail(ErrorCode::kBadFile,
               embedding == nullptr ? "the tensor token_embd.weight is missing" : "the tensor token_embd.weight is not a matrix");
@@ -153,8 +153,8 @@ std::int32_t read_vocab(const GgufFile& file, KeyReader& keys) {
   const std::int64_t rows = embedding->shape[1];
   if (rows < 1 || rows > static_cast<std::int64_t>(kMaxDimension))
     keys.fail(ErrorCode::kBadFile, fmt::format("token_embd.weight has {} rows, expected 1 to {}", rows, kMaxDimension));
-  const GgufValue* tokens = file.find("tokenizer.ggml.tokens");
-  if (const auto* array = tokens != nullptr ? std::get_if<GgufArray>(tokens) : nullptr) {
+  const files::GgufValue* tokens = file.find("tokenizer.ggml.tokens");
+  if (const auto* array = tokens != nullptr ? std::get_if<files::GgufArray>(tokens) : nullptr) {
     const auto count = std::visit([](const auto& items) { return static_cast<std::int64_t>(items.size()); }, array->items);
     if (count > rows)
       keys.fail(ErrorCode::kBadFile,
@@ -210,7 +210,7 @@ Visibility HyperParameters::visibility() const {
   return widest;
 }
 
-Result<HyperParameters> read_hyper_parameters(const GgufFile& file) {
+Result<HyperParameters> read_hyper_parameters(const files::GgufFile& file) {
   auto architecture = file.string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   HyperParameters model;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "braid/result.h"
+#include "files/gguf.h"
 #include "model/families.h"
-#include "model/gguf.h"
 
 #include <cstdint>
 
@@ -69,6 +69,6 @@ struct HyperParameters {
 
 // kUnsupported: a sound file of an architecture, or with a feature, that this build lacks. kBadFile: a key is missing, out of
 // range, or contradicts another one; the message names the key, what was found and what was expected.
-Result<HyperParameters> read_hyper_parameters(const GgufFile& file);
+Result<HyperParameters> read_hyper_parameters(const files::GgufFile& file);
 
 }  // namespace braid::model

@@ -5,11 +5,11 @@
 
 namespace braid::model {
 
-KvArena::KvArena(const KvLayout& layout, std::int32_t blocks, Mapping mapping)
+KvArena::KvArena(const KvLayout& layout, std::int32_t blocks, files::Mapping mapping)
     : layout_(layout), blocks_(blocks), mapping_(std::move(mapping)) {}
 
-Result<KvArena> KvArena::create(const KvLayout& layout, std::int32_t blocks, HugePages pages) {
-  auto mapping = Mapping::reserve(static_cast<std::size_t>(blocks) * layout.block_bytes(), "KV cache", pages);
+Result<KvArena> KvArena::create(const KvLayout& layout, std::int32_t blocks, files::HugePages pages) {
+  auto mapping = files::Mapping::reserve(static_cast<std::size_t>(blocks) * layout.block_bytes(), "KV cache", pages);
   if (!mapping) return mapping.error();
   return KvArena(layout, blocks, std::move(*mapping));
 }
@@ -30,7 +30,7 @@ std::span<std::byte> KvArena::block(std::int32_t index) const {
   return {mapping_.data() + static_cast<std::size_t>(index) * layout_.block_bytes(), layout_.block_bytes()};
 }
 
-void KvArena::prefault(kernels::ThreadTeam& team, const Progress& progress) const {
+void KvArena::prefault(kernels::ThreadTeam& team, const files::Progress& progress) const {
   constexpr std::size_t kStride = std::size_t{256} << 20;  // between two reports
   constexpr std::size_t kChunk = std::size_t{8} << 20;
   for (std::size_t begin = 0; begin < mapping_.size(); begin += kStride) {

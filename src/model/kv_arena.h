@@ -1,10 +1,10 @@
 // The bytes of the key/value pool. Which block belongs to whom is the scheduler's business. Strand only.
 #pragma once
 
+#include "files/mapping.h"
+#include "files/progress.h"
 #include "kernels/thread_team.h"
 #include "model/kv_layout.h"
-#include "model/mapping.h"
-#include "model/progress.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace braid::model {
 class KvArena {
  public:
   // `blocks` is at least 1.
-  static Result<KvArena> create(const KvLayout& layout, std::int32_t blocks, HugePages pages = HugePages::kTransparent);
+  static Result<KvArena> create(const KvLayout& layout, std::int32_t blocks, files::HugePages pages = files::HugePages::kTransparent);
 
   const KvLayout& layout() const { return layout_; }
   std::int32_t blocks() const { return blocks_; }
@@ -24,13 +24,13 @@ class KvArena {
   std::span<std::byte> block(std::int32_t index) const;
 
   // Touches every page, so that no step pays for it.
-  void prefault(kernels::ThreadTeam& team, const Progress& progress) const;
+  void prefault(kernels::ThreadTeam& team, const files::Progress& progress) const;
 
  private:
-  KvArena(const KvLayout& layout, std::int32_t blocks, Mapping mapping);
+  KvArena(const KvLayout& layout, std::int32_t blocks, files::Mapping mapping);
   KvLayout layout_;
   std::int32_t blocks_;
-  Mapping mapping_;
+  files::Mapping mapping_;
 };
 
 }  // namespace braid::model

@@ -26,7 +26,7 @@ class Message {
     put(kind, std::as_bytes(std::span(&value, 1)));
   }
   void text(char kind, std::string_view text) { put(kind, std::as_bytes(std::span(text))); }
-  void value(const GgufValue& value) {
+  void value(const files::GgufValue& value) {
     std::visit([this](const auto& item) { put_item(item); }, value);
   }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -43,7 +43,7 @@ class Message {
   void put_item(const T& item) {
     if constexpr (std::is_same_v<T, std::string>) {
       text('s', item);
-    } else if constexpr (std::is_same_v<T, GgufArray>) {
+    } else if constexpr (std::is_same_v<T, files::GgufArray>) {
       std::visit(
           [this](const auto& items) {
         this->number('a', items.size());  // clang 14 sees no use of `this` otherwise
@@ -64,9 +64,9 @@ struct TensorPiece {
   cache::PrefixKey digest;
 };
 
-std::vector<TensorPiece> pieces_of(const GgufFile& file) {
+std::vector<TensorPiece> pieces_of(const files::GgufFile& file) {
   std::vector<TensorPiece> pieces;
-  for (const GgufTensor& tensor : file.tensors())
+  for (const files::GgufTensor& tensor : file.tensors())
     for (std::size_t begin = 0; begin < tensor.bytes.size(); begin += kPieceBytes)
       pieces.push_back({tensor.bytes.subspan(begin, std::min(kPieceBytes, tensor.bytes.size() - begin)), {}});
   return pieces;
@@ -75,14 +75,14 @@ std::vector<TensorPiece> pieces_of(const GgufFile& file) {
 // Of one block of fixed tokens at the beginning of a sequence.
 cache::PrefixKey numerics_digest(LanguageModel& model) {
   std::vector<std::byte> bytes(model.kv_layout().block_bytes());
-  StepPlan plan;
-  StepResult result;
+  step::StepPlan plan;
+  step::StepResult result;
   const auto execute = [&] {
     model.execute(plan, result);
     if (result.failure) std::rethrow_exception(result.failure);
   };
   plan.starts.push_back({});
-  StepRow row;
+  step::StepRow row;
   row.count = std::min(model.kv_layout().block_tokens, model.context_length());
   row.block_count = 1;
   for (std::int32_t i = 0; i < row.count; ++i) plan.tokens.push_back((i * 7 + 1) % model.hyper_parameters().vocab);
@@ -99,7 +99,7 @@ std::string hexadecimal(const cache::PrefixKey& key) { return fmt::format("{:016
 
 }  // namespace
 
-cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team) {
+cache::PrefixKey model_revision(const files::GgufFile& file, kernels::ThreadTeam& team) {
   std::vector<TensorPiece> pieces = pieces_of(file);
   team.for_chunks(static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -112,7 +112,7 @@ cache::PrefixKey model_revision(const GgufFile& file, kernels::ThreadTeam& team)
     message.text('k', key);
     message.value(value);
   }
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const files::GgufTensor& tensor : file.tensors()) {
     message.text('t', tensor.name);
     message.number('y', tensor.type);
     for (const std::int64_t extent : tensor.shape) message.number('x', extent);

@@ -94,23 +94,23 @@ void KvTensors::put_block(std::int64_t index, std::span<const std::byte> block) 
     }
 }
 
-SafeTensors KvTensors::contents() const {
-  SafeTensors contents;
+files::SafeTensors KvTensors::contents() const {
+  files::SafeTensors contents;
   auto tensor = bytes_.begin();
   for (std::int32_t layer = 0; layer < layout_.layers; ++layer)
     for (const Kind& kind : kinds_of(layout_))
-      contents.tensors.emplace(name_of(layer, kind), SafeTensor{kind.dtype, shape_of(layout_, kind, tokens_), *tensor++});
+      contents.tensors.emplace(name_of(layer, kind), files::SafeTensor{kind.dtype, shape_of(layout_, kind, tokens_), *tensor++});
   return contents;
 }
 
-Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
+Result<void> take_block(const files::SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
                         std::span<std::byte> block) {
   for (std::int32_t layer = 0; layer < layout.layers; ++layer)
     for (const Kind& kind : kinds_of(layout)) {
       const std::string name = name_of(layer, kind);
       const auto found = from.tensors.find(name);
       if (found == from.tensors.end()) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' is missing", name), {}};
-      const SafeTensor& tensor = found->second;
+      const files::SafeTensor& tensor = found->second;
       if (tensor.dtype != kind.dtype || tensor.shape != shape_of(layout, kind, tokens))
         return Error{ErrorCode::kBadFile,
                      fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "),

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "braid/result.h"
+#include "files/safetensors.h"
 #include "model/kv_layout.h"
-#include "model/safetensors.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ class KvTensors {
   void put_block(std::int64_t index, std::span<const std::byte> block);
 
   // Borrows: valid while this lives.
-  SafeTensors contents() const;
+  files::SafeTensors contents() const;
 
  private:
   KvLayout layout_;
@@ -34,7 +34,7 @@ class KvTensors {
 
 // Writes block number `index`, which is full, to `block` (block_bytes; what is padding stays as it is). kBadFile: a tensor is
 // missing, of another type or shape than this layout and number of tokens ask for, or holds bf16 values that are not finite.
-Result<void> take_block(const SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
+Result<void> take_block(const files::SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
                         std::span<std::byte> block);
 
 }  // namespace braid::model

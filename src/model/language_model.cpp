@@ -24,7 +24,8 @@ struct Dimensions {
   WorkspaceShape workspace;
 };
 
-Result<Dimensions> read_dimensions(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options, int members) {
+Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options,
+                                   int members) {
   auto model = read_hyper_parameters(file);
   if (!model) return model.error();
   const std::int32_t context = options.context_length > 0 ? options.context_length : model->context_length;
@@ -61,7 +62,7 @@ void require(bool condition, const char* what) {
 
 }  // namespace
 
-Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
+Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
   auto dimensions = read_dimensions(file, table, options, options.threads);
   if (!dimensions) return dimensions.error();
   auto weights = check_weights(file, dimensions->model, dimensions->context, table, options.packing);
@@ -71,7 +72,8 @@ Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::Kern
                         .kv_block = dimensions->kv.block_bytes()};
 }
 
-Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const GgufFile& file, const kernels::KernelTable& table, LoadOptions options) {
+Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile& file, const kernels::KernelTable& table,
+                                                           LoadOptions options) {
   auto team = std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus);
   auto dimensions = read_dimensions(file, table, options, team->size());
   if (!dimensions) return dimensions.error();
@@ -106,7 +108,7 @@ Result<void> LanguageModel::allocate_kv(std::int32_t blocks) {
   return {};
 }
 
-void LanguageModel::execute(const StepPlan& plan, StepResult& result) {
+void LanguageModel::execute(const step::StepPlan& plan, step::StepResult& result) {
   const auto begin = std::chrono::steady_clock::now();
   result.clear();
   result.id = plan.id;
@@ -123,20 +125,20 @@ void LanguageModel::execute(const StepPlan& plan, StepResult& result) {
 }
 
 // Everything an address is computed from.
-void LanguageModel::check(const StepPlan& plan) const {
+void LanguageModel::check(const step::StepPlan& plan) const {
   require(kv_.has_value(), "there is no KV pool");
   const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
-  for (const SlotStart& start : plan.starts) check_start(start, plan);
+  for (const step::SlotStart& start : plan.starts) check_start(start, plan);
   require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
   const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); };
-  const auto is_copy = [&](const BlockCopy& copy) { return in_pool(copy.block) && copy.bytes != nullptr; };
+  const auto is_copy = [&](const step::BlockCopy& copy) { return in_pool(copy.block) && copy.bytes != nullptr; };
   require(std::ranges::all_of(plan.saves, is_copy) && std::ranges::all_of(plan.loads, is_copy), "copied block out of the pool");
-  require(std::ranges::all_of(plan.checks, [&](const BlockCheck& check) { return in_pool(check.block) && in_pool(check.other); }),
+  require(std::ranges::all_of(plan.checks, [&](const step::BlockCheck& check) { return in_pool(check.block) && in_pool(check.other); }),
           "checked block out of the pool");
   require(std::ranges::all_of(plan.forks,
-                              [&](const BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
+                              [&](const step::BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
           "copied block out of the pool");
-  for (const StepRow& row : plan.rows) {
+  for (const step::StepRow& row : plan.rows) {
     require(row.slot < slots_.size(), "slot out of range");
     require(row.count >= 1 && row.position >= 0 && row.position <= context_ - row.count, "position out of the context");
     require(std::uint64_t{row.block_begin} + row.block_count <= plan.blocks.size(), "block table out of range");
@@ -152,18 +154,18 @@ void LanguageModel::check(const StepPlan& plan) const {
   }
 }
 
-void LanguageModel::check_start(const SlotStart& start, const StepPlan& plan) const {
+void LanguageModel::check_start(const step::SlotStart& start, const step::StepPlan& plan) const {
   const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
   require(start.slot < slots_.size(), "slot out of range");
   require(std::ranges::all_of(start.stop.stop_token_ids, in_vocab), "stop token out of the vocabulary");
   require(std::ranges::all_of(start.sampling.logit_bias, in_vocab, &LogitBias::token), "biased token out of the vocabulary");
   require(std::uint64_t{start.history_begin} + start.history_count <= plan.tokens.size(), "history out of range");
-  require(start.generated >= 0 && (!needs_history(start) || start.history_count >= static_cast<std::uint32_t>(start.generated)),
+  require(start.generated >= 0 && (!step::needs_history(start) || start.history_count >= static_cast<std::uint32_t>(start.generated)),
           "no history of what was generated");
 }
 
 // Before any row: what the rows write to may be what is saved or checked.
-void LanguageModel::move_blocks(const StepPlan& plan, StepResult& result) {
+void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& result) {
   const auto for_each = [&](std::size_t count, const auto& body) {
     team_->for_chunks(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
@@ -177,7 +179,7 @@ void LanguageModel::move_blocks(const StepPlan& plan, StepResult& result) {
       result.unequal.push_back(static_cast<std::uint32_t>(i));
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
-  for (const BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
+  for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
 }
 
 // Of the blocks of a row whose first token is at `position`.
@@ -189,15 +191,15 @@ void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int3
   }
 }
 
-void LanguageModel::run(const StepPlan& plan, StepResult& result) {
+void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   move_blocks(plan, result);
   start_pass();
   start_slots(plan);
   result.rows.resize(plan.rows.size());
   for (std::size_t index = 0; index < plan.rows.size(); ++index) {
-    const StepRow& row = plan.rows[index];
+    const step::StepRow& row = plan.rows[index];
     const Slot& slot = slots_[row.slot];
-    RowResult& row_result = result.rows[index];
+    step::RowResult& row_result = result.rows[index];
     row_result = {.slot = row.slot, .ran = !slot.finished()};
     if (slot.finished()) continue;
     require(!row.from_sampler || slot.has_sampled(), "nothing was sampled for this slot yet");
@@ -217,18 +219,19 @@ void LanguageModel::run(const StepPlan& plan, StepResult& result) {
   if (!batch_.empty()) run_pass(result);
 }
 
-void LanguageModel::start_slots(const StepPlan& plan) {
-  for (const SlotStart& start : plan.starts) {
+void LanguageModel::start_slots(const step::StepPlan& plan) {
+  for (const step::SlotStart& start : plan.starts) {
     try {
       slots_[start.slot].start(start, std::span(plan.tokens).subspan(start.history_begin, start.history_count), options_.end_tokens);
     } catch (const std::exception& error) {
-      throw RowFailure(start.slot, error.what());
+      throw step::RowFailure(start.slot, error.what());
     }
   }
 }
 
 // Makes the places for what the row's logits will say about tokens that are known already.
-void LanguageModel::announce_scored(const StepPlan& plan, const StepRow& row, RowResult& row_result, StepResult& result) const {
+void LanguageModel::announce_scored(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& row_result,
+                                    step::StepResult& result) const {
   row_result.scored_begin = static_cast<std::uint32_t>(result.scored.size());
   row_result.scored_count = static_cast<std::uint32_t>(row.scored);
   for (std::size_t i = 0; i < row_result.scored_count; ++i) {
@@ -239,8 +242,8 @@ void LanguageModel::announce_scored(const StepPlan& plan, const StepRow& row, Ro
 }
 
 // A failed step leaves no slot half-way: rows of these slots in the plan that is already posted are skipped.
-void LanguageModel::abandon(const StepPlan& plan) {
-  for (const StepRow& row : plan.rows)
+void LanguageModel::abandon(const step::StepPlan& plan) {
+  for (const step::StepRow& row : plan.rows)
     if (row.slot < slots_.size()) slots_[row.slot].abandon();
 }
 
@@ -250,7 +253,7 @@ void LanguageModel::start_pass() {
   picked_.clear();
 }
 
-void LanguageModel::run_pass(StepResult& result) {
+void LanguageModel::run_pass(step::StepResult& result) {
   transformer_.forward(batch_, picked_tokens_, *kv_, space_);
   const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
   for (std::size_t begin = 0; begin < picked_.size(); begin += group) use_logits(begin, std::min(picked_.size(), begin + group), result);
@@ -258,11 +261,11 @@ void LanguageModel::run_pass(StepResult& result) {
 }
 
 // Computes the logits of picked_[begin, end) and what they are for.
-void LanguageModel::use_logits(std::size_t begin, std::size_t end, StepResult& result) {
+void LanguageModel::use_logits(std::size_t begin, std::size_t end, step::StepResult& result) {
   transformer_.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin), space_);
   for (std::size_t i = begin; i < end; ++i) {
     if (picked_[i].scored != kSampled) continue;
-    RowResult& row = result.rows[picked_[i].row];
+    step::RowResult& row = result.rows[picked_[i].row];
     row.top_begin = static_cast<std::uint32_t>(result.top.size());
     row.top_count = static_cast<std::uint32_t>(std::clamp(slots_[row.slot].top_logprobs(), 0, kMaxTopLogprobs));
     result.top.resize(result.top.size() + row.top_count);
@@ -281,14 +284,14 @@ void LanguageModel::use_logits(std::size_t begin, std::size_t end, StepResult& r
   });
 }
 
-void LanguageModel::score(Sampler& sampler, std::span<const float> logits, ScoredToken& scored, StepResult& result) const {
+void LanguageModel::score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const {
   const Logprob logprob = sampler.log_probability(logits, scored.token, std::span(result.top).subspan(scored.top_begin, scored.top_count));
   scored.logprob = logprob.value;
   scored.top_count = logprob.top_count;
 }
 
-void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, StepResult& result) {
-  RowResult& row = result.rows[picked.row];
+void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result) {
+  step::RowResult& row = result.rows[picked.row];
   Slot& slot = slots_[row.slot];
   std::optional<SampledToken> sampled;
   try {

@@ -3,19 +3,19 @@
 #pragma once
 
 #include "braid/result.h"
+#include "files/gguf.h"
+#include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/gguf.h"
 #include "model/hyper_parameters.h"
 #include "model/kv_arena.h"
-#include "model/progress.h"
 #include "model/rope.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/slot.h"
-#include "model/step.h"
 #include "model/transformer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
+#include "step/step.h"
 
 #include <cstdint>
 #include <memory>
@@ -26,10 +26,10 @@
 namespace braid::model {
 
 struct LoadOptions {
-  int threads = 1;                                 // of the kernel team, the strand's own included
-  std::vector<int> cpus = {};                      // one for each of them, to which they are pinned; empty: not pinned
-  HugePages huge_pages = HugePages::kTransparent;  // of weights, workspace and pool
-  std::int32_t context_length = 0;                 // 0: the model's
+  int threads = 1;                                               // of the kernel team, the strand's own included
+  std::vector<int> cpus = {};                                    // one for each of them, to which they are pinned; empty: not pinned
+  files::HugePages huge_pages = files::HugePages::kTransparent;  // of weights, workspace and pool
+  std::int32_t context_length = 0;                               // 0: the model's
   std::int32_t block_tokens = 16;
   std::optional<kernels::KvType> kv_type = {};  // the tier's own otherwise
   Packing packing = {};                         // how weights are computed
@@ -37,7 +37,7 @@ struct LoadOptions {
   std::int32_t max_batch = 256;                 // slots
   std::int32_t pass_rows = 512;                 // tokens computed together; a longer step takes several passes
   std::vector<TokenId> end_tokens;              // the model's end-of-sequence tokens
-  Progress progress;                            // called on the loading thread; may be empty
+  files::Progress progress;                     // called on the loading thread; may be empty
 };
 
 struct MemoryEstimate {
@@ -47,12 +47,12 @@ struct MemoryEstimate {
 };
 
 // What loading with these options would take, after all the checks of loading.
-Result<MemoryEstimate> estimate_memory(const GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options);
+Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options);
 
-class LanguageModel final : public StepExecutor {
+class LanguageModel final : public step::StepExecutor {
  public:
   // The file is not needed after loading.
-  static Result<std::unique_ptr<LanguageModel>> load(const GgufFile& file, const kernels::KernelTable& table, LoadOptions options);
+  static Result<std::unique_ptr<LanguageModel>> load(const files::GgufFile& file, const kernels::KernelTable& table, LoadOptions options);
 
   // Allocates and pre-faults the pool; once, before the first step.
   Result<void> allocate_kv(std::int32_t blocks);
@@ -67,7 +67,7 @@ class LanguageModel final : public StepExecutor {
   std::uint64_t workspace_bytes() const { return space_.storage.size(); }
 
   // A plan that breaks step.h's rules sets `failure` before anything is changed.
-  void execute(const StepPlan& plan, StepResult& result) override;
+  void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
  private:
   static constexpr std::size_t kSampled = ~std::size_t{0};
@@ -80,19 +80,19 @@ class LanguageModel final : public StepExecutor {
   LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
                 const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
 
-  void check(const StepPlan& plan) const;
-  void check_start(const SlotStart& start, const StepPlan& plan) const;
+  void check(const step::StepPlan& plan) const;
+  void check_start(const step::SlotStart& start, const step::StepPlan& plan) const;
   void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const;
-  void move_blocks(const StepPlan& plan, StepResult& result);
-  void run(const StepPlan& plan, StepResult& result);
-  void abandon(const StepPlan& plan);
-  void start_slots(const StepPlan& plan);
-  void announce_scored(const StepPlan& plan, const StepRow& row, RowResult& row_result, StepResult& result) const;
+  void move_blocks(const step::StepPlan& plan, step::StepResult& result);
+  void run(const step::StepPlan& plan, step::StepResult& result);
+  void abandon(const step::StepPlan& plan);
+  void start_slots(const step::StepPlan& plan);
+  void announce_scored(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   void start_pass();
-  void run_pass(StepResult& result);
-  void use_logits(std::size_t begin, std::size_t end, StepResult& result);
-  void score(Sampler& sampler, std::span<const float> logits, ScoredToken& scored, StepResult& result) const;
-  void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, StepResult& result);
+  void run_pass(step::StepResult& result);
+  void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
+  void score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const;
+  void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);
 
   const HyperParameters model_;
   const Visibility visibility_;

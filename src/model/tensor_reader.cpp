@@ -1,7 +1,7 @@
 #include "model/tensor_reader.h"
 
+#include "files/gguf_tensor_type.h"
 #include "kernels/encode.h"
-#include "model/gguf_tensor_type.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -10,10 +10,10 @@
 namespace braid::model {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kPackedAlignment = 64;
 
 std::string type_name(std::uint32_t type) {
-  const GgufTensorType* known = gguf_tensor_type(type);
+  const files::GgufTensorType* known = files::gguf_tensor_type(type);
   return known != nullptr ? known->name : fmt::format("number {}", type);
 }
 
@@ -23,8 +23,8 @@ void TensorReader::fail(ErrorCode code, const std::string& tensor, const std::st
   if (!error_) error_ = Error{code, fmt::format("{}: tensor {}: {}", file_.name(), tensor, message), {}};
 }
 
-const GgufTensor* TensorReader::find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence) {
-  const GgufTensor* tensor = file_.tensor(name);
+const files::GgufTensor* TensorReader::find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence) {
+  const files::GgufTensor* tensor = file_.tensor(name);
   if (tensor == nullptr) {
     if (presence == Presence::kRequired)
       fail(ErrorCode::kBadFile, name, fmt::format("is missing, expected shape [{}]", fmt::join(shape, ", ")));
@@ -37,7 +37,7 @@ const GgufTensor* TensorReader::find(const std::string& name, std::initializer_l
     return nullptr;
   }
   const kernels::WeightFormat* format = kernels::weight_format(static_cast<kernels::WeightType>(tensor->type));
-  if (format == nullptr || gguf_tensor_type(tensor->type) == nullptr) {
+  if (format == nullptr || files::gguf_tensor_type(tensor->type) == nullptr) {
     fail(ErrorCode::kUnsupported, name, fmt::format("found type {}, which this build cannot compute with", type_name(tensor->type)));
     return nullptr;
   }
@@ -53,7 +53,7 @@ const GgufTensor* TensorReader::find(const std::string& name, std::initializer_l
 }
 
 void TensorReader::vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out) {
-  const GgufTensor* tensor = find(name, {size}, presence);
+  const files::GgufTensor* tensor = find(name, {size}, presence);
   if (tensor == nullptr) return;
   out.resize(static_cast<std::size_t>(size));
   kernels::dequantize_row(static_cast<kernels::WeightType>(tensor->type), tensor->bytes.data(), size, out.data());
@@ -61,16 +61,16 @@ void TensorReader::vector(const std::string& name, std::int64_t size, Presence p
 
 void TensorReader::matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out,
                           Rotation rotation) {
-  const GgufTensor* tensor = find(name, {inputs, outputs}, Presence::kRequired);
+  const files::GgufTensor* tensor = find(name, {inputs, outputs}, Presence::kRequired);
   if (tensor == nullptr) return;
   const kernels::WeightType type = packed_type(*tensor, rotation);
   out = {.type = type, .outputs = outputs, .inputs = inputs, .data = nullptr};
   matrices_.push_back({tensor, &out, packed_bytes_});
-  packed_bytes_ += (table_.packed_bytes(type, outputs, inputs) + kAlignment - 1) / kAlignment * kAlignment;
+  packed_bytes_ += (table_.packed_bytes(type, outputs, inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
 }
 
 // Rows that a type's blocks do not divide keep their own type.
-kernels::WeightType TensorReader::packed_type(const GgufTensor& tensor, Rotation rotation) const {
+kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, Rotation rotation) const {
   using kernels::WeightType;
   const auto fits = [&](WeightType type) { return tensor.shape.front() % kernels::weight_format(type)->block_values == 0; };
   const auto stored = static_cast<WeightType>(tensor.type);
@@ -100,13 +100,13 @@ void TensorReader::pack_panels(const Noted& noted, std::int64_t begin, std::int6
 }
 
 void TensorReader::refuse_others(std::string_view architecture) {
-  for (const GgufTensor& tensor : file_.tensors())
+  for (const files::GgufTensor& tensor : file_.tensors())
     if (!seen_.contains(tensor.name))
       fail(ErrorCode::kUnsupported, tensor.name, fmt::format("is not part of the {} architecture as this build computes it", architecture));
 }
 
-Result<Mapping> TensorReader::pack(kernels::ThreadTeam& team, const Progress& progress, HugePages pages) const {
-  auto mapping = Mapping::reserve(packed_bytes_, "weights", pages);
+Result<files::Mapping> TensorReader::pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const {
+  auto mapping = files::Mapping::reserve(packed_bytes_, "weights", pages);
   if (!mapping) return mapping.error();
   for (const Noted& noted : matrices_) {
     kernels::PackedMatrix& out = *noted.out;

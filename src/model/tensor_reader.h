@@ -1,12 +1,12 @@
 // Looks tensors up by name and holds them against the expected shape; matrices are noted first and packed together later.
 #pragma once
 
+#include "files/gguf.h"
+#include "files/mapping.h"
+#include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/families.h"
-#include "model/gguf.h"
-#include "model/mapping.h"
-#include "model/progress.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -25,7 +25,7 @@ class TensorReader {
  public:
   // `float_type`: what matrices of F32, F16 and BF16 are packed as; their own type otherwise. `rotate`: whether those of Q8_0 that may be
   // packed rotated are.
-  TensorReader(const GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type, bool rotate)
+  TensorReader(const files::GgufFile& file, const kernels::KernelTable& table, std::optional<kernels::WeightType> float_type, bool rotate)
       : file_(file), table_(table), float_type_(float_type), rotate_(rotate) {}
 
   const std::optional<Error>& error() const { return error_; }
@@ -47,21 +47,21 @@ class TensorReader {
   std::size_t packed_bytes() const { return packed_bytes_; }
 
   // Packs what matrix() noted into one mapping and completes the matrices.
-  Result<Mapping> pack(kernels::ThreadTeam& team, const Progress& progress, HugePages pages) const;
+  Result<files::Mapping> pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const;
 
  private:
   struct Noted {
-    const GgufTensor* tensor;
+    const files::GgufTensor* tensor;
     kernels::PackedMatrix* out;
     std::size_t offset;
   };
 
-  kernels::WeightType packed_type(const GgufTensor& tensor, Rotation rotation) const;
+  kernels::WeightType packed_type(const files::GgufTensor& tensor, Rotation rotation) const;
   void pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const;
-  const GgufTensor* find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence);
+  const files::GgufTensor* find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence);
   void fail(ErrorCode code, const std::string& tensor, const std::string& message);
 
-  const GgufFile& file_;
+  const files::GgufFile& file_;
   const kernels::KernelTable& table_;
   const std::optional<kernels::WeightType> float_type_;
   const bool rotate_;

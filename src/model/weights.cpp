@@ -60,19 +60,19 @@ void read_model(TensorReader& reader, const HyperParameters& model, std::int32_t
   reader.refuse_others(model.family->architecture);
 }
 
-std::int64_t parameters_of(const GgufFile& file) {
+std::int64_t parameters_of(const files::GgufFile& file) {
   std::uint64_t parameters = 0;  // a hostile file's may go round
-  for (const GgufTensor& tensor : file.tensors())
+  for (const files::GgufTensor& tensor : file.tensors())
     parameters += std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::uint64_t{1}, std::multiplies<>());
   return static_cast<std::int64_t>(parameters);
 }
 
-TensorReader reader_of(const GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
+TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
   return {file, table, packing.float_type, parameters_of(file) >= packing.rotated_from};
 }
 
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.
-std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, const HyperParameters& model, std::int32_t context,
+std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
                                   Weights& weights) {
   // A hostile layer count must not make us reserve memory for layers that the file cannot have.
   if (static_cast<std::size_t>(model.layers) > file.tensors().size())
@@ -91,8 +91,9 @@ std::optional<Error> read_checked(TensorReader& reader, const GgufFile& file, co
 
 }  // namespace
 
-Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context, const kernels::KernelTable& table,
-                             kernels::ThreadTeam& team, const Progress& progress, const Packing& packing, HugePages pages) {
+Result<Weights> load_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
+                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const files::Progress& progress,
+                             const Packing& packing, files::HugePages pages) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
@@ -103,8 +104,8 @@ Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model,
   return weights;
 }
 
-Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context, const kernels::KernelTable& table,
-                              const Packing& packing) {
+Result<Weights> check_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
+                              const kernels::KernelTable& table, const Packing& packing) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;

@@ -1,12 +1,12 @@
 // The tensors of a model, checked against its hyper-parameters and packed for one kernel tier.
 #pragma once
 
+#include "files/gguf.h"
+#include "files/mapping.h"
+#include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/gguf.h"
 #include "model/hyper_parameters.h"
-#include "model/mapping.h"
-#include "model/progress.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,7 +41,7 @@ struct Weights {
   std::vector<float> output_norm;
   std::vector<float> rope_divisors;  // one for each rotated pair, or empty
   std::vector<LayerWeights> layers;
-  Mapping storage;
+  files::Mapping storage;
   std::uint64_t packed_bytes = 0;  // of all matrices
   std::int64_t parameters = 0;     // values of all tensors of the file
 };
@@ -49,12 +49,12 @@ struct Weights {
 // kBadFile: a tensor is missing or its shape contradicts the hyper-parameters; kUnsupported: its type, or a tensor that this
 // architecture does not know. The message names tensor, found and expected. The context to serve picks LongRoPE's divisors. The
 // file's pages are released as they are packed; the file is not needed afterwards.
-Result<Weights> load_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context, const kernels::KernelTable& table,
-                             kernels::ThreadTeam& team, const Progress& progress, const Packing& packing = {},
-                             HugePages pages = HugePages::kTransparent);
+Result<Weights> load_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
+                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const files::Progress& progress,
+                             const Packing& packing = {}, files::HugePages pages = files::HugePages::kTransparent);
 
 // The same checks without packing: shapes and types are complete, the matrices have no data.
-Result<Weights> check_weights(const GgufFile& file, const HyperParameters& model, std::int32_t context, const kernels::KernelTable& table,
-                              const Packing& packing = {});
+Result<Weights> check_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
+                              const kernels::KernelTable& table, const Packing& packing = {});
 
 }  // namespace braid::model

@@ -86,8 +86,8 @@ std::size_t Workspace::bytes(const HyperParameters& model, const Weights& weight
 }
 
 Result<Workspace> Workspace::create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
-                                    const WorkspaceShape& shape, HugePages pages) {
-  auto storage = Mapping::reserve(bytes(model, weights, table, shape), "workspace", pages);
+                                    const WorkspaceShape& shape, files::HugePages pages) {
+  auto storage = files::Mapping::reserve(bytes(model, weights, table, shape), "workspace", pages);
   if (!storage) return storage.error();
   Workspace space;
   space.shape = shape;

@@ -1,9 +1,9 @@
 // The activations of one pass: allocated once, reused by every pass. Strand only.
 #pragma once
 
+#include "files/mapping.h"
 #include "kernels/kernel_table.h"
 #include "model/hyper_parameters.h"
-#include "model/mapping.h"
 #include "model/weights.h"
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct Rows {
 
 struct Workspace {
   static Result<Workspace> create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
-                                  const WorkspaceShape& shape, HugePages pages = HugePages::kTransparent);
+                                  const WorkspaceShape& shape, files::HugePages pages = files::HugePages::kTransparent);
   // What create() would take; the weights need no data.
   static std::size_t bytes(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
                            const WorkspaceShape& shape);
@@ -59,7 +59,7 @@ struct Workspace {
   float* parts = nullptr;                           // [parts, heads, part_floats]
   std::byte* scratch = nullptr;                     // [members, scratch_stride]: a row to be prepared, or the attention kernel's
   std::size_t scratch_stride = 0;
-  Mapping storage;
+  files::Mapping storage;
 };
 
 }  // namespace braid::model

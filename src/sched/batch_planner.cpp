@@ -22,7 +22,7 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vecto
       complete = false;
       continue;
     }
-    model::StepRow row;
+    step::StepRow row;
     row.from_sampler = true;
     row.sample = true;
     step.shape.add_decode(sequence.planned);
@@ -43,7 +43,7 @@ void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const Pre
 }
 
 std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, std::int32_t room) const {
-  model::StepRow row;
+  step::StepRow row;
   row.count = slice(sequence, std::min(room, max_batch_tokens_));
   if (row.count == 0) return 0;
   row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
@@ -68,22 +68,22 @@ std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
 }
 
 // The slice foretells the token after it as well, if that is one of the prompt.
-void BatchPlanner::add_scored(const Sequence& sequence, model::StepPlan& plan, model::StepRow& row) {
+void BatchPlanner::add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) {
   const std::int32_t end = sequence.planned + row.count;
   row.scored = std::max(0, std::min(end, sequence.prompt_tokens - 1) - sequence.planned);
   row.scored_top = sequence.prompt_logprobs;
   if (row.scored == row.count) plan.tokens.push_back(sequence.tokens[static_cast<std::size_t>(end)]);
 }
 
-void BatchPlanner::add_start(Sequence& sequence, model::StepPlan& plan) {
-  model::SlotStart& start = plan.starts.emplace_back();
+void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) {
+  step::SlotStart& start = plan.starts.emplace_back();
   start.slot = sequence.slot;
   start.sampling = sequence.sampling;
   start.stop = sequence.stop;
   start.generated = sequence.generated();
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = sequence.constraint;
-  if (model::needs_history(start)) {
+  if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan.tokens.size());
     start.history_count = static_cast<std::uint32_t>(sequence.tokens.size());
     plan.tokens.insert(plan.tokens.end(), sequence.tokens.begin(), sequence.tokens.end());
@@ -91,8 +91,8 @@ void BatchPlanner::add_start(Sequence& sequence, model::StepPlan& plan) {
   sequence.starts = false;
 }
 
-void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const {
-  model::StepPlan& plan = *step.plan;
+void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const {
+  step::StepPlan& plan = *step.plan;
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
   row.position = sequence.planned;

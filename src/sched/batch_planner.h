@@ -1,10 +1,10 @@
 // Turns the batch into the rows of one step.
 #pragma once
 
-#include "model/step.h"
 #include "sched/options.h"
 #include "sched/prefill_pace.h"
 #include "sched/sequence.h"
+#include "step/step.h"
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace braid::sched {
 
 // A plan in the making, and whose rows it has.
 struct PlannedStep {
-  model::StepPlan* plan = nullptr;
+  step::StepPlan* plan = nullptr;
   std::vector<Sequence*> members;  // parallel to plan->rows
   StepShape shape;
   std::vector<Sequence*> loading;    // whose blocks plan->loads are
@@ -38,10 +38,10 @@ class BatchPlanner {
   std::int32_t add_prefill(Sequence& sequence, PlannedStep& step, std::int32_t room) const;
 
  private:
-  static void add_start(Sequence& sequence, model::StepPlan& plan);
-  static void add_scored(const Sequence& sequence, model::StepPlan& plan, model::StepRow& row);
+  static void add_start(Sequence& sequence, step::StepPlan& plan);
+  static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
-  void add_row(Sequence& sequence, PlannedStep& step, model::StepRow row) const;
+  void add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const;
 
   std::int32_t block_tokens_;
   std::int32_t max_batch_tokens_;

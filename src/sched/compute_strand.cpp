@@ -54,7 +54,7 @@ struct ComputeStrand::Return {
   }
 };
 
-ComputeStrand::ComputeStrand(boost::asio::io_context& loop, model::StepExecutor& executor, std::function<void()> on_return)
+ComputeStrand::ComputeStrand(boost::asio::io_context& loop, step::StepExecutor& executor, std::function<void()> on_return)
     : loop_(loop), on_return_(std::move(on_return)), executor_(executor), mailbox_(std::make_shared<Mailbox>()) {
   mailbox_->strand = this;
   thread_ = std::thread([this] { run(); });
@@ -68,9 +68,9 @@ ComputeStrand::~ComputeStrand() {
   mailbox_->strand = nullptr;
 }
 
-model::StepPlan& ComputeStrand::next_plan() {
+step::StepPlan& ComputeStrand::next_plan() {
   assert(can_post());
-  model::StepPlan& plan = step(posted_).plan;
+  step::StepPlan& plan = step(posted_).plan;
   plan.clear();
   plan.id = posted_;
   return plan;

@@ -1,7 +1,7 @@
 // The thread that computes. The only place where something crosses threads in the scheduler: a plan over, a result back.
 #pragma once
 
-#include "model/step.h"
+#include "step/step.h"
 
 #include <array>
 #include <atomic>
@@ -17,8 +17,8 @@ namespace braid::sched {
 
 // A plan and, once it has come back, its result.
 struct Step {
-  model::StepPlan plan;
-  model::StepResult result;
+  step::StepPlan plan;
+  step::StepResult result;
 };
 
 // Runs posted steps one after the other on a thread of its own. All members belong to the loop.
@@ -30,7 +30,7 @@ class ComputeStrand {
   static constexpr std::uint32_t kMaxPosted = 2;
 
   // `on_return` runs on the loop when a step has come back.
-  ComputeStrand(boost::asio::io_context& loop, model::StepExecutor& executor, std::function<void()> on_return);
+  ComputeStrand(boost::asio::io_context& loop, step::StepExecutor& executor, std::function<void()> on_return);
   ~ComputeStrand();
   ComputeStrand(const ComputeStrand&) = delete;
   ComputeStrand& operator=(const ComputeStrand&) = delete;
@@ -41,7 +41,7 @@ class ComputeStrand {
   bool idle() const { return posted_ == released_; }
 
   // An empty plan to fill, with its id; needs can_post(). It stays the same one until post().
-  model::StepPlan& next_plan();
+  step::StepPlan& next_plan();
   void post();
 
   // The oldest step that has come back and was not released, or null. An exception of the executor is in result.failure.
@@ -73,7 +73,7 @@ class ComputeStrand {
   std::atomic<std::uint32_t> handed_{0};  // the low bits of posted_: what a futex can wait for
   std::atomic<bool> stop_{false};
   std::atomic<std::int64_t> step_began_{0};  // nanoseconds of the steady clock; 0: none runs. Read by the watchdog only
-  model::StepExecutor& executor_;
+  step::StepExecutor& executor_;
   std::shared_ptr<Mailbox> mailbox_;  // shared with completions that outlive the strand in the loop's queue
   std::thread thread_;
 };

@@ -121,8 +121,7 @@ void DiskTier::on_arrived(Restoration& restoration, std::int32_t index, std::opt
   }
 }
 
-std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks,
-                            model::StepPlan& plan) {
+std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, step::StepPlan& plan) {
   Restoration& r = *restoration;
   std::int32_t loaded = 0;
   const auto room = static_cast<std::int32_t>(blocks.size());
@@ -137,12 +136,12 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std
   return loaded;
 }
 
-void DiskTier::complete(model::StepPlan& plan) {
+void DiskTier::complete(step::StepPlan& plan) {
   for (const Save& save : saves_) plan.saves.push_back({save.block, save.draft.payload.data()});
   posted(plan.id).saves = std::exchange(saves_, {});
 }
 
-void DiskTier::on_step_back(const model::StepPlan& plan, bool has_failed) {
+void DiskTier::on_step_back(const step::StepPlan& plan, bool has_failed) {
   Posted& back = posted(plan.id);
   if (!has_failed)
     for (Save& save : back.saves) {

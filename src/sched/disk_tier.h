@@ -3,8 +3,8 @@
 
 #include "braid/engine.h"
 #include "cache/prefix_index.h"
-#include "model/step.h"
 #include "sched/options.h"
+#include "step/step.h"
 #include "store/block_store.h"
 
 #include <array>
@@ -64,11 +64,11 @@ class DiskTier {
   std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have);
 
   // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks were loaded.
-  std::int32_t load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, model::StepPlan& plan);
+  std::int32_t load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, step::StepPlan& plan);
 
   // Adds the saves; to be called last, before the plan is posted.
-  void complete(model::StepPlan& plan);
-  void on_step_back(const model::StepPlan& plan, bool has_failed);
+  void complete(step::StepPlan& plan);
+  void on_step_back(const step::StepPlan& plan, bool has_failed);
 
   DiskCacheStats stats() const { return store_.stats(); }
   bool has_saves() const { return !saves_.empty(); }

@@ -9,7 +9,7 @@
 
 namespace braid::sched {
 
-// Loop only. Where the executor does not name a row (model::RowFailure), those are under suspicion who have not been in a step that came
+// Loop only. Where the executor does not name a row (step::RowFailure), those are under suspicion who have not been in a step that came
 // back since they came or were last suspected; if there are none, everybody in the step. Half of them, the last in rank, are held back
 // and the step is computed again without them: when that comes back they are tried in turn. So each failure halves the suspects. Who is
 // the only one gets a step of its own, while the others go on, and a second one if that throws; then it fails. So nobody fails for

@@ -34,7 +34,7 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
     disk_tier_.emplace(*store, *prefix_index_, options, std::move(on_progress));
     prefix_index_->on_evict([this](cache::BlockId block) { disk_tier_->save(block); });
   }
-  for (auto slot = static_cast<model::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
+  for (auto slot = static_cast<step::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }
 
 Sequence& Roster::enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {

@@ -63,12 +63,12 @@ class Roster {
   // Begins to read what the disk has of a waiting sequence's prefix and the pool has not.
   void prefetch(Sequence& sequence);
   // Plans the loads of those who are restored from disk, which are appended to `loading`; who has it all goes on to prefill.
-  void restore(model::StepPlan& plan, std::vector<Sequence*>& loading);
+  void restore(step::StepPlan& plan, std::vector<Sequence*>& loading);
   // Ends restorations that the disk has given nothing for so long: these sequences compute the rest. True when there were any.
   bool give_up_restoring(std::chrono::steady_clock::time_point since);
 
   // With kv_verify: moves the comparisons of what has been published since to the plan, and says of what.
-  void add_checks(model::StepPlan& plan, std::vector<std::string>& checked);
+  void add_checks(step::StepPlan& plan, std::vector<std::string>& checked);
   std::uint64_t verified_blocks() const { return verified_blocks_; }
 
   // Null without one.
@@ -182,10 +182,10 @@ class Roster {
   double prefill_rate_ = 0.0;  // tokens per second; 0: not known
   std::optional<SharedPrefill> shared_prefill_;
   const bool kv_verify_;
-  std::vector<model::BlockCheck> checks_;
+  std::vector<step::BlockCheck> checks_;
   std::vector<std::string> checked_;  // parallel to it
   std::uint64_t verified_blocks_ = 0;
-  std::vector<model::SlotId> slots_;  // free ones
+  std::vector<step::SlotId> slots_;  // free ones
   SequenceMap waiting_;
   SequenceMap batch_;  // also those that have left it but are named by posted steps
   SequenceMap stalled_;

@@ -41,7 +41,7 @@ void Roster::save_full(Sequence& sequence) {
   }
 }
 
-void Roster::restore(model::StepPlan& plan, std::vector<Sequence*>& loading) {
+void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
   if (!disk_tier_) return;
   for (auto& [rank, sequence] : batch_) {
     if (sequence.phase != SequencePhase::kRestoring) continue;
@@ -83,7 +83,7 @@ void Roster::verify(const Sequence& sequence, std::int32_t index, cache::BlockId
   }
 }
 
-void Roster::add_checks(model::StepPlan& plan, std::vector<std::string>& checked) {
+void Roster::add_checks(step::StepPlan& plan, std::vector<std::string>& checked) {
   std::swap(plan.checks, checks_);
   std::swap(checked, checked_);
   checks_.clear();

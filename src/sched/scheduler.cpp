@@ -27,7 +27,7 @@ constexpr int kPruneSeconds = 60;
 
 }  // namespace
 
-Scheduler::Scheduler(asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store,
+Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store,
                      std::function<void()> on_busy)
     : options_(options), on_busy_(std::move(on_busy)), planner_(options),
       pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3), roster_(options, store, [this] { wake_.notify(); }),
@@ -156,7 +156,7 @@ bool Scheduler::release_held(bool force) {
 }
 
 bool Scheduler::plan_next() {
-  model::StepPlan& plan = strand_.next_plan();
+  step::StepPlan& plan = strand_.next_plan();
   PlannedStep& step = posted_[plan.id % posted_.size()];
   step.plan = &plan;
   step.members.clear();
@@ -186,7 +186,7 @@ bool Scheduler::add_alone(Sequence& sequence, PlannedStep& step) {
 
 // With what is to be compared and saved before anybody writes to it.
 bool Scheduler::post(PlannedStep& step) {
-  model::StepPlan& plan = *step.plan;
+  step::StepPlan& plan = *step.plan;
   roster_.add_checks(plan, step.checked);
   if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
   if (plan.rows.empty() && !plan.moves_blocks()) return false;

@@ -3,7 +3,6 @@
 
 #include "braid/engine.h"
 #include "braid/signal.h"
-#include "model/step.h"
 #include "sched/batch_planner.h"
 #include "sched/compute_strand.h"
 #include "sched/options.h"
@@ -13,6 +12,7 @@
 #include "sched/stall_watch.h"
 #include "sched/ticket.h"
 #include "sched/wake_list.h"
+#include "step/step.h"
 
 #include <array>
 #include <boost/asio/awaitable.hpp>
@@ -39,7 +39,7 @@ class Scheduler final : public Engine, private TicketListener {
  public:
   // `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault). `on_busy`, if any, is called
   // when a step is posted while none was out.
-  Scheduler(boost::asio::io_context& loop, model::StepExecutor& executor, const SchedulerOptions& options,
+  Scheduler(boost::asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options,
             store::BlockStore* store = nullptr, std::function<void()> on_busy = {});
   ~Scheduler() override;
 
@@ -77,9 +77,9 @@ class Scheduler final : public Engine, private TicketListener {
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);
   void count(const Step& step, const StepShape& shape);
-  void apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
-  void report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step);
-  void accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step);
+  void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
+  void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
+  void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   void finish_all(const Error& reason);
   void deliver();

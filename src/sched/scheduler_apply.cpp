@@ -26,10 +26,10 @@ std::string describe(const std::exception_ptr& failure) {
 }
 
 // Where the executor knows it.
-std::optional<model::SlotId> row_at_fault(const std::exception_ptr& failure) {
+std::optional<step::SlotId> row_at_fault(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const model::RowFailure& error) {
+  } catch (const step::RowFailure& error) {
     return error.slot;
   } catch (...) {
     return std::nullopt;
@@ -39,14 +39,14 @@ std::optional<model::SlotId> row_at_fault(const std::exception_ptr& failure) {
 Error internal_error(std::string message) { return {ErrorCode::kInternal, std::move(message), {}}; }
 
 // Why a row that was to choose a token has none.
-Error no_token_error(const model::RowResult& row) {
+Error no_token_error(const step::RowResult& row) {
   if (row.failure) return internal_error("choosing the next token failed: " + describe(row.failure));
   if (row.ruled_out)
     return invalid_argument("no token may come next: what the request bans leaves none of those that its other rules allow");
   return internal_error("no token was left to choose from: none of the model's logits is a number");
 }
 
-Token token_of(const model::RowResult& row, const model::StepResult& step) {
+Token token_of(const step::RowResult& row, const step::StepResult& step) {
   Token token;
   token.id = row.token;
   token.logprob = row.logprob;
@@ -68,7 +68,7 @@ void fetch_ahead(const std::vector<Sequence*>& members, std::size_t row) {
   if (sequence.ticket != nullptr) sequence.ticket->stream().prefetch_place();
 }
 
-std::vector<TokenLogprob> top_of(const model::ScoredToken& scored, const model::StepResult& step) {
+std::vector<TokenLogprob> top_of(const step::ScoredToken& scored, const step::StepResult& step) {
   const auto top = step.top.begin() + scored.top_begin;
   return {top, top + scored.top_count};
 }
@@ -82,11 +82,11 @@ void Scheduler::apply(const Step& step) {
   if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
   if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
   if (step.result.failure) apply_failure(step, planned);
-  const model::RowResult* result = step.result.rows.data();
-  const model::RowResult* const end = result + step.result.rows.size();
+  const step::RowResult* result = step.result.rows.data();
+  const step::RowResult* const end = result + step.result.rows.size();
   for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
     fetch_ahead(planned.members, i);
-    const model::StepRow& row = step.plan.rows[i];
+    const step::StepRow& row = step.plan.rows[i];
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
     if (row.sample) --sequence.pending;
@@ -108,7 +108,7 @@ void Scheduler::apply_failure(const Step& step, const PlannedStep& planned) {
   Sequence* guilty = nullptr;
   const auto is_void = [](const Sequence* sequence) { return sequence->is_void; };
   const bool built_on_failure = std::ranges::any_of(planned.members, is_void) || std::ranges::any_of(planned.loading, is_void);
-  const std::optional<model::SlotId> named = row_at_fault(step.result.failure);
+  const std::optional<step::SlotId> named = row_at_fault(step.result.failure);
   const auto retry = [&](Sequence& sequence) {
     if (sequence.phase != SequencePhase::kDone) sequence.is_void = true;
     if (sequence.active()) {
@@ -141,14 +141,14 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
   if (step.result.failure) return pace_.pass_over(shape);
   counters_.prompt_tokens += static_cast<std::uint64_t>(shape.prefill_tokens);
   // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
-  const bool all_ran = std::ranges::all_of(step.result.rows, [](const model::RowResult& row) { return row.ran; });
+  const bool all_ran = std::ranges::all_of(step.result.rows, [](const step::RowResult& row) { return row.ran; });
   if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return pace_.pass_over(shape);
   pace_.observe(shape, seconds);
   if (shape.prefill_tokens == 0) decode_rate_ += (shape.decode_rows / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
-void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const model::RowResult* result, const model::StepResult& step) {
+void Scheduler::apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step) {
   if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
     if (result->failure) ++counters_.failed_rows;
     finish(sequence, FinishReason::kError, no_token_error(*result));
@@ -168,15 +168,14 @@ void Scheduler::apply_row(Sequence& sequence, const model::StepRow& row, const m
 }
 
 // What was computed again after a preemption has been reported before.
-void Scheduler::report_prompt(Sequence& sequence, const model::StepRow& row, const model::RowResult* result,
-                              const model::StepResult& step) {
+void Scheduler::report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step) {
   std::vector<PromptToken> tokens;
   if (sequence.reported == 0) tokens.push_back({sequence.tokens[0], std::nullopt, {}});
   const std::uint32_t count = result != nullptr ? result->scored_count : 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::int32_t place = row.position + 1 + static_cast<std::int32_t>(i);
     if (place < sequence.reported) continue;
-    const model::ScoredToken& scored = step.scored[result->scored_begin + i];
+    const step::ScoredToken& scored = step.scored[result->scored_begin + i];
     tokens.push_back({scored.token, scored.logprob, top_of(scored, step)});
   }
   if (tokens.empty()) return;
@@ -186,7 +185,7 @@ void Scheduler::report_prompt(Sequence& sequence, const model::StepRow& row, con
   touched_.push_back(&stream);
 }
 
-void Scheduler::accept(Sequence& sequence, const model::RowResult& row, const model::StepResult& step) {
+void Scheduler::accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
   sequence.tokens.push_back(row.token);
   sequence.mirostat_mu = row.mirostat_mu;
   ++counters_.generated_tokens;

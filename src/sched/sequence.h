@@ -6,9 +6,9 @@
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"
 #include "model/hyper_parameters.h"
-#include "model/step.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
+#include "step/step.h"
 
 #include <algorithm>
 #include <chrono>
@@ -116,8 +116,8 @@ struct Sequence {
   const std::string cache_salt;
 
   SequencePhase phase = SequencePhase::kWaiting;
-  model::SlotId slot = 0;  // valid while in the batch
-  bool starts = false;     // the strand has not heard of the slot's new owner yet
+  step::SlotId slot = 0;  // valid while in the batch
+  bool starts = false;    // the strand has not heard of the slot's new owner yet
   cache::BlockTable blocks;
   std::shared_ptr<Restoration> restoration;   // of its prefix from disk; null: none
   cache::BlockTable fork_source;              // the block that the first row copies the beginning of its first block from; empty: none

@@ -79,11 +79,11 @@ TEST(CommandLine, KeysAndValuesAreOfTheTiersOwnTypeUnlessNamed) {
 TEST(CommandLine, ThreadsArePinnedAndPagesHugeAsAsked) {
   const auto usual = std::get<ServeOptions>(parse({"serve"})).model;
   EXPECT_FALSE(usual.pin_threads);
-  EXPECT_EQ(usual.huge_pages, model::HugePages::kTransparent);
+  EXPECT_EQ(usual.huge_pages, files::HugePages::kTransparent);
   const auto asked = std::get<ServeOptions>(parse({"serve", "--pin-threads", "--huge-pages", "explicit"})).model;
   EXPECT_TRUE(asked.pin_threads);
-  EXPECT_EQ(asked.huge_pages, model::HugePages::kExplicit);
-  EXPECT_EQ(std::get<RunOptions>(parse({"run", "--huge-pages", "off"})).model.huge_pages, model::HugePages::kOff);
+  EXPECT_EQ(asked.huge_pages, files::HugePages::kExplicit);
+  EXPECT_EQ(std::get<RunOptions>(parse({"run", "--huge-pages", "off"})).model.huge_pages, files::HugePages::kOff);
 }
 
 TEST(CommandLine, AddressesAddUpOrReplaceTheDefault) {

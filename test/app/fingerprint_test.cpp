@@ -15,7 +15,7 @@ std::string digest(float value, std::string_view chat_template, const model::Loa
   test::GgufWriter writer;
   writer.string("tokenizer.chat_template", chat_template).strings("tokenizer.ggml.tokens", {"a", "b"}).u32("n", 7);
   writer.tensor_f32("w", {2, 2}, values);
-  const auto file = model::GgufFile::from_bytes(writer.source());
+  const auto file = files::GgufFile::from_bytes(writer.source());
   return model_digest(file.value(), options);
 }
 

@@ -1,4 +1,4 @@
-// The committed table of conversations, whose renders by Jinja2 this project's interpreter equals (test/model/jinja_cases_test.cpp),
+// The committed table of conversations, whose renders by Jinja2 this project's interpreter equals (test/text/jinja_cases_test.cpp),
 // against @huggingface/jinja.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { Template } from "@huggingface/jinja";
 import { sourceFolder } from "./support/processes.mjs";
 
-const table = JSON.parse(readFileSync(path.join(sourceFolder, "test/model/jinja_cases/cases.json")));
+const table = JSON.parse(readFileSync(path.join(sourceFolder, "test/text/jinja_cases/cases.json")));
 
 // Where it cannot follow Jinja2: JavaScript does not tell 1.0 from 1, and these filters are not in it.
 const lacks = /Unknown \w+ filter|Cannot apply filter|`map` expressions without `attribute`/;

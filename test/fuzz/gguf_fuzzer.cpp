@@ -1,7 +1,7 @@
 // Any bytes as a GGUF file: the reader and the tokenizers that its metadata describe.
-#include "model/gguf.h"
-#include "model/tokenizer/tokenizer.h"
+#include "files/gguf.h"
 #include "support/gguf_writer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,8 @@
 
 namespace {
 
-using namespace braid::model;
+using namespace braid::files;
+using namespace braid::text;
 
 // Touches every byte, so that a span beyond the input is found.
 unsigned sum(std::span<const std::byte> bytes) {

@@ -1,15 +1,15 @@
 #include "fuzz/jinja.h"
 
-#include "model/jinja/from_value.h"
-#include "model/jinja/program.h"
+#include "text/jinja/from_value.h"
+#include "text/jinja/program.h"
 
 #include <cstdlib>
 
 namespace braid::test {
 namespace {
 
-using model::jinja::Program;
-using model::jinja::to_object;
+using text::jinja::Program;
+using text::jinja::to_object;
 
 Value conversation() {
   ValueDict call{{"name", "search"}, {"arguments", ValueDict{{"q", ValueList{1, 2.5, nullptr, true, "a\"b"}}}}};
@@ -21,7 +21,7 @@ Value conversation() {
 
 Result<std::string> render(const Program& program) {
   const Value messages = conversation();
-  model::jinja::Variables variables;
+  text::jinja::Variables variables;
   variables.emplace_back("messages", to_object(messages));
   variables.emplace_back("tools", to_object(messages));
   variables.emplace_back("text", to_object("one, two"));

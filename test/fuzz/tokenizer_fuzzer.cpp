@@ -1,7 +1,7 @@
 // Any text through small vocabularies of every kind. The first byte picks vocabulary and options, the rest is the text.
-#include "model/tokenizer/tokenizer.h"
-#include "model/tokenizer/utf8_stream.h"
 #include "support/small_vocabularies.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/utf8_stream.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,8 @@
 namespace {
 
 using namespace braid;
-using namespace braid::model;
+using namespace braid::files;
+using namespace braid::text;
 
 Tokenizer open(const test::GgufWriter& writer) { return Tokenizer::from_gguf(GgufFile::from_bytes(writer.source()).value()).value(); }
 

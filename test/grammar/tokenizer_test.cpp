@@ -30,9 +30,9 @@ bool is_allowed(ConstraintState& state, TokenId token, std::size_t vocab) {
 TEST(TokenizerVocabulary, LetsTheTokenizersOwnTokensThrough) {
   const std::string compact = R"({"name":"Zoë 中文 😀","path":"C:\\x\n","list":[1,2.5e-3,null,{"a":[[]]}],"":{}})";
   for (const std::string& path : tokenizer_files()) {
-    const auto file = model::GgufFile::open(path);
+    const auto file = files::GgufFile::open(path);
     ASSERT_TRUE(file) << path;
-    const auto codec = model::ModelCodec::from_gguf(*file);
+    const auto codec = text::ModelCodec::from_gguf(*file);
     ASSERT_TRUE(codec) << path;
     const grammar::Compiler compiler([&] { return app::constraint_vocabulary(**codec); });
     const auto vocab = static_cast<std::size_t>((*codec)->vocab_size());

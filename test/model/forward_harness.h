@@ -1,8 +1,8 @@
 // Runs a model's forward pass without slots and samplers: logits of every position of a sequence.
 #pragma once
 
+#include "files/gguf.h"
 #include "kernels/select.h"
-#include "model/gguf.h"
 #include "model/transformer.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class ForwardHarness {
  public:
   static constexpr std::int32_t kBlock = 16;
 
-  ForwardHarness(const GgufFile& file, const kernels::KernelTable& table)
+  ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table)
       : team_(1), model_(read_hyper_parameters(file).value()),
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}).value()),
         rope_(rope_frequencies(model_.rope, weights_.rope_divisors), model_.context_length),

@@ -207,7 +207,7 @@ TEST(HyperParameters, HoldTheVocabularyAgainstTheEmbedding) {
   for (const char* key : {"context_length", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"})
     writer.u32(std::string("llama.") + key, key == std::string("embedding_length") ? 4 : 1);
   writer.f32("llama.attention.layer_norm_rms_epsilon", 1e-5F).tensor_f32("token_embd.weight", {4, 2}, values);
-  const auto result = read_hyper_parameters(GgufFile::from_bytes(writer.source()).value());
+  const auto result = read_hyper_parameters(files::GgufFile::from_bytes(writer.source()).value());
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, AllOf(HasSubstr("tokenizer.ggml.tokens has 3"), HasSubstr("the 2 rows")));
 }

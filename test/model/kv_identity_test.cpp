@@ -33,14 +33,14 @@ TEST(ModelRevision, SeesOneChangedWeight) {
     writer.string("general.architecture", "llama");
     writer.tensor("weights", 0, {9 << 18}, bytes);
     kernels::ThreadTeam team(2);
-    return model_revision(GgufFile::from_bytes(writer.source("changed.gguf")).value(), team);
+    return model_revision(files::GgufFile::from_bytes(writer.source("changed.gguf")).value(), team);
   };
   EXPECT_EQ(revision(std::byte{0}), revision(std::byte{0}));
   EXPECT_NE(revision(std::byte{0}), revision(std::byte{1}));
 }
 
 TEST(KvIdentity, IsTheSameWhereTheBitsAreAndElseAnother) {
-  const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   const auto identity = [&](LoadOptions options) {
     options.max_batch = 2;
     const auto model = LanguageModel::load(file, kernels::best_kernel_table(), options).value();

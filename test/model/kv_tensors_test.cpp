@@ -32,10 +32,10 @@ TEST_P(EachKvType, ComeBackBitForBitThroughAFile) {
       for (std::size_t b = 1; b < layout.block_bytes(); b += 2) blocks.back()[b] &= std::byte{0xBF};
     tensors.put_block(i, blocks.back());
   }
-  SafeTensors contents = tensors.contents();
+  files::SafeTensors contents = tensors.contents();
   contents.metadata = {{"tokens", "1,2,3"}, {"odd \"name\"\n", "\\"}};
-  const std::vector<std::byte> file = write_safetensors(contents);
-  const auto parsed = parse_safetensors(file);
+  const std::vector<std::byte> file = files::write_safetensors(contents);
+  const auto parsed = files::parse_safetensors(file);
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->metadata, contents.metadata);
   for (std::int64_t i = 0; i < 3; ++i) {
@@ -56,9 +56,9 @@ TEST(KvTensors, AreInTheOrderOfTheirShape) {
   std::memcpy(at(1, true, 2 * 64 + 5), &value, 4);  // [block_tokens, head_dim]
   KvTensors tensors(layout, 8);
   tensors.put_block(0, block);
-  const SafeTensors contents = tensors.contents();
+  const files::SafeTensors contents = tensors.contents();
   for (const auto& [name, number] : {std::pair("layers.0.key", key), std::pair("layers.0.value", value)}) {
-    const SafeTensor& tensor = contents.tensors.at(name);
+    const files::SafeTensor& tensor = contents.tensors.at(name);
     EXPECT_THAT(tensor.shape, testing::ElementsAre(8, 2, 64));
     float found = 0.0F;
     std::memcpy(&found, tensor.bytes.data() + ((2 * 2 + 1) * 64 + 5) * 4, 4);
@@ -76,7 +76,7 @@ TEST(KvTensors, OfBf16AreInPairsInTheBlock) {
   put((1 * 64 + 5) * 2 + 1, true, 0x4080);  // [block_tokens / 2, head_dim, 2]
   KvTensors tensors(layout, 8);
   tensors.put_block(0, block);
-  const SafeTensors contents = tensors.contents();
+  const files::SafeTensors contents = tensors.contents();
   for (const auto& [name, bits] : {std::pair("layers.0.key", 0x4040), std::pair("layers.0.value", 0x4080)}) {
     std::uint16_t found = 0;
     std::memcpy(&found, contents.tensors.at(name).bytes.data() + ((3 * 2 + 1) * 64 + 5) * 2, 2);
@@ -106,7 +106,7 @@ TEST(KvTensors, RefuseAFileOfAnotherShape) {
   const KvLayout layout{.layers = 2, .kv_heads = 2, .head_dim = 64, .block_tokens = 8, .type = KvType::kF16};
   const KvTensors tensors(layout, 16);
   std::vector<std::byte> block(layout.block_bytes());
-  const auto message = [&](SafeTensors contents, const KvLayout& wanted, std::int64_t tokens) {
+  const auto message = [&](files::SafeTensors contents, const KvLayout& wanted, std::int64_t tokens) {
     const auto taken = take_block(contents, wanted, tokens, 0, block);
     return taken ? std::string("taken") : taken.error().message;
   };
@@ -130,7 +130,7 @@ std::vector<std::byte> file_of(std::string header, std::size_t data_bytes) {
 
 TEST(SafeTensors, RefuseEveryLengthThatDoesNotFit) {
   const auto message = [](const std::string& header, std::size_t data_bytes) {
-    const auto parsed = parse_safetensors(file_of(header, data_bytes));
+    const auto parsed = files::parse_safetensors(file_of(header, data_bytes));
     return parsed ? std::string("parsed") : parsed.error().message;
   };
   const std::string sound =
@@ -150,12 +150,13 @@ TEST(SafeTensors, RefuseEveryLengthThatDoesNotFit) {
   EXPECT_THAT(message(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", 1), testing::HasSubstr("lacks"));
   EXPECT_THAT(message("[1]", 0), testing::HasSubstr("no JSON object"));
   EXPECT_THAT(message(R"({"__metadata__":{"a":1}})", 0), testing::HasSubstr("texts"));
-  EXPECT_FALSE(parse_safetensors({}));
+  EXPECT_FALSE(files::parse_safetensors({}));
   const auto file = file_of(sound, 19);
-  for (std::size_t length = 0; length < file.size(); ++length) EXPECT_FALSE(parse_safetensors(std::span(file).first(length))) << length;
+  for (std::size_t length = 0; length < file.size(); ++length)
+    EXPECT_FALSE(files::parse_safetensors(std::span(file).first(length))) << length;
   auto long_header = file;
   std::memset(long_header.data(), 0xff, 8);
-  EXPECT_FALSE(parse_safetensors(long_header));
+  EXPECT_FALSE(files::parse_safetensors(long_header));
 }
 
 }  // namespace

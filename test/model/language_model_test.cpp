@@ -14,19 +14,19 @@ constexpr SamplingParams kGreedy{.temperature = 0.0F};
 class LanguageModelSteps : public testing::Test {
  protected:
   void SetUp() override {
-    static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+    static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
     model_ = LanguageModel::load(file, kernels::best_kernel_table(), {.max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
     model_->allocate_kv(16).value();
     plan_.blocks = {3, 1};
   }
 
-  void start(SlotId slot, const StopRules& stop, const SamplingParams& sampling = kGreedy) {
+  void start(step::SlotId slot, const StopRules& stop, const SamplingParams& sampling = kGreedy) {
     plan_.starts = {{.slot = slot, .sampling = sampling, .stop = stop}};
   }
 
   // One step of a prompt, then greedy steps; what was sampled, until the slot finishes.
-  std::vector<RowResult> generate(const StopRules& stop) {
-    std::vector<RowResult> rows;
+  std::vector<step::RowResult> generate(const StopRules& stop) {
+    std::vector<step::RowResult> rows;
     start(0, stop);
     plan_.tokens = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
     plan_.rows = {{.slot = 0, .count = 10, .block_count = 2, .sample = true}};
@@ -53,8 +53,8 @@ class LanguageModelSteps : public testing::Test {
   }
 
   std::unique_ptr<LanguageModel> model_;
-  StepPlan plan_;
-  StepResult result_;
+  step::StepPlan plan_;
+  step::StepResult result_;
 };
 
 TEST_F(LanguageModelSteps, EndAtMaxTokens) {
@@ -113,7 +113,7 @@ TEST_F(LanguageModelSteps, ReportTopLogprobsOfEachRow) {
   EXPECT_EQ(result_.rows.at(0).top_count, 3U);
   EXPECT_EQ(result_.rows.at(1).top_count, 0U);
   EXPECT_EQ(result_.rows.at(2).top_count, 5U);
-  for (const RowResult& row : result_.rows) {
+  for (const step::RowResult& row : result_.rows) {
     if (row.top_count == 0) continue;
     EXPECT_EQ(result_.top[row.top_begin].id, row.token);
     EXPECT_EQ(result_.top[row.top_begin].logprob, row.logprob);
@@ -121,7 +121,7 @@ TEST_F(LanguageModelSteps, ReportTopLogprobsOfEachRow) {
 }
 
 TEST_F(LanguageModelSteps, SkipTheRowsOfAFailedStepAndServeTheOthers) {
-  for (const SlotId slot : {0U, 1U}) {
+  for (const step::SlotId slot : {0U, 1U}) {
     start(slot, {.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}});
     plan_.tokens = {5};
     plan_.rows = {{.slot = slot, .block_begin = slot, .block_count = 1, .sample = true}};
@@ -229,7 +229,7 @@ TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
 }
 
 TEST_F(LanguageModelSteps, GiveTheLogProbabilitiesOfPromptTokens) {
-  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   plan_.tokens = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
   // As the harness, with keys and values as f32.
   model_ = LanguageModel::load(file, kernels::best_kernel_table(),
@@ -250,7 +250,7 @@ TEST_F(LanguageModelSteps, GiveTheLogProbabilitiesOfPromptTokens) {
     const auto row = std::span(logits).subspan(i * vocab, vocab);
     double total = 0.0;
     for (const float logit : row) total += std::exp(static_cast<double>(logit));
-    const ScoredToken& scored = result_.scored[i];
+    const step::ScoredToken& scored = result_.scored[i];
     ASSERT_EQ(scored.token, plan_.tokens[i + 1]);
     EXPECT_NEAR(scored.logprob, static_cast<double>(row[static_cast<std::size_t>(scored.token)]) - std::log(total), 1e-4);
     ASSERT_EQ(scored.top_count, 2U);
@@ -307,7 +307,7 @@ class Spelling final : public Constraint {
 };
 
 TEST(ConstrainedRows, RunBesidePlainOnesAndEndWithTheirText) {
-  const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  const auto file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   auto model =
       LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
   model->allocate_kv(64).value();
@@ -353,7 +353,7 @@ class Treacherous final : public Constraint {
 };
 
 TEST(ConstrainedRows, ThatThrowFailAlone) {
-  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   const auto model =
       LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
   model->allocate_kv(64).value();
@@ -371,7 +371,7 @@ TEST(ConstrainedRows, ThatThrowFailAlone) {
 
 // Memory of a step does not follow the batch: rows pass in groups, and so do their logits.
 TEST(MemoryEstimate, HoldsNoBufferOfBatchTimesVocabulary) {
-  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   const auto workspace = [&](std::int32_t max_batch) {
     return estimate_memory(file, kernels::best_kernel_table(), {.max_batch = max_batch, .end_tokens = {}, .progress = {}})
         .value()
@@ -381,7 +381,7 @@ TEST(MemoryEstimate, HoldsNoBufferOfBatchTimesVocabulary) {
 }
 
 TEST(ConstrainedRows, EndByAnErrorWhereNothingIsAllowed) {
-  const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  const auto file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   auto model = LanguageModel::load(file, kernels::best_kernel_table(), {.max_batch = 4, .end_tokens = {2}, .progress = {}}).value();
   model->allocate_kv(64).value();
   DrivenRequest request{.prompt = {1, 20},

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int32_t kBlocks = 512;
 
-const GgufFile& draft_model() {
-  static const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+const files::GgufFile& draft_model() {
+  static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   return file;
 }
 

@@ -46,7 +46,7 @@ class ReferenceLogits : public testing::TestWithParam<const char*> {};
 TEST_P(ReferenceLogits, AreReproducedOnEveryTier) {
   const std::string stem = std::string(BRAID_SOURCE_DIR "/test/model/reference/") + GetParam();
   const Reference reference = read_reference(stem + ".logits");
-  const GgufFile file = GgufFile::open(stem + ".gguf").value();
+  const files::GgufFile file = files::GgufFile::open(stem + ".gguf").value();
   for (const auto* table : available_tables()) {
     ForwardHarness harness(file, *table);
     ASSERT_EQ(harness.model().vocab, reference.vocab);

@@ -24,7 +24,7 @@ class SharedReference : public testing::Test {
 
   simdjson::dom::element json(const std::string& name) { return parser_.load(models_ + name); }
 
-  std::vector<DrivenAnswer> greedy(const GgufFile& file, const std::vector<std::vector<TokenId>>& prompts, std::int32_t tokens,
+  std::vector<DrivenAnswer> greedy(const files::GgufFile& file, const std::vector<std::vector<TokenId>>& prompts, std::int32_t tokens,
                                    kernels::KvType kv_type, std::vector<TokenId> end_tokens) {
     auto model =
         LanguageModel::load(file, kernels::best_kernel_table(),
@@ -42,7 +42,7 @@ class SharedReference : public testing::Test {
 };
 
 TEST_F(SharedReference, DemoAnswersAreThoseOfTransformers) {
-  const GgufFile file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-q8_0.gguf").value();
+  const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-q8_0.gguf").value();
   const simdjson::dom::element reference = json("demo-reference.json");
   std::vector<std::vector<TokenId>> prompts, expected;
   for (const simdjson::dom::element item : reference["q8_0"].get_array()) {
@@ -65,7 +65,7 @@ TEST_F(SharedReference, DemoAnswersAreThoseOfTransformers) {
 }
 
 TEST_F(SharedReference, StoriesContinuationsAndLogitsAreReproduced) {
-  const GgufFile file = GgufFile::open(models_ + "stories260K.gguf").value();
+  const files::GgufFile file = files::GgufFile::open(models_ + "stories260K.gguf").value();
   ForwardHarness harness(file, kernels::best_kernel_table());
   std::vector<std::vector<TokenId>> prompts, expected;
   for (const simdjson::dom::element item : json("stories260K-reference.json")["cases"].get_array()) {

@@ -18,8 +18,8 @@ std::vector<DrivenAnswer> StepDriver::run(const std::vector<DrivenRequest>& requ
   std::vector<std::size_t> waiting(requests.size());
   std::iota(waiting.rbegin(), waiting.rend(), std::size_t{0});
   if (schedule.shuffle) std::ranges::shuffle(waiting, random_);
-  std::vector<SlotId> slots(schedule.at_once);
-  std::iota(slots.begin(), slots.end(), SlotId{0});
+  std::vector<step::SlotId> slots(schedule.at_once);
+  std::iota(slots.begin(), slots.end(), step::SlotId{0});
 
   std::vector<Sequence> running;
   while (!waiting.empty() || !running.empty()) {
@@ -53,10 +53,10 @@ std::vector<DrivenAnswer> StepDriver::run(const std::vector<DrivenRequest>& requ
 }
 
 void StepDriver::add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated) {
-  SlotStart start{.slot = sequence.slot, .sampling = request.sampling, .stop = request.stop, .generated = generated};
+  step::SlotStart start{.slot = sequence.slot, .sampling = request.sampling, .stop = request.stop, .generated = generated};
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = request.constraint;
-  if (needs_history(start)) {
+  if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan_.tokens.size());
     start.history_count = static_cast<std::uint32_t>(sequence.known.size());
     plan_.tokens.insert(plan_.tokens.end(), sequence.known.begin(), sequence.known.end());
@@ -67,7 +67,7 @@ void StepDriver::add_start(Sequence& sequence, const DrivenRequest& request, std
 
 void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated) {
   if (!sequence.started) add_start(sequence, request, generated);
-  StepRow row{.slot = sequence.slot, .position = sequence.computed};
+  step::StepRow row{.slot = sequence.slot, .position = sequence.computed};
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
   row.from_sampler = left <= 0;
   row.count = row.from_sampler ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
@@ -98,7 +98,7 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
 }
 
 // True when the sequence is complete.
-bool StepDriver::apply(Sequence& sequence, const StepRow& planned, const RowResult& row, const DrivenRequest& request,
+bool StepDriver::apply(Sequence& sequence, const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
                        DrivenAnswer& answer) const {
   EXPECT_TRUE(row.ran);
   if (planned.scored > 0) apply_scored(planned, row, request, answer);
@@ -113,13 +113,14 @@ bool StepDriver::apply(Sequence& sequence, const StepRow& planned, const RowResu
 }
 
 // Computed anew after a preemption they are the same again.
-void StepDriver::apply_scored(const StepRow& planned, const RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const {
+void StepDriver::apply_scored(const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
+                              DrivenAnswer& answer) const {
   ASSERT_EQ(row.scored_count, static_cast<std::uint32_t>(planned.scored));
   const auto tops = static_cast<std::size_t>(request.prompt_logprobs);
   answer.scored.resize(request.prompt.size() - 1);
   answer.scored_top.resize(answer.scored.size() * tops);
   for (std::size_t i = 0; i < row.scored_count; ++i) {
-    const ScoredToken& scored = result_.scored[row.scored_begin + i];
+    const step::ScoredToken& scored = result_.scored[row.scored_begin + i];
     const std::size_t place = static_cast<std::size_t>(planned.position) + i;
     EXPECT_EQ(scored.token, request.prompt[place + 1]);
     EXPECT_EQ(scored.top_count, tops);

@@ -20,8 +20,8 @@ struct DrivenAnswer {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
   std::vector<TokenLogprob> top;
-  std::vector<ScoredToken> scored;       // of the prompt's tokens from the second on, where asked for
-  std::vector<TokenLogprob> scored_top;  // [scored, prompt_logprobs]
+  std::vector<step::ScoredToken> scored;  // of the prompt's tokens from the second on, where asked for
+  std::vector<TokenLogprob> scored_top;   // [scored, prompt_logprobs]
   FinishReason reason = FinishReason::kError;
 };
 
@@ -43,7 +43,7 @@ class StepDriver {
  private:
   struct Sequence {
     std::size_t request = 0;
-    SlotId slot = 0;
+    step::SlotId slot = 0;
     std::vector<TokenId> known;  // prompt, and after a preemption what was generated
     std::int32_t computed = 0;   // positions in the pool
     bool started = false;
@@ -53,8 +53,9 @@ class StepDriver {
 
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
-  bool apply(Sequence& sequence, const StepRow& planned, const RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
-  void apply_scored(const StepRow& planned, const RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
+  bool apply(Sequence& sequence, const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
+             DrivenAnswer& answer) const;
+  void apply_scored(const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
   void preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer);
   void release(Sequence& sequence);
   void free_block(std::int32_t& block);
@@ -63,8 +64,8 @@ class StepDriver {
   std::vector<std::int32_t> free_;
   std::mt19937 random_;
   std::int32_t slice_ = 0;
-  StepPlan plan_;
-  StepResult result_;
+  step::StepPlan plan_;
+  step::StepResult result_;
 };
 
 }  // namespace braid::model::test

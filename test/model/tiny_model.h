@@ -1,8 +1,8 @@
 // A small sound model whose metadata and tensors a test bends before it is written.
 #pragma once
 
-#include "model/gguf.h"
-#include "model/gguf_tensor_type.h"
+#include "files/gguf.h"
+#include "files/gguf_tensor_type.h"
 #include "support/gguf_writer.h"
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct TinyModel {
   std::string spoilt;  // an F32 tensor of nothing but
   float spoilt_by = std::numeric_limits<float>::quiet_NaN();
 
-  GgufFile file() const {
+  files::GgufFile file() const {
     braid::test::GgufWriter writer;
     for (const auto& [key, value] : keys) {
       if (const auto* number = std::get_if<std::uint32_t>(&value)) writer.u32(key, *number);
@@ -65,7 +65,7 @@ struct TinyModel {
     for (const auto& [name, tensor] : tensors) {
       std::int64_t values = 1;
       for (const std::int64_t size : tensor.shape) values *= size;
-      const GgufTensorType* type = gguf_tensor_type(tensor.type);
+      const files::GgufTensorType* type = files::gguf_tensor_type(tensor.type);
       const std::size_t blocks = type != nullptr ? static_cast<std::size_t>(values) / type->block_values : 0;
       std::vector<std::byte> data(type != nullptr ? blocks * type->block_bytes : 64);
       for (std::size_t i = 0; tensor.type == 0 && !zeros && i < blocks; ++i) {
@@ -74,7 +74,7 @@ struct TinyModel {
       }
       writer.tensor(name, tensor.type, tensor.shape, data);
     }
-    return GgufFile::from_bytes(writer.source("tiny.gguf")).value();
+    return files::GgufFile::from_bytes(writer.source("tiny.gguf")).value();
   }
 };
 

@@ -46,7 +46,7 @@ TEST(Weights, EstimateIsWhatLoadingTakes) {
 TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
   using kernels::WeightType;
   const TinyModel tiny;
-  const GgufFile file = tiny.file();
+  const files::GgufFile file = tiny.file();
   const HyperParameters model = read_hyper_parameters(file).value();
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
@@ -71,7 +71,7 @@ TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
 TEST(Weights, FeedForwardMatricesOfLargeModelsArePackedRotated) {
   using kernels::WeightType;
   const TinyModel tiny;
-  const GgufFile file = tiny.file();
+  const files::GgufFile file = tiny.file();
   const HyperParameters model = read_hyper_parameters(file).value();
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
@@ -212,15 +212,15 @@ TEST(LanguageModel, RefusesAContextBeyondTheModels) {
 }
 
 // A prompt of three tokens and the one after it.
-StepResult first_step(const TinyModel& tiny, float temperature, std::optional<kernels::KvType> kv = {}) {
+step::StepResult first_step(const TinyModel& tiny, float temperature, std::optional<kernels::KvType> kv = {}) {
   auto model = load(tiny, kv).value();
   model->allocate_kv(1).value();
-  StepPlan plan;
+  step::StepPlan plan;
   plan.starts.push_back({.slot = 0, .sampling = {.temperature = temperature}, .stop = {}});
   plan.tokens = {1, 2, 3};
   plan.blocks = {0};
   plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
-  StepResult result;
+  step::StepResult result;
   model->execute(plan, result);
   return result;
 }
@@ -233,7 +233,7 @@ TEST(LanguageModel, MixedWeightTypesShareOneLayer) {
   tiny.tensors["blk.0.ffn_gate.weight"].type = 2;   // Q4_0
   tiny.tensors["blk.0.ffn_up.weight"].type = 1;     // F16
   tiny.tensors["blk.0.ffn_down.weight"].type = 20;  // IQ4_NL
-  const StepResult result = first_step(tiny, 0.0F);
+  const step::StepResult result = first_step(tiny, 0.0F);
   EXPECT_FALSE(result.failure);
   EXPECT_EQ(result.rows.at(0).token, 0) << "zero weights tie all tokens";
 }
@@ -243,7 +243,7 @@ TEST(LanguageModel, ARowThatIsNoNumberEndsInAnErrorWhateverTheTypeOfItsLogitsWei
     TinyModel tiny;
     tiny.spoilt = "token_embd.weight";
     tiny.tensors["output.weight"] = {{64, 40}, type};
-    const StepResult result = first_step(tiny, 1.0F);
+    const step::StepResult result = first_step(tiny, 1.0F);
     EXPECT_FALSE(result.failure);
     EXPECT_FALSE(result.rows.at(0).sampled);
     EXPECT_TRUE(result.rows.at(0).finished);
@@ -259,7 +259,7 @@ TEST(LanguageModel, WhatIsNoNumberWithinALayerEndsTheRowInAnErrorToo) {
       tiny.spoilt = std::string("blk.0.") + spoilt + ".weight";
       tiny.tensors["blk.0.attn_output.weight"].type = 8;  // Q8_0
       tiny.tensors["blk.0.ffn_down.weight"].type = 8;
-      const StepResult result = first_step(tiny, 1.0F, kv);
+      const step::StepResult result = first_step(tiny, 1.0F, kv);
       EXPECT_FALSE(result.rows.at(0).sampled) << spoilt << " " << static_cast<int>(kv);
       EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError) << spoilt << " " << static_cast<int>(kv);
     }
@@ -271,7 +271,7 @@ TEST(LanguageModel, ARowWhoseNormOverflowsEndsInAnErrorToo) {
   tiny.spoilt = "token_embd.weight";
   tiny.spoilt_by = 1e25F;
   tiny.tensors["output.weight"] = {{64, 40}};
-  const StepResult result = first_step(tiny, 1.0F);
+  const step::StepResult result = first_step(tiny, 1.0F);
   EXPECT_FALSE(result.rows.at(0).sampled);
   EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError);
 }

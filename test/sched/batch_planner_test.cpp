@@ -41,7 +41,7 @@ class BatchPlannerTest : public testing::Test {
     return sequence;
   }
 
-  const model::StepPlan& plan() {
+  const step::StepPlan& plan() {
     plan_.clear();
     step_ = PlannedStep{&plan_, {}, {}, {}, {}};
     full_.clear();
@@ -69,7 +69,7 @@ class BatchPlannerTest : public testing::Test {
   BatchPlanner planner_{options_};
   PrefillPace pace_{0.05};
   std::vector<std::unique_ptr<SequenceTicket>> tickets_;
-  model::StepPlan plan_;
+  step::StepPlan plan_;
   PlannedStep step_;
   std::vector<Sequence*> full_;
   bool complete_ = true;
@@ -77,9 +77,9 @@ class BatchPlannerTest : public testing::Test {
 
 TEST_F(BatchPlannerTest, WholePromptIsOneRowThatSamples) {
   Sequence& sequence = enqueue(6, 10);
-  const model::StepPlan& step = plan();
+  const step::StepPlan& step = plan();
   ASSERT_EQ(step.rows.size(), 1U);
-  const model::StepRow& row = step.rows[0];
+  const step::StepRow& row = step.rows[0];
   EXPECT_EQ(row.position, 0);
   EXPECT_EQ(row.count, 6);
   EXPECT_EQ(row.block_count, 2U);
@@ -95,7 +95,7 @@ TEST_F(BatchPlannerTest, WholePromptIsOneRowThatSamples) {
 TEST_F(BatchPlannerTest, DecodeRowIsPlannedBeforeItsTokenIsKnown) {
   enqueue(6, 10);
   plan();
-  const model::StepPlan& next = plan();
+  const step::StepPlan& next = plan();
   ASSERT_EQ(next.rows.size(), 1U);
   EXPECT_TRUE(next.starts.empty());
   EXPECT_TRUE(next.rows[0].from_sampler);
@@ -107,7 +107,7 @@ TEST_F(BatchPlannerTest, DecodeRowIsPlannedBeforeItsTokenIsKnown) {
 TEST_F(BatchPlannerTest, LongPromptIsSlicedByTheTokenBudget) {
   enqueue(70, 1);
   for (const std::int32_t expected : {32, 32, 6}) {
-    const model::StepPlan& step = plan();
+    const step::StepPlan& step = plan();
     ASSERT_EQ(step.rows.size(), 1U);
     EXPECT_EQ(step.rows[0].count, expected);
     EXPECT_EQ(step.rows[0].sample, expected == 6);
@@ -117,7 +117,7 @@ TEST_F(BatchPlannerTest, LongPromptIsSlicedByTheTokenBudget) {
 
 TEST_F(BatchPlannerTest, AStartBringsAllKnownTokensWherePenaltiesLookBack) {
   Sequence& sequence = enqueue(40, 5, {.presence_penalty = 0.5F});
-  const model::StepPlan& step = plan();
+  const step::StepPlan& step = plan();
   ASSERT_EQ(step.starts.size(), 1U);
   ASSERT_EQ(step.starts[0].history_count, 40U);
   const auto history = step.tokens.begin() + step.starts[0].history_begin;
@@ -136,7 +136,7 @@ TEST_F(BatchPlannerTest, APreemptedStartBringsItsAnswerToo) {
   ASSERT_EQ(young.phase, SequencePhase::kWaiting);
   ASSERT_GT(young.generated(), 0);
   roster_.retire(roster_.batch().begin()->second);  // the old one leaves
-  const model::StepPlan& step = plan();
+  const step::StepPlan& step = plan();
   ASSERT_EQ(step.starts.size(), 1U);
   ASSERT_EQ(step.starts[0].history_count, young.tokens.size());
   EXPECT_EQ(step.tokens[step.starts[0].history_begin + step.starts[0].history_count - 1], 1000) << "a token of the answer";
@@ -145,7 +145,7 @@ TEST_F(BatchPlannerTest, APreemptedStartBringsItsAnswerToo) {
 TEST_F(BatchPlannerTest, SlicesGoToTheOldestFirst) {
   enqueue(20, 1);
   enqueue(20, 1);
-  const model::StepPlan& step = plan();
+  const step::StepPlan& step = plan();
   ASSERT_EQ(step.rows.size(), 2U);
   EXPECT_EQ(step.rows[0].count, 20);
   EXPECT_EQ(step.rows[1].count, 12);

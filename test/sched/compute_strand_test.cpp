@@ -12,10 +12,10 @@
 namespace braid::sched {
 namespace {
 
-class Executor final : public model::StepExecutor {
+class Executor final : public step::StepExecutor {
  public:
-  std::function<void(const model::StepPlan&, model::StepResult&)> body = [](const auto&, auto&) {};
-  void execute(const model::StepPlan& plan, model::StepResult& result) override { body(plan, result); }
+  std::function<void(const step::StepPlan&, step::StepResult&)> body = [](const auto&, auto&) {};
+  void execute(const step::StepPlan& plan, step::StepResult& result) override { body(plan, result); }
 };
 
 TEST(ComputeStrand, ResultsComeBackInOrderOnTheLoop) {
@@ -23,7 +23,7 @@ TEST(ComputeStrand, ResultsComeBackInOrderOnTheLoop) {
   Executor executor;
   const auto loop_thread = std::this_thread::get_id();
   std::atomic<bool> on_loop_thread{false};
-  executor.body = [&](const model::StepPlan& plan, model::StepResult& result) {
+  executor.body = [&](const step::StepPlan& plan, step::StepResult& result) {
     if (std::this_thread::get_id() == loop_thread) on_loop_thread = true;
     result.rows.emplace_back().token = plan.tokens.front() * 2;
   };
@@ -80,7 +80,7 @@ TEST(ComputeStrand, TwoStepsAreOutAtMost) {
 TEST(ComputeStrand, ExceptionBecomesAFailedResult) {
   boost::asio::io_context loop;
   Executor executor;
-  executor.body = [](const auto&, model::StepResult& result) {
+  executor.body = [](const auto&, step::StepResult& result) {
     result.rows.emplace_back();
     throw std::runtime_error("broken");
   };
@@ -98,7 +98,7 @@ TEST(ComputeStrand, ExceptionBecomesAFailedResult) {
 TEST(ComputeStrand, ExecutorWithItsOwnClockIsBelieved) {
   boost::asio::io_context loop;
   Executor executor;
-  executor.body = [](const auto&, model::StepResult& result) { result.seconds = 42.0; };
+  executor.body = [](const auto&, step::StepResult& result) { result.seconds = 42.0; };
   ComputeStrand strand(loop, executor, [] {});
   strand.next_plan();
   strand.post();

@@ -62,22 +62,22 @@ void FakeModel::wait_for_gate() {
   if (!failure_.empty()) throw std::runtime_error(std::exchange(failure_, {}));
 }
 
-void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) {
+void FakeModel::execute(const step::StepPlan& plan, step::StepResult& result) {
   try {
     wait_for_gate();
   } catch (...) {
-    for (const model::StepRow& row : plan.rows) slots_[row.slot].finished = true;
+    for (const step::StepRow& row : plan.rows) slots_[row.slot].finished = true;
     throw;
   }
   check_blocks(plan);
   copy_blocks(plan, result);
-  for (const model::SlotStart& start : plan.starts)
+  for (const step::SlotStart& start : plan.starts)
     slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false};
   StepRecord record;
   record.rows = plan.rows;
-  for (const model::StepRow& row : plan.rows) {
+  for (const step::StepRow& row : plan.rows) {
     (row.from_sampler ? record.decode_rows : record.prefill_tokens) += row.count;
-    model::RowResult& row_result = result.rows.emplace_back();
+    step::RowResult& row_result = result.rows.emplace_back();
     row_result.slot = row.slot;
     run_row(plan, row, row_result, result);
   }
@@ -89,33 +89,33 @@ void FakeModel::execute(const model::StepPlan& plan, model::StepResult& result) 
   steps_.push_back(std::move(record));
 }
 
-void FakeModel::fail_if_poisoned(const model::StepPlan& plan) {
-  for (const model::StepRow& row : plan.rows) {
+void FakeModel::fail_if_poisoned(const step::StepPlan& plan) {
+  for (const step::StepRow& row : plan.rows) {
     if (slots_[row.slot].finished || std::ranges::count(read(plan, row), poison_.load()) == 0) continue;
-    for (const model::StepRow& other : plan.rows) {
+    for (const step::StepRow& other : plan.rows) {
       for (std::int32_t position = other.position; position < other.position + other.count; ++position) {
         const std::int32_t block = plan.blocks[other.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
         cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)] = -7;
       }
       slots_[other.slot].finished = true;
     }
-    if (names_row_) throw model::RowFailure(row.slot, "poisoned");
+    if (names_row_) throw step::RowFailure(row.slot, "poisoned");
     throw std::runtime_error("poisoned");
   }
 }
 
-void FakeModel::copy_blocks(const model::StepPlan& plan, model::StepResult& result) {
+void FakeModel::copy_blocks(const step::StepPlan& plan, step::StepResult& result) {
   const auto bytes = static_cast<std::size_t>(options_.block_tokens) * sizeof(TokenId);
   const auto block = [&](std::int32_t index) { return cache_.data() + static_cast<std::ptrdiff_t>(index) * options_.block_tokens; };
-  for (const model::BlockCopy& save : plan.saves) {
+  for (const step::BlockCopy& save : plan.saves) {
     std::memcpy(save.bytes, block(save.block), bytes);
     if (spoils_saves_) save.bytes[0] ^= std::byte{1};
   }
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
     if (spoils_checks_ || std::memcmp(block(plan.checks[i].block), block(plan.checks[i].other), bytes) != 0)
       result.unequal.push_back(static_cast<std::uint32_t>(i));
-  for (const model::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
-  for (const model::BlockFork& fork : plan.forks) {
+  for (const step::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
+  for (const step::BlockFork& fork : plan.forks) {
     if (fork.from == fork.to) violation("a block copied to itself");
     std::memcpy(block(fork.to), block(fork.from), bytes);
   }
@@ -123,12 +123,12 @@ void FakeModel::copy_blocks(const model::StepPlan& plan, model::StepResult& resu
 
 // A block that a row writes to belongs to no other row of the step, not even to one that turns out finished: its blocks are not free
 // before it is back.
-void FakeModel::check_blocks(const model::StepPlan& plan) {
+void FakeModel::check_blocks(const step::StepPlan& plan) {
   if (plan.rows.empty() && plan.saves.empty() && plan.checks.empty() && plan.loads.empty()) violation("an empty step");
   std::map<std::int32_t, int> named;
   std::vector<std::int32_t> written;
-  std::set<model::SlotId> slots;
-  for (const model::StepRow& row : plan.rows) {
+  std::set<step::SlotId> slots;
+  for (const step::StepRow& row : plan.rows) {
     if (!slots.insert(row.slot).second) violation("two rows for a slot");
     const auto invisible = options_.visibility.invisible(row.position, options_.block_tokens);
     for (std::uint32_t i = 0; i < row.block_count; ++i) {
@@ -150,7 +150,7 @@ void FakeModel::check_blocks(const model::StepPlan& plan) {
 }
 
 // The log-probability of a token is its position, negated; the n-th best token is n.
-void FakeModel::score(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step) {
+void FakeModel::score(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step) {
   if (row.scored > row.count - (row.sample ? 1 : 0)) violation("more scored tokens than logits");
   result.scored_begin = static_cast<std::uint32_t>(step.scored.size());
   result.scored_count = static_cast<std::uint32_t>(row.scored);
@@ -162,7 +162,7 @@ void FakeModel::score(const model::StepPlan& plan, const model::StepRow& row, mo
   }
 }
 
-void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step) {
+void FakeModel::run_row(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step) {
   Slot& slot = slots_[row.slot];
   if (row.from_sampler && slot.finished) return;
   result.ran = true;
@@ -184,7 +184,7 @@ void FakeModel::run_row(const model::StepPlan& plan, const model::StepRow& row, 
   result.token = token;
 }
 
-void FakeModel::write(const model::StepPlan& plan, const model::StepRow& row, Slot& slot) {
+void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot) {
   if (row.from_sampler && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
   for (std::int32_t i = 0; i < row.count; ++i) {
     const std::int32_t position = row.position + i;
@@ -194,7 +194,7 @@ void FakeModel::write(const model::StepPlan& plan, const model::StepRow& row, Sl
   }
 }
 
-std::vector<TokenId> FakeModel::read(const model::StepPlan& plan, const model::StepRow& row) {
+std::vector<TokenId> FakeModel::read(const step::StepPlan& plan, const step::StepRow& row) {
   std::vector<TokenId> context;
   for (std::int32_t position = 0; position < row.position + row.count; ++position) {
     if (!sees(row.position + row.count - 1, position)) continue;

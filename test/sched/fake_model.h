@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/hyper_parameters.h"
-#include "model/step.h"
+#include "step/step.h"
 
 #include <atomic>
 #include <bit>
@@ -48,17 +48,17 @@ struct Tint {
 
 // What a test wants to know about a step afterwards.
 struct StepRecord {
-  std::vector<model::StepRow> rows;
+  std::vector<step::StepRow> rows;
   std::int32_t decode_rows = 0;
   std::int32_t prefill_tokens = 0;
   double seconds = 0.0;
 };
 
-class FakeModel final : public model::StepExecutor {
+class FakeModel final : public step::StepExecutor {
  public:
   explicit FakeModel(const FakeModelOptions& options);
 
-  void execute(const model::StepPlan& plan, model::StepResult& result) override;
+  void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
   // The answer of a sequence that has the machine for itself.
   std::vector<TokenId> expected(const std::vector<TokenId>& prompt, const StopRules& stop, const Tint& tint = {}) const;
@@ -94,20 +94,20 @@ class FakeModel final : public model::StepExecutor {
   };
 
   void wait_for_gate();
-  void check_blocks(const model::StepPlan& plan);
-  void copy_blocks(const model::StepPlan& plan, model::StepResult& result);
-  void score(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step);
-  void run_row(const model::StepPlan& plan, const model::StepRow& row, model::RowResult& result, model::StepResult& step);
-  void write(const model::StepPlan& plan, const model::StepRow& row, Slot& slot);
-  std::vector<TokenId> read(const model::StepPlan& plan, const model::StepRow& row);
+  void check_blocks(const step::StepPlan& plan);
+  void copy_blocks(const step::StepPlan& plan, step::StepResult& result);
+  void score(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
+  void run_row(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
+  void write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot);
+  std::vector<TokenId> read(const step::StepPlan& plan, const step::StepRow& row);
   TokenId next_token(const std::vector<TokenId>& context) const;
   bool sees(std::int32_t from, std::int32_t position) const;
   bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
   void violation(std::string what);
-  void fail_if_poisoned(const model::StepPlan& plan);
+  void fail_if_poisoned(const step::StepPlan& plan);
 
   FakeModelOptions options_;
-  std::map<model::SlotId, Slot> slots_;
+  std::map<step::SlotId, Slot> slots_;
   std::vector<TokenId> cache_;  // [blocks, block_tokens]
 
   mutable std::mutex mutex_;

@@ -113,7 +113,7 @@ TEST(Isolation, AnswersGoOnAtOnceBesideALongPromptOfBetterPriority) {
   std::size_t longest = 0;
   std::size_t last = before;
   for (std::size_t i = before; i < steps.size() && i < before + 40; ++i) {
-    const bool has_answer = std::ranges::any_of(steps[i].rows, [](const model::StepRow& row) { return row.slot == 0; });
+    const bool has_answer = std::ranges::any_of(steps[i].rows, [](const step::StepRow& row) { return row.slot == 0; });
     if (has_answer) last = i;
     longest = std::max(longest, i - last);
   }

@@ -1,7 +1,7 @@
 // Makes small GGUF files for tests, byte by byte.
 #pragma once
 
-#include "model/byte_source.h"
+#include "files/byte_source.h"
 
 #include <bit>
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace braid::test {
 
 // Bytes in memory that a test owns. 64-byte aligned, like a mapping.
-class OwnedBytes final : public model::ByteSource {
+class OwnedBytes final : public files::ByteSource {
  public:
   OwnedBytes(std::span<const std::byte> bytes, std::string name)
       : storage_((bytes.size() + sizeof(Line) - 1) / sizeof(Line)), size_(bytes.size()), name_(std::move(name)) {
@@ -115,7 +115,7 @@ class GgufWriter {
     return out;
   }
 
-  std::shared_ptr<const model::ByteSource> source(std::string name = "test.gguf") const {
+  std::shared_ptr<const files::ByteSource> source(std::string name = "test.gguf") const {
     return std::make_shared<OwnedBytes>(bytes(), std::move(name));
   }
 

@@ -1,8 +1,8 @@
 // Small vocabularies of each kind for tests, as the metadata of a GGUF file.
 #pragma once
 
-#include "model/tokenizer/byte_alphabet.h"
 #include "support/gguf_writer.h"
+#include "text/tokenizer/byte_alphabet.h"
 
 #include <cstdint>
 #include <string>
@@ -55,12 +55,12 @@ inline GgufWriter sentence_piece_vocabulary() {
 // Ids: 0..255 the bytes, 256 <|endoftext|> (control), 257 <|im_end|> (control), 258 <tool> (user-defined), then what the merges make.
 inline GgufWriter byte_pair_vocabulary(std::string_view pre = "gpt-2") {
   TokenList list;
-  for (unsigned byte = 0; byte < 256; ++byte) list.add(model::spell_byte(static_cast<unsigned char>(byte)));
+  for (unsigned byte = 0; byte < 256; ++byte) list.add(text::spell_byte(static_cast<unsigned char>(byte)));
   list.add("<|endoftext|>", 0, 3);
   list.add("<|im_end|>", 0, 3);
   list.add("<tool>", 0, 4);
   std::vector<std::string> merges;
-  const std::string space = model::spell_byte(' ');
+  const std::string space = text::spell_byte(' ');
   for (const auto& [left, right] : std::vector<std::pair<std::string, std::string>>{
            {"l", "l"}, {"h", "e"}, {"he", "ll"}, {"hell", "o"}, {space, "w"}, {"o", "r"}, {space + "w", "or"}, {"l", "d"}, {"a", "a"}}) {
     merges.push_back(left + " " + right);

@@ -4,9 +4,9 @@
 #include "app/load_progress.h"
 #include "app/loaded_model.h"
 #include "app/whole_file.h"
+#include "files/safetensors.h"
 #include "kernels/kv_type.h"
 #include "model/kv_tensors.h"
-#include "model/safetensors.h"
 
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
@@ -62,8 +62,8 @@ std::map<std::string, std::string> facts_of(const LoadedModel& loaded) {
           {"kv_limit", fmt::to_string(model.hyper_parameters().kv_limit)}};
 }
 
-void execute(model::LanguageModel& model, const model::StepPlan& plan) {
-  model::StepResult result;
+void execute(model::LanguageModel& model, const step::StepPlan& plan) {
+  step::StepResult result;
   model.execute(plan, result);
   if (result.failure) std::rethrow_exception(result.failure);
 }
@@ -73,11 +73,11 @@ model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>
   const model::KvLayout& layout = model.kv_layout();
   const auto count = static_cast<std::int32_t>(tokens.size());
   const std::int32_t blocks = (count + layout.block_tokens - 1) / layout.block_tokens;
-  model::StepPlan plan;
+  step::StepPlan plan;
   plan.starts.push_back({});
   for (std::int32_t block = 0; block < blocks; ++block) plan.blocks.push_back(block);
   for (std::int32_t begin = 0; begin < count; begin += kStepTokens) {
-    model::StepRow row;
+    step::StepRow row;
     row.position = begin;
     row.count = std::min(kStepTokens, count - begin);
     row.block_count = static_cast<std::uint32_t>(blocks);
@@ -97,7 +97,7 @@ model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>
   return tensors;
 }
 
-Result<std::vector<TokenId>> parse_tokens(const model::SafeTensors& contents, std::int32_t vocab) {
+Result<std::vector<TokenId>> parse_tokens(const files::SafeTensors& contents, std::int32_t vocab) {
   const auto found = contents.metadata.find("tokens");
   const std::string text = found != contents.metadata.end() ? found->second : "";
   std::vector<TokenId> tokens;
@@ -111,7 +111,7 @@ Result<std::vector<TokenId>> parse_tokens(const model::SafeTensors& contents, st
   return tokens;
 }
 
-Result<void> compare_facts(const model::SafeTensors& contents, const LoadedModel& loaded) {
+Result<void> compare_facts(const files::SafeTensors& contents, const LoadedModel& loaded) {
   for (const auto& [key, wanted] : facts_of(loaded)) {
     const auto found = contents.metadata.find(key);
     const std::string value = found != contents.metadata.end() ? found->second : "missing";
@@ -122,7 +122,7 @@ Result<void> compare_facts(const model::SafeTensors& contents, const LoadedModel
 }
 
 // Writes the full blocks to the folder; the number of those.
-Result<std::int64_t> write_blocks(const model::SafeTensors& contents, const std::vector<TokenId>& tokens, const CacheImportOptions& options,
+Result<std::int64_t> write_blocks(const files::SafeTensors& contents, const std::vector<TokenId>& tokens, const CacheImportOptions& options,
                                   const LoadedModel& loaded) {
   const model::KvLayout& layout = loaded.language_model->kv_layout();
   boost::asio::io_context loop;
@@ -164,10 +164,10 @@ Result<void> export_cache(const CacheExportOptions& options) {
   if (tokens->empty() || static_cast<std::int64_t>(tokens->size()) > loaded->kv.context)
     return invalid_argument(fmt::format("the prompt has {} tokens, expected 1 to {}", tokens->size(), loaded->kv.context));
   const model::KvTensors tensors = compute(*loaded->language_model, *tokens);
-  model::SafeTensors contents = tensors.contents();
+  files::SafeTensors contents = tensors.contents();
   contents.metadata = facts_of(*loaded);
   contents.metadata["tokens"] = fmt::format("{}", fmt::join(*tokens, ","));
-  const std::vector<std::byte> bytes = model::write_safetensors(contents);
+  const std::vector<std::byte> bytes = files::write_safetensors(contents);
   std::ofstream file(options.output, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file.flush()) return Error{ErrorCode::kIo, fmt::format("cannot write {}", options.output), {}};
@@ -179,7 +179,7 @@ Result<void> import_cache(const CacheImportOptions& options) {
   const Result<std::string> bytes = read_file(options.input);
   if (!bytes) return bytes.error();
   const auto in_file = [&](const Error& error) { return Error{error.code, fmt::format("{}: {}", options.input, error.message), {}}; };
-  const auto contents = model::parse_safetensors(std::as_bytes(std::span(*bytes)));
+  const auto contents = files::parse_safetensors(std::as_bytes(std::span(*bytes)));
   if (!contents) return in_file(contents.error());
   const auto loaded = load_quietly(options.model);
   if (!loaded) return loaded.error();

@@ -2,8 +2,8 @@
 #include "app/loaded_model.h"
 #include "app/units.h"
 #include "braid/printable.h"
+#include "files/gguf_tensor_type.h"
 #include "kernels/kv_type.h"
-#include "model/gguf_tensor_type.h"
 #include "sched/admission.h"
 
 #include <algorithm>
@@ -28,13 +28,13 @@ std::string shorten(const std::string& text) {
   return text.size() > kLongestText ? fmt::format("{}... ({} characters)", line, text.size()) : line;
 }
 
-std::string describe(const model::GgufValue& value) {
+std::string describe(const files::GgufValue& value) {
   return std::visit(
       [](const auto& item) -> std::string {
         using Item = std::decay_t<decltype(item)>;
         if constexpr (std::is_same_v<Item, std::string>)
           return shorten(item);
-        else if constexpr (std::is_same_v<Item, model::GgufArray>)
+        else if constexpr (std::is_same_v<Item, files::GgufArray>)
           return std::visit([](const auto& items) { return fmt::format("[{} items]", items.size()); }, item.items);
         else
           return fmt::format("{}", item);
@@ -48,10 +48,10 @@ struct TypeTotal {
   std::uint64_t bytes = 0;
 };
 
-void print_tensors(const model::GgufFile& file) {
+void print_tensors(const files::GgufFile& file) {
   std::map<std::string, TypeTotal> totals;
-  for (const model::GgufTensor& tensor : file.tensors()) {
-    TypeTotal& total = totals[model::gguf_tensor_type(tensor.type)->name];
+  for (const files::GgufTensor& tensor : file.tensors()) {
+    TypeTotal& total = totals[files::gguf_tensor_type(tensor.type)->name];
     std::int64_t values = 1;
     for (const std::int64_t extent : tensor.shape) values *= extent;
     ++total.tensors;
@@ -64,7 +64,7 @@ void print_tensors(const model::GgufFile& file) {
 }
 
 // What `braid serve` would take with these options, after all the checks of loading.
-Result<void> print_memory(const model::GgufFile& file, const ModelReportOptions& options) {
+Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions& options) {
   const auto table = choose_kernels(options.model);
   if (!table) return table.error();
   const model::LoadOptions load = load_options(options.model, options.max_batch);

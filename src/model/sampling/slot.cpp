@@ -6,7 +6,7 @@
 
 namespace braid::model {
 
-void Slot::start(const SlotStart& start, std::span<const TokenId> known, std::span<const TokenId> end_tokens) {
+void Slot::start(const step::SlotStart& start, std::span<const TokenId> known, std::span<const TokenId> end_tokens) {
   sampling_ = start.sampling;
   max_tokens_ = start.stop.max_tokens;
   min_tokens_ = start.stop.min_tokens;
@@ -16,7 +16,7 @@ void Slot::start(const SlotStart& start, std::span<const TokenId> known, std::sp
   mirostat_mu_ = generated_ > 0 ? start.mirostat_mu : mirostat_start(sampling_);
 
   history_.reset();
-  if (looks_back(sampling_)) history_.emplace().start(sampling_, known, generated_, max_tokens_ - generated_);
+  if (step::looks_back(sampling_)) history_.emplace().start(sampling_, known, generated_, max_tokens_ - generated_);
   constraint_ = start.constraint;
   constraint_state_.reset();
   if (constraint_ != nullptr)
@@ -38,7 +38,7 @@ SamplingState Slot::state(std::int64_t position) {
           .mirostat_mu = mirostat_mu_};
 }
 
-void Slot::accept(const std::optional<SampledToken>& sampled, RowResult& row) {
+void Slot::accept(const std::optional<SampledToken>& sampled, step::RowResult& row) {
   if (!sampled) {
     abandon();
     row.finished = true;

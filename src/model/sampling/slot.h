@@ -5,7 +5,7 @@
 #include "braid/request.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/token_history.h"
-#include "model/step.h"
+#include "step/step.h"
 
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@ namespace braid::model {
 class Slot {
  public:
   // `known`: the start's history; `end_tokens`: the model's own end-of-sequence tokens.
-  void start(const SlotStart& start, std::span<const TokenId> known, std::span<const TokenId> end_tokens);
+  void start(const step::SlotStart& start, std::span<const TokenId> known, std::span<const TokenId> end_tokens);
 
   bool finished() const { return finished_; }
   bool has_sampled() const { return has_sampled_; }
@@ -29,7 +29,7 @@ class Slot {
   SamplingState state(std::int64_t position);
 
   // Takes the next token and decides whether the sequence goes on. Nullopt: there is none, the sequence ends by an error.
-  void accept(const std::optional<SampledToken>& sampled, RowResult& row);
+  void accept(const std::optional<SampledToken>& sampled, step::RowResult& row);
 
   // Ends the sequence without a token, because a step that names it failed.
   void abandon();

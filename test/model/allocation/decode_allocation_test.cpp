@@ -64,14 +64,14 @@ SamplingParams strategy(std::uint32_t row) {
 }
 
 TEST(DecodeStep, AllocatesNothing) {
-  const auto file = GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  const auto file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
   auto model =
       LanguageModel::load(file, kernels::best_kernel_table(), {.threads = 2, .max_batch = kRows, .end_tokens = {2}, .progress = {}})
           .value();
   model->allocate_kv(kRows * 4).value();
 
-  StepPlan plan;
-  StepResult result;
+  step::StepPlan plan;
+  step::StepResult result;
   for (std::uint32_t row = 0; row < kRows; ++row) {
     const auto begin = static_cast<std::uint32_t>(plan.tokens.size());
     plan.starts.push_back({row, strategy(row), {.max_tokens = 1000, .min_tokens = 1000, .stop_token_ids = {}}, 0, begin, kPrompt});
@@ -85,7 +85,7 @@ TEST(DecodeStep, AllocatesNothing) {
   plan.starts.clear();
 
   for (std::int32_t step = 0; step < 50; ++step) {
-    for (StepRow& row : plan.rows) {
+    for (step::StepRow& row : plan.rows) {
       row.position = kPrompt + step;
       row.count = 1;
       row.from_sampler = true;

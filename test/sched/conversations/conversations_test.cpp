@@ -1,12 +1,12 @@
 // Many conversations with the embedded model at once, in a pool that holds a few of them: whatever is shared, evicted, written to disk,
 // read again, preempted or computed anew, each answer is bit for bit what its conversation gets alone, and names nobody else.
+#include "files/gguf.h"
 #include "kernels/select.h"
-#include "model/codec.h"
-#include "model/gguf.h"
 #include "model/language_model.h"
 #include "sched/scheduler.h"
 #include "store/block_store.h"
 #include "support/folder.h"
+#include "text/codec.h"
 
 #include <algorithm>
 #include <array>
@@ -84,8 +84,8 @@ asio::awaitable<Answer> ask(Scheduler& scheduler, std::vector<TokenId> prompt) {
 class Conversations : public testing::Test {
  protected:
   Conversations() {
-    const model::GgufFile file = model::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-q8_0.gguf").value();
-    codec_ = model::ModelCodec::from_gguf(file).value();
+    const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-q8_0.gguf").value();
+    codec_ = text::ModelCodec::from_gguf(file).value();
     model::LoadOptions load;
     load.threads = 2;
     load.context_length = kContext;
@@ -178,7 +178,7 @@ class Conversations : public testing::Test {
       EXPECT_TRUE(&other == &conversation || text.find(other.marker) == std::string::npos) << conversation.marker << " is told: " << text;
   }
 
-  std::unique_ptr<const model::ModelCodec> codec_;
+  std::unique_ptr<const text::ModelCodec> codec_;
   std::unique_ptr<model::LanguageModel> model_;
   std::vector<Conversation> conversations_;
 };

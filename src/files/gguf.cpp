@@ -1,0 +1,131 @@
+#include "files/gguf.h"
+
+#include "files/gguf_cursor.h"
+#include "files/gguf_part.h"
+#include "files/gguf_split.h"
+
+#include <fmt/format.h>
+#include <unordered_map>
+#include <utility>
+
+namespace braid::files {
+
+struct GgufFile::Contents {
+  std::vector<std::shared_ptr<const ByteSource>> sources;
+  GgufPart joined;                                                            // version and metadata of the first part, tensors of all
+  std::unordered_map<std::string_view, std::size_t> key_index, tensor_index;  // into `joined`, which owns the names
+};
+
+namespace {
+
+const char* kind_of(const GgufValue& value) {
+  constexpr const char* kNames[] = {"an unsigned integer", "a signed integer", "a floating-point number",
+                                    "a boolean",           "a string",         "an array"};
+  return kNames[value.index()];
+}
+
+Error wrong_kind(const std::string& file, std::string_view key, const GgufValue& value, std::string_view expected) {
+  return {
+      ErrorCode::kBadFile, fmt::format("{}: metadata key {}: found {}, expected {}", file, in_quotes(key), kind_of(value), expected), {}};
+}
+
+}  // namespace
+
+GgufFile::GgufFile(std::unique_ptr<Contents> contents) : contents_(std::move(contents)) {
+  const auto& [version, pairs, tensors] = contents_->joined;
+  for (std::size_t i = 0; i < pairs.size(); ++i) contents_->key_index.emplace(pairs[i].first, i);
+  for (std::size_t i = 0; i < tensors.size(); ++i) contents_->tensor_index.emplace(tensors[i].name, i);
+}
+GgufFile::GgufFile(GgufFile&&) noexcept = default;
+GgufFile& GgufFile::operator=(GgufFile&&) noexcept = default;
+GgufFile::~GgufFile() = default;
+
+Result<GgufFile> GgufFile::open(const std::string& path) {
+  auto source = map_file(path);
+  if (!source) return source.error();
+  auto first = parse_gguf(**source);
+  if (!first) return first.error();
+  auto contents = std::make_unique<Contents>();
+  contents->sources.push_back(std::move(*source));
+  contents->joined = std::move(*first);
+  auto rest = open_other_parts(path, contents->joined);
+  if (!rest) return rest.error();
+  for (auto& part : *rest) contents->sources.push_back(std::move(part));
+  return GgufFile(std::move(contents));
+}
+
+Result<GgufFile> GgufFile::from_bytes(std::shared_ptr<const ByteSource> source) {
+  auto part = parse_gguf(*source);
+  if (!part) return part.error();
+  auto split = split_position(source->name(), *part);
+  if (!split) return split.error();
+  if (split->count > 1) return Error{ErrorCode::kUnsupported, source->name() + ": a split model cannot be opened from memory", {}};
+  auto contents = std::make_unique<Contents>();
+  contents->sources.push_back(std::move(source));
+  contents->joined = std::move(*part);
+  return GgufFile(std::move(contents));
+}
+
+const std::string& GgufFile::name() const { return contents_->sources.front()->name(); }
+std::uint32_t GgufFile::version() const { return contents_->joined.version; }
+
+std::uint64_t GgufFile::file_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& source : contents_->sources) sum += source->bytes().size();
+  return sum;
+}
+
+const GgufValue* GgufFile::find(std::string_view key) const {
+  const auto found = contents_->key_index.find(key);
+  return found == contents_->key_index.end() ? nullptr : &contents_->joined.metadata[found->second].second;
+}
+
+Result<std::uint64_t> GgufFile::unsigned_or(std::string_view key, std::uint64_t fallback) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return fallback;
+  if (const auto* number = std::get_if<std::uint64_t>(value)) return *number;
+  // Some converters write counts as signed numbers.
+  if (const auto* number = std::get_if<std::int64_t>(value); number != nullptr && *number >= 0) return static_cast<std::uint64_t>(*number);
+  return wrong_kind(name(), key, *value, "an integer that is not negative");
+}
+
+Result<double> GgufFile::number_or(std::string_view key, double fallback) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return fallback;
+  if (const auto* number = std::get_if<double>(value)) return *number;
+  if (const auto* number = std::get_if<std::uint64_t>(value)) return static_cast<double>(*number);
+  if (const auto* number = std::get_if<std::int64_t>(value)) return static_cast<double>(*number);
+  return wrong_kind(name(), key, *value, "a number");
+}
+
+Result<bool> GgufFile::bool_or(std::string_view key, bool fallback) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return fallback;
+  if (const auto* flag = std::get_if<bool>(value)) return *flag;
+  return wrong_kind(name(), key, *value, "a boolean");
+}
+
+Result<std::string> GgufFile::string_or(std::string_view key, std::string fallback) const {
+  const GgufValue* value = find(key);
+  if (value == nullptr) return fallback;
+  if (const auto* text = std::get_if<std::string>(value)) return *text;
+  return wrong_kind(name(), key, *value, "a string");
+}
+
+const std::vector<std::pair<std::string, GgufValue>>& GgufFile::metadata() const { return contents_->joined.metadata; }
+const std::vector<GgufTensor>& GgufFile::tensors() const { return contents_->joined.tensors; }
+
+const GgufTensor* GgufFile::tensor(std::string_view name) const {
+  const auto found = contents_->tensor_index.find(name);
+  return found == contents_->tensor_index.end() ? nullptr : &contents_->joined.tensors[found->second];
+}
+
+void GgufFile::release(const GgufTensor& tensor) const {
+  for (const auto& source : contents_->sources) {
+    const auto bytes = source->bytes();
+    if (tensor.bytes.data() < bytes.data() || tensor.bytes.data() >= bytes.data() + bytes.size()) continue;
+    source->release(static_cast<std::size_t>(tensor.bytes.data() - bytes.data()), tensor.bytes.size());
+  }
+}
+
+}  // namespace braid::files

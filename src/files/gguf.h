@@ -1,0 +1,69 @@
+// GGUF v2/v3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): metadata and tensors of a model file, checked before use.
+#pragma once
+
+#include "braid/result.h"
+#include "files/byte_source.h"
+#include "kernels/weight_type.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace braid::files {
+
+struct GgufArray;
+using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufArray>;
+// Elements of one type; numbers widened as in GgufValue.
+struct GgufArray {
+  std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>>
+      items;
+};
+
+struct GgufTensor {
+  std::string name;
+  std::uint32_t type = 0;            // ggml type id; kernels::weight_format tells whether it can be computed with
+  std::vector<std::int64_t> shape;   // ggml order: shape[0] is the contiguous dimension (a matrix is [inputs, outputs])
+  std::span<const std::byte> bytes;  // within the file's mapping
+};
+
+// Owns the mapping of every part of a (possibly split) model. Immutable: any thread may read.
+class GgufFile {
+ public:
+  // Opens `path`; given the first part of a split model ("-00001-of-0000N"), opens them all.
+  static Result<GgufFile> open(const std::string& path);
+  // Reads one that is in memory already; `name` is for messages.
+  static Result<GgufFile> from_bytes(std::shared_ptr<const ByteSource> source);
+
+  GgufFile(GgufFile&&) noexcept;
+  GgufFile& operator=(GgufFile&&) noexcept;
+  ~GgufFile();
+
+  const std::string& name() const;
+  std::uint32_t version() const;
+  std::uint64_t file_bytes() const;  // of all parts
+
+  // Typed look-ups: null (or nullopt) when absent; kBadFile when present with another type.
+  const GgufValue* find(std::string_view key) const;
+  Result<std::uint64_t> unsigned_or(std::string_view key, std::uint64_t fallback) const;
+  Result<double> number_or(std::string_view key, double fallback) const;
+  Result<bool> bool_or(std::string_view key, bool fallback) const;
+  Result<std::string> string_or(std::string_view key, std::string fallback) const;
+
+  const std::vector<std::pair<std::string, GgufValue>>& metadata() const;
+  const std::vector<GgufTensor>& tensors() const;
+  const GgufTensor* tensor(std::string_view name) const;
+  // Tells the system that a tensor's bytes will not be read again. A hint.
+  void release(const GgufTensor& tensor) const;
+
+ private:
+  struct Contents;
+  explicit GgufFile(std::unique_ptr<Contents> contents);
+  std::unique_ptr<Contents> contents_;
+};
+
+}  // namespace braid::files

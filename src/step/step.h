@@ -1,0 +1,172 @@
+// What crosses between the loop and the compute strand: a StepPlan moves over, a StepResult moves back. Plain values, made to be
+// reused: clear() keeps the capacity, so that a steady decode allocates nothing.
+#pragma once
+
+#include "braid/constraint.h"
+#include "braid/request.h"
+#include "braid/token_event.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace braid::step {
+
+// Index of a sequence's sampling state on the strand, in [0, max_batch). The loop hands slots out and takes them back.
+using SlotId = std::uint32_t;
+
+// Sampling state a sequence brings along when it first joins a step (or joins again after a preemption): with it the strand goes on
+// as if the sequence had never left.
+struct SlotStart {
+  SlotId slot = 0;
+  SamplingParams sampling;
+  StopRules stop;              // max_tokens already cut to the room in the context
+  std::int32_t generated = 0;  // tokens sampled before a preemption: they count towards min_tokens and max_tokens
+  // All known tokens, the last `generated` of them the answer's: [history_begin, history_begin + history_count) of StepPlan::tokens.
+  // Only where needs_history() is true.
+  std::uint32_t history_begin = 0;
+  std::uint32_t history_count = 0;
+  float mirostat_mu = 0.0F;                           // RowResult::mirostat_mu of the last token; unused before the first
+  std::shared_ptr<const Constraint> constraint = {};  // of the answer; null: none
+};
+
+// Whether the choice of a token looks at those before it.
+inline bool looks_back(const SamplingParams& sampling) {
+  return sampling.repetition_penalty != 1.0F || sampling.presence_penalty != 0.0F || sampling.frequency_penalty != 0.0F ||
+         sampling.dry_multiplier != 0.0F;
+}
+inline bool needs_history(const SlotStart& start) {
+  return looks_back(start.sampling) || (start.constraint != nullptr && start.generated > 0);
+}
+
+// One sequence's part of a step: `count` tokens at positions [position, position + count).
+struct StepRow {
+  SlotId slot = 0;
+  std::int32_t position = 0;
+  std::int32_t count = 1;
+  std::uint32_t token_begin = 0;  // into StepPlan::tokens; unused when from_sampler
+  std::uint32_t block_begin = 0;  // into StepPlan::blocks
+  std::uint32_t block_count = 0;  // covers positions [0, position + count); -1 where LanguageModel::visibility() hides a block
+  bool from_sampler = false;      // decode: the input is the token this slot sampled last, known to the strand only
+  bool sample = false;            // the last token's logits are needed
+  // Prompt log-probabilities: of the `scored` tokens that follow the row's first one, each given all before it. Those are
+  // tokens[token_begin + 1, token_begin + 1 + scored): the plan has one token more behind a slice that is not the prompt's last.
+  // At most count, and at most count - 1 with `sample`.
+  std::int32_t scored = 0;
+  std::int32_t scored_top = 0;  // so many best tokens with each, at most kMaxTopLogprobs
+};
+
+// A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
+struct BlockCopy {
+  std::int32_t block = 0;
+  std::byte* bytes = nullptr;
+};
+
+// Two blocks that must hold the same bytes.
+struct BlockCheck {
+  std::int32_t block = 0;
+  std::int32_t other = 0;
+};
+
+// One block of the arena copied to another.
+struct BlockFork {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+};
+
+// A step works off saves, then checks, then loads, then forks in their order, then rows. So a block that the plan gives to a new owner can still be saved or
+// checked, and rows read what was loaded. A plan may have no rows.
+struct StepPlan {
+  std::uint64_t id = 0;
+  std::vector<BlockCopy> saves;  // from the arena to the buffer
+  std::vector<BlockCheck> checks;
+  std::vector<BlockCopy> loads;  // from the buffer to the arena
+  std::vector<BlockFork> forks;
+  std::vector<SlotStart> starts;  // applied before the rows
+  std::vector<StepRow> rows;      // at most one for a slot
+  std::vector<TokenId> tokens;
+  std::vector<std::int32_t> blocks;
+
+  bool moves_blocks() const { return !saves.empty() || !checks.empty() || !loads.empty(); }
+
+  void clear() {
+    saves.clear();
+    checks.clear();
+    loads.clear();
+    forks.clear();
+    starts.clear();
+    rows.clear();
+    tokens.clear();
+    blocks.clear();
+  }
+};
+
+// The log-probability of a prompt token.
+struct ScoredToken {
+  TokenId token = 0;
+  float logprob = 0.0F;
+  std::uint32_t top_begin = 0;  // into StepResult::top
+  std::uint32_t top_count = 0;
+};
+
+// What one row with `sample` or `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
+// `finished` without `sampled` is a failure of this sequence alone: `reason` is kError, no token could be chosen, or choosing it threw
+// `failure`.
+struct RowResult {
+  SlotId slot = 0;
+  bool ran = false;
+  bool sampled = false;
+  bool ruled_out = false;  // nothing was sampled: the request's own rules leave none of the model's tokens
+  bool finished = false;   // by end-of-sequence, stop token or max_tokens, decided on the strand
+  FinishReason reason = FinishReason::kStop;
+  TokenId token = 0;
+  float logprob = 0.0F;
+  std::uint32_t top_begin = 0;  // into StepResult::top
+  std::uint32_t top_count = 0;
+  float mirostat_mu = 0.0F;        // state after this token, for SlotStart
+  std::uint32_t scored_begin = 0;  // into StepResult::scored; the row's `scored` of them, in order
+  std::uint32_t scored_count = 0;
+  std::exception_ptr failure = nullptr;
+};
+
+struct StepResult {
+  std::uint64_t id = 0;
+  std::vector<RowResult> rows;  // in the order of the plan's rows
+  std::vector<TokenLogprob> top;
+  std::vector<std::uint32_t> unequal;  // indices of the plan's checks that found a difference
+  std::vector<ScoredToken> scored;
+  double seconds = 0.0;        // time on the strand
+  std::exception_ptr failure;  // the step threw: no row has run, and saves and loads may be undone
+
+  void clear() {
+    rows.clear();
+    top.clear();
+    unequal.clear();
+    scored.clear();
+    seconds = 0.0;
+    failure = nullptr;
+  }
+};
+
+// Thrown by execute(), or in StepResult::failure, where it is known whose fault it is: the step's row of this slot.
+class RowFailure : public std::runtime_error {
+ public:
+  RowFailure(SlotId failed, const std::string& what) : std::runtime_error(what), slot(failed) {}
+  SlotId slot;
+};
+
+// Executes plans, one at a time, on the strand's thread. The scheduler's tests put a fake here.
+// A row has a result when it has `sample` or `scored`; other rows may have one (with `sampled` false) or none.
+// When execute() throws, every slot that the plan names counts as finished: the next plan, posted before the failure was known, may
+// still have decode rows of them, which are skipped.
+class StepExecutor {
+ public:
+  virtual ~StepExecutor() = default;
+  virtual void execute(const StepPlan& plan, StepResult& result) = 0;
+};
+
+}  // namespace braid::step

@@ -1,0 +1,132 @@
+#include "text/tokenizer/tokenizer.h"
+
+#include "text/tokenizer/byte_alphabet.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+namespace braid::text {
+namespace {
+
+// <0x0A>
+std::optional<char> named_byte(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text.back() != '>') return std::nullopt;
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, value, 16);
+  if (error != std::errc() || end != text.data() + 5) return std::nullopt;
+  return static_cast<char>(value);
+}
+
+std::string with_spaces(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool space = text.substr(at, kEscapedSpace.size()) == kEscapedSpace;
+    out += space ? ' ' : text[at];
+    at += space ? kEscapedSpace.size() : 1;
+  }
+  return out;
+}
+
+std::string bytes_of(const VocabularyEntry& entry, TokenizerKind kind) {
+  switch (entry.type) {
+    case TokenType::kControl:
+    case TokenType::kUnknown:
+    case TokenType::kUserDefined:
+      return entry.text;
+    case TokenType::kByte:
+      if (const auto byte = named_byte(entry.text)) return std::string(1, *byte);
+      break;
+    default:
+      break;
+  }
+  return kind == TokenizerKind::kBytePair ? spelt_bytes(entry.text).value_or(entry.text) : with_spaces(entry.text);
+}
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::from_gguf(const files::GgufFile& file) {
+  auto vocabulary = read_vocabulary(file);
+  if (!vocabulary) return vocabulary.error();
+  auto encoder = vocabulary->kind == TokenizerKind::kBytePair        ? make_byte_pair_encoder(file, *vocabulary)
+                 : vocabulary->kind == TokenizerKind::kSentencePiece ? make_sentence_piece_encoder(*vocabulary)
+                                                                     : make_word_piece_encoder(*vocabulary);
+  if (!encoder) return encoder.error();
+  return Tokenizer(std::move(*vocabulary), std::move(*encoder));
+}
+
+Tokenizer::Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> encoder)
+    : vocabulary_(std::move(vocabulary)), encoder_(std::move(encoder)) {
+  bytes_.reserve(vocabulary_.size());
+  silent_.reserve(vocabulary_.size());
+  for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+    const VocabularyEntry& entry = vocabulary_.entries[id];
+    bytes_.push_back(bytes_of(entry, vocabulary_.kind));
+    const bool user_defined = entry.type == TokenType::kUserDefined;
+    silent_.push_back(entry.type == TokenType::kControl || entry.type == TokenType::kUnknown);
+    if (user_defined) user_defined_.insert(entry.text, static_cast<TokenId>(id));
+    if (user_defined || silent_.back()) special_.insert(entry.text, static_cast<TokenId>(id));
+  }
+}
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  const PrefixTrie& special = options.parse_special ? special_ : user_defined_;
+  std::vector<TokenId> out;
+  if (options.add_special && vocabulary_.add_bos) out.push_back(*vocabulary_.bos);
+  bool at_start = true;
+  std::size_t begin = 0;
+  const auto encode_before = [&](std::size_t end) {
+    if (end == begin) return;
+    encoder_->encode(text.substr(begin, end - begin), at_start, out);
+    at_start = false;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    if (!special.may_begin_with(text[at])) {
+      ++at;
+      continue;
+    }
+    const PrefixTrie& here = std::ranges::binary_search(options.literal, at) ? user_defined_ : special;
+    const PrefixTrie::Match match = here.longest(text, at);
+    if (match.token < 0) {
+      ++at;
+      continue;
+    }
+    encode_before(at);
+    out.push_back(match.token);
+    at_start = true;
+    at += match.size;
+    while (strips_right(match.token) && at < text.size() && is_space(text[at])) ++at;
+    begin = at;
+  }
+  encode_before(text.size());
+  if (options.add_special && vocabulary_.add_eos) out.push_back(*vocabulary_.eos);
+  return out;
+}
+
+// llama.cpp leaves out these of Phi-3's.
+bool Tokenizer::strips_right(TokenId token) const {
+  if (!vocabulary_.special_strips_right) return false;
+  const std::string_view text = vocabulary_.entries[static_cast<std::size_t>(token)].text;
+  return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+}
+
+bool Tokenizer::spells_control_token(std::string_view text, std::size_t at) const {
+  if (!special_.may_begin_with(text[at])) return false;
+  const PrefixTrie::Match match = special_.longest(text, at);
+  return match.token >= 0 && is_silent(match.token);
+}
+
+std::string_view Tokenizer::token_bytes(TokenId token) const {
+  if (token < 0 || static_cast<std::size_t>(token) >= bytes_.size()) return {};
+  return bytes_[static_cast<std::size_t>(token)];
+}
+
+bool Tokenizer::is_silent(TokenId token) const {
+  if (token < 0 || static_cast<std::size_t>(token) >= silent_.size()) return true;
+  return silent_[static_cast<std::size_t>(token)];
+}
+
+}  // namespace braid::text

@@ -1,0 +1,52 @@
+// Text to tokens and the bytes of tokens, for one vocabulary.
+#pragma once
+
+#include "braid/request.h"
+#include "braid/result.h"
+#include "braid/text_codec.h"
+#include "files/gguf.h"
+#include "text/tokenizer/piece_encoder.h"
+#include "text/tokenizer/prefix_trie.h"
+#include "text/tokenizer/vocabulary.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::text {
+
+// Immutable: any thread may use it.
+class Tokenizer {
+ public:
+  // kUnsupported or kBadFile with a sentence when the metadata name or hold a tokenizer that cannot be used.
+  static Result<Tokenizer> from_gguf(const files::GgufFile& file);
+
+  // At any place of the text the longest special token counts. User-defined tokens are found always, control tokens only with
+  // options.parse_special. Time is linear in the text, apart from merging within a word: O(n log n).
+  std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
+
+  // Whether encode() with parse_special would find a control token at this place.
+  bool spells_control_token(std::string_view text, std::size_t at) const;
+
+  // The bytes a token stands for; for control tokens the text that parse_special recognises. Empty for an unknown id.
+  std::string_view token_bytes(TokenId token) const;
+  // Whether the token is not part of an answer's text: control and unknown tokens.
+  bool is_silent(TokenId token) const;
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> encoder);
+
+  bool strips_right(TokenId token) const;  // whether white space after it belongs to it
+
+  Vocabulary vocabulary_;
+  std::unique_ptr<const PieceEncoder> encoder_;
+  PrefixTrie special_;  // control, unknown and user-defined tokens
+  PrefixTrie user_defined_;
+  std::vector<std::string> bytes_;  // by token id
+  std::vector<bool> silent_;        // likewise; apart and small, since every token of an answer asks
+};
+
+}  // namespace braid::text
