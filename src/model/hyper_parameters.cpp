@@ -188,22 +188,17 @@ void read_attention(KeyReader& keys, HyperParameters& model) {
 
 }  // namespace
 
-Visibility::Blocks Visibility::invisible(std::int32_t position, std::int32_t block_tokens) const {
-  if (window <= 0) return {};
-  return {(sink + block_tokens - 1) / block_tokens, std::max(0, position + 1 - window) / block_tokens};
-}
-
-Visibility HyperParameters::layer_visibility(std::int32_t layer) const {
+step::Visibility HyperParameters::layer_visibility(std::int32_t layer) const {
   const bool windowed = window > 0 && (window_period == 0 || (layer + 1) % window_period != 0);
   const std::int32_t limit = kv_limit > 0 ? kv_limit - kSinkTokens : 0;
   if (windowed && (limit == 0 || window <= limit)) return {window, 0};
   return {limit, limit > 0 ? kSinkTokens : 0};
 }
 
-Visibility HyperParameters::visibility() const {
-  Visibility widest = layer_visibility(0);
+step::Visibility HyperParameters::visibility() const {
+  step::Visibility widest = layer_visibility(0);
   for (std::int32_t layer = 1; layer < layers; ++layer) {
-    const Visibility own = layer_visibility(layer);
+    const step::Visibility own = layer_visibility(layer);
     widest.window = own.window == 0 || widest.window == 0 ? 0 : std::max(widest.window, own.window);
     widest.sink = std::max(widest.sink, own.sink);
   }

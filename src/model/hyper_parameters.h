@@ -4,6 +4,7 @@
 #include "braid/result.h"
 #include "files/gguf.h"
 #include "model/families.h"
+#include "step/visibility.h"
 
 #include <cstdint>
 
@@ -28,20 +29,6 @@ struct RopeParameters {
   double yarn_beta_slow = 1.0;
 };
 
-// Which positions t <= p a token at position p attends to: t > p - window or t < sink. Without a window all of them.
-struct Visibility {
-  std::int32_t window = 0;  // positions, the token's own the last one; 0: no window
-  std::int32_t sink = 0;    // leading positions that stay visible
-
-  // Blocks [first, last) of a sequence are invisible to the token at `position` and to every later one; none when first >= last.
-  // Their entries in a block table may be -1.
-  struct Blocks {
-    std::int32_t first = 0;
-    std::int32_t last = 0;
-  };
-  Blocks invisible(std::int32_t position, std::int32_t block_tokens) const;
-};
-
 struct HyperParameters {
   const Family* family = nullptr;
   std::int32_t context_length = 0;
@@ -60,8 +47,8 @@ struct HyperParameters {
   // Not from the file, see LoadOptions: positions that any layer may see, the first kSinkTokens among them; 0: no limit.
   std::int32_t kv_limit = 0;
 
-  Visibility layer_visibility(std::int32_t layer) const;
-  Visibility visibility() const;  // what some layer sees
+  step::Visibility layer_visibility(std::int32_t layer) const;
+  step::Visibility visibility() const;  // what some layer sees
 
   std::int64_t query_width() const { return std::int64_t{heads} * head_dim; }
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }

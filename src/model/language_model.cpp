@@ -184,7 +184,7 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
 
 // Of the blocks of a row whose first token is at `position`.
 void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const {
-  const Visibility::Blocks invisible = visibility_.invisible(position, kv_layout_.block_tokens);
+  const step::Visibility::Blocks invisible = visibility_.invisible(position, kv_layout_.block_tokens);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const bool hidden = std::cmp_greater_equal(i, invisible.first) && std::cmp_less(i, invisible.last);
     require(blocks[i] < kv_->blocks() && blocks[i] >= (hidden ? -1 : 0), "block out of the pool");

@@ -60,7 +60,7 @@ class LanguageModel final : public step::StepExecutor {
   const HyperParameters& hyper_parameters() const { return model_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
   // What tokens see: a block that is invisible to a row may be -1 in its block table (step.h).
-  Visibility visibility() const { return visibility_; }
+  step::Visibility visibility() const { return visibility_; }
   std::int32_t context_length() const { return context_; }
   std::int64_t parameters() const { return weights_.parameters; }
   std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
@@ -95,7 +95,7 @@ class LanguageModel final : public step::StepExecutor {
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);
 
   const HyperParameters model_;
-  const Visibility visibility_;
+  const step::Visibility visibility_;
   const LoadOptions options_;
   const std::int32_t context_;
   const KvLayout kv_layout_;

@@ -204,7 +204,7 @@ void Transformer::rotate_and_store(const BatchToken& token, std::int64_t row, co
 // Work is claimed by (tile of rows, key/value head), or, when that gives the team too little to share, by (row, chunk of its
 // context, key/value head). Both give the same bits.
 void Transformer::attend(std::int64_t rows, std::int32_t layer, const KvLayer& pool, Workspace& space) const {
-  const Visibility visible = model_.layer_visibility(layer);
+  const step::Visibility visible = model_.layer_visibility(layer);
   const kernels::AttentionArgs shared{.kv = &pool,
                                       .rows = space.attention_rows,
                                       .queries = space.query.data,

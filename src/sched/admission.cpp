@@ -14,7 +14,7 @@ constexpr double kMostSeconds = 3600.0;
 
 }  // namespace
 
-std::int32_t blocks_in_window(const model::Visibility& visibility, std::int32_t block_tokens) {
+std::int32_t blocks_in_window(const step::Visibility& visibility, std::int32_t block_tokens) {
   const auto [window, sink] = visibility;
   if (window == 0) return 0;
   const auto blocks_for = [&](std::int32_t positions) { return (positions + block_tokens - 1) / block_tokens; };

@@ -12,7 +12,7 @@
 namespace braid::sched {
 
 // Blocks that a sequence needs at once however long it is: what a token sees, and the next block. 0 without a window.
-std::int32_t blocks_in_window(const model::Visibility& visibility, std::int32_t block_tokens);
+std::int32_t blocks_in_window(const step::Visibility& visibility, std::int32_t block_tokens);
 
 // The number of tokens the request may generate: its max_tokens, cut to the room left in the context and in the whole KV pool, so
 // that a sequence that has the machine for itself always reaches its end (with FinishReason::kLength). The last token is never

@@ -45,7 +45,7 @@ class BatchPlanner {
 
   std::int32_t block_tokens_;
   std::int32_t max_batch_tokens_;
-  model::Visibility visibility_;
+  step::Visibility visibility_;
 };
 
 }  // namespace braid::sched

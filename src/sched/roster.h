@@ -170,7 +170,7 @@ class Roster {
 
   std::int32_t block_tokens_;
   std::chrono::milliseconds ageing_;
-  model::Visibility visibility_;
+  step::Visibility visibility_;
   bool has_window_;
   std::int32_t window_blocks_;  // see blocks_in_window()
   cache::BlockPool pool_;       // outlives the sequences below

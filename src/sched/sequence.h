@@ -5,10 +5,10 @@
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"
-#include "model/hyper_parameters.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
 #include "step/step.h"
+#include "step/visibility.h"
 
 #include <algorithm>
 #include <chrono>
@@ -164,14 +164,14 @@ struct Sequence {
 
 // Gives back the blocks that no token from `planned` on sees. Those that steps which are still out compute stay, and the one before them:
 // they are to be published after it, also where a slice is longer than the window.
-inline void drop_invisible(Sequence& sequence, const model::Visibility& visibility, std::int32_t block_tokens) {
+inline void drop_invisible(Sequence& sequence, const step::Visibility& visibility, std::int32_t block_tokens) {
   const auto invisible = visibility.invisible(sequence.planned, block_tokens);
   const bool computes = sequence.in_flight > 0 && sequence.phase != SequencePhase::kRestoring;
   sequence.blocks.drop(invisible.first, computes ? std::min(invisible.last, sequence.computed / block_tokens - 1) : invisible.last);
 }
 
 // The same, then takes new ones, as far as there are any, until there are `blocks`.
-inline void move_window(Sequence& sequence, const model::Visibility& visibility, std::int32_t block_tokens, std::int32_t blocks) {
+inline void move_window(Sequence& sequence, const step::Visibility& visibility, std::int32_t block_tokens, std::int32_t blocks) {
   drop_invisible(sequence, visibility, block_tokens);
   while (sequence.blocks.size() < blocks && sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
   }

@@ -143,15 +143,6 @@ TEST(HyperParameters, SeeWhatTheWindowsAndTheLimitLeave) {
   EXPECT_EQ(model.visibility().sink, kSinkTokens);
 }
 
-TEST(Visibility, NamesTheBlocksThatNoLaterTokenSees) {
-  const Visibility visible{.window = 100, .sink = 4};
-  EXPECT_EQ(visible.invisible(98, 16).last, 0);
-  EXPECT_EQ(visible.invisible(130, 16).first, 1) << "the sinks' block stays";
-  EXPECT_EQ(visible.invisible(130, 16).last, 1) << "position 31 is seen";
-  EXPECT_EQ(visible.invisible(131, 16).last, 2);
-  EXPECT_EQ(Visibility{}.invisible(5000, 16).last, 0);
-}
-
 struct Broken {
   const char* key;
   TinyModel::Value value;

@@ -88,7 +88,7 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
     sequence.blocks.push_back(free_.back());
     free_.pop_back();
   }
-  const Visibility::Blocks invisible = model_.visibility().invisible(row.position, block_tokens);
+  const step::Visibility::Blocks invisible = model_.visibility().invisible(row.position, block_tokens);
   for (std::int32_t b = invisible.first; b < invisible.last; ++b) free_block(sequence.blocks[static_cast<std::size_t>(b)]);
   row.block_begin = static_cast<std::uint32_t>(plan_.blocks.size());
   row.block_count = static_cast<std::uint32_t>(sequence.blocks.size());

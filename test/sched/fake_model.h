@@ -2,8 +2,8 @@
 // of what a row's blocks hold: a lost, stolen, stale or misplaced block changes the answer.
 #pragma once
 
-#include "model/hyper_parameters.h"
 #include "step/step.h"
+#include "step/visibility.h"
 
 #include <atomic>
 #include <bit>
@@ -22,7 +22,7 @@ struct FakeModelOptions {
   std::int32_t blocks = 0;
   std::int32_t vocab = 1000;
   std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
-  model::Visibility visibility;
+  step::Visibility visibility;
   // The clock: what StepResult::seconds says.
   double step_seconds = 1e-3;
   double decode_row_seconds = 0.0;

@@ -17,6 +17,15 @@ std::int32_t held(const Rig& rig) {
   return static_cast<std::int32_t>(stats.blocks_total - stats.blocks_free);
 }
 
+TEST(Visibility, NamesTheBlocksThatNoLaterTokenSees) {
+  const step::Visibility visible{.window = 100, .sink = 4};
+  EXPECT_EQ(visible.invisible(98, 16).last, 0);
+  EXPECT_EQ(visible.invisible(130, 16).first, 1) << "the sinks' block stays";
+  EXPECT_EQ(visible.invisible(130, 16).last, 1) << "position 31 is seen";
+  EXPECT_EQ(visible.invisible(131, 16).last, 2);
+  EXPECT_EQ(step::Visibility{}.invisible(5000, 16).last, 0);
+}
+
 TEST(Window, DecodingKeepsOnlyWhatItSees) {
   Rig rig(windowed(16, 4));
   Client& client = rig.submit(10, 400);
