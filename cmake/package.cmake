@@ -1,0 +1,46 @@
+# `cmake --build build/release --target package`: a .deb of the server for the distribution that it is built on. What only a package
+# installs is the component `package`; `cmake --install` leaves it out.
+function(braid_package_file file destination)
+  install(FILES ${file} DESTINATION ${destination} COMPONENT package EXCLUDE_FROM_ALL ${ARGN})
+endfunction()
+
+# The unit as shipped is for a binary that was installed by hand.
+file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/braid.service unit)
+string(REPLACE /usr/local/bin/ /usr/bin/ unit "${unit}")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/package/braid.service CONTENT "${unit}" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/deploy/systemd/braid.service)
+
+braid_package_file(${PROJECT_BINARY_DIR}/package/braid.service lib/systemd/system)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/systemd/braid.socket lib/systemd/system)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/braid.yaml /etc/braid)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/nginx/braid.conf share/doc/braid/examples/nginx)
+braid_package_file(${PROJECT_SOURCE_DIR}/LICENSE share/doc/braid RENAME copyright)
+foreach(document README.md docs/metrics.md models/MODEL_CARD.md)
+  braid_package_file(${PROJECT_SOURCE_DIR}/${document} share/doc/braid)
+endforeach()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME braid)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "LLM inference server for CPUs with OpenAI's HTTP API")
+set(CPACK_PACKAGE_DESCRIPTION "braid reads GGUF files and serves many clients at once with continuous batching. \
+A small chat model is part of the binary.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+
+# Everything is one package.
+set(CPACK_COMPONENTS_ALL Unspecified package)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "braid maintainers <root@localhost>")
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+file(WRITE ${PROJECT_BINARY_DIR}/package/conffiles "/etc/braid/braid.yaml\n")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
+  ${PROJECT_BINARY_DIR}/package/conffiles
+  ${PROJECT_SOURCE_DIR}/deploy/debian/postinst
+  ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
+  ${PROJECT_SOURCE_DIR}/deploy/debian/postrm)
+include(CPack)

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# package.sh BUILD_DIR: makes the .deb of what is built there, unpacks it, and answers with its program.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "package: $*" >&2; exit 1; }
+
+cpack --config "$1/CPackConfig.cmake" -B "$folder" >"$folder/log" || { cat "$folder/log" >&2; exit 1; }
+package=$(echo "$folder"/*.deb)
+dpkg-deb -I "$package"
+dpkg-deb -x "$package" "$folder/root"
+for file in etc/braid/braid.yaml usr/lib/systemd/system/braid.{service,socket} usr/share/doc/braid/{copyright,README.md}; do
+  [ -s "$folder/root/$file" ] || fail "it lacks /$file"
+done
+dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/braid/braid.yaml || fail "the configuration would be overwritten"
+[[ $(dpkg-deb -f "$package" Depends) == *libstdc++6* ]] || fail "it does not say which libraries it needs"
+
+command=$(sed -n 's/^ExecStart=//p' "$folder/root/usr/lib/systemd/system/braid.service")
+[ "$command" = "/usr/bin/braid serve --config /etc/braid/braid.yaml" ] || fail "the unit starts '$command'"
+answer=$("$folder/root/usr/bin/braid" run "What is 17 + 25?")
+[ "$answer" = "17 + 25 = 42." ] || fail "the answer is '$answer'"
