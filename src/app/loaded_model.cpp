@@ -8,6 +8,7 @@
 #include "kernels/select.h"
 #include "model/kv_identity.h"
 #include "sched/admission.h"
+#include "store/options.h"
 
 #include <fmt/format.h>
 #include <limits>
@@ -71,11 +72,39 @@ Result<std::vector<int>> cpus_to_pin(const ModelOptions& options, int threads) {
   return cpus;
 }
 
-Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOptions& options, std::int32_t max_batch) {
-  const Result<std::uint64_t> available = available_memory();
-  if (!available) return available.error();
+// What is left where the system says it, or else no bound but what has been asked for.
+Result<MemoryLeft> memory_left_for(const ModelOptions& options, std::uint64_t untouched) {
+  Result<MemoryLeft> left = memory_left(untouched);
+  if (left) return left;
+  if (!options.kv_memory)
+    return Error{left.error().code, left.error().message + "; say with --kv-memory how much the KV pool may take", {}};
+  spdlog::warn("{}: --kv-memory is taken as it is", left.error().message);
+  return MemoryLeft{std::numeric_limits<std::uint64_t>::max(), {}};
+}
+
+// Before weights are read: what a control group does not grant ends the process when it is touched.
+Result<void> check_memory(const files::GgufFile& file, const kernels::KernelTable& table, const ModelOptions& options,
+                          const model::LoadOptions& load) {
+  const Result<MemoryLeft> left = memory_left();
+  if (!left) return {};
+  const Result<model::MemoryEstimate> needs = model::estimate_memory(file, table, load);
+  if (!needs) return needs.error();
+  if (needs->weights + needs->workspace + needs->kv_block <= left->bytes) return {};
+  return Error{ErrorCode::kIo,
+               fmt::format("the model needs {} for its weights and {} to compute with, but {} leaves {}: raise that, name a smaller model, "
+                           "or lower {} and --threads",
+                           format_size(needs->weights), format_size(needs->workspace), left->bound, format_size(left->bytes),
+                           options.context ? "--ctx, --max-batch" : "--max-batch"),
+               {}};
+}
+
+// `more`: what will be taken besides, and has not been touched.
+Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOptions& options, std::int32_t max_batch,
+                             std::uint64_t more) {
+  Result<MemoryLeft> left = memory_left_for(options, language_model.workspace_bytes() + more);
+  if (!left) return left.error();
   KvDemand demand;
-  demand.available = *available;
+  demand.left = std::move(*left);
   demand.asked = options.kv_memory;
   demand.block_bytes = language_model.kv_layout().block_bytes();
   demand.block_tokens = options.block_size;
@@ -134,11 +163,13 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
     kernels::ThreadTeam team(load.threads);
     revision = model::model_revision(*file, team);
   }
+  if (const auto fits = check_memory(*file, **table, options, load); !fits) return fits.error();
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
 
-  const Result<KvBudget> kv = allocate_kv(*loaded.language_model, options, max_batch);
+  const std::uint64_t disk_buffers = identify_kv ? store::StoreOptions().buffer_memory : 0;
+  const Result<KvBudget> kv = allocate_kv(*loaded.language_model, options, max_batch, disk_buffers);
   if (!kv) return kv.error();
   loaded.kv = *kv;
   if (identify_kv) loaded.model_revision = fmt::format("{:016x}{:016x}", revision.high, revision.low);

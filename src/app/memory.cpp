@@ -3,6 +3,7 @@
 #include "app/units.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +12,9 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <utility>
 
 namespace braid::app {
 namespace {
@@ -18,6 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+// kServerMemory as address space: stacks of the threads that are still to come, and the pieces in which the heap grows.
+constexpr std::uint64_t kServerAddressSpace = std::uint64_t{128} << 20;
+constexpr std::uint64_t kPageTableShare = 512;  // eight bytes for a page of 4 KiB
 
 // The number in a one-value file; "max" and absent files are unlimited.
 std::uint64_t read_number(const fs::path& path) {
@@ -38,57 +46,118 @@ std::uint64_t read_field(const fs::path& path, std::string_view key) {
   return 0;
 }
 
-// What is left in one control group. Inactive file pages count as used there, but are given back on demand.
-std::uint64_t left_in_group(const fs::path& group, const char* limit_file, const char* usage_file, const char* cache_key) {
-  const std::uint64_t limit = read_number(group / limit_file);
-  const std::uint64_t used = read_number(group / usage_file);
-  if (limit == kUnlimited || used == kUnlimited) return kUnlimited;
-  const std::uint64_t reclaimable = std::min(used, read_field(group / "memory.stat", cache_key));
-  return limit - std::min(limit, used - reclaimable);
-}
+// The tightest of what has been looked at.
+struct Bound {
+  std::uint64_t bytes = kUnlimited;
+  std::string name;
 
-// The least of a group and its ancestors: a limit anywhere above binds too.
-std::uint64_t left_in_hierarchy(const fs::path& mount, fs::path group, const char* limit_file, const char* usage_file,
-                                const char* cache_key) {
-  std::uint64_t least = kUnlimited;
-  for (;;) {
-    least = std::min(least, left_in_group(mount / group.relative_path(), limit_file, usage_file, cache_key));
-    if (!group.has_relative_path()) return least;
-    group = group.parent_path();
+  void tighten(std::uint64_t other, std::string other_name) {
+    if (other >= bytes) return;
+    bytes = other;
+    name = std::move(other_name);
+  }
+};
+
+// How a version of control groups names its files.
+struct GroupFiles {
+  const char* mount;
+  std::array<const char*, 2> limits;
+  const char* usage;
+  const char* cache_key;  // in memory.stat: file pages that count as used there, but are given back on demand
+};
+constexpr GroupFiles kVersion1{"sys/fs/cgroup/memory", {"memory.limit_in_bytes", nullptr}, "memory.usage_in_bytes", "total_inactive_file"};
+constexpr GroupFiles kVersion2{"sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current", "inactive_file"};
+
+// A group and its ancestors: a limit anywhere above binds too.
+void look_at_groups(const fs::path& base, fs::path group, const GroupFiles& files, Bound& bound) {
+  for (;; group = group.parent_path()) {
+    const fs::path folder = base / files.mount / group.relative_path();
+    std::uint64_t limit = kUnlimited;
+    for (const char* file : files.limits)
+      if (file != nullptr) limit = std::min(limit, read_number(folder / file));
+    const std::uint64_t used = read_number(folder / files.usage);
+    if (limit != kUnlimited && used != kUnlimited) {
+      const std::uint64_t reclaimable = std::min(used, read_field(folder / "memory.stat", files.cache_key));
+      bound.tighten(limit - std::min(limit, used - reclaimable), fmt::format("the limit of {}", folder.string()));
+    }
+    if (!group.has_relative_path()) return;
   }
 }
 
-}  // namespace
-
-Result<std::uint64_t> available_memory(const char* root) {
-  const fs::path base(root);
-  const fs::path memory = base / "proc/meminfo";
-  if (!std::ifstream(memory))
-    return Error{ErrorCode::kIo, fmt::format("cannot find out how much memory there is: {}: {}", memory.string(), std::strerror(errno)),
-                 ""};
-  std::uint64_t available = read_field(memory, "MemAvailable:") * 1024U;
+// Of this process. Where /proc does not say which they are, those that a container sees as the whole.
+void look_at_all_groups(const fs::path& base, Bound& bound) {
   std::ifstream groups(base / "proc/self/cgroup");
+  if (!groups) {
+    look_at_groups(base, "/", kVersion1, bound);
+    look_at_groups(base, "/", kVersion2, bound);
+  }
   for (std::string line; std::getline(groups, line);) {  // "0::/path" is v2, "7:memory:/path" v1
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos) continue;
     const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    const fs::path group = line.substr(second + 1);
-    if (controllers.empty()) {
-      available = std::min(available, left_in_hierarchy(base / "sys/fs/cgroup", group, "memory.max", "memory.current", "inactive_file"));
-    } else if (controllers == "memory") {
-      available = std::min(available, left_in_hierarchy(base / "sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
-                                                        "memory.usage_in_bytes", "total_inactive_file"));
-    }
+    const std::string group = line.substr(second + 1);
+    if (controllers.empty()) look_at_groups(base, group, kVersion2, bound);
+    if (controllers == "memory") look_at_groups(base, group, kVersion1, bound);
   }
-  return available;
+}
+
+bool can_map(std::uint64_t bytes) {
+  void* const room = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room != MAP_FAILED) ::munmap(room, bytes);
+  return room != MAP_FAILED;
+}
+
+// What refuses to map more.
+std::string mapping_limit() {
+  const auto is_limited = [](auto what) {
+    rlimit limit{};
+    return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  };
+  if (is_limited(RLIMIT_AS)) return is_limited(RLIMIT_DATA) ? "ulimit -v or -d" : "ulimit -v";
+  return is_limited(RLIMIT_DATA) ? "ulimit -d" : "vm.overcommit_memory";
+}
+
+// To a mebibyte, by trying: it needs neither /proc nor a list of the limits that there are.
+void look_at_mappings(Bound& bound) {
+  constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
+  std::uint64_t refused = std::min(bound.bytes, kMost) / kStep + 1 + kServerAddressSpace / kStep;
+  if (can_map(refused * kStep)) return;
+  std::uint64_t granted = 0;
+  while (refused - granted > 1) {
+    const std::uint64_t middle = granted + (refused - granted) / 2;
+    (can_map(middle * kStep) ? granted : refused) = middle;
+  }
+  granted *= kStep;
+  bound.tighten(granted - std::min(granted, kServerAddressSpace), mapping_limit());
+}
+
+}  // namespace
+
+Result<MemoryLeft> memory_left(std::uint64_t untouched, const char* root) {
+  const fs::path base(root);
+  const fs::path memory = base / "proc/meminfo";
+  Bound bound;
+  Error unknown{ErrorCode::kIo, {}, {}};
+  if (std::ifstream(memory)) {
+    bound.tighten(read_field(memory, "MemAvailable:") * 1024U, "the machine's free memory");
+  } else {
+    unknown.message = fmt::format("cannot find out how much memory there is: {}: {}", memory.string(), std::strerror(errno));
+  }
+  look_at_all_groups(base, bound);
+  if (bound.bytes == kUnlimited) return unknown;
+  const std::uint64_t taken = untouched + kServerMemory + bound.bytes / kPageTableShare;
+  bound.bytes -= std::min(bound.bytes, taken);
+  look_at_mappings(bound);
+  return MemoryLeft{bound.bytes, std::move(bound.name)};
 }
 
 Result<KvBudget> plan_kv(const KvDemand& demand) {
-  const std::uint64_t bytes = demand.asked.value_or(demand.available / 2);
-  if (demand.asked && *demand.asked > demand.available)
-    return invalid_argument(fmt::format("--kv-memory {} is more than the {} available after loading the model", format_size(*demand.asked),
-                                        format_size(demand.available)));
+  const std::uint64_t bytes = demand.asked.value_or(demand.left.bytes / 2);
+  if (demand.asked && *demand.asked > demand.left.bytes)
+    return invalid_argument(fmt::format("--kv-memory {} is more than the {} that {} leaves beside the model", format_size(*demand.asked),
+                                        format_size(demand.left.bytes), demand.left.bound));
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
   const std::uint64_t fitting = bytes / demand.block_bytes;
   const bool any_length = demand.window_blocks > 0 && static_cast<std::uint64_t>(demand.window_blocks) <= fitting;

@@ -5,16 +5,27 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace braid::app {
 
-// Bytes this process may still take: MemAvailable, cut by the memory limits of its control groups (v1 and v2).
-// `root` stands for "/" in tests. kIo when the system does not say.
-Result<std::uint64_t> available_memory(const char* root = "/");
+// What a server takes besides its model, of any size of that: its threads, some thousand connections.
+inline constexpr std::uint64_t kServerMemory = std::uint64_t{32} << 20;
+
+// Bytes that this process may still take, and what would end it, or fail its allocations, if it took more.
+struct MemoryLeft {
+  std::uint64_t bytes = 0;
+  std::string bound;  // "the machine's free memory", "the limit of /sys/fs/cgroup/x", "ulimit -v"
+};
+
+// The least of MemAvailable, of what the limits of its control groups (v1 and v2) leave and of what it may still map (RLIMIT_AS,
+// RLIMIT_DATA, strict overcommit), less kServerMemory and the page tables for the rest. `untouched` has been mapped and has no pages yet: it
+// counts as taken. `root` stands for "/" in tests. kIo when the system does not say.
+Result<MemoryLeft> memory_left(std::uint64_t untouched = 0, const char* root = "/");
 
 struct KvDemand {
-  std::uint64_t available = 0;         // after the weights are loaded
-  std::optional<std::uint64_t> asked;  // --kv-memory; half of `available` otherwise
+  MemoryLeft left;                     // after the weights are loaded
+  std::optional<std::uint64_t> asked;  // --kv-memory; half of what is left otherwise
   std::uint64_t block_bytes = 0;       // all layers of one block
   std::int32_t block_tokens = 16;
   std::int32_t window_blocks = 0;  // that a sequence needs at once however long it is; 0: all of its blocks

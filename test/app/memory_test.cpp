@@ -1,9 +1,12 @@
 #include "app/memory.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/resource.h>
 
 namespace braid::app {
 namespace {
@@ -16,7 +19,7 @@ class MemoryRoot : public testing::Test {
   MemoryRoot() {
     root_ = fs::path(testing::TempDir()) / (std::string("braid-memory-") + testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(root_);
-    write("proc/meminfo", "MemTotal:       2000 kB\nMemFree: 10 kB\nMemAvailable:   1000 kB\n");
+    write("proc/meminfo", "MemTotal:       2000000 kB\nMemFree: 10 kB\nMemAvailable:   1000000 kB\n");
   }
   ~MemoryRoot() override { fs::remove_all(root_); }
 
@@ -24,20 +27,31 @@ class MemoryRoot : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  std::uint64_t available() const { return available_memory(root_.c_str()).value(); }
+  MemoryLeft left(std::uint64_t untouched = 0) const { return memory_left(untouched, root_.c_str()).value(); }
+  void remove(const std::string& path) { fs::remove_all(root_ / path); }
+  std::string folder(const std::string& path) const { return (root_ / path).string(); }
 
  private:
   fs::path root_;
 };
 
-TEST_F(MemoryRoot, WithoutControlGroupsIsMemAvailable) { EXPECT_EQ(available(), 1000U * 1024U); }
+// Of `bytes` that the system leaves, what may be promised.
+std::uint64_t promised(std::uint64_t bytes) { return bytes - kServerMemory - bytes / 512; }
+
+TEST_F(MemoryRoot, WithoutControlGroupsIsMemAvailable) {
+  EXPECT_EQ(left().bytes, promised(1'000'000U * 1024U));
+  EXPECT_EQ(left().bound, "the machine's free memory");
+}
 
 TEST_F(MemoryRoot, VersionTwoLimitCuts) {
   write("proc/self/cgroup", "0::/a/b\n");
-  write("sys/fs/cgroup/a/b/memory.max", "600000\n");
-  write("sys/fs/cgroup/a/b/memory.current", "250000\n");
-  write("sys/fs/cgroup/a/b/memory.stat", "anon 100\nfile 120000\ninactive_file 50000\n");
-  EXPECT_EQ(available(), 400000U);
+  write("sys/fs/cgroup/a/b/memory.max", "600000000\n");
+  write("sys/fs/cgroup/a/b/memory.current", "250000000\n");
+  write("sys/fs/cgroup/a/b/memory.stat", "anon 100\nfile 120000000\ninactive_file 50000000\n");
+  EXPECT_EQ(left().bytes, promised(400'000'000U));
+  EXPECT_EQ(left().bound, "the limit of " + folder("sys/fs/cgroup/a/b"));
+  write("sys/fs/cgroup/a/b/memory.high", "500000000\n");  // above it, the group is slowed down to a standstill
+  EXPECT_EQ(left().bytes, promised(300'000'000U));
 }
 
 TEST_F(MemoryRoot, AncestorsLimitCuts) {
@@ -46,29 +60,72 @@ TEST_F(MemoryRoot, AncestorsLimitCuts) {
   write("sys/fs/cgroup/a/b/memory.current", "250000\n");
   write("sys/fs/cgroup/a/memory.max", "300000\n");
   write("sys/fs/cgroup/a/memory.current", "310000\n");
-  EXPECT_EQ(available(), 0U);
+  EXPECT_EQ(left().bytes, 0U);
 }
 
 TEST_F(MemoryRoot, VersionOneLimitCuts) {
   write("proc/self/cgroup", "11:cpu,cpuacct:/x\n7:memory:/x\n");
-  write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "500000\n");
-  write("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "200000\n");
-  write("sys/fs/cgroup/memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 100000\n");
-  EXPECT_EQ(available(), 400000U);
+  write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "500000000\n");
+  write("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "200000000\n");
+  write("sys/fs/cgroup/memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 100000000\n");
+  EXPECT_EQ(left().bytes, promised(400'000'000U));
+  EXPECT_EQ(left().bound, "the limit of " + folder("sys/fs/cgroup/memory/x"));
 }
 
-TEST(AvailableMemory, OfThisMachineIsNotNothing) { EXPECT_GT(available_memory().value(), 1U << 20U); }
+// Docker without a cgroup namespace: the path is the host's, and what is mounted is the container's own group.
+TEST_F(MemoryRoot, AContainersGroupIsTheMount) {
+  write("proc/self/cgroup", "4:memory:/docker/0123\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "300000000\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "100000000\n");
+  EXPECT_EQ(left().bytes, promised(200'000'000U));
+}
 
-TEST(AvailableMemory, IsNotNothingWhereItCannotBeKnown) {
-  const Result<std::uint64_t> unknown = available_memory("/there/is/no/such/folder");
+TEST_F(MemoryRoot, WhatIsMappedAndNotTouchedCountsAsTaken) {
+  EXPECT_EQ(left(100'000'000U).bytes, left().bytes - 100'000'000U);
+  EXPECT_EQ(left(1ULL << 50U).bytes, 0U);
+}
+
+TEST_F(MemoryRoot, WithoutProcTheMountedGroupCounts) {
+  remove("proc");
+  write("sys/fs/cgroup/memory.max", "400000000\n");
+  write("sys/fs/cgroup/memory.current", "100000000\n");
+  EXPECT_EQ(left().bytes, promised(300'000'000U));
+}
+
+TEST(MemoryLeft, OfThisMachineIsNotNothing) { EXPECT_GT(memory_left().value().bytes, 1U << 20U); }
+
+TEST(MemoryLeft, IsNotNothingWhereItCannotBeKnown) {
+  const Result<MemoryLeft> unknown = memory_left(0, "/there/is/no/such/folder");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "cannot find out how much memory there is: /there/is/no/such/folder/proc/meminfo: No such file or directory");
 }
 
+// In a process of its own, which may map so much more than it has: never less than it takes the limits to be for.
+void expect_limited(decltype(RLIMIT_AS) what, const char* field, const std::string& bound) {
+  std::ifstream status("/proc/self/status");
+  std::uint64_t mapped = 0;
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(field)) mapped = std::stoull(line.substr(line.find(':') + 1)) * 1024U;
+  if (mapped == 0 || mapped > 1ULL << 40U) GTEST_SKIP() << "no " << field << " that could be limited (a sanitizer's shadow)";
+  const std::uint64_t room = std::uint64_t{512} << 20U;
+  const rlimit limit{mapped + room, RLIM_INFINITY};
+  EXPECT_EXIT(
+      {
+        ::setrlimit(what, &limit);
+        const MemoryLeft left = memory_left().value();
+        std::fprintf(stderr, "%s, %s", left.bytes > 0 && left.bytes < room ? "within it" : "not within it", left.bound.c_str());
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "^within it, " + bound + "$");
+}
+
+TEST(MemoryLeft, KeepsWithinALimitOfAddressSpace) { expect_limited(RLIMIT_AS, "VmSize", "ulimit -v"); }
+TEST(MemoryLeft, KeepsWithinALimitOfData) { expect_limited(RLIMIT_DATA, "VmData", "ulimit -d"); }
+
 KvDemand demand() {
   KvDemand d;
-  d.available = 1'000'000;
+  d.left = {1'000'000, "ulimit -v"};
   d.block_bytes = 1'000;
   d.block_tokens = 16;
   d.max_batch = 4;
@@ -116,7 +173,8 @@ TEST(PlanKv, AWindowThatFitsBoundsNoContext) {
 TEST(PlanKv, RefusesMoreThanThereIs) {
   KvDemand d = demand();
   d.asked = 1'000'001;
-  EXPECT_TRUE(plan_kv(d).has_error());
+  ASSERT_TRUE(plan_kv(d).has_error());
+  EXPECT_EQ(plan_kv(d).error().message, "--kv-memory 977 KiB is more than the 977 KiB that ulimit -v leaves beside the model");
   d.asked = 999;
   EXPECT_TRUE(plan_kv(d).has_error());
 }

@@ -73,11 +73,11 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   auto dimensions = model::read_hyper_parameters(file);
   if (!dimensions) return dimensions.error();
   dimensions->kv_limit = load.kv_limit;
-  const Result<std::uint64_t> available = available_memory();
-  if (!available) return available.error();
+  const Result<MemoryLeft> left = memory_left();
+  if (!left) return left.error();
 
   KvDemand demand;
-  demand.available = *available - std::min(*available, estimate->weights + estimate->workspace);
+  demand.left = {left->bytes - std::min(left->bytes, estimate->weights + estimate->workspace), left->bound};
   demand.asked = options.model.kv_memory;
   demand.block_bytes = estimate->kv_block;
   demand.block_tokens = options.model.block_size;
@@ -94,8 +94,8 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   fmt::print("  KV pool    {:>10}  {} blocks of {} tokens, {} a token in {}; context {}\n", format_size(kv->bytes), kv->blocks,
              options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)),
              kernels::kv_type_name(options.model.kv_type.value_or((*table)->kv_type)), kv->context);
-  fmt::print("  together   {:>10}  of {} available\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
-             format_size(*available));
+  fmt::print("  together   {:>10}  of the {} that {} leaves\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
+             format_size(left->bytes), left->bound);
   return {};
 }
 

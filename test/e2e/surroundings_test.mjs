@@ -1,0 +1,63 @@
+// What the system around a server may limit or lack: it keeps within the one, and goes on or says what to give without the other.
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { braidBinary, run, serve } from "./support/processes.mjs";
+import { collect, post } from "./support/client.mjs";
+
+const limited = (limit) => ["sh", "-c", `ulimit ${limit}; exec "$0" "$@"`];
+const story = { prompt: "Once upon a time", max_tokens: 8, ignore_eos: true, stream: true };
+
+// Prompts that differ from the first token on, so that no block is shared.
+const filling = (count) => Array.from({ length: count },
+  (_, i) => ({ ...story, prompt: Array.from({ length: 600 }, (_, j) => 300 + (i * 601 + j * 7) % 3000) }));
+
+for (const [limit, bound] of [["-v 600000", "ulimit -v"], ["-d 400000", "ulimit -d"]]) {
+  test(`a KV pool keeps within ${bound}`, async (t) => {
+    const [command, ...args] = limited(limit);
+    const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0", "--kv-memory", "500MiB"]);
+    assert.equal(refused.code, 2, refused.stderr);
+    assert.match(refused.stderr, new RegExp(`^braid: --kv-memory 500 MiB is more than the .* that ${bound} leaves beside the model$`, "m"));
+    const smaller = await serve(t, [], { prefix: limited(limit) });
+    assert.equal((await collect(await post(`${smaller.url}/v1/completions`, story))).done, true);
+  });
+  test(`a model that does not fit under ${bound} is refused before it is read`, async (t) => {
+    const [command, ...args] = limited(limit.replace(/[46]00000/, "250000"));
+    const refused = await run(t, command, [...args, braidBinary, "serve", "--port", "0"]);
+    assert.equal(refused.code, 1, refused.stderr);
+    assert.match(refused.stderr, new RegExp(`the model needs .* but ${bound} leaves .* lower --max-batch and --threads`));
+  });
+}
+
+// A memory control group of this test's own, below the one it runs in, or why there is none.
+function memory_group(t, bytes) {
+  const lines = readFileSync("/proc/self/cgroup", "utf8").split("\n");
+  const version1 = lines.map((line) => line.match(/^\d+:memory:(.*)$/)).find((match) => match);
+  const version2 = lines.map((line) => line.match(/^0::(.*)$/)).find((match) => match);
+  const folder = version1 ? path.join("/sys/fs/cgroup/memory", `braid-test-${process.pid}`)
+    : path.join("/sys/fs/cgroup", version2?.[1] ?? "", `braid-test-${process.pid}`);
+  try {
+    mkdirSync(folder);
+    t.after(() => rmdirSync(folder));  // by then the server has ended
+    writeFileSync(path.join(folder, version1 ? "memory.limit_in_bytes" : "memory.max"), String(bytes));
+    return { folder };
+  } catch (error) {
+    return { refused: `no memory control group can be made here: ${error.message}` };
+  }
+}
+
+test("a KV pool that a control group's limit leaves room for can be filled", async (t) => {
+  const { folder, refused } = memory_group(t, 300 << 20);
+  if (refused) return t.skip(refused);
+  const prefix = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', path.join(folder, "cgroup.procs")];
+  const args = ["--threads", "1", "--kv-dtype", "f16", "--no-warmup"];
+  const greedy = await run(t, prefix[0], [...prefix.slice(1), braidBinary, "serve", "--port", "0", ...args, "--kv-memory", "254MiB"]);
+  assert.equal(greedy.code, 2, greedy.stderr);
+  const [, left] = greedy.stderr.match(/--kv-memory 254 MiB is more than the (\d+) MiB that the limit of \S+ leaves beside the model/);
+  const server = await serve(t, [...args, "--kv-memory", `${left - 4}MiB`], { prefix });
+  const answers = await Promise.all(filling(60).map((body) => post(`${server.url}/v1/completions`, body).then(collect)));
+  assert.ok(answers.every((answer) => answer.done));
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
