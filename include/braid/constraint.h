@@ -1,7 +1,7 @@
 // What restricts the text of an answer (structured output, forced tool calls): compiled once, then advanced token by token.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/value.h"
 

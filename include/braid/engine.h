@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/engine_stats.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/signal.h"
 #include "braid/token_event.h"
@@ -80,7 +80,7 @@ class Engine {
 
   // Admits the request or refuses at once: kOverloaded when the waiting queue is full, with Error::retry_after and queue_position,
   // kContextLength or kInvalidArgument when it can never run, kDraining during shutdown.
-  virtual Result<Ticket> submit(Request request) = 0;
+  virtual Result<Ticket> submit(GenerationRequest request) = 0;
 
   // kOverloaded, as submit() says it, when the queue has no room for so many `requests` of this `priority` at once; kInvalidArgument when it
   // never has.
@@ -88,7 +88,7 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Ends the request with this Request::id by Finish{kCancelled}. False when there is none.
+  // Ends the request with this GenerationRequest::id by Finish{kCancelled}. False when there is none.
   virtual bool cancel(std::string_view id) = 0;
 
   // Running ones first, each kind oldest first, at most `limit`.

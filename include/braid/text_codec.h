@@ -1,7 +1,7 @@
 // Text to tokens and back, and the model's chat template. Implemented by `model`, used by `net`.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/value.h"
 

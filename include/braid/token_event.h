@@ -1,7 +1,7 @@
-// What comes back for a Request: PromptTokens where asked for, any number of Token, then exactly one Finish.
+// What comes back for a GenerationRequest: PromptTokens where asked for, any number of Token, then exactly one Finish.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 
 #include <cstdint>

@@ -64,7 +64,7 @@ class Server {
     int open = options_.requests;
     std::vector<Ticket> tickets;
     for (int i = 0; i < options_.requests; ++i) {
-      Request request;
+      GenerationRequest request;
       request.sampling.temperature = 0.0F;
       request.stop.max_tokens = options_.answer;
       request.stop.ignore_eos = true;

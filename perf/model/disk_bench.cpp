@@ -74,7 +74,7 @@ Outcome serve(model::LanguageModel& model, const std::string& identity, const Op
   scheduler_options.kv_identity = identity;
   scheduler_options.write_through = true;
   sched::Scheduler scheduler(loop, model, scheduler_options, store.get());
-  Request request;
+  GenerationRequest request;
   request.sampling.temperature = 0.0F;
   request.stop.max_tokens = 1;
   request.stop.ignore_eos = true;

@@ -1,7 +1,7 @@
 // How far one model's predictions are from another's, over many positions.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <cstdint>
 #include <span>

@@ -71,7 +71,7 @@ class StepEngine final : public Engine {
 
   explicit StepEngine(asio::io_context& loop) : wakes_(std::make_shared<sched::WakeList>(loop)) {}
 
-  Result<Ticket> submit(Request) override { return Ticket(std::make_unique<Source>(*this)); }
+  Result<Ticket> submit(GenerationRequest) override { return Ticket(std::make_unique<Source>(*this)); }
   EngineStats stats() const override { return {}; }
   bool cancel(std::string_view) override { return false; }
   std::vector<SequenceSnapshot> sequences(std::size_t) const override { return {}; }

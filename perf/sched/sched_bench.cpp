@@ -54,8 +54,8 @@ SchedulerOptions options_for(std::int32_t sequences, std::int32_t context) {
   return options;
 }
 
-Request request_of(std::int32_t prompt, std::int32_t max_tokens) {
-  Request request;
+GenerationRequest request_of(std::int32_t prompt, std::int32_t max_tokens) {
+  GenerationRequest request;
   request.prompt.assign(static_cast<std::size_t>(prompt), 1);
   request.stop.max_tokens = max_tokens;
   return request;

@@ -108,7 +108,7 @@ Result<void> Conversation::run_loop(TokenSource& tokens, std::string& spoken) {
 Result<void> Conversation::answer(const std::string& text) {
   Result<std::vector<TokenId>> prompt = prompt_for(text);
   if (!prompt) return prompt.error();
-  Request request;
+  GenerationRequest request;
   request.prompt = std::move(*prompt);
   request.sampling.temperature = static_cast<float>(options_.temperature);
   request.sampling.top_p = static_cast<float>(options_.top_p);

@@ -10,7 +10,7 @@ namespace braid::app {
 boost::asio::awaitable<Result<void>> warm_up(Engine& engine, std::int32_t context_length) {
   constexpr std::int32_t kPromptTokens = 64;
   constexpr std::int32_t kAnswerTokens = 4;
-  Request request;
+  GenerationRequest request;
   request.id = "warm-up";
   request.prompt.assign(static_cast<std::size_t>(std::clamp(context_length - kAnswerTokens, 1, kPromptTokens)), TokenId{0});
   request.stop.max_tokens = kAnswerTokens;

@@ -1,7 +1,7 @@
 // The tokens of a vocabulary as one tree over their bytes.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <cstdint>
 #include <span>

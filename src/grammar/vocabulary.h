@@ -1,7 +1,7 @@
 // What a constraint must know of a model's vocabulary.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "grammar/token_trie.h"
 
 #include <cstdint>

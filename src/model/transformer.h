@@ -3,7 +3,7 @@
 // batch, on slicing or on the number of threads.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/hyper_parameters.h"

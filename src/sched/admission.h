@@ -1,7 +1,7 @@
 // Whether a request can ever run, and when one that is refused should come again.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "sched/options.h"
 #include "sched/roster.h"

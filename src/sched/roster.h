@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/engine_stats.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "cache/block_pool.h"
 #include "cache/prefix_index.h"
 #include "sched/disk_tier.h"

@@ -1,7 +1,7 @@
 // One request on its way through the scheduler. Loop only.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"

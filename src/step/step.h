@@ -3,7 +3,7 @@
 #pragma once
 
 #include "braid/constraint.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/token_event.h"
 
 #include <cstddef>

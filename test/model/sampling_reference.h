@@ -1,7 +1,7 @@
 // Sampling by the definitions: sorted in full, in double, without a shortcut. What the tests compare the sampler with.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 // only.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <cstddef>
 #include <optional>

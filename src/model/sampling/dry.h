@@ -2,7 +2,7 @@
 // prolong a repetition of what was said before is made less likely, the longer the repetition the more.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <cstdint>
 #include <span>

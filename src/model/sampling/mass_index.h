@@ -1,7 +1,7 @@
 // The masses of a vocabulary's weights by runs of tokens, so that a draw from all of it looks at single tokens in one run only.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "kernels/kernel_table.h"
 #include "model/sampling/candidate_list.h"
 

@@ -2,7 +2,7 @@
 // surprise of the sampled tokens, -log2 of their probabilities, near tau by moving a bound mu. Pure functions; the state is mu.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What is added to and taken from logits before anything is cut. Pure functions.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "model/sampling/token_history.h"
 
 #include <limits>

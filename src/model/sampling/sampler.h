@@ -12,7 +12,7 @@
 #pragma once
 
 #include "braid/constraint.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/token_event.h"
 #include "kernels/kernel_table.h"
 #include "model/sampling/candidate_list.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/constraint.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/token_history.h"
 #include "step/step.h"

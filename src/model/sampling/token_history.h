@@ -1,7 +1,7 @@
 // The tokens of one sequence so far, counted, as the penalties look at them. Strand only.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/engine.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "net/access/account.h"
 #include "net/access/rules.h"

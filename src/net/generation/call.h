@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/constraint.h"
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/text_codec.h"
 #include "net/generation/parser/answer_syntax.h"
 #include "net/generation/tool_rules.h"

@@ -1,7 +1,7 @@
 // From a request's body to token ids.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/codec_jobs.h"

@@ -1,7 +1,7 @@
 // From a call to the engine's requests: rendering, tokenising and the checks against the context.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/generation/call.h"

@@ -1,7 +1,7 @@
 // Text without special tokens to token ids: one implementation for each kind of vocabulary.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "files/gguf.h"
 #include "text/tokenizer/vocabulary.h"

@@ -1,7 +1,7 @@
 // Finds the longest of a set of texts that another text begins with, in time linear in that text.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Text to tokens and the bytes of tokens, for one vocabulary.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/text_codec.h"
 #include "files/gguf.h"

@@ -1,7 +1,7 @@
 // The vocabulary of a model as its GGUF metadata gives it (tokenizer.ggml.*).
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/text_codec.h"
 #include "files/gguf.h"

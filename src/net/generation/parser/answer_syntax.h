@@ -1,7 +1,7 @@
 // How a model writes its reasoning and its tool calls, and what of that one answer is read for.
 #pragma once
 
-#include "braid/request.h"
+#include "braid/generation_request.h"
 #include "braid/text_codec.h"
 
 #include <cstdint>

@@ -59,7 +59,7 @@ struct StopRules {
 };
 
 // Immutable once submitted.
-struct Request {
+struct GenerationRequest {
   std::string id;               // for logs and lookup; unique per choice
   std::vector<TokenId> prompt;  // not empty, every id within the vocabulary
   SamplingParams sampling;
@@ -71,5 +71,7 @@ struct Request {
   std::int32_t prompt_logprobs = -1;             // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
 };
+
+using Request = GenerationRequest;  // until every folder says the long name
 
 }  // namespace braid
