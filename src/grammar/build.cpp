@@ -13,26 +13,26 @@ namespace {
 
 constexpr std::size_t kFewThreads = Threads::kMaxThreads / 4;
 
-// Turns a draft into an automaton: marks what can reach its rule's end, drops the rest, numbers what is left.
+// Turns a Dfa into an automaton: marks what can reach its rule's end, drops the rest, numbers what is left.
 class Assembly {
  public:
-  explicit Assembly(const Draft& draft) : draft_(draft), productive_(draft.states.size(), false), nullable_(draft.states.size(), false) {
+  explicit Assembly(const Dfa& dfa) : dfa_(dfa), productive_(dfa.states.size(), false), nullable_(dfa.states.size(), false) {
     mark(productive_, true);
     mark(nullable_, false);
   }
 
-  bool matches_anything() const { return productive_[draft_.unit_start.front()]; }
+  bool matches_anything() const { return productive_[dfa_.unit_start.front()]; }
 
   // Whether some unit can call itself before a byte is read.
   bool left_recursive() const {
     enum class Colour : std::uint8_t { kNew, kOpen, kDone };
-    std::vector<Colour> colours(draft_.units.size(), Colour::kNew);
+    std::vector<Colour> colours(dfa_.units.size(), Colour::kNew);
     std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> path;
     const auto open = [&](std::uint32_t unit) {
       colours[unit] = Colour::kOpen;
       path.emplace_back(unit, leading_units(unit));
     };
-    for (std::uint32_t root = 0; root < draft_.units.size(); ++root) {
+    for (std::uint32_t root = 0; root < dfa_.units.size(); ++root) {
       if (colours[root] == Colour::kNew) open(root);
       while (!path.empty()) {
         auto& [unit, left] = path.back();
@@ -52,18 +52,18 @@ class Assembly {
 
   Automaton assemble() const {
     Automaton out;
-    std::vector<StateId> number(draft_.states.size(), kNoState);
+    std::vector<StateId> number(dfa_.states.size(), kNoState);
     std::vector<StateId> order;
-    const auto number_of = [&](StateId draft) {
-      if (number[draft] == kNoState) {
-        number[draft] = static_cast<StateId>(order.size());
-        order.push_back(draft);
+    const auto number_of = [&](StateId id) {
+      if (number[id] == kNoState) {
+        number[id] = static_cast<StateId>(order.size());
+        order.push_back(id);
       }
-      return number[draft];
+      return number[id];
     };
-    out.start = number_of(draft_.unit_start.front());
+    out.start = number_of(dfa_.unit_start.front());
     for (std::size_t i = 0; i < order.size(); ++i) out.states.push_back(emit(order[i], number_of, out));
-    out.rules = static_cast<std::uint32_t>(draft_.units.size());
+    out.rules = static_cast<std::uint32_t>(dfa_.units.size());
     std::map<StateId, StateId> first_loop;  // by body
     for (StateId id = 0; id < out.states.size(); ++id)
       if (out.states[id].loop != kNoState) {
@@ -74,12 +74,12 @@ class Assembly {
   }
 
  private:
-  StateId start_of(std::uint32_t unit) const { return draft_.unit_start[unit]; }
-  const Unit& counted(const DraftState& state) const { return draft_.units[state.counted]; }
+  StateId start_of(std::uint32_t unit) const { return dfa_.unit_start[unit]; }
+  const Unit& counted(const DfaState& state) const { return dfa_.units[state.counted]; }
 
   // Which states reach their rule's end; with `by_reading` also by bytes, otherwise by calls of rules that may match nothing only.
   void mark(std::vector<bool>& marks, bool by_reading) const {
-    const auto reaches = [&](const DraftState& state) {
+    const auto reaches = [&](const DfaState& state) {
       if (state.final) return true;
       if (state.counted != kNoState) return counted(state).min == 0 || bool{marks[start_of(counted(state).body)]};
       if (by_reading && std::any_of(state.bytes.begin(), state.bytes.end(), [&](const ByteEdge& e) { return bool{marks[e.target]}; }))
@@ -90,7 +90,7 @@ class Assembly {
     for (bool changed = true; changed;) {
       changed = false;
       for (std::size_t i = marks.size(); i-- > 0;)
-        if (!marks[i] && reaches(draft_.states[i])) marks[i] = changed = true;
+        if (!marks[i] && reaches(dfa_.states[i])) marks[i] = changed = true;
     }
   }
 
@@ -99,7 +99,7 @@ class Assembly {
     std::vector<std::uint32_t> out;
     std::vector<StateId> states = {start_of(unit)};
     for (std::size_t i = 0; i < states.size(); ++i) {
-      const DraftState& state = draft_.states[states[i]];
+      const DfaState& state = dfa_.states[states[i]];
       if (state.counted != kNoState) out.push_back(counted(state).body);
       for (const auto& [callee, next] : state.calls) {
         out.push_back(callee);
@@ -111,45 +111,45 @@ class Assembly {
 
   template <class NumberOf>
   State emit(StateId id, NumberOf& number_of, Automaton& out) const {
-    const DraftState& draft = draft_.states[id];
+    const DfaState& from = dfa_.states[id];
     State state;
     // The states of a unit lie together, its start first.
-    state.rule = static_cast<std::uint32_t>(std::upper_bound(draft_.unit_start.begin(), draft_.unit_start.end(), id) -
-                                            draft_.unit_start.begin() - 1);
+    state.rule =
+        static_cast<std::uint32_t>(std::upper_bound(dfa_.unit_start.begin(), dfa_.unit_start.end(), id) - dfa_.unit_start.begin() - 1);
     state.bytes_begin = static_cast<std::uint32_t>(out.byte_edges.size());
-    for (const ByteEdge& edge : draft.bytes)
+    for (const ByteEdge& edge : from.bytes)
       if (productive_[edge.target]) out.byte_edges.push_back({edge.first, edge.last, number_of(edge.target)});
     state.bytes_end = static_cast<std::uint32_t>(out.byte_edges.size());
     state.calls_begin = static_cast<std::uint32_t>(out.call_edges.size());
-    for (const auto& [unit, next] : draft.calls) {
+    for (const auto& [unit, next] : from.calls) {
       if (!productive_[start_of(unit)] || !productive_[next]) continue;
-      const DraftState& after = draft_.states[next];
+      const DfaState& after = dfa_.states[next];
       const bool tail = after.final && after.bytes.empty() && after.calls.empty() && after.counted == kNoState;
       out.call_edges.push_back({number_of(start_of(unit)), number_of(next), tail});
     }
     state.calls_end = static_cast<std::uint32_t>(out.call_edges.size());
-    if (draft.counted != kNoState) {
-      const Unit& unit = counted(draft);
+    if (from.counted != kNoState) {
+      const Unit& unit = counted(from);
       const bool possible = productive_[start_of(unit.body)];
       state.loop = static_cast<std::uint32_t>(out.loops.size());
       out.loops.push_back({number_of(start_of(unit.body)), unit.min, possible ? unit.max : 0, 0});
     }
-    state.final = draft.final;
+    state.final = from.final;
     state.plain = !state.final && state.calls_begin == state.calls_end && state.loop == kNoState;
     state.forwards =
         !state.final && state.loop == kNoState && state.bytes_begin == state.bytes_end && state.calls_begin + 1 == state.calls_end;
     return state;
   }
 
-  const Draft& draft_;
+  const Dfa& dfa_;
   std::vector<bool> productive_;
   std::vector<bool> nullable_;
 };
 
 Result<Automaton> build_with(Inlining inlining, const Grammar& grammar, ExprId root, const BuildLimits& limits) {
-  const Draft draft = determinise(grammar, root, limits, inlining);
-  if (draft.overflowed) return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
-  const Assembly assembly(draft);
+  const Dfa dfa = determinise(grammar, root, limits, inlining);
+  if (dfa.overflowed) return invalid_argument(fmt::format("the constraint is too large: it needs more than {} states", limits.states));
+  const Assembly assembly(dfa);
   if (!assembly.matches_anything()) return invalid_argument("no finite text satisfies the constraint");
   if (assembly.left_recursive()) return invalid_argument("a rule begins with itself through another rule (left recursion)");
   Automaton automaton = assembly.assemble();

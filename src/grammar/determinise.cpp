@@ -10,8 +10,8 @@ using NodeSet = std::vector<std::uint32_t>;  // sorted
 
 class Determiniser {
  public:
-  Determiniser(Draft& draft, const std::vector<NfaNode>& nodes, const BuildLimits& limits, std::size_t& work)
-      : draft_(draft), nodes_(nodes), limits_(limits), work_(work), seen_(nodes.size(), false) {}
+  Determiniser(Dfa& dfa, const std::vector<NfaNode>& nodes, const BuildLimits& limits, std::size_t& work)
+      : dfa_(dfa), nodes_(nodes), limits_(limits), work_(work), seen_(nodes.size(), false) {}
 
   StateId run(std::uint32_t start) {
     const StateId first = state_of({start});
@@ -21,8 +21,8 @@ class Determiniser {
 
  private:
   bool overflowed() {
-    if (draft_.states.size() > limits_.states || work_ > limits_.work) draft_.overflowed = true;
-    return draft_.overflowed;
+    if (dfa_.states.size() > limits_.states || work_ > limits_.work) dfa_.overflowed = true;
+    return dfa_.overflowed;
   }
 
   NodeSet closure(NodeSet set) {
@@ -42,23 +42,23 @@ class Determiniser {
   }
 
   StateId state_of(NodeSet targets) {
-    const auto [it, fresh] = states_.try_emplace(closure(std::move(targets)), static_cast<StateId>(draft_.states.size()));
+    const auto [it, fresh] = states_.try_emplace(closure(std::move(targets)), static_cast<StateId>(dfa_.states.size()));
     if (fresh) {
-      draft_.states.emplace_back();
+      dfa_.states.emplace_back();
       pending_.emplace_back(&it->first, it->second);
     }
     return it->second;
   }
 
   void expand(const NodeSet* set, StateId state) {
-    draft_.states[state].final = !set->empty() && set->front() == 0;
+    dfa_.states[state].final = !set->empty() && set->front() == 0;
     expand_bytes(*set, state);
     std::map<std::uint32_t, NodeSet> calls;
     for (const std::uint32_t node : *set)
       for (const NfaNode::Call& call : nodes_[node].calls) calls[call.unit].push_back(call.target);
     for (auto& [unit, targets] : calls) {
       const StateId next = state_of(unique(std::move(targets)));
-      draft_.states[state].calls.emplace_back(unit, next);
+      dfa_.states[state].calls.emplace_back(unit, next);
     }
   }
 
@@ -79,7 +79,7 @@ class Determiniser {
       work_ += set.size();
       if (!targets.empty()) {
         const StateId target = state_of(unique(std::move(targets)));
-        auto& edges = draft_.states[state].bytes;
+        auto& edges = dfa_.states[state].bytes;
         if (!edges.empty() && edges.back().target == target && edges.back().last + 1U == first) {
           edges.back().last = static_cast<std::uint8_t>(end - 1);
         } else {
@@ -96,7 +96,7 @@ class Determiniser {
     return set;
   }
 
-  Draft& draft_;
+  Dfa& dfa_;
   const std::vector<NfaNode>& nodes_;
   const BuildLimits& limits_;
   std::size_t& work_;
@@ -107,27 +107,27 @@ class Determiniser {
 
 }  // namespace
 
-Draft determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits, Inlining inlining) {
-  Draft draft;
+Dfa determinise(const Grammar& grammar, ExprId root, const BuildLimits& limits, Inlining inlining) {
+  Dfa dfa;
   const Measure measure(grammar);
   std::size_t work = 0;
-  draft.units.of_expr(root);
-  for (std::size_t unit = 0; unit < draft.units.size() && !draft.overflowed; ++unit) {
-    if (draft.units[unit].counted) {
-      draft.unit_start.push_back(static_cast<StateId>(draft.states.size()));
-      draft.states.emplace_back();
-      draft.states.back().counted = static_cast<std::uint32_t>(unit);
+  dfa.units.of_expr(root);
+  for (std::size_t unit = 0; unit < dfa.units.size() && !dfa.overflowed; ++unit) {
+    if (dfa.units[unit].counted) {
+      dfa.unit_start.push_back(static_cast<StateId>(dfa.states.size()));
+      dfa.states.emplace_back();
+      dfa.states.back().counted = static_cast<std::uint32_t>(unit);
       continue;
     }
-    NfaBuilder builder(grammar, measure, draft.units, limits, inlining);
-    const std::uint32_t start = builder.build(draft.units[unit].expr);
+    NfaBuilder builder(grammar, measure, dfa.units, limits, inlining);
+    const std::uint32_t start = builder.build(dfa.units[unit].expr);
     if (builder.overflowed()) {
-      draft.overflowed = true;
+      dfa.overflowed = true;
       break;
     }
-    draft.unit_start.push_back(Determiniser(draft, builder.nodes(), limits, work).run(start));
+    dfa.unit_start.push_back(Determiniser(dfa, builder.nodes(), limits, work).run(start));
   }
-  return draft;
+  return dfa;
 }
 
 }  // namespace braid::grammar
