@@ -22,25 +22,25 @@ void DiskTier::save(cache::BlockId block) {
 
 void DiskTier::save(cache::BlockId block, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
   if (!wants(key)) return;
-  if (auto draft = store_.begin_write(key, sequence)) saves_.push_back({block, std::move(*draft), nullptr, {}});
+  if (auto record = store_.begin_write(key, sequence)) saves_.push_back({block, std::move(*record), nullptr, {}});
 }
 
 bool DiskTier::verify(cache::BlockId block, std::string what) {
   const cache::PrefixKey& key = index_.key(block);
   if (!store_.contains(key)) return false;
   const cache::SequenceView path = index_.path_to(block, path_);
-  auto draft = store_.begin_write(key, path);
-  if (!draft) return false;
-  saves_.push_back({block, std::move(*draft), std::make_shared<const store::Prefix>(path), std::move(what)});
+  auto record = store_.begin_write(key, path);
+  if (!record) return false;
+  saves_.push_back({block, std::move(*record), std::make_shared<const store::Prefix>(path), std::move(what)});
   return true;
 }
 
 void DiskTier::compare(Save save) {
-  const cache::PrefixKey key = save.draft.header.key;
+  const cache::PrefixKey key = save.record.header.key;
   const auto prefix = save.compare;
   store_.read(key, prefix, prefix->tokens.size(),
               [this, save = std::make_shared<Save>(std::move(save))](std::optional<store::ReadBlock> block) {
-    if (block && !std::ranges::equal(block->payload, save->draft.payload)) abort_on_difference(save->what);
+    if (block && !std::ranges::equal(block->payload, save->record.payload)) abort_on_difference(save->what);
     on_progress_();
   });
 }
@@ -137,7 +137,7 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std
 }
 
 void DiskTier::complete(step::StepPlan& plan) {
-  for (const Save& save : saves_) plan.saves.push_back({save.block, save.draft.payload.data()});
+  for (const Save& save : saves_) plan.saves.push_back({save.block, save.record.payload.data()});
   posted(plan.id).saves = std::exchange(saves_, {});
 }
 
@@ -148,7 +148,7 @@ void DiskTier::on_step_back(const step::StepPlan& plan, bool has_failed) {
       if (save.compare != nullptr) {
         compare(std::move(save));
       } else {
-        store_.commit(std::move(save.draft));
+        store_.commit(std::move(save.record));
       }
     }
   back.saves.clear();

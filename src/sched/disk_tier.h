@@ -78,7 +78,7 @@ class DiskTier {
  private:
   struct Save {
     cache::BlockId block = 0;
-    store::BlockStore::Draft draft;
+    store::BlockStore::PendingRecord record;
     std::shared_ptr<const store::Prefix> compare;  // not to be written, but compared with the record of these tokens
     std::string what;
   };

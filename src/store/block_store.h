@@ -72,16 +72,16 @@ class BlockStore {
   // Whether a record of this key is there, as far as the index knows.
   bool contains(const cache::PrefixKey& key) const;
 
-  // A block about to be written: fill `payload`, then commit(); dropping it instead does no harm.
-  struct Draft {
+  // A record about to be written: fill `payload`, then commit(); dropping it instead does no harm.
+  struct PendingRecord {
     RecordHeader header;
     Buffer buffer;
     std::span<std::byte> payload;
   };
   // nullopt when there is nothing to write to or with; that is counted. `contains(key)` is false.
-  std::optional<Draft> begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence);
-  void commit(Draft draft);
-  // Called on the loop whenever a committed draft has been written or given up, so that its buffer is free.
+  std::optional<PendingRecord> begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence);
+  void commit(PendingRecord record);
+  // Called on the loop whenever a committed record has been written or given up, so that its buffer is free.
   void on_written(std::function<void()> hook) { on_written_ = std::move(hook); }
 
   // Reads the block that holds the last of the first `tokens` tokens of `prefix`. Calls `done` on the loop: with the block, or with
@@ -105,7 +105,7 @@ class BlockStore {
   struct Read;
   struct Mailbox;
   struct Writing {
-    Draft draft;
+    PendingRecord record;
     Clock::time_point begun;
   };
 

@@ -35,7 +35,7 @@ bool BlockStore::pauses() const {
   return now >= write_failed_at_ && now - write_failed_at_ < static_cast<std::uint64_t>(options_.write_pause.count());
 }
 
-std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) {
+std::optional<BlockStore::PendingRecord> BlockStore::begin_write(const cache::PrefixKey& key, const cache::SequenceView& sequence) {
   const Origin origin{options_.identity, sequence};
   const RecordHeader lengths = lengths_of(origin, options_.payload_bytes);
   Buffer buffer;
@@ -44,15 +44,15 @@ std::optional<BlockStore::Draft> BlockStore::begin_write(const cache::PrefixKey&
     ++counters_.writes_dropped;
     return std::nullopt;
   }
-  Draft draft;
-  draft.header = compose_record(buffer.bytes(), key, origin, options_.payload_bytes, options_.clock());
-  draft.payload = buffer.bytes().subspan(draft.header.payload_offset(), options_.payload_bytes);
-  draft.buffer = std::move(buffer);
-  return draft;
+  PendingRecord record;
+  record.header = compose_record(buffer.bytes(), key, origin, options_.payload_bytes, options_.clock());
+  record.payload = buffer.bytes().subspan(record.header.payload_offset(), options_.payload_bytes);
+  record.buffer = std::move(buffer);
+  return record;
 }
 
-void BlockStore::commit(Draft draft) {
-  writes_.push_back({std::move(draft), Clock::now()});
+void BlockStore::commit(PendingRecord record) {
+  writes_.push_back({std::move(record), Clock::now()});
   write_next();
 }
 
@@ -60,12 +60,12 @@ void BlockStore::write_next() {
   if (writing_ || writes_.empty()) return;
   writing_ = std::move(writes_.front());
   writes_.pop_front();
-  if (contains(writing_->draft.header.key)) {  // written meanwhile, by an earlier one of the queue
+  if (contains(writing_->record.header.key)) {  // written meanwhile, by an earlier one of the queue
     writing_.reset();
     if (on_written_) on_written_();
     return write_next();
   }
-  if (current_ != nullptr && current_->bytes + writing_->draft.header.record_bytes() <= segment_bytes_) {
+  if (current_ != nullptr && current_->bytes + writing_->record.header.record_bytes() <= segment_bytes_) {
     append();
   } else {
     begin_segment();
@@ -120,13 +120,13 @@ void BlockStore::on_segment(std::uint32_t number, SharedFile file, int error) {
 }
 
 void BlockStore::append() {
-  const Draft& draft = writing_->draft;
+  const PendingRecord& record = writing_->record;
   Transfer transfer;
   transfer.kind = Transfer::Kind::kWrite;
   transfer.file = current_->file->descriptor();
-  transfer.bytes = draft.buffer.bytes().first(draft.header.record_bytes());
+  transfer.bytes = record.buffer.bytes().first(record.header.record_bytes());
   transfer.offset = current_->bytes;
-  transfer.before = [record = transfer.bytes, header = draft.header] { seal_record(record, header); };
+  transfer.before = [bytes = transfer.bytes, header = record.header] { seal_record(bytes, header); };
   transfer.after = [this, file = transfer.file](int error) {
     if (error == 0 && is_removed(file)) error = ENOENT;
     post([error](BlockStore& store) { store.finish_write(error); });
@@ -136,7 +136,7 @@ void BlockStore::append() {
 
 void BlockStore::finish_write(int error) {
   if (error != 0) return fail_writing(error);
-  const RecordHeader& header = writing_->draft.header;
+  const RecordHeader& header = writing_->record.header;
   index_.add_record(*current_, {header.key, current_->bytes, header.record_bytes(), header.written_at});
   ++counters_.writes;
   counters_.write_bytes += header.record_bytes();
@@ -153,7 +153,7 @@ void BlockStore::fail_writing(int error) {
   log_.warn(fmt::format("disk cache: cannot write to {}: {}; trying again in {} s", directory_.path(), std::strerror(error),
                         options_.write_pause.count()));
   if (current_ != nullptr) {
-    index_.add_waste(*current_, writing_->draft.header.record_bytes());
+    index_.add_waste(*current_, writing_->record.header.record_bytes());
     if (current_->keys.empty()) drop(*current_);  // else a disk that stays full would leave an open file at each try
   }
   current_ = nullptr;

@@ -27,7 +27,7 @@ TEST(DiskTier, RestoresLongPrefixesInTurns) {
     if (server.store->stats().writes_dropped > 0) GTEST_FAIL() << "the test wants enough buffers for saving";
   }
   Server server(folder.path(), options);
-  std::vector<store::BlockStore::Draft> hoarded;
+  std::vector<store::BlockStore::PendingRecord> hoarded;
   while (server.store->free_buffers() > 8) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
   EXPECT_EQ(server.cached(prompt, 3), 496);
   server.rig->run_to_end();
@@ -39,7 +39,7 @@ TEST(DiskTier, LongStepsDoNotEndARestoration) {
   const auto prompt = Rig::prompt_of(100, 1);
   leave_on_disk(prompt, folder.path());
   Server server(folder.path(), tier_options(100, true));
-  std::vector<store::BlockStore::Draft> hoarded;
+  std::vector<store::BlockStore::PendingRecord> hoarded;
   while (server.store->free_buffers() > 4) hoarded.push_back(*server.store->begin_write({1, 2}, {}));
   server.rig->model.hold();
   Client& client = server.rig->submit(prompt, 3);

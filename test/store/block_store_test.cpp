@@ -220,12 +220,12 @@ TEST(BlockStore, ADraftThatIsDroppedLeavesNothing) {
   Rig rig(small_options(folder.path()));
   const std::size_t buffers = rig.store->free_buffers();
   const Block block(1, 0);
-  { const auto draft = rig.store->begin_write(block.key, block.prefix.view()); }
+  { const auto record = rig.store->begin_write(block.key, block.prefix.view()); }
   EXPECT_EQ(rig.store->free_buffers(), buffers);
   EXPECT_FALSE(rig.read(block));
-  std::vector<BlockStore::Draft> drafts;
-  while (auto draft = rig.store->begin_write(block.key, block.prefix.view())) drafts.push_back(std::move(*draft));
-  EXPECT_EQ(drafts.size(), buffers);
+  std::vector<BlockStore::PendingRecord> records;
+  while (auto record = rig.store->begin_write(block.key, block.prefix.view())) records.push_back(std::move(*record));
+  EXPECT_EQ(records.size(), buffers);
   EXPECT_EQ(rig.store->stats().writes_dropped, 1U);
 }
 

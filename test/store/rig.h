@@ -147,10 +147,10 @@ struct Rig {
   }
 
   bool begin_write(const Block& block) {
-    auto draft = store->begin_write(block.key, block.prefix.view());
-    if (!draft) return false;
-    std::ranges::copy(block.payload, draft->payload.begin());
-    store->commit(std::move(*draft));
+    auto record = store->begin_write(block.key, block.prefix.view());
+    if (!record) return false;
+    std::ranges::copy(block.payload, record->payload.begin());
+    store->commit(std::move(*record));
     return true;
   }
 

@@ -139,14 +139,14 @@ Result<std::int64_t> write_blocks(const files::SafeTensors& contents, const std:
     if (store.contains(keys[i])) continue;
     while (store.free_buffers() == 0 && !store.idle()) loop.run_one();
     const auto length = (i + 1) * static_cast<std::size_t>(layout.block_tokens);
-    auto draft = store.begin_write(keys[i], sequence.first(length));
-    if (!draft) break;
-    std::ranges::fill(draft->payload, std::byte{0});
+    auto record = store.begin_write(keys[i], sequence.first(length));
+    if (!record) break;
+    std::ranges::fill(record->payload, std::byte{0});
     if (const auto taken =
-            model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), draft->payload);
+            model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), record->payload);
         !taken)
       return taken.error();
-    store.commit(std::move(*draft));
+    store.commit(std::move(*record));
   }
   while (!store.idle()) loop.run_one();
   if (store.stats().write_errors > 0 || store.stats().writes_dropped > 0)
