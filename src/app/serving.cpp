@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 // How long shutdown waits for clients to take what was written for them, and for the last steps to come back.
 constexpr std::chrono::seconds kFarewell{5};
 
-// How long a retiring server waits for the next request of a connection before it closes it, under which a request could be on its way.
+// How long a server that leaves waits for the next request of a connection before it closes it, under which a request could be on its way.
 // The common clients drop such connections by themselves before (httpx after 5 s, undici after 4).
 constexpr std::chrono::seconds kLastRequest{6};
 
@@ -348,10 +348,10 @@ void Serving::take_leave(std::string_view reason) {
   spdlog::info("{}: finishing {} running requests, up to {}; new connections are another process's", reason, server_->running_requests(),
                options_.drain_timeout);
   shutting_down_ = true;
-  asio::co_spawn(loop_, retire(), rethrow);
+  asio::co_spawn(loop_, leave(), rethrow);
 }
 
-asio::awaitable<void> Serving::retire() {
+asio::awaitable<void> Serving::leave() {
   using namespace asio::experimental::awaitable_operators;
   server_->leave_sockets();
   const Clock::time_point until = Clock::now() + options_.drain_timeout;

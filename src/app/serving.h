@@ -59,7 +59,7 @@ class Serving {
   bool announce_ready();
   void await_disk(net::FileDescriptor predecessor);
   void take_leave(std::string_view reason);
-  boost::asio::awaitable<void> retire();
+  boost::asio::awaitable<void> leave();
   boost::asio::awaitable<void> shut_down(std::chrono::steady_clock::time_point drain_until);
   boost::asio::awaitable<void> drain_engine(std::chrono::steady_clock::time_point until);
   boost::asio::awaitable<void> close_connections(std::chrono::steady_clock::time_point drain_until);
