@@ -70,7 +70,7 @@ void multiply_int8_tiles(std::int64_t instructions) {
     Tiles::multiply_signed<2, 5, 6>();
     Tiles::multiply_signed<3, 5, 7>();
   }
-  Tiles::release();
+  Tiles::reset();
 }
 
 void multiply_bf16_tiles(std::int64_t instructions) {
@@ -82,7 +82,7 @@ void multiply_bf16_tiles(std::int64_t instructions) {
     Tiles::multiply_bf16<2, 5, 6>();
     Tiles::multiply_bf16<3, 5, 7>();
   }
-  Tiles::release();
+  Tiles::reset();
 }
 
 }  // namespace braid::kernels::perf

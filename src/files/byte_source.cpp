@@ -14,7 +14,7 @@ namespace braid::files {
 namespace {
 
 // Whole pages inside the range only: a page at the edge may hold a neighbour.
-void release_pages(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
+void drop_whole_pages(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
   if (offset > bytes.size() || size > bytes.size() - offset) return;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(bytes.data()) + offset;
@@ -35,7 +35,7 @@ class MappedFile final : public ByteSource {
   std::span<const std::byte> bytes() const override { return {static_cast<const std::byte*>(address_), size_}; }
   const std::string& name() const override { return name_; }
 
-  void release(std::size_t offset, std::size_t size) const override { release_pages(bytes(), offset, size); }
+  void drop_pages(std::size_t offset, std::size_t size) const override { drop_whole_pages(bytes(), offset, size); }
 
  private:
   void* address_;
@@ -48,7 +48,7 @@ class LinkedBytes final : public ByteSource {
   LinkedBytes(std::span<const std::byte> bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
   std::span<const std::byte> bytes() const override { return bytes_; }
   const std::string& name() const override { return name_; }
-  void release(std::size_t offset, std::size_t size) const override { release_pages(bytes_, offset, size); }
+  void drop_pages(std::size_t offset, std::size_t size) const override { drop_whole_pages(bytes_, offset, size); }
 
  private:
   std::span<const std::byte> bytes_;

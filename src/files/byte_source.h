@@ -16,13 +16,13 @@ class ByteSource {
   virtual std::span<const std::byte> bytes() const = 0;
   virtual const std::string& name() const = 0;
   // Tells the system that [offset, offset + size) will not be read again (after repacking). A hint.
-  virtual void release(std::size_t offset, std::size_t size) const = 0;
+  virtual void drop_pages(std::size_t offset, std::size_t size) const = 0;
 };
 
 // Maps a regular file read-only.
 Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path);
 
-// Read-only bytes of the binary itself, such as the embedded model: what is released can be read again from its file.
+// Read-only bytes of the binary itself, such as the embedded model: what is dropped can be read again from its file.
 std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name);
 
 }  // namespace braid::files

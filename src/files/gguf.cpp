@@ -120,11 +120,11 @@ const GgufTensor* GgufFile::tensor(std::string_view name) const {
   return found == contents_->tensor_index.end() ? nullptr : &contents_->joined.tensors[found->second];
 }
 
-void GgufFile::release(const GgufTensor& tensor) const {
+void GgufFile::drop_pages(const GgufTensor& tensor) const {
   for (const auto& source : contents_->sources) {
     const auto bytes = source->bytes();
     if (tensor.bytes.data() < bytes.data() || tensor.bytes.data() >= bytes.data() + bytes.size()) continue;
-    source->release(static_cast<std::size_t>(tensor.bytes.data() - bytes.data()), tensor.bytes.size());
+    source->drop_pages(static_cast<std::size_t>(tensor.bytes.data() - bytes.data()), tensor.bytes.size());
   }
 }
 

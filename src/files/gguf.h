@@ -58,7 +58,7 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const;
   const GgufTensor* tensor(std::string_view name) const;
   // Tells the system that a tensor's bytes will not be read again. A hint.
-  void release(const GgufTensor& tensor) const;
+  void drop_pages(const GgufTensor& tensor) const;
 
  private:
   struct Contents;

@@ -113,7 +113,7 @@ Result<files::Mapping> TensorReader::pack(kernels::ThreadTeam& team, const files
     std::byte* packed = mapping->data() + noted.offset;
     team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { pack_panels(noted, begin, end, packed); });
     out.data = packed;
-    file_.release(*noted.tensor);
+    file_.drop_pages(*noted.tensor);
     if (progress) progress("weights", noted.offset + table_.packed_bytes(out.type, out.outputs, out.inputs), packed_bytes_);
   }
   return mapping;

@@ -48,7 +48,7 @@ struct Weights {
 
 // kBadFile: a tensor is missing or its shape contradicts the hyper-parameters; kUnsupported: its type, or a tensor that this
 // architecture does not know. The message names tensor, found and expected. The context to serve picks LongRoPE's divisors. The
-// file's pages are released as they are packed; the file is not needed afterwards.
+// file's pages are dropped as they are packed; the file is not needed afterwards.
 Result<Weights> load_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
                              const kernels::KernelTable& table, kernels::ThreadTeam& team, const files::Progress& progress,
                              const Packing& packing = {}, files::HugePages pages = files::HugePages::kTransparent);

@@ -183,8 +183,8 @@ TEST_F(GgufOnDisk, released_pages_can_still_be_read) {
   std::ofstream(path("pages")) << std::string(20000, 'x');
   const auto source = map_file(path("pages"));
   ASSERT_TRUE(source);
-  (*source)->release(100, 15000);
-  (*source)->release(19999, 100);
+  (*source)->drop_pages(100, 15000);
+  (*source)->drop_pages(19999, 100);
   EXPECT_EQ((*source)->bytes()[9000], std::byte{'x'});
 }
 

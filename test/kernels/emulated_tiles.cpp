@@ -21,7 +21,7 @@ class EmulatedTiles {
     config_ = config;
     std::memset(tiles_, 0, sizeof(tiles_));
   }
-  void release() { config_ = {}; }
+  void reset() { config_ = {}; }
 
   template <int kTile>
   void zero() {

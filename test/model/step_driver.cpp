@@ -40,7 +40,7 @@ std::vector<DrivenAnswer> StepDriver::run(const std::vector<DrivenRequest>& requ
       DrivenAnswer& answer = answers[sequence.request];
       if (apply(sequence, plan_.rows[i], result_.rows[i], requests[sequence.request], answer)) {
         slots.push_back(sequence.slot);
-        release(sequence);
+        free_blocks(sequence);
         continue;
       }
       if (std::uniform_real_distribution<double>(0.0, 1.0)(random_) < schedule.preempt)
@@ -133,14 +133,14 @@ void StepDriver::apply_scored(const step::StepRow& planned, const step::RowResul
 }
 
 void StepDriver::preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer) {
-  release(sequence);
+  free_blocks(sequence);
   sequence.known = request.prompt;
   sequence.known.insert(sequence.known.end(), answer.tokens.begin(), answer.tokens.end());
   sequence.computed = 0;
   sequence.started = false;
 }
 
-void StepDriver::release(Sequence& sequence) {
+void StepDriver::free_blocks(Sequence& sequence) {
   for (std::int32_t& block : sequence.blocks) free_block(block);
   sequence.blocks.clear();
 }

@@ -57,7 +57,7 @@ class StepDriver {
              DrivenAnswer& answer) const;
   void apply_scored(const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;
   void preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer);
-  void release(Sequence& sequence);
+  void free_blocks(Sequence& sequence);
   void free_block(std::int32_t& block);
 
   LanguageModel& model_;

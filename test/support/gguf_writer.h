@@ -27,7 +27,7 @@ class OwnedBytes final : public files::ByteSource {
   }
   std::span<const std::byte> bytes() const override { return {reinterpret_cast<const std::byte*>(storage_.data()), size_}; }
   const std::string& name() const override { return name_; }
-  void release(std::size_t, std::size_t) const override {}
+  void drop_pages(std::size_t, std::size_t) const override {}
 
  private:
   struct alignas(64) Line {

@@ -253,7 +253,7 @@ static void attend_rows(Tiles& tiles, const AttentionArgs& args, std::int64_t ro
       row = end;
     }
   }
-  tiles.release();
+  tiles.reset();
 }
 
 template <class Tiles>
@@ -272,7 +272,7 @@ static void attend_part(Tiles& tiles, const AttentionArgs& args, std::int64_t ro
       }
     });
   });
-  tiles.release();
+  tiles.reset();
 }
 
 }  // namespace braid::kernels::amx

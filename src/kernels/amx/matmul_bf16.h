@@ -135,7 +135,7 @@ static void multiply_bf16(Tiles& tiles, const MatmulArgs& args, std::int64_t row
       }
     }
   }
-  tiles.release();
+  tiles.reset();
 }
 
 }  // namespace braid::kernels::amx

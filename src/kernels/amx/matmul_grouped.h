@@ -64,7 +64,7 @@ class GroupedMatmul {
       squares_[count_ % 3] = Square{};
       multiply(squares_[count_ % 3]);
     }
-    tiles_.release();
+    tiles_.reset();
   }
 
  private:

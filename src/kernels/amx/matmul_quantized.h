@@ -82,7 +82,7 @@ class QuantizedMatmul {
       pairs_[count_ % 3] = TilePair{};
       multiply(pairs_[count_ % 3]);
     }
-    tiles_.release();
+    tiles_.reset();
   }
 
  private:

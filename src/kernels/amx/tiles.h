@@ -33,7 +33,7 @@ static inline TileConfig tile_config(std::int64_t height) {
 
 struct HardwareTiles {
   static void configure(const TileConfig& config) { __asm__ volatile("ldtilecfg %0" : : "m"(config) : "memory"); }
-  static void release() { __asm__ volatile("tilerelease" : : : "memory"); }
+  static void reset() { __asm__ volatile("tilerelease" : : : "memory"); }
 
   template <int kTile>
   [[gnu::always_inline]] static inline void zero() {
