@@ -116,7 +116,7 @@ struct KernelTable {
   KvType kv_type = KvType::kF16;  // what keys and values are unless something else is asked for
   // Bytes of a product's results from which on MatmulArgs::past_caches pays: 256 rows of a small model's gate or up, 8 rows of its logits.
   std::int64_t large_results = 3 << 19;
-  // Whether this processor reads memory faster from several places at once than in order: Intel's do, AMD's do not (perf/notes/memory.md).
+  // Whether this processor reads memory faster from several places at once than in order: Intel's do, AMD's do not (perf/README.md).
   bool side_by_side = true;
 
   // --- weights -------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ struct ContextPart {
 };
 
 // Rows of floats. They lie an odd number of cache lines apart, so that a column of them falls into different sets of a cache: products
-// write 16 rows at a time (perf/notes/amx.md, What a prefill's products wait for).
+// write 16 rows at a time (perf/README.md).
 struct Rows {
   float* data = nullptr;
   std::int64_t stride = 0;  // floats from a row to the next

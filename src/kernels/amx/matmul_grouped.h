@@ -4,7 +4,7 @@
 // Packed codes are tiles as they are, so nothing is expanded and a weight takes one tile product: 16 rows by 64 inputs by 16 outputs in 16
 // cycles. Sums 0 to 3 are (row tile, panel) of two by two, so that four loads feed four products. For each group the panels of a pass go by
 // in pairs for each pair of row tiles, whose activations then come from the first-level cache for all but the first. Of one pair of
-// row tiles weights, which a pass loads once, and of more the activations are kept out of that cache (perf/notes/amx.md).
+// row tiles weights, which a pass loads once, and of more the activations are kept out of that cache (perf/README.md).
 //
 // Two panels side by side may be those of gate and of up (panel_turns.h): then SwiGLU of both is what is written, half as many results.
 //

@@ -17,7 +17,7 @@
 namespace braid::kernels::amx {
 
 // Products of fewer rows have their rows one by one, for the AVX-512 tier: weights are then not worth expanding, and vectors keep memory as
-// busy as tiles do (perf/notes/amx.md).
+// busy as tiles do (perf/README.md).
 constexpr std::int64_t kFewestRows = 9;
 
 static inline std::int64_t row_tiles(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }

@@ -46,7 +46,7 @@ void matmul(const MatmulArgs& args, const PanelSource& panels) noexcept {
 constexpr KernelTable make_table() {
   KernelTable table = avx512::entries(Isa::kAmx, "amx");
   table.kv_type = KvType::kBF16;                                   // tiles round f16 to it
-  table.large_results = std::numeric_limits<std::int64_t>::max();  // such machines' third-level caches hold them (perf/notes/avx512.md)
+  table.large_results = std::numeric_limits<std::int64_t>::max();  // such machines' third-level caches hold them
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;

@@ -5,7 +5,7 @@
 
 namespace braid::kernels::avx512 {
 
-// From here on it pays to expand weights for several tiles of rows (perf/notes/avx512.md).
+// From here on it pays to expand weights for several tiles of rows.
 constexpr std::int64_t kManyRows = 13;
 [[gnu::always_inline]] static constexpr bool takes_many_rows(std::int64_t rows) { return rows >= kManyRows; }
 

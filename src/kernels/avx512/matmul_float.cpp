@@ -1,6 +1,6 @@
 // Products of float activations with F32, F16 and BF16 weights: one lane and one chain of multiply-adds for each output. A tile is
 // kRows rows by kPanels panels, so that enough chains run side by side to hide their latency. Limit with many rows: the
-// multiply-add itself; 92% of its peak measured on Zen 4 with 32 rows (perf/notes/kernels.md).
+// multiply-add itself; 92% of its peak measured on Zen 4 with 32 rows.
 #include "kernels/avx512/simd.h"
 #include "kernels/avx512/tier.h"
 #include "kernels/cache_hints.h"

@@ -16,7 +16,7 @@ struct Outgoing {
 };
 
 // A system call costs as much as a third of what the kernel does to send a token, and several times that where system calls are intercepted
-// (perf/notes/streams.md). One thread at a time.
+// (perf/README.md). One thread at a time.
 class SendRing {
  public:
   static constexpr std::size_t kDepth = 64;  // sent at once
