@@ -19,9 +19,15 @@ struct GgufFile::Contents {
 namespace {
 
 const char* kind_of(const GgufValue& value) {
-  constexpr const char* kNames[] = {"an unsigned integer", "a signed integer", "a floating-point number",
-                                    "a boolean",           "a string",         "an array"};
-  return kNames[value.index()];
+  struct Names {
+    const char* operator()(std::uint64_t) const { return "an unsigned integer"; }
+    const char* operator()(std::int64_t) const { return "a signed integer"; }
+    const char* operator()(double) const { return "a floating-point number"; }
+    const char* operator()(bool) const { return "a boolean"; }
+    const char* operator()(const std::string&) const { return "a string"; }
+    const char* operator()(const GgufArray&) const { return "an array"; }
+  };
+  return std::visit(Names(), value);
 }
 
 Error wrong_kind(const std::string& file, std::string_view key, const GgufValue& value, std::string_view expected) {

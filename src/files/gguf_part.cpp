@@ -50,9 +50,14 @@ std::uint64_t min_bytes(ValueType type) {
     case ValueType::kInt32:
     case ValueType::kFloat32:
       return 4;
-    default:
+    case ValueType::kString:
+    case ValueType::kArray:
+    case ValueType::kUint64:
+    case ValueType::kInt64:
+    case ValueType::kFloat64:
       return 8;
   }
+  return 8;
 }
 
 // A tensor's header as it stands in the file; its bytes can be located only after the last header.
@@ -104,7 +109,7 @@ class PartParser {
     const std::string what = "the value of " + in_quotes(key);
     const ValueType type = read_type(what);
     const std::uint64_t value_at = cursor_.offset();
-    GgufValue value = type == ValueType::kArray ? GgufValue(read_array(what)) : read_scalar(type, what);
+    GgufValue value = read_value(type, what);
     if (cursor_.failed()) return;
     if (key == "general.alignment") read_alignment(value, type, type_at, value_at);
     part_.metadata.emplace_back(std::move(key), std::move(value));
@@ -134,36 +139,24 @@ class PartParser {
   }
 
   std::uint64_t read_unsigned(ValueType type, std::string_view what) {
-    switch (type) {
-      case ValueType::kUint8:
-        return cursor_.read<std::uint8_t>(what);
-      case ValueType::kUint16:
-        return cursor_.read<std::uint16_t>(what);
-      case ValueType::kUint32:
-        return cursor_.read<std::uint32_t>(what);
-      default:
-        return cursor_.read<std::uint64_t>(what);
-    }
+    if (type == ValueType::kUint8) return cursor_.read<std::uint8_t>(what);
+    if (type == ValueType::kUint16) return cursor_.read<std::uint16_t>(what);
+    if (type == ValueType::kUint32) return cursor_.read<std::uint32_t>(what);
+    return cursor_.read<std::uint64_t>(what);
   }
 
   std::int64_t read_signed(ValueType type, std::string_view what) {
-    switch (type) {
-      case ValueType::kInt8:
-        return cursor_.read<std::int8_t>(what);
-      case ValueType::kInt16:
-        return cursor_.read<std::int16_t>(what);
-      case ValueType::kInt32:
-        return cursor_.read<std::int32_t>(what);
-      default:
-        return cursor_.read<std::int64_t>(what);
-    }
+    if (type == ValueType::kInt8) return cursor_.read<std::int8_t>(what);
+    if (type == ValueType::kInt16) return cursor_.read<std::int16_t>(what);
+    if (type == ValueType::kInt32) return cursor_.read<std::int32_t>(what);
+    return cursor_.read<std::int64_t>(what);
   }
 
   double read_float(ValueType type, std::string_view what) {
     return type == ValueType::kFloat32 ? static_cast<double>(cursor_.read<float>(what)) : cursor_.read<double>(what);
   }
 
-  GgufValue read_scalar(ValueType type, std::string_view what) {
+  GgufValue read_value(ValueType type, const std::string& what) {
     switch (type) {
       case ValueType::kBool:
         return read_bool(what);
@@ -177,9 +170,15 @@ class PartParser {
       case ValueType::kInt32:
       case ValueType::kInt64:
         return read_signed(type, what);
-      default:
+      case ValueType::kUint8:
+      case ValueType::kUint16:
+      case ValueType::kUint32:
+      case ValueType::kUint64:
         return read_unsigned(type, what);
+      case ValueType::kArray:
+        return read_array(what);
     }
+    return {};
   }
 
   GgufArray read_array(const std::string& what) {
@@ -208,9 +207,15 @@ class PartParser {
       case ValueType::kInt32:
       case ValueType::kInt64:
         return fill(std::vector<std::int64_t>(), [&] { return read_signed(type, element); });
-      default:
+      case ValueType::kUint8:
+      case ValueType::kUint16:
+      case ValueType::kUint32:
+      case ValueType::kUint64:
         return fill(std::vector<std::uint64_t>(), [&] { return read_unsigned(type, element); });
+      case ValueType::kArray:
+        break;  // refused above
     }
+    return {};
   }
 
   TensorHeader read_tensor_header() {

@@ -95,8 +95,15 @@ void encode_block(WeightType type, const float* x, std::byte* stored) {
       return encode_iq4_nl(x, out);
     case WeightType::kMXFP4:
       return encode_mxfp4(x, out);
-    default:
+    case WeightType::kQ2_K:
+    case WeightType::kQ3_K:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
+    case WeightType::kQ6_K:
+    case WeightType::kIQ4_XS:
       return encode_super_block(type, x, stored);
+    case WeightType::kRotated8:
+      return;  // by groups: encode_rotated
   }
 }
 

@@ -159,7 +159,17 @@ void encode_super_block(WeightType type, const float* values, std::byte* stored)
       return encode_q6_k(values, out);
     case WeightType::kIQ4_XS:
       return encode_iq4_xs(values, out);
-    default:
+    case WeightType::kF32:
+    case WeightType::kF16:
+    case WeightType::kBF16:
+    case WeightType::kQ8_0:
+    case WeightType::kQ4_0:
+    case WeightType::kQ4_1:
+    case WeightType::kQ5_0:
+    case WeightType::kQ5_1:
+    case WeightType::kIQ4_NL:
+    case WeightType::kMXFP4:
+    case WeightType::kRotated8:
       return;
   }
 }

@@ -127,8 +127,17 @@ void split_block(WeightType type, const std::byte* stored, WeightBlock& block) n
       block.scale = half_of_e8m0(stored[0]);
       split_halves(stored + 1, block.codes);
       return;
-    default:
-      split_super_block(type, stored, block);
+    case WeightType::kQ2_K:
+    case WeightType::kQ3_K:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
+    case WeightType::kQ6_K:
+    case WeightType::kIQ4_XS:
+      return split_super_block(type, stored, block);
+    case WeightType::kF32:
+    case WeightType::kF16:
+    case WeightType::kBF16:
+      return;
   }
 }
 

@@ -127,7 +127,17 @@ void split_super_block(WeightType type, const std::byte* stored, WeightBlock& bl
       return split_q6_k(stored, block);
     case WeightType::kIQ4_XS:
       return split_iq4_xs(stored, block);
-    default:
+    case WeightType::kF32:
+    case WeightType::kF16:
+    case WeightType::kBF16:
+    case WeightType::kQ8_0:
+    case WeightType::kQ4_0:
+    case WeightType::kQ4_1:
+    case WeightType::kQ5_0:
+    case WeightType::kQ5_1:
+    case WeightType::kIQ4_NL:
+    case WeightType::kMXFP4:
+    case WeightType::kRotated8:
       return;
   }
 }

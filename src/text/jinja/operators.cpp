@@ -28,9 +28,26 @@ std::string_view symbol(Operator op) {
       return "%";
     case Operator::kPower:
       return "**";
-    default:
+    case Operator::kConcat:
       return "~";
+    case Operator::kEqual:
+      return "==";
+    case Operator::kNotEqual:
+      return "!=";
+    case Operator::kLess:
+      return "<";
+    case Operator::kLessEqual:
+      return "<=";
+    case Operator::kGreater:
+      return ">";
+    case Operator::kGreaterEqual:
+      return ">=";
+    case Operator::kIn:
+      return "in";
+    case Operator::kNotIn:
+      return "not in";
   }
+  return "";
 }
 
 // Python rounds a quotient down and gives the remainder the divisor's sign.
@@ -76,11 +93,27 @@ Object integer_arithmetic(Runtime& runtime, Operator op, std::int64_t a, std::in
     case Operator::kModulo:
       result = b == -1 ? 0 : a - b * floor_divide(a, b);
       break;
-    default:
+    case Operator::kPower:
       return integer_power(runtime, a, b);
+    case Operator::kConcat:
+    case Operator::kEqual:
+    case Operator::kNotEqual:
+    case Operator::kLess:
+    case Operator::kLessEqual:
+    case Operator::kGreater:
+    case Operator::kGreaterEqual:
+    case Operator::kIn:
+    case Operator::kNotIn:
+      return runtime.fail(fmt::format("'{}' is not arithmetic", symbol(op)));
   }
   if (overflow) return runtime.fail(kOverflow);
   return result;
+}
+
+Object float_power(Runtime& runtime, double base, double exponent) {
+  if (base == 0 && exponent < 0) return runtime.fail("division by zero");
+  if (base < 0 && exponent != std::floor(exponent)) return runtime.fail("a power of a negative number is not real");
+  return std::pow(base, exponent);
 }
 
 Object float_arithmetic(Runtime& runtime, Operator op, double a, double b) {
@@ -99,12 +132,20 @@ Object float_arithmetic(Runtime& runtime, Operator op, double a, double b) {
       return std::floor(a / b);
     case Operator::kModulo:
       return modulo(a, b);
-    default:
+    case Operator::kPower:
+      return float_power(runtime, a, b);
+    case Operator::kConcat:
+    case Operator::kEqual:
+    case Operator::kNotEqual:
+    case Operator::kLess:
+    case Operator::kLessEqual:
+    case Operator::kGreater:
+    case Operator::kGreaterEqual:
+    case Operator::kIn:
+    case Operator::kNotIn:
       break;
   }
-  if (a == 0 && b < 0) return runtime.fail("division by zero");
-  if (a < 0 && b != std::floor(b)) return runtime.fail("a power of a negative number is not real");
-  return std::pow(a, b);
+  return runtime.fail(fmt::format("'{}' is not arithmetic", symbol(op)));
 }
 
 Object repeat(Runtime& runtime, const Object& value, std::int64_t times) {
@@ -185,20 +226,29 @@ bool apply_comparison(Runtime& runtime, Operator op, const Object& left, const O
       return contains(runtime, right, left);
     case Operator::kNotIn:
       return !contains(runtime, right, left);
-    default:
+    case Operator::kLess:
+      return runtime.order(left, right) == -1;
+    case Operator::kGreater:
+      return runtime.order(left, right) == 1;
+    case Operator::kLessEqual: {
+      const int order = runtime.order(left, right);
+      return order == -1 || order == 0;
+    }
+    case Operator::kGreaterEqual: {
+      const int order = runtime.order(left, right);
+      return order == 1 || order == 0;
+    }
+    case Operator::kAdd:
+    case Operator::kSubtract:
+    case Operator::kMultiply:
+    case Operator::kDivide:
+    case Operator::kFloorDivide:
+    case Operator::kModulo:
+    case Operator::kPower:
+    case Operator::kConcat:
       break;
   }
-  const int order = runtime.order(left, right);
-  switch (op) {
-    case Operator::kLess:
-      return order == -1;
-    case Operator::kLessEqual:
-      return order == -1 || order == 0;
-    case Operator::kGreater:
-      return order == 1;
-    default:
-      return order == 1 || order == 0;
-  }
+  return false;
 }
 
 // Python's + makes an integer of a bool.

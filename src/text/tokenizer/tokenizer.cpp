@@ -38,7 +38,9 @@ std::string bytes_of(const VocabularyEntry& entry, TokenizerKind kind) {
     case TokenType::kByte:
       if (const auto byte = named_byte(entry.text)) return std::string(1, *byte);
       break;
-    default:
+    case TokenType::kUndefined:
+    case TokenType::kNormal:
+    case TokenType::kUnused:
       break;
   }
   return kind == TokenizerKind::kBytePair ? spelt_bytes(entry.text).value_or(entry.text) : with_spaces(entry.text);
