@@ -1,4 +1,6 @@
 // Holds every #include of src/ and include/ against the table in docs/architecture.md.
+#include "architecture/source_files.h"
+
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -8,10 +10,10 @@
 #include <string>
 #include <vector>
 
+namespace braid::test {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kRoot = BRAID_SOURCE_DIR;
 
 // Folder -> folders it may include, from the rows "| `folder` | ... | allowed |".
 std::map<std::string, std::set<std::string>> allowed_arrows() {
@@ -27,29 +29,6 @@ std::map<std::string, std::set<std::string>> allowed_arrows() {
     for (std::sregex_iterator it(allowed_text.begin(), allowed_text.end(), folder), end; it != end; ++it) allowed.insert(it->str());
   }
   return arrows;
-}
-
-struct Include {
-  std::string from;  // repository path
-  int line = 0;
-  std::string header;
-};
-
-std::vector<Include> includes_below(const std::string& folder) {
-  std::vector<Include> found;
-  const std::regex include_line(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
-    const auto extension = entry.path().extension();
-    if (extension != ".h" && extension != ".cpp") continue;
-    std::ifstream source(entry.path());
-    std::smatch match;
-    int number = 0;
-    for (std::string line; std::getline(source, line);) {
-      ++number;
-      if (std::regex_search(line, match, include_line)) found.push_back({fs::relative(entry.path(), kRoot), number, match[1]});
-    }
-  }
-  return found;
 }
 
 // The folder of the project that a header path names, or "" for a header from elsewhere.
@@ -90,15 +69,13 @@ TEST(Architecture, ComputeLayersNeverIncludeAsio) {
 
 TEST(Architecture, NoFileOutgrowsOneSubject) {
   for (const std::string folder : {"src", "include", "test", "perf"})
-    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
-      if (entry.path().string().find("node_modules") != std::string::npos) continue;
-      const auto extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp") continue;
-      std::ifstream source(entry.path());
+    for (const fs::path& path : sources_below(folder)) {
+      std::ifstream source(path);
       int lines = 0;
       for (std::string line; std::getline(source, line);) ++lines;
-      EXPECT_LE(lines, 600) << entry.path();
+      EXPECT_LE(lines, 600) << path;
     }
 }
 
 }  // namespace
+}  // namespace braid::test

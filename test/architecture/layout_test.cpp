@@ -1,0 +1,64 @@
+// One include style and one layout in all sources.
+#include "architecture/source_files.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+
+namespace braid::test {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::array kFolders = {"include", "src", "test", "perf"};
+constexpr std::array kIncludeRoots = {"include", "src", "test", "."};  // "perf/kernels/bench.h" is looked up from the repository
+
+struct Output {
+  std::string text;
+  int exit_code = -1;
+};
+
+Output output_of(const std::string& command) {
+  Output output;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return output;
+  std::array<char, 4096> part{};
+  for (std::size_t size = 0; (size = std::fread(part.data(), 1, part.size(), pipe)) > 0;) output.text.append(part.data(), size);
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
+  return output;
+}
+
+// Quotes and the whole path say that a header is the project's own; nothing is looked up beside the file that includes it.
+TEST(Layout, OwnHeadersAreInQuotesByTheirWholePath) {
+  std::size_t own = 0;
+  for (const char* folder : kFolders)
+    for (const Include& include : includes_below(folder)) {
+      const bool is_own =
+          std::ranges::any_of(kIncludeRoots, [&](const char* root) { return fs::is_regular_file(kRoot / root / include.header); });
+      EXPECT_EQ(include.is_quoted, is_own) << include.from << ":" << include.line << ": " << include.header;
+      own += is_own ? 1 : 0;
+    }
+  EXPECT_GT(own, 1000U) << "the test reads the wrong files";
+}
+
+TEST(Layout, SourcesAreAsClangFormatLeavesThem) {
+  const std::string program = BRAID_CLANG_FORMAT;
+  if (program.empty()) GTEST_SKIP() << "clang-format is not installed";
+  const std::string version = output_of(program + " --version").text;
+  if (version.find("version 14.") == std::string::npos) GTEST_SKIP() << "the layout is that of clang-format 14; here is " << version;
+  const fs::path list = fs::path(testing::TempDir()) / "braid_sources.txt";
+  std::ofstream names(list);
+  for (const char* folder : kFolders)
+    for (const fs::path& path : sources_below(folder)) names << path.string() << "\n";
+  names.close();
+  const Output output = output_of(program + " --dry-run -Werror @" + list.string());
+  EXPECT_EQ(output.exit_code, 0) << output.text.substr(0, 4000) << "\nclang-format -i, version 14, mends it";
+}
+
+}  // namespace
+}  // namespace braid::test
