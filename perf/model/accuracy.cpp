@@ -5,6 +5,7 @@
 // file's weights as another type first, for both; what serving rotates (model::Packing) is rotated in the model only.
 #include "kernels/kv_type.h"
 #include "kernels/select.h"
+#include "model/families/families.h"
 #include "perf/model/divergence.h"
 #include "perf/model/forward_run.h"
 #include "perf/model/recoded_weights.h"
@@ -139,7 +140,7 @@ Result<bool> measure(const Options& options) {
   if (!table) return table.error();
   auto file = files::GgufFile::open(options.file);
   if (!file) return file.error();
-  auto model = model::read_hyper_parameters(*file);
+  auto model = model::describe_model(*file);
   if (!model) return model.error();
   if (options.length > model->context_length)
     return invalid_argument(fmt::format("windows of {} tokens do not fit the context of {}", options.length, model->context_length));

@@ -7,11 +7,9 @@ namespace braid::perf {
 
 using namespace model;
 
-Result<std::unique_ptr<ForwardRun>> ForwardRun::create(const HyperParameters& model, const Weights& weights,
-                                                       const kernels::KernelTable& table, kernels::ThreadTeam& team,
-                                                       kernels::KvType kv_type, std::int32_t context) {
-  const KvLayout layout{
-      .layers = model.layers, .kv_heads = model.kv_heads, .head_dim = model.head_dim, .block_tokens = 16, .type = kv_type};
+Result<std::unique_ptr<ForwardRun>> ForwardRun::create(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table,
+                                                       kernels::ThreadTeam& team, kernels::KvType kv_type, std::int32_t context) {
+  const KvLayout layout = model.kv_layout(16, kv_type);
   auto kv = KvArena::create(layout, (context + layout.block_tokens - 1) / layout.block_tokens);
   if (!kv) return kv.error();
   auto space = Workspace::create(model, weights, table, {.rows = kRows, .logit_rows = kRows, .members = team.size()});
@@ -19,10 +17,10 @@ Result<std::unique_ptr<ForwardRun>> ForwardRun::create(const HyperParameters& mo
   return std::unique_ptr<ForwardRun>(new ForwardRun(model, weights, table, team, context, std::move(*kv), std::move(*space)));
 }
 
-ForwardRun::ForwardRun(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table, kernels::ThreadTeam& team,
+ForwardRun::ForwardRun(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, kernels::ThreadTeam& team,
                        std::int32_t context, KvArena kv, Workspace space)
-    : rope_(rope_frequencies(model.rope, weights.rope_divisors), context), transformer_(model, weights, rope_, table, team),
-      kv_(std::move(kv)), space_(std::move(space)), blocks_(static_cast<std::size_t>(kv_.blocks())) {
+    : ropes_(rope_tables(model, weights.rope_divisors, context)), transformer_(model, weights, ropes_, table, team), kv_(std::move(kv)),
+      space_(std::move(space)), blocks_(static_cast<std::size_t>(kv_.blocks())) {
   std::iota(blocks_.begin(), blocks_.end(), 0);
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/kv_arena.h"
+#include "model/model_shape.h"
 #include "model/rope.h"
 #include "model/transformer.h"
 #include "model/weights.h"
@@ -21,7 +22,7 @@ class ForwardRun {
   static constexpr std::int32_t kRows = 64;  // tokens of one pass
 
   // Everything outlives the run. `context`: positions of a window.
-  static Result<std::unique_ptr<ForwardRun>> create(const model::HyperParameters& model, const model::Weights& weights,
+  static Result<std::unique_ptr<ForwardRun>> create(const model::ModelShape& model, const model::Weights& weights,
                                                     const kernels::KernelTable& table, kernels::ThreadTeam& team, kernels::KvType kv_type,
                                                     std::int32_t context);
 
@@ -31,10 +32,10 @@ class ForwardRun {
   model::Rows logits();
 
  private:
-  ForwardRun(const model::HyperParameters& model, const model::Weights& weights, const kernels::KernelTable& table,
-             kernels::ThreadTeam& team, std::int32_t context, model::KvArena kv, model::Workspace space);
+  ForwardRun(const model::ModelShape& model, const model::Weights& weights, const kernels::KernelTable& table, kernels::ThreadTeam& team,
+             std::int32_t context, model::KvArena kv, model::Workspace space);
 
-  const model::RopeTable rope_;
+  const std::vector<model::RopeTable> ropes_;
   const model::Transformer transformer_;
   const model::KvArena kv_;
   model::Workspace space_;

@@ -87,7 +87,7 @@ class Bench {
                             .block_begin = static_cast<std::uint32_t>(row * per_row),
                             .block_count = static_cast<std::uint32_t>(per_row),
                             .sample = true});
-      for (std::int32_t i = 0; i < length; ++i) plan_.tokens.push_back((row * 7919 + i * 104729 + 17) % model_.hyper_parameters().vocab);
+      for (std::int32_t i = 0; i < length; ++i) plan_.tokens.push_back((row * 7919 + i * 104729 + 17) % model_.shape().vocab);
     }
     return step();
   }

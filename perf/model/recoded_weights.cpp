@@ -22,8 +22,11 @@ struct Matrix {
 std::vector<Matrix> matrices_of(model::Weights& weights) {
   std::vector<Matrix> matrices{{&weights.embedding, false}, {&weights.output, false}};
   for (model::LayerWeights& layer : weights.layers) {
-    for (PackedMatrix* matrix : {&layer.query, &layer.key, &layer.value, &layer.attention_output}) matrices.push_back({matrix, false});
-    for (PackedMatrix* matrix : {&layer.gate, &layer.up, &layer.down}) matrices.push_back({matrix, true});
+    auto& attention = layer.attention;
+    for (auto* linear : {&attention.query, &attention.key, &attention.value, &attention.output})
+      matrices.push_back({&linear->matrix, false});
+    auto& feed_forward = layer.feed_forward;
+    for (auto* linear : {&feed_forward.gate, &feed_forward.up, &feed_forward.down}) matrices.push_back({&linear->matrix, true});
   }
   return matrices;
 }

@@ -198,7 +198,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.kv_identity = loaded.kv_identity;
   options.context_length = loaded.kv.context;
   options.block_tokens = block_tokens;
-  options.visibility = loaded.language_model->hyper_parameters().visibility();
+  options.visibility = loaded.language_model->shape().visibility();
   options.blocks = loaded.kv.blocks;
   return options;
 }

@@ -85,7 +85,7 @@ cache::PrefixKey numerics_digest(LanguageModel& model) {
   step::StepRow row;
   row.count = std::min(model.kv_layout().block_tokens, model.context_length());
   row.block_count = 1;
-  for (std::int32_t i = 0; i < row.count; ++i) plan.tokens.push_back((i * 7 + 1) % model.hyper_parameters().vocab);
+  for (std::int32_t i = 0; i < row.count; ++i) plan.tokens.push_back((i * 7 + 1) % model.shape().vocab);
   plan.blocks = {0};
   plan.rows.push_back(row);
   execute();
@@ -128,7 +128,7 @@ std::string kv_identity(const cache::PrefixKey& revision, LanguageModel& model) 
   const KvLayout& layout = model.kv_layout();
   return fmt::format("model={} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
                      hexadecimal(revision), kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads, layout.head_dim,
-                     layout.block_tokens, layout.block_bytes(), model.hyper_parameters().kv_limit, hexadecimal(numerics_digest(model)));
+                     layout.block_tokens, layout.block_bytes(), model.shape().kv_limit, hexadecimal(numerics_digest(model)));
 }
 
 }  // namespace braid::model

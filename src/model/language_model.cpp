@@ -1,6 +1,7 @@
 #include "model/language_model.h"
 
 #include "kernels/numerics.h"
+#include "model/families/families.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +19,7 @@ constexpr std::int64_t kLogitBytes = std::int64_t{32} << 20;
 
 // What checking the file against the options gives, before any large allocation.
 struct Dimensions {
-  HyperParameters model;
+  ModelShape model;
   std::int32_t context = 0;
   KvLayout kv;
   WorkspaceShape workspace;
@@ -26,7 +27,7 @@ struct Dimensions {
 
 Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options,
                                    int members) {
-  auto model = read_hyper_parameters(file);
+  auto model = describe_model(file);
   if (!model) return model.error();
   const std::int32_t context = options.context_length > 0 ? options.context_length : model->context_length;
   if (context > model->context_length)
@@ -45,11 +46,7 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
   const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
   return Dimensions{.model = *model,
                     .context = context,
-                    .kv = {.layers = model->layers,
-                           .kv_heads = model->kv_heads,
-                           .head_dim = model->head_dim,
-                           .block_tokens = block,
-                           .type = options.kv_type.value_or(table.kv_type)},
+                    .kv = model->kv_layout(block, options.kv_type.value_or(table.kv_type)),
                     .workspace = {.rows = options.pass_rows,
                                   .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
                                   .members = members,
@@ -86,11 +83,12 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
                                                           std::move(team), std::move(*weights), std::move(*space)));
 }
 
-LanguageModel::LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
+LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
                              const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space)
     : model_(model), visibility_(model.visibility()), options_(std::move(options)), context_(context), kv_layout_(kv_layout),
-      team_(std::move(team)), weights_(std::move(weights)), rope_(rope_frequencies(model_.rope, weights_.rope_divisors), context_),
-      transformer_(model_, weights_, rope_, table, *team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)) {
+      team_(std::move(team)), weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
+      transformer_(model_, weights_, ropes_, table, *team_), space_(std::move(space)),
+      slots_(static_cast<std::size_t>(options_.max_batch)) {
   samplers_.reserve(static_cast<std::size_t>(team_->size()));
   for (int member = 0; member < team_->size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve

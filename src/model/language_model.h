@@ -7,8 +7,8 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/hyper_parameters.h"
 #include "model/kv_arena.h"
+#include "model/model_shape.h"
 #include "model/rope.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/slot.h"
@@ -57,7 +57,7 @@ class LanguageModel final : public step::StepExecutor {
   // Allocates and pre-faults the pool; once, before the first step.
   Result<void> allocate_kv(std::int32_t blocks);
 
-  const HyperParameters& hyper_parameters() const { return model_; }
+  const ModelShape& shape() const { return model_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
   // What tokens see: a block that is invisible to a row may be -1 in its block table (step.h).
   step::Visibility visibility() const { return visibility_; }
@@ -77,7 +77,7 @@ class LanguageModel final : public step::StepExecutor {
     std::size_t scored;     // that token's index in StepResult::scored, or kSampled: it is to be sampled
   };
 
-  LanguageModel(const HyperParameters& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
+  LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
                 const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
 
   void check(const step::StepPlan& plan) const;
@@ -94,14 +94,14 @@ class LanguageModel final : public step::StepExecutor {
   void score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const;
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);
 
-  const HyperParameters model_;
+  const ModelShape model_;
   const step::Visibility visibility_;
   const LoadOptions options_;
   const std::int32_t context_;
   const KvLayout kv_layout_;
   const std::unique_ptr<kernels::ThreadTeam> team_;
   const Weights weights_;
-  const RopeTable rope_;
+  const std::vector<RopeTable> ropes_;
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;

@@ -57,4 +57,10 @@ void RopeTable::fill(std::int32_t position, float* cos, float* sin) const {
   }
 }
 
+std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors, std::int32_t context) {
+  std::vector<RopeTable> tables;
+  for (std::size_t i = 0; i < model.rotary.size(); ++i) tables.emplace_back(rope_frequencies(model.rotary[i], divisors[i]), context);
+  return tables;
+}
+
 }  // namespace braid::model

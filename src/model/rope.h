@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/deterministic_math.h"
-#include "model/hyper_parameters.h"
+#include "model/model_shape.h"
 
 #include <cstdint>
 #include <span>
@@ -35,5 +35,8 @@ class RopeTable {
   std::vector<SinCos> fine_;    // [kFine, pairs]: positions 0 to 255
   std::vector<SinCos> coarse_;  // [context / kFine, pairs]: multiples of 256
 };
+
+// One for each of model.rotary. `divisors`: Weights::rope_divisors.
+std::vector<RopeTable> rope_tables(const ModelShape& model, std::span<const std::vector<float>> divisors, std::int32_t context);
 
 }  // namespace braid::model

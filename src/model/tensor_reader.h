@@ -6,7 +6,7 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/families.h"
+#include "model/model_shape.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,9 +16,6 @@
 #include <vector>
 
 namespace braid::model {
-
-// Whether a matrix may be packed rotated.
-enum class Rotation { kNever, kAllowed };
 
 // The first failure is kept in error(); later calls do no harm.
 class TensorReader {

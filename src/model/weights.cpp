@@ -15,49 +15,50 @@
 namespace braid::model {
 namespace {
 
-void read_layer(TensorReader& reader, const HyperParameters& model, std::int32_t index, LayerWeights& layer) {
-  const auto name = [index](std::string_view part) { return fmt::format("blk.{}.{}", index, part); };
-  const Family& family = *model.family;
-  const Presence head_norm = family.query_key_norm ? Presence::kRequired : Presence::kAbsent;
-
-  reader.vector(name("attn_norm.weight"), model.embedding, Presence::kRequired, layer.attention_norm);
-  reader.matrix(name("attn_q.weight"), model.embedding, model.query_width(), layer.query);
-  reader.matrix(name("attn_k.weight"), model.embedding, model.kv_width(), layer.key);
-  reader.matrix(name("attn_v.weight"), model.embedding, model.kv_width(), layer.value);
-  reader.vector(name("attn_q.bias"), model.query_width(), family.qkv_bias, layer.query_bias);
-  reader.vector(name("attn_k.bias"), model.kv_width(), family.qkv_bias, layer.key_bias);
-  reader.vector(name("attn_v.bias"), model.kv_width(), family.qkv_bias, layer.value_bias);
-  reader.vector(name("attn_q_norm.weight"), model.head_dim, head_norm, layer.query_norm);
-  reader.vector(name("attn_k_norm.weight"), model.head_dim, head_norm, layer.key_norm);
-  reader.matrix(name("attn_output.weight"), model.query_width(), model.embedding, layer.attention_output);
-  reader.vector(name("attn_output.bias"), model.embedding, family.output_bias, layer.attention_output_bias);
-
-  reader.vector(name("ffn_norm.weight"), model.embedding, Presence::kRequired, layer.feed_forward_norm);
-  reader.matrix(name("ffn_gate.weight"), model.embedding, model.feed_forward, layer.gate, Rotation::kAllowed);
-  reader.matrix(name("ffn_up.weight"), model.embedding, model.feed_forward, layer.up, Rotation::kAllowed);
-  reader.matrix(name("ffn_down.weight"), model.feed_forward, model.embedding, layer.down, Rotation::kAllowed);
-  reader.ignore(name("attn_rot_embd.weight"));  // files of 2023 carry this unused table
+void read_norm(TensorReader& reader, const NormShape& shape, NormWeights& norm) {
+  if (shape.kind != NormShape::Kind::kNone) reader.vector(shape.name + ".weight", shape.width, Presence::kRequired, norm.weight);
 }
 
-// Llama 3's divisors, or those of LongRoPE for a short or a stretched context.
-void read_rope_divisors(TensorReader& reader, const HyperParameters& model, std::int32_t context, std::vector<float>& out) {
-  const RopeParameters& rope = model.rope;
-  const bool longrope = rope.scaling == RopeScaling::kLongrope;
-  const bool stretched = context > rope.original_context;
-  const std::string used = !longrope ? "rope_freqs.weight" : stretched ? "rope_factors_long.weight" : "rope_factors_short.weight";
-  if (longrope) reader.ignore(stretched ? "rope_factors_short.weight" : "rope_factors_long.weight");
-  reader.vector(used, rope.rotated / 2, longrope ? Presence::kRequired : Presence::kOptional, out);
+void read_linear(TensorReader& reader, const LinearShape& shape, LinearWeights& linear) {
+  reader.matrix(shape.name + ".weight", shape.inputs, shape.outputs, linear.matrix, shape.rotation);
+  reader.vector(shape.name + ".bias", shape.outputs, shape.bias, linear.bias);
 }
 
-void read_model(TensorReader& reader, const HyperParameters& model, std::int32_t context, Weights& weights) {
-  reader.matrix("token_embd.weight", model.embedding, model.vocab, weights.embedding);
-  weights.layers.resize(static_cast<std::size_t>(model.layers));
-  for (std::int32_t i = 0; i < model.layers && !reader.error(); ++i)
-    read_layer(reader, model, i, weights.layers[static_cast<std::size_t>(i)]);
-  reader.vector("output_norm.weight", model.embedding, Presence::kRequired, weights.output_norm);
-  if (reader.has("output.weight")) reader.matrix("output.weight", model.embedding, model.vocab, weights.output);
-  read_rope_divisors(reader, model, context, weights.rope_divisors);
-  reader.refuse_others(model.family->architecture);
+void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
+  read_norm(reader, shape.attention_norm, layer.attention_norm);
+  const AttentionShape& attention = shape.attention;
+  read_linear(reader, attention.query, layer.attention.query);
+  read_linear(reader, attention.key, layer.attention.key);
+  read_linear(reader, attention.value, layer.attention.value);
+  read_norm(reader, attention.query_norm, layer.attention.query_norm);
+  read_norm(reader, attention.key_norm, layer.attention.key_norm);
+  read_linear(reader, attention.output, layer.attention.output);
+
+  read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);
+  const FeedForwardShape& feed_forward = shape.feed_forward;
+  read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
+  read_linear(reader, feed_forward.up, layer.feed_forward.up);
+  read_linear(reader, feed_forward.down, layer.feed_forward.down);
+}
+
+// For a context of that many positions.
+void read_rope_divisors(TensorReader& reader, const RopeParameters& rope, std::int32_t context, std::vector<float>& out) {
+  const bool stretched = !rope.stretched_divisors.empty() && context > rope.original_context;
+  if (!rope.stretched_divisors.empty()) reader.ignore(stretched ? rope.divisors : rope.stretched_divisors);
+  reader.vector(stretched ? rope.stretched_divisors : rope.divisors, rope.rotated / 2, rope.divided, out);
+}
+
+void read_model(TensorReader& reader, const ModelShape& model, std::int32_t context, Weights& weights) {
+  reader.matrix(model.input.name + ".weight", model.embedding, model.vocab, weights.embedding);
+  weights.layers.resize(model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) read_layer(reader, model.layers[i], weights.layers[i]);
+  read_norm(reader, model.output.norm, weights.output_norm);
+  const std::string output = model.output.name + ".weight";
+  if (reader.has(output)) reader.matrix(output, model.embedding, model.vocab, weights.output);
+  weights.rope_divisors.resize(model.rotary.size());
+  for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);
+  for (const std::string& name : model.unused) reader.ignore(name);
+  reader.refuse_others(model.architecture);
 }
 
 std::int64_t parameters_of(const files::GgufFile& file) {
@@ -72,17 +73,18 @@ TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& 
 }
 
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.
-std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
+std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& file, const ModelShape& model, std::int32_t context,
                                   Weights& weights) {
   // A hostile layer count must not make us reserve memory for layers that the file cannot have.
-  if (static_cast<std::size_t>(model.layers) > file.tensors().size())
+  if (model.layers.size() > file.tensors().size())
     return Error{ErrorCode::kBadFile,
-                 fmt::format("{}: {}.block_count is {}, but the file has {} tensors only", file.name(), model.family->architecture,
-                             model.layers, file.tensors().size()),
+                 fmt::format("{}: {}.block_count is {}, but the file has {} tensors only", file.name(), model.architecture,
+                             model.layers.size(), file.tensors().size()),
                  {}};
   read_model(reader, model, context, weights);
   const auto usable = [](float divisor) { return std::isfinite(divisor) && divisor > 1e-6F; };
-  if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, usable))
+  const auto all_usable = [&](const std::vector<float>& divisors) { return std::ranges::all_of(divisors, usable); };
+  if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, all_usable))
     return Error{ErrorCode::kBadFile, file.name() + ": the rope divisors are not all positive numbers", {}};
   weights.packed_bytes = reader.packed_bytes();
   weights.parameters = parameters_of(file);
@@ -91,9 +93,8 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
 
 }  // namespace
 
-Result<Weights> load_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
-                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const files::Progress& progress,
-                             const Packing& packing, files::HugePages pages) {
+Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
+                             kernels::ThreadTeam& team, const files::Progress& progress, const Packing& packing, files::HugePages pages) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
@@ -104,8 +105,8 @@ Result<Weights> load_weights(const files::GgufFile& file, const HyperParameters&
   return weights;
 }
 
-Result<Weights> check_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table, const Packing& packing) {
+Result<Weights> check_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
+                              const Packing& packing) {
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;

@@ -1,4 +1,4 @@
-// The tensors of a model, checked against its hyper-parameters and packed for one kernel tier.
+// The tensors of a model, checked against its shape and packed for one kernel tier.
 #pragma once
 
 #include "files/gguf.h"
@@ -6,7 +6,7 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/hyper_parameters.h"
+#include "model/model_shape.h"
 
 #include <cstdint>
 #include <optional>
@@ -23,38 +23,53 @@ struct Packing {
   std::int64_t rotated_from = 100'000'000;
 };
 
+// Empty where the shape has no norm.
+struct NormWeights {
+  std::vector<float> weight;  // [width]
+};
+
+struct LinearWeights {
+  kernels::PackedMatrix matrix;
+  std::vector<float> bias;  // [outputs], or empty
+};
+
+struct AttentionWeights {
+  LinearWeights query, key, value, output;
+  NormWeights query_norm, key_norm;
+};
+
+struct FeedForwardWeights {
+  LinearWeights gate, up, down;
+};
+
 struct LayerWeights {
-  std::vector<float> attention_norm, feed_forward_norm;  // [embedding]
-  std::vector<float> query_norm, key_norm;               // [head_dim], or empty
-  std::vector<float> query_bias, key_bias, value_bias;   // or empty
-  std::vector<float> attention_output_bias;              // [embedding], or empty
-  kernels::PackedMatrix query, key, value;               // embedding -> heads * head_dim
-  kernels::PackedMatrix attention_output;                // heads * head_dim -> embedding
-  kernels::PackedMatrix gate, up;                        // embedding -> feed_forward
-  kernels::PackedMatrix down;                            // feed_forward -> embedding
+  NormWeights attention_norm;
+  AttentionWeights attention;
+  NormWeights feed_forward_norm;
+  FeedForwardWeights feed_forward;
 };
 
 // Immutable after loading; the matrices point into `storage`.
 struct Weights {
   kernels::PackedMatrix embedding;  // [vocab, embedding], read by rows
   kernels::PackedMatrix output;     // the same matrix where the file ties them
-  std::vector<float> output_norm;
-  std::vector<float> rope_divisors;  // one for each rotated pair, or empty
+  NormWeights output_norm;
+  std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
   std::vector<LayerWeights> layers;
   files::Mapping storage;
   std::uint64_t packed_bytes = 0;  // of all matrices
   std::int64_t parameters = 0;     // values of all tensors of the file
 };
 
-// kBadFile: a tensor is missing or its shape contradicts the hyper-parameters; kUnsupported: its type, or a tensor that this
+// kBadFile: a tensor is missing or its shape contradicts the model's; kUnsupported: its type, or a tensor that this
 // architecture does not know. The message names tensor, found and expected. The context to serve picks LongRoPE's divisors. The
 // file's pages are dropped as they are packed; the file is not needed afterwards.
-Result<Weights> load_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
-                             const kernels::KernelTable& table, kernels::ThreadTeam& team, const files::Progress& progress,
-                             const Packing& packing = {}, files::HugePages pages = files::HugePages::kTransparent);
+Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
+                             kernels::ThreadTeam& team, const files::Progress& progress, const Packing& packing = {},
+                             files::HugePages pages = files::HugePages::kTransparent);
 
 // The same checks without packing: shapes and types are complete, the matrices have no data.
-Result<Weights> check_weights(const files::GgufFile& file, const HyperParameters& model, std::int32_t context,
-                              const kernels::KernelTable& table, const Packing& packing = {});
+Result<Weights> check_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
+                              const Packing& packing = {});
 
 }  // namespace braid::model

@@ -42,28 +42,56 @@ std::size_t most_prepared(const Weights& weights, const kernels::KernelTable& ta
     most = std::max(most, table.prepared_bytes(matrix.type, matrix.inputs, rows));
   };
   add(weights.output);
-  for (const LayerWeights& layer : weights.layers)
-    for (const auto* matrix : {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up, &layer.down})
-      add(*matrix);
+  for (const auto& [attention_norm, attention, feed_forward_norm, feed_forward] : weights.layers) {
+    for (const auto* linear : {&attention.query, &attention.key, &attention.value, &attention.output}) add(linear->matrix);
+    for (const auto* linear : {&feed_forward.gate, &feed_forward.up, &feed_forward.down}) add(linear->matrix);
+  }
+  return most;
+}
+
+// The most that any layer takes.
+struct Widths {
+  std::int64_t query = 0;
+  std::int64_t key = 0;
+  std::int64_t feed_forward = 0;
+  std::size_t attention_scratch = 0;
+  std::int64_t part = 0;  // floats of one part of all heads
+};
+
+Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
+  Widths most;
+  for (const LayerShape& layer : model.layers) {
+    const AttentionShape& attention = layer.attention;
+    most.query = std::max(most.query, attention.query_width());
+    most.key = std::max(most.key, attention.kv_width());
+    most.feed_forward = std::max<std::int64_t>(most.feed_forward, layer.feed_forward.width);
+    most.attention_scratch = std::max(most.attention_scratch, table.attention_scratch_bytes(attention.heads, attention.head_dim));
+    most.part = std::max(most.part, attention.heads * kernels::part_floats(attention.head_dim));
+  }
   return most;
 }
 
 // Lays the parts out from `base`; with a null base it only measures.
-std::size_t carve(Workspace& space, const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
-                  std::byte* base) {
-  space.scratch_stride = aligned(std::max(static_cast<std::size_t>(std::max(model.embedding, model.feed_forward)) * sizeof(float),
-                                          table.attention_scratch_bytes(model.heads, model.head_dim)));
+std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::byte* base) {
+  const Widths widths = widths_of(model, table);
+  space.scratch_stride = aligned(std::max(
+      static_cast<std::size_t>(std::max<std::int64_t>(model.embedding, widths.feed_forward)) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
   carver.take(space.residual, rows, model.embedding);
-  carver.take(space.query, rows, model.query_width());
-  carver.take(space.key, rows, model.kv_width());
-  carver.take(space.value, rows, model.kv_width());
-  carver.take(space.attended, rows, model.query_width());
-  carver.take(space.gate, rows, model.feed_forward);
-  carver.take(space.up, rows, model.feed_forward);
-  carver.take(space.cos, rows, model.rope.rotated / 2);
-  carver.take(space.sin, rows, model.rope.rotated / 2);
+  carver.take(space.query, rows, widths.query);
+  carver.take(space.key, rows, widths.key);
+  carver.take(space.value, rows, widths.key);
+  carver.take(space.attended, rows, widths.query);
+  carver.take(space.gate, rows, widths.feed_forward);
+  carver.take(space.up, rows, widths.feed_forward);
+  space.angles.resize(model.rotary.size());
+  for (std::size_t i = 0; i < model.rotary.size(); ++i) {
+    Angles& angles = space.angles[i];
+    angles.pairs = model.rotary[i].rotated / 2;
+    carver.take(angles.cos, rows, angles.pairs);
+    carver.take(angles.sin, rows, angles.pairs);
+  }
   carver.take(space.logits, space.shape.logit_rows, model.vocab);
   const std::int64_t most_rows = std::max<std::int64_t>(rows, space.shape.logit_rows);
   carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(weights, table, most_rows)));
@@ -71,21 +99,21 @@ std::size_t carve(Workspace& space, const HyperParameters& model, const Weights&
   carver.take(space.tile_begin, rows + 1, 1);
   carver.take(space.part_list, space.shape.parts, 1);
   carver.take(space.part_begin, space.shape.parts + 1, 1);
-  carver.take(space.parts, std::int64_t{space.shape.parts} * model.heads, kernels::part_floats(model.head_dim));
+  carver.take(space.parts, space.shape.parts, widths.part);
   carver.take(space.scratch, space.shape.members, static_cast<std::int64_t>(space.scratch_stride));
   return carver.used();
 }
 
 }  // namespace
 
-std::size_t Workspace::bytes(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
+std::size_t Workspace::bytes(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table,
                              const WorkspaceShape& shape) {
   Workspace space;
   space.shape = shape;
   return carve(space, model, weights, table, nullptr);
 }
 
-Result<Workspace> Workspace::create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
+Result<Workspace> Workspace::create(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table,
                                     const WorkspaceShape& shape, files::HugePages pages) {
   auto storage = files::Mapping::reserve(bytes(model, weights, table, shape), "workspace", pages);
   if (!storage) return storage.error();

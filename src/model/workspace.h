@@ -3,11 +3,13 @@
 
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
-#include "model/hyper_parameters.h"
+#include "model/model_shape.h"
+#include "model/rows.h"
 #include "model/weights.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace braid::model {
 
@@ -24,32 +26,31 @@ struct ContextPart {
   std::int32_t chunk = 0;  // its first position
 };
 
-// Rows of floats. They lie an odd number of cache lines apart, so that a column of them falls into different sets of a cache: products
-// write 16 rows at a time (perf/README.md).
-struct Rows {
-  float* data = nullptr;
-  std::int64_t stride = 0;  // floats from a row to the next
+// cos and sin of one rotary table for the rows of a pass.
+struct Angles {
+  std::int64_t pairs = 0;
+  float* cos = nullptr;  // [rows, pairs]
+  float* sin = nullptr;  // [rows, pairs]
 
-  float* operator[](std::int64_t row) const { return data + row * stride; }
+  float* cos_of(std::int64_t row) const { return cos + row * pairs; }
+  float* sin_of(std::int64_t row) const { return sin + row * pairs; }
 };
 
 struct Workspace {
-  static Result<Workspace> create(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
+  static Result<Workspace> create(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table,
                                   const WorkspaceShape& shape, files::HugePages pages = files::HugePages::kTransparent);
   // What create() would take; the weights need no data.
-  static std::size_t bytes(const HyperParameters& model, const Weights& weights, const kernels::KernelTable& table,
-                           const WorkspaceShape& shape);
+  static std::size_t bytes(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, const WorkspaceShape& shape);
 
   WorkspaceShape shape;
   Rows residual;                                    // [rows, embedding]
-  Rows query;                                       // [rows, heads * head_dim]
-  Rows key;                                         // [rows, kv_heads * head_dim]
-  Rows value;                                       // [rows, kv_heads * head_dim]
-  Rows attended;                                    // [rows, heads * head_dim]
+  Rows query;                                       // [rows, widest query]
+  Rows key;                                         // [rows, widest key]
+  Rows value;                                       // [rows, widest key]
+  Rows attended;                                    // [rows, widest query]
   Rows gate;                                        // [rows, feed_forward]
   Rows up;                                          // [rows, feed_forward]
-  float* cos = nullptr;                             // [rows, rotated / 2]
-  float* sin = nullptr;                             // [rows, rotated / 2]
+  std::vector<Angles> angles;                       // for each rotary table
   Rows logits;                                      // [logit_rows, vocab]
   std::byte* prepared = nullptr;                    // rows of the largest kind
   kernels::AttentionRow* attention_rows = nullptr;  // [rows]
@@ -60,6 +61,8 @@ struct Workspace {
   std::byte* scratch = nullptr;                     // [members, scratch_stride]: a row to be prepared, or the attention kernel's
   std::size_t scratch_stride = 0;
   files::Mapping storage;
+
+  std::byte* scratch_of(int member) const { return scratch + static_cast<std::size_t>(member) * scratch_stride; }
 };
 
 }  // namespace braid::model

@@ -3,6 +3,7 @@
 
 #include "files/gguf.h"
 #include "kernels/select.h"
+#include "model/families/families.h"
 #include "model/transformer.h"
 
 #include <algorithm>
@@ -19,23 +20,17 @@ class ForwardHarness {
   static constexpr std::int32_t kBlock = 16;
 
   ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table)
-      : team_(1), model_(read_hyper_parameters(file).value()),
+      : team_(1), model_(describe_model(file).value()),
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}).value()),
-        rope_(rope_frequencies(model_.rope, weights_.rope_divisors), model_.context_length),
-        transformer_(model_, weights_, rope_, table, team_),
+        ropes_(rope_tables(model_, weights_.rope_divisors, model_.context_length)), transformer_(model_, weights_, ropes_, table, team_),
         space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
     const std::int32_t blocks = (model_.context_length + kBlock - 1) / kBlock;
-    const KvLayout layout{.layers = model_.layers,
-                          .kv_heads = model_.kv_heads,
-                          .head_dim = model_.head_dim,
-                          .block_tokens = kBlock,
-                          .type = kernels::KvType::kF32};
-    kv_.emplace(KvArena::create(layout, blocks).value());
+    kv_.emplace(KvArena::create(model_.kv_layout(kBlock, kernels::KvType::kF32), blocks).value());
     blocks_.resize(static_cast<std::size_t>(blocks));
     std::iota(blocks_.rbegin(), blocks_.rend(), 0);  // not in order, to show that the table is followed
   }
 
-  const HyperParameters& model() const { return model_; }
+  const ModelShape& model() const { return model_; }
 
   // Logits [ids.size(), vocab] of tokens at positions [position, position + ids.size()).
   std::vector<float> logits(const std::vector<TokenId>& ids, std::int32_t position = 0) {
@@ -59,9 +54,9 @@ class ForwardHarness {
 
  private:
   kernels::ThreadTeam team_;
-  const HyperParameters model_;
+  const ModelShape model_;
   const Weights weights_;
-  const RopeTable rope_;
+  const std::vector<RopeTable> ropes_;
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;

@@ -2,6 +2,7 @@
 
 #include "kernels/encode.h"
 #include "kernels/select.h"
+#include "model/families/families.h"
 #include "model/language_model.h"
 #include "model/tiny_model.h"
 
@@ -47,13 +48,13 @@ TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
   using kernels::WeightType;
   const TinyModel tiny;
   const files::GgufFile file = tiny.file();
-  const HyperParameters model = read_hyper_parameters(file).value();
+  const ModelShape model = describe_model(file).value();
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
   for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBF16, WeightType::kQ8_0}) {
     const Weights weights = load_weights(file, model, 64, table, team, {}, {.float_type = type}).value();
     EXPECT_EQ(check_weights(file, model, 64, table, {.float_type = type}).value().packed_bytes, weights.packed_bytes);
-    const kernels::PackedMatrix& down = weights.layers.front().down;
+    const kernels::PackedMatrix& down = weights.layers.front().feed_forward.down.matrix;
     ASSERT_EQ(down.type, type);
     const auto* stored = reinterpret_cast<const float*>(file.tensor("blk.0.ffn_down.weight")->bytes.data());
     std::vector<std::byte> encoded(kernels::stored_row_bytes(*kernels::weight_format(type), 96));
@@ -72,21 +73,21 @@ TEST(Weights, FeedForwardMatricesOfLargeModelsArePackedRotated) {
   using kernels::WeightType;
   const TinyModel tiny;
   const files::GgufFile file = tiny.file();
-  const HyperParameters model = read_hyper_parameters(file).value();
+  const ModelShape model = describe_model(file).value();
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
   const std::int64_t parameters = check_weights(file, model, 64, table).value().parameters;
   const auto load = [&](std::optional<WeightType> type, std::int64_t from) {
     return load_weights(file, model, 64, table, team, {}, {.float_type = type, .rotated_from = from}).value();
   };
-  EXPECT_EQ(load(WeightType::kQ8_0, parameters + 1).layers.front().gate.type, WeightType::kQ8_0);
-  EXPECT_EQ(load({}, 0).layers.front().gate.type, WeightType::kF32);
+  EXPECT_EQ(load(WeightType::kQ8_0, parameters + 1).layers.front().feed_forward.gate.matrix.type, WeightType::kQ8_0);
+  EXPECT_EQ(load({}, 0).layers.front().feed_forward.gate.matrix.type, WeightType::kF32);
   const Weights weights = load(WeightType::kQ8_0, parameters);
   const LayerWeights& layer = weights.layers.front();
-  EXPECT_EQ(layer.gate.type, WeightType::kRotated8);
-  EXPECT_EQ(layer.up.type, WeightType::kRotated8);
-  EXPECT_EQ(layer.down.type, WeightType::kQ8_0);
-  EXPECT_EQ(layer.query.type, WeightType::kQ8_0);
+  EXPECT_EQ(layer.feed_forward.gate.matrix.type, WeightType::kRotated8);
+  EXPECT_EQ(layer.feed_forward.up.matrix.type, WeightType::kRotated8);
+  EXPECT_EQ(layer.feed_forward.down.matrix.type, WeightType::kQ8_0);
+  EXPECT_EQ(layer.attention.query.matrix.type, WeightType::kQ8_0);
   EXPECT_EQ(weights.embedding.type, WeightType::kQ8_0);
   const auto* stored = reinterpret_cast<const float*>(file.tensor("blk.0.ffn_up.weight")->bytes.data());
   std::vector<std::byte> encoded(kernels::stored_row_bytes(*kernels::weight_format(WeightType::kRotated8), 64));
@@ -94,7 +95,7 @@ TEST(Weights, FeedForwardMatricesOfLargeModelsArePackedRotated) {
   for (const std::int64_t row : {0, 17, 95}) {
     kernels::encode_row(WeightType::kRotated8, stored + row * 64, 64, encoded.data());
     kernels::dequantize_row(WeightType::kRotated8, encoded.data(), 64, expected.data());
-    table.unpack_row(layer.up, row, found.data());
+    table.unpack_row(layer.feed_forward.up.matrix, row, found.data());
     EXPECT_EQ(found, expected);
   }
 }

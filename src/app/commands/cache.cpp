@@ -59,7 +59,7 @@ std::map<std::string, std::string> facts_of(const LoadedModel& loaded) {
           {"model_revision", loaded.model_revision},
           {"adapter", ""},
           {"kv_dtype", kernels::kv_type_name(model.kv_layout().type)},
-          {"kv_limit", fmt::to_string(model.hyper_parameters().kv_limit)}};
+          {"kv_limit", fmt::to_string(model.shape().kv_limit)}};
 }
 
 void execute(model::LanguageModel& model, const step::StepPlan& plan) {
@@ -184,7 +184,7 @@ Result<void> import_cache(const CacheImportOptions& options) {
   const auto loaded = load_quietly(options.model);
   if (!loaded) return loaded.error();
   if (const auto same = compare_facts(*contents, *loaded); !same) return in_file(same.error());
-  const auto tokens = parse_tokens(*contents, loaded->language_model->hyper_parameters().vocab);
+  const auto tokens = parse_tokens(*contents, loaded->language_model->shape().vocab);
   if (!tokens) return in_file(tokens.error());
   if (static_cast<std::int64_t>(tokens->size()) > loaded->kv.context)
     return invalid_argument(fmt::format("{} has {} tokens, the context holds {}", options.input, tokens->size(), loaded->kv.context));

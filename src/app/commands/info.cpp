@@ -4,6 +4,7 @@
 #include "braid/printable.h"
 #include "files/gguf_tensor_type.h"
 #include "kernels/kv_type.h"
+#include "model/families/families.h"
 #include "sched/admission.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   const model::LoadOptions load = load_options(options.model, options.max_batch);
   const auto estimate = model::estimate_memory(file, **table, load);
   if (!estimate) return estimate.error();
-  auto dimensions = model::read_hyper_parameters(file);
+  auto dimensions = model::describe_model(file);
   if (!dimensions) return dimensions.error();
   dimensions->kv_limit = load.kv_limit;
   const Result<MemoryLeft> left = memory_left();

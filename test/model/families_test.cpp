@@ -1,4 +1,4 @@
-#include "model/hyper_parameters.h"
+#include "model/families/families.h"
 
 #include "model/rope.h"
 #include "model/tiny_model.h"
@@ -13,71 +13,71 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(HyperParameters, AreReadWithTheirDefaults) {
-  const HyperParameters model = read_hyper_parameters(TinyModel().file()).value();
-  EXPECT_EQ(model.family->architecture, "llama");
-  EXPECT_EQ(model.head_dim, 16);
-  EXPECT_EQ(model.kv_heads, 2);
+TEST(Families, AreReadWithTheirDefaults) {
+  const ModelShape model = describe_model(TinyModel().file()).value();
+  EXPECT_EQ(model.architecture, "llama");
+  EXPECT_EQ(model.layers.front().attention.head_dim, 16);
+  EXPECT_EQ(model.layers.front().attention.kv_heads, 2);
   EXPECT_EQ(model.vocab, 40);
-  EXPECT_EQ(model.rope.rotated, 16);
-  EXPECT_EQ(model.rope.base, 10000.0);
-  EXPECT_EQ(model.rope.scaling, RopeScaling::kNone);
+  EXPECT_EQ(model.rotary.front().rotated, 16);
+  EXPECT_EQ(model.rotary.front().base, 10000.0);
+  EXPECT_EQ(model.rotary.front().scaling, RopeScaling::kNone);
 }
 
-TEST(HyperParameters, TakeTheHeadSizeFromKeyLength) {
+TEST(Families, TakeTheHeadSizeFromKeyLength) {
   TinyModel tiny("qwen3");
   tiny.keys["qwen3.attention.key_length"] = 32U;
-  const HyperParameters model = read_hyper_parameters(tiny.file()).value();
-  EXPECT_EQ(model.head_dim, 32);
-  EXPECT_EQ(model.query_width(), 128);
+  const ModelShape model = describe_model(tiny.file()).value();
+  EXPECT_EQ(model.layers.front().attention.head_dim, 32);
+  EXPECT_EQ(model.layers.front().attention.query_width(), 128);
 }
 
-TEST(HyperParameters, AcceptOneValueForEveryLayer) {
+TEST(Families, AcceptOneValueForEveryLayer) {
   TinyModel tiny;
   tiny.keys["llama.attention.head_count_kv"] = std::vector<std::uint32_t>{2, 2, 2};
-  EXPECT_EQ(read_hyper_parameters(tiny.file()).value().kv_heads, 2);
+  EXPECT_EQ(describe_model(tiny.file()).value().layers.front().attention.kv_heads, 2);
 }
 
-TEST(HyperParameters, ReadEveryKindOfRopeScaling) {
+TEST(Families, ReadEveryKindOfRopeScaling) {
   for (const auto& [name, kind] : {std::pair{"none", RopeScaling::kNone}, std::pair{"linear", RopeScaling::kLinear},
                                    std::pair{"yarn", RopeScaling::kYarn}, std::pair{"longrope", RopeScaling::kLongrope}}) {
     TinyModel tiny;
     tiny.keys["llama.rope.scaling.type"] = name;
     tiny.keys["llama.rope.scaling.factor"] = 4.0F;
     tiny.keys["llama.rope.dimension_count"] = 8U;
-    const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+    const RopeParameters rope = describe_model(tiny.file()).value().rotary.front();
     EXPECT_EQ(rope.scaling, kind);
     EXPECT_EQ(rope.rotated, 8);
   }
 }
 
-TEST(HyperParameters, ReadTheOldNameOfALinearFactor) {
+TEST(Families, ReadTheOldNameOfALinearFactor) {
   TinyModel tiny;
   tiny.keys["llama.rope.scale_linear"] = 2.0F;
-  const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+  const RopeParameters rope = describe_model(tiny.file()).value().rotary.front();
   EXPECT_EQ(rope.scaling, RopeScaling::kLinear);
   EXPECT_EQ(rope.factor, 2.0);
 }
 
 // llama.cpp does the same.
-TEST(HyperParameters, AFactorWithoutATypeIsLinearAndGoesBeforeItsOldName) {
+TEST(Families, AFactorWithoutATypeIsLinearAndGoesBeforeItsOldName) {
   TinyModel tiny;
   tiny.keys["llama.rope.scaling.factor"] = 4.0F;
   for (const bool old_too : {false, true}) {
     if (old_too) tiny.keys["llama.rope.scale_linear"] = 2.0F;
-    const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+    const RopeParameters rope = describe_model(tiny.file()).value().rotary.front();
     EXPECT_EQ(rope.scaling, RopeScaling::kLinear);
     EXPECT_EQ(rope.factor, 4.0);
   }
 }
 
 // llama.cpp does the same.
-TEST(HyperParameters, AnAttentionFactorCountsWithoutScaling) {
+TEST(Families, AnAttentionFactorCountsWithoutScaling) {
   TinyModel tiny;
   tiny.keys["llama.rope.scaling.attn_factor"] = 1.25F;
   for (const bool named : {false, true}) {
     if (named) tiny.keys["llama.rope.scaling.type"] = "none";
-    const RopeParameters rope = read_hyper_parameters(tiny.file()).value().rope;
+    const RopeParameters rope = describe_model(tiny.file()).value().rotary.front();
     EXPECT_EQ(rope.scaling, RopeScaling::kNone);
     EXPECT_EQ(rope.attention_factor, 1.25);
   }
@@ -85,31 +85,31 @@ TEST(HyperParameters, AnAttentionFactorCountsWithoutScaling) {
 
 // llama.cpp does the same: the converter writes Hugging Face's attention_factor, which is all of the factor (1.139 here), and others'
 // attn_factor, which multiplies it, under this one name.
-TEST(HyperParameters, AYarnModelsOwnAttentionFactorIsNotReadAsAnother) {
+TEST(Families, AYarnModelsOwnAttentionFactorIsNotReadAsAnother) {
   TinyModel tiny;
   tiny.keys["llama.rope.scaling.type"] = "yarn";
   tiny.keys["llama.rope.scaling.factor"] = 4.0F;
-  const double magnitude = rope_frequencies(read_hyper_parameters(tiny.file()).value().rope, {}).magnitude;
+  const double magnitude = rope_frequencies(describe_model(tiny.file()).value().rotary.front(), {}).magnitude;
   EXPECT_NEAR(magnitude, 1.0 + 0.1 * std::log(4.0), 1e-12);
   for (const float factor : {1.0F, 1.1386294F, 0.5F}) {
     tiny.keys["llama.rope.scaling.yarn_attn_factor"] = factor;
-    EXPECT_EQ(rope_frequencies(read_hyper_parameters(tiny.file()).value().rope, {}).magnitude, magnitude) << factor;
+    EXPECT_EQ(rope_frequencies(describe_model(tiny.file()).value().rotary.front(), {}).magnitude, magnitude) << factor;
   }
 }
 
-TEST(HyperParameters, ReadTheWindowAndTheScoreCap) {
+TEST(Families, ReadTheWindowAndTheScoreCap) {
   TinyModel tiny;
-  EXPECT_EQ(read_hyper_parameters(tiny.file()).value().visibility().window, 0);
+  EXPECT_EQ(describe_model(tiny.file()).value().visibility().window, 0);
   tiny.keys["llama.attention.sliding_window"] = 4096U;
   tiny.keys["llama.attn_logit_softcapping"] = 50.0F;
-  HyperParameters model = read_hyper_parameters(tiny.file()).value();
+  ModelShape model = describe_model(tiny.file()).value();
   EXPECT_EQ(model.visibility().window, 4096);
   EXPECT_EQ(model.visibility().sink, 0);
-  EXPECT_EQ(model.score_cap, 50.0F);
+  EXPECT_EQ(model.layers.front().attention.score_cap, 50.0F);
 }
 
 // What llama_model_save_to_file, and so llama-finetune, writes for a model of none of these features.
-TEST(HyperParameters, ReadWhatLlamaCppSaves) {
+TEST(Families, ReadWhatLlamaCppSaves) {
   TinyModel tiny;
   for (const char* key : {"expert_count", "expert_used_count", "attention.sliding_window"}) tiny.keys[std::string("llama.") + key] = 0U;
   tiny.keys["llama.attention.causal"] = true;
@@ -119,20 +119,19 @@ TEST(HyperParameters, ReadWhatLlamaCppSaves) {
   tiny.keys["llama.rope.scaling.yarn_ext_factor"] = -1.0F;
   tiny.keys["llama.attn_logit_softcapping"] = 50.0F;
   tiny.keys["llama.final_logit_softcapping"] = 30.0F;
-  const auto model = read_hyper_parameters(tiny.file());
+  const auto model = describe_model(tiny.file());
   ASSERT_TRUE(model) << model.error().message;
-  EXPECT_EQ(model->rope.factor, 1.0);
-  EXPECT_EQ(model->rope.attention_factor, 1.0);
-  EXPECT_EQ(model->rope.yarn_extrapolation, 1.0);
-  EXPECT_EQ(model->window, 0);
-  EXPECT_EQ(model->score_cap, 0.0F);
+  EXPECT_EQ(model->rotary.front().factor, 1.0);
+  EXPECT_EQ(model->rotary.front().attention_factor, 1.0);
+  EXPECT_EQ(model->rotary.front().yarn_extrapolation, 1.0);
+  EXPECT_EQ(model->visibility().window, 0);
+  EXPECT_EQ(model->layers.front().attention.score_cap, 0.0F);
 }
 
-TEST(HyperParameters, SeeWhatTheWindowsAndTheLimitLeave) {
-  HyperParameters model;
-  model.layers = 6;
-  model.window = 512;
-  model.window_period = 6;
+TEST(Families, SeeWhatTheWindowsAndTheLimitLeave) {
+  ModelShape model;
+  model.layers.resize(6);
+  for (std::size_t i = 0; i < 5; ++i) model.layers[i].attention.window = 512;
   EXPECT_EQ(model.layer_visibility(0).window, 512);
   EXPECT_EQ(model.layer_visibility(5).window, 0);
   EXPECT_EQ(model.visibility().window, 0) << "the last layer sees everything";
@@ -150,7 +149,7 @@ struct Broken {
   const char* expected;
 };
 
-TEST(HyperParameters, NameTheKeyThatIsWrong) {
+TEST(Families, NameTheKeyThatIsWrong) {
   const std::vector<Broken> cases = {
       {"llama.block_count", 0U, "is 0", "from 1 to"},
       {"llama.block_count", std::string("two"), "a string", "integer"},
@@ -174,31 +173,31 @@ TEST(HyperParameters, NameTheKeyThatIsWrong) {
   for (const Broken& broken : cases) {
     TinyModel tiny;
     tiny.keys[broken.key] = broken.value;
-    const auto result = read_hyper_parameters(tiny.file());
+    const auto result = describe_model(tiny.file());
     ASSERT_FALSE(result) << broken.key;
     EXPECT_THAT(result.error().message, AllOf(HasSubstr("tiny.gguf"), HasSubstr(broken.found), HasSubstr(broken.expected)));
   }
 }
 
-TEST(HyperParameters, NameTheKeyThatIsMissing) {
+TEST(Families, NameTheKeyThatIsMissing) {
   for (const char* key : {"llama.block_count", "llama.context_length", "llama.embedding_length", "llama.feed_forward_length",
                           "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
     TinyModel tiny;
     tiny.keys.erase(key);
-    const auto result = read_hyper_parameters(tiny.file());
+    const auto result = describe_model(tiny.file());
     ASSERT_FALSE(result) << key;
     EXPECT_THAT(result.error().message, AllOf(HasSubstr(key), HasSubstr("missing")));
   }
 }
 
-TEST(HyperParameters, HoldTheVocabularyAgainstTheEmbedding) {
+TEST(Families, HoldTheVocabularyAgainstTheEmbedding) {
   braid::test::GgufWriter writer;
   const std::vector<float> values(8, 0.0F);
   writer.string("general.architecture", "llama").strings("tokenizer.ggml.tokens", {"a", "b", "c"});
   for (const char* key : {"context_length", "block_count", "embedding_length", "feed_forward_length", "attention.head_count"})
     writer.u32(std::string("llama.") + key, key == std::string("embedding_length") ? 4 : 1);
   writer.f32("llama.attention.layer_norm_rms_epsilon", 1e-5F).tensor_f32("token_embd.weight", {4, 2}, values);
-  const auto result = read_hyper_parameters(files::GgufFile::from_bytes(writer.source()).value());
+  const auto result = describe_model(files::GgufFile::from_bytes(writer.source()).value());
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, AllOf(HasSubstr("tokenizer.ggml.tokens has 3"), HasSubstr("the 2 rows")));
 }

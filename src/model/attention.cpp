@@ -1,0 +1,182 @@
+#include "model/attention.h"
+
+#include "kernels/attention_view.h"
+
+#include <algorithm>
+#include <array>
+
+namespace braid::model {
+
+using kernels::KvLayer;
+
+namespace {
+
+// Claims that attention wants for each member, so that a slow one does not hold the others up.
+constexpr std::int64_t kSharesEach = 4;
+constexpr std::int64_t kMostTileRows = 64;  // of attention: more share no more of what a kernel prepares
+constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansion of keys and values, with head groups of 3 and 8
+
+}  // namespace
+
+void Attention::project(std::span<const BatchToken> tokens, const LayerShape& shape, const LayerWeights& layer, const KvLayer& pool,
+                        Workspace& space) const {
+  const AttentionWeights& weights = layer.attention;
+  const auto rows = static_cast<std::int64_t>(tokens.size());
+  const std::array projections{Product{&weights.query.matrix, space.query}, Product{&weights.key.matrix, space.key},
+                               Product{&weights.value.matrix, space.value}};
+  products_.run(projections, rows, space, [&](std::int64_t row, float* scratch) {
+    return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
+  });
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row)
+      rotate_and_store(tokens[static_cast<std::size_t>(row)], row, shape.attention, weights, pool, space);
+  });
+}
+
+// Biases, head norms and rotation of one token's projections; its keys and values go to the pool.
+void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
+                                 const KvLayer& pool, Workspace& space) const {
+  const auto finish = [&](float* heads, std::int32_t count, const std::vector<float>& bias) {
+    if (!bias.empty()) table_.add(heads, bias.data(), std::int64_t{count} * shape.head_dim);
+  };
+  const auto normalise = [&](float* heads, std::int32_t count, const NormShape& norm, const NormWeights& own) {
+    for (std::int32_t h = 0; h < count && norm.kind != NormShape::Kind::kNone; ++h) {
+      float* head = heads + std::int64_t{h} * shape.head_dim;
+      table_.rms_norm(head, own.weight.data(), norm.width, norm.epsilon, head);
+    }
+  };
+  const auto rotate = [&](float* heads, std::int32_t count) {
+    if (shape.rotary == kNoRotary) return;
+    const RopeParameters& rope = model_.rotary[static_cast<std::size_t>(shape.rotary)];
+    const Angles& angles = space.angles[static_cast<std::size_t>(shape.rotary)];
+    table_.rope(heads, count, shape.head_dim, rope.rotated, angles.cos_of(row), angles.sin_of(row), rope.interleaved);
+  };
+  float* query = space.query[row];
+  float* key = space.key[row];
+  float* value = space.value[row];
+  finish(query, shape.heads, weights.query.bias);
+  finish(key, shape.kv_heads, weights.key.bias);
+  finish(value, shape.kv_heads, weights.value.bias);
+  normalise(query, shape.heads, shape.query_norm, weights.query_norm);
+  normalise(key, shape.kv_heads, shape.key_norm, weights.key_norm);
+  rotate(query, shape.heads);
+  rotate(key, shape.kv_heads);
+  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);
+}
+
+void Attention::attend(std::int64_t rows, const AttentionShape& shape, const step::Visibility& visible, const AttentionWeights& weights,
+                       const KvLayer& pool, Workspace& space) const {
+  gather({.kv = &pool,
+          .rows = space.attention_rows,
+          .queries = space.query.data,
+          .out = space.attended.data,
+          .query_stride = space.query.stride,
+          .out_stride = space.attended.stride,
+          .heads = shape.heads,
+          .window = visible.window,
+          .sink = visible.sink,
+          .scale = shape.scale,
+          .score_cap = shape.score_cap},
+         rows, space);
+  residual_.add(weights.output, rows, space, [&](std::int64_t row, float*) { return space.attended.fetch(row, shape.query_width()); });
+}
+
+// Work is claimed by (tile of rows, key/value head), or, when that gives the team too little to share, by (row, chunk of its
+// context, key/value head). Both give the same bits.
+void Attention::gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const {
+  const std::int64_t kv_heads = shared.kv->kv_heads;
+  if (team_.size() > 1 && rows * kv_heads < kSharesEach * team_.size() && split_context(shared, rows, space))
+    return gather_in_parts(shared, rows, space);
+  const std::int64_t tiles = cut_tiles(rows, kv_heads, space);
+  team_.for_chunks(tiles * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    kernels::AttentionArgs args = shared;
+    args.scratch = space.scratch_of(member);
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t tile = tiles - 1 - item / kv_heads;  // slices of prompts come last, and take longest
+      const auto head = static_cast<std::int32_t>(item % kv_heads);
+      table_.attention(args, space.tile_begin[tile], space.tile_begin[tile + 1], head, head + 1);
+    }
+  });
+}
+
+// How many tiles for `count` rows of one sequence: whoever takes a tile prepares all keys and values that it sees, which takes about as
+// long as kPreparedRows rows do, so that more tiles pay only as far as members would have nothing to do.
+std::int64_t Attention::pieces_of(std::int64_t count, std::int64_t kv_heads) const {
+  const std::int64_t least = (count + kMostTileRows - 1) / kMostTileRows;
+  std::int64_t best = least;
+  std::int64_t best_time = 0;
+  for (std::int64_t pieces = least; pieces <= std::max<std::int64_t>(least, team_.size()); ++pieces) {
+    const std::int64_t turns = (pieces * kv_heads + team_.size() - 1) / team_.size();
+    const std::int64_t time = turns * (kPreparedRows + (count + pieces - 1) / pieces);
+    if (best_time == 0 || time < best_time) {
+      best = pieces;
+      best_time = time;
+    }
+  }
+  return std::min(best, count);
+}
+
+// Rows of one sequence stay together, and beside the rows of others too. Short ones share a tile.
+std::int64_t Attention::cut_tiles(std::int64_t rows, std::int64_t kv_heads, Workspace& space) const {
+  const std::int64_t joined = std::clamp<std::int64_t>(rows / (kSharesEach * team_.size()), 1, kMostTileRows);
+  std::int64_t tiles = 0;
+  std::int64_t tile_rows = joined;  // of the last tile, which takes no more when it has so many
+  for (std::int64_t begin = 0, end = 0; begin < rows; begin = end) {
+    while (end < rows && space.attention_rows[end].blocks == space.attention_rows[begin].blocks) ++end;
+    const std::int64_t count = end - begin;
+    if (tile_rows + count <= joined) {
+      tile_rows += count;
+      continue;
+    }
+    const std::int64_t pieces = pieces_of(count, kv_heads);
+    for (std::int64_t i = 0; i < pieces; ++i) space.tile_begin[tiles++] = static_cast<std::int32_t>(begin + count * i / pieces);
+    tile_rows = (count + pieces - 1) / pieces;
+  }
+  space.tile_begin[tiles] = static_cast<std::int32_t>(rows);
+  return tiles;
+}
+
+bool Attention::split_context(const kernels::AttentionArgs& args, std::int64_t rows, Workspace& space) const {
+  std::int32_t count = 0;
+  for (std::int32_t row = 0; row < rows; ++row) {
+    space.part_begin[row] = count;
+    const std::int32_t position = space.attention_rows[row].position;
+    for (std::int32_t chunk = kernels::first_chunk(args, position); chunk <= position; chunk = kernels::next_chunk(args, position, chunk)) {
+      if (!kernels::sees(kernels::view_of_chunk(args, position, chunk), chunk)) continue;
+      if (count == space.shape.parts) return false;
+      space.part_list[count++] = {row, chunk};
+    }
+  }
+  space.part_begin[rows] = count;
+  return count > rows;
+}
+
+void Attention::gather_in_parts(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const {
+  const std::int64_t kv_heads = shared.kv->kv_heads;
+  const std::int64_t head_floats = shared.heads / kv_heads * kernels::part_floats(shared.kv->head_dim);
+  const std::int64_t stride = head_floats * kv_heads;
+  const auto args_of = [&](int member) {
+    kernels::AttentionArgs args = shared;
+    args.scratch = space.scratch_of(member);
+    return args;
+  };
+  team_.for_chunks(space.part_begin[rows] * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t part = item / kv_heads;
+      const std::int64_t head = item % kv_heads;
+      table_.attention_part(args_of(member), space.part_list[part].row, static_cast<std::int32_t>(head), space.part_list[part].chunk,
+                            space.parts + part * stride + head * head_floats);
+    }
+  });
+  team_.for_chunks(rows * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, int member) {
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t row = item / kv_heads;
+      const std::int64_t head = item % kv_heads;
+      const std::int64_t first = space.part_begin[row];
+      table_.attention_join(args_of(member), row, static_cast<std::int32_t>(head), space.parts + first * stride + head * head_floats,
+                            space.part_begin[row + 1] - first, stride);
+    }
+  });
+}
+
+}  // namespace braid::model

@@ -1,0 +1,53 @@
+// Attention of the rows of a pass over the paged key/value pool.
+#pragma once
+
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/batch_token.h"
+#include "model/model_shape.h"
+#include "model/product_runner.h"
+#include "model/residual_stream.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+
+#include <cstdint>
+#include <span>
+
+namespace braid::model {
+
+// No allocation. Strand only.
+class Attention {
+ public:
+  // All arguments outlive it.
+  Attention(const ModelShape& model, const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products,
+            const ResidualStream& residual)
+      : model_(model), table_(table), team_(team), products_(products), residual_(residual) {}
+
+  // Queries of all tokens, in space.query; their keys and values go to the pool.
+  void project(std::span<const BatchToken> tokens, const LayerShape& shape, const LayerWeights& layer, const kernels::KvLayer& pool,
+               Workspace& space) const;
+
+  // Adds to the first `rows` rows of the residual stream what their queries find in the pool. space.attention_rows tells their contexts.
+  void attend(std::int64_t rows, const AttentionShape& shape, const step::Visibility& visible, const AttentionWeights& weights,
+              const kernels::KvLayer& pool, Workspace& space) const;
+
+ private:
+  void rotate_and_store(const BatchToken& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
+                        const kernels::KvLayer& pool, Workspace& space) const;
+  // Fills space.attended.
+  void gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;
+  std::int64_t pieces_of(std::int64_t count, std::int64_t kv_heads) const;
+  // Fills space.tile_begin; returns the number of tiles.
+  std::int64_t cut_tiles(std::int64_t rows, std::int64_t kv_heads, Workspace& space) const;
+  // Lists the parts of the rows; false when there are too many, or only one each.
+  bool split_context(const kernels::AttentionArgs& args, std::int64_t rows, Workspace& space) const;
+  void gather_in_parts(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;
+
+  const ModelShape& model_;
+  const kernels::KernelTable& table_;
+  kernels::ThreadTeam& team_;
+  const ProductRunner& products_;
+  const ResidualStream& residual_;
+};
+
+}  // namespace braid::model

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "braid/generation_request.h"
+
+#include <cstdint>
+
+namespace braid::model {
+
+// One token of a pass. Tokens of one sequence are adjacent and in order of position.
+struct BatchToken {
+  TokenId token = 0;
+  std::int32_t position = 0;
+  // The sequence's block table, covering `position`; blocks that neither it nor a later token sees may be -1.
+  const std::int32_t* blocks = nullptr;
+};
+
+}  // namespace braid::model

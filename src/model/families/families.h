@@ -1,0 +1,19 @@
+// All families of models that this build knows.
+#pragma once
+
+#include "braid/result.h"
+#include "files/gguf.h"
+#include "model/model_shape.h"
+
+#include <string>
+
+namespace braid::model {
+
+// kUnsupported: a sound file of an architecture, or with a feature, that this build lacks. kBadFile: a key is missing, out of
+// range, or contradicts another one; the message names the key, what was found and what was expected.
+Result<ModelShape> describe_model(const files::GgufFile& file);
+
+// "llama, qwen2, qwen3", for messages.
+std::string known_architectures();
+
+}  // namespace braid::model

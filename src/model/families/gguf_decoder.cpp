@@ -1,0 +1,187 @@
+#include "model/families/gguf_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <variant>
+
+namespace braid::model {
+namespace {
+
+// The vocabulary is the embedding's number of rows; what else names its size must agree.
+std::int32_t read_vocab(GgufKeys& keys) {
+  const files::GgufTensor* embedding = keys.file().tensor("token_embd.weight");
+  if (embedding == nullptr || embedding->shape.size() != 2) {
+    keys.fail(ErrorCode::kBadFile,
+              embedding == nullptr ? "the tensor token_embd.weight is missing" : "the tensor token_embd.weight is not a matrix");
+    return 1;
+  }
+  const std::int64_t rows = embedding->shape[1];
+  if (rows < 1 || rows > static_cast<std::int64_t>(kMaxDimension))
+    keys.fail(ErrorCode::kBadFile, fmt::format("token_embd.weight has {} rows, expected 1 to {}", rows, kMaxDimension));
+  const files::GgufValue* tokens = keys.file().find("tokenizer.ggml.tokens");
+  if (const auto* array = tokens != nullptr ? std::get_if<files::GgufArray>(tokens) : nullptr) {
+    const auto count = std::visit([](const auto& items) { return static_cast<std::int64_t>(items.size()); }, array->items);
+    if (count > rows)
+      keys.fail(ErrorCode::kBadFile,
+                fmt::format("tokenizer.ggml.tokens has {} entries, expected at most the {} rows of token_embd.weight", count, rows));
+  }
+  return keys.error ? 1 : static_cast<std::int32_t>(rows);
+}
+
+void check_heads(GgufKeys& keys, const DecoderSize& size) {
+  if (size.heads % size.kv_heads != 0)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count_kv"),
+                                               size.kv_heads, keys.full("attention.head_count"), size.heads));
+  if (!keys.has("attention.key_length") && size.embedding % size.heads != 0)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count"), size.heads,
+                                               keys.full("embedding_length"), size.embedding));
+  const auto values = keys.size("attention.value_length", static_cast<std::uint64_t>(size.head_dim), kMaxHeadDim);
+  if (values != size.head_dim)
+    keys.fail(ErrorCode::kUnsupported, fmt::format("{} is {}, expected {} as {}", keys.full("attention.value_length"), values,
+                                                   size.head_dim, keys.full("attention.key_length")));
+}
+
+std::optional<RopeScaling> parse_scaling(std::string_view name) {
+  if (name == "none") return RopeScaling::kNone;
+  if (name == "linear") return RopeScaling::kLinear;
+  if (name == "yarn") return RopeScaling::kYarn;
+  if (name == "longrope") return RopeScaling::kLongrope;
+  return std::nullopt;
+}
+
+void read_scaling(GgufKeys& keys, const DecoderSize& size, RopeParameters& rope) {
+  // As llama.cpp reads them: this one counts without scaling, too, a factor without a type is linear, and files of 2023 call it
+  // rope.scale_linear.
+  rope.attention_factor = keys.number("rope.scaling.attn_factor", 1.0, 1e-3, 1e3);
+  const bool has_factor = keys.has("rope.scaling.factor");
+  const std::string name = keys.text("rope.scaling.type", has_factor || keys.has("rope.scale_linear") ? "linear" : "none");
+  const auto scaling = parse_scaling(name);
+  if (!scaling)
+    keys.fail(ErrorCode::kUnsupported,
+              fmt::format("{} is \"{}\", expected none, linear, yarn or longrope", keys.full("rope.scaling.type"), name));
+  rope.scaling = scaling.value_or(RopeScaling::kNone);
+  if (rope.scaling == RopeScaling::kNone) return;
+
+  rope.factor = keys.number_unless(0.0, has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0, 1e-3, 1e6);
+  rope.original_context = keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(size.context_length), kMaxContext);
+  // yarn_attn_factor, which converters write for factors of two meanings, is not read: llama.cpp computes yarn's from `factor` alone.
+  rope.yarn_extrapolation = keys.number_unless(-1.0, "rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
+  rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);
+  rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1.0, 1e-3, 1e6);
+}
+
+FeedForwardShape gated_feed_forward(const DecoderSize& size, std::int32_t index) {
+  const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
+    return LinearShape{
+        .name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kAbsent, .rotation = Rotation::kAllowed};
+  };
+  return {.width = size.feed_forward,
+          .gate = linear("ffn_gate", size.embedding, size.feed_forward),
+          .up = linear("ffn_up", size.embedding, size.feed_forward),
+          .down = linear("ffn_down", size.feed_forward, size.embedding)};
+}
+
+}  // namespace
+
+DecoderSize read_size(GgufKeys& keys) {
+  DecoderSize size;
+  size.context_length = keys.size("context_length", std::nullopt, kMaxContext);
+  size.layers = keys.size("block_count", std::nullopt, kMaxLayers);
+  size.embedding = keys.size("embedding_length", std::nullopt);
+  size.feed_forward = keys.size("feed_forward_length", std::nullopt);
+  size.heads = keys.size("attention.head_count", std::nullopt, kMaxHeads);
+  size.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(size.heads), kMaxHeads);
+  size.head_dim = keys.size("attention.key_length", static_cast<std::uint64_t>(std::max(1, size.embedding / size.heads)), kMaxHeadDim);
+  if (keys.count("expert_count", kMaxDimension) > 0)
+    keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute");
+  if (!keys.flag("attention.causal", true))  // of embedding models, whose tokens see those after them, too
+    keys.fail(ErrorCode::kUnsupported, fmt::format("{} is false, which this build cannot compute", keys.full("attention.causal")));
+  check_heads(keys, size);
+  size.vocab = read_vocab(keys);
+  return size;
+}
+
+RopeParameters read_rope(GgufKeys& keys, const DecoderSize& size) {
+  RopeParameters rope;
+  rope.base = keys.number("rope.freq_base", 10000.0, 2.0, 1e12);
+  rope.rotated = keys.size("rope.dimension_count", static_cast<std::uint64_t>(size.head_dim));
+  if (rope.rotated > size.head_dim || rope.rotated % 2 != 0)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected an even number up to the head size {}",
+                                               keys.full("rope.dimension_count"), rope.rotated, size.head_dim));
+  read_scaling(keys, size, rope);
+  const bool longrope = rope.scaling == RopeScaling::kLongrope;
+  rope.divisors = longrope ? "rope_factors_short.weight" : "rope_freqs.weight";  // the latter are Llama 3's
+  if (longrope) rope.stretched_divisors = "rope_factors_long.weight";
+  rope.divided = longrope ? Presence::kRequired : Presence::kOptional;
+  return rope;
+}
+
+std::string layer_tensor(std::int32_t layer, std::string_view part) { return fmt::format("blk.{}.{}", layer, part); }
+
+ModelShape decoder_ends(const DecoderSize& size) {
+  ModelShape model;
+  model.context_length = size.context_length;
+  model.embedding = size.embedding;
+  model.vocab = size.vocab;
+  model.input.name = "token_embd";
+  model.output.norm = {.kind = NormShape::Kind::kNone, .name = "output_norm", .width = size.embedding, .epsilon = 0.0F};
+  model.output.name = "output";
+  return model;
+}
+
+AttentionShape decoder_attention(const DecoderSize& size, std::int32_t index) {
+  AttentionShape attention;
+  attention.heads = size.heads;
+  attention.kv_heads = size.kv_heads;
+  attention.head_dim = size.head_dim;
+  const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
+    return LinearShape{.name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs};
+  };
+  attention.query = linear("attn_q", size.embedding, attention.query_width());
+  attention.key = linear("attn_k", size.embedding, attention.kv_width());
+  attention.value = linear("attn_v", size.embedding, attention.kv_width());
+  attention.output = linear("attn_output", attention.query_width(), size.embedding);
+  attention.scale = 1.0F / std::sqrt(static_cast<float>(size.head_dim));
+  return attention;
+}
+
+ModelShape rms_decoder(GgufKeys& keys) {
+  const DecoderSize size = read_size(keys);
+  const auto epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", std::nullopt, 1e-12, 1.0));
+  ModelShape model = decoder_ends(size);
+  model.output.norm.kind = NormShape::Kind::kRms;
+  model.output.norm.epsilon = epsilon;
+  model.rotary.push_back(read_rope(keys, size));
+  for (std::int32_t i = 0; i < size.layers; ++i) {
+    const auto norm = [&](std::string_view part) {
+      return NormShape{.kind = NormShape::Kind::kRms, .name = layer_tensor(i, part), .width = size.embedding, .epsilon = epsilon};
+    };
+    LayerShape layer{.attention_norm = norm("attn_norm"),
+                     .attention = decoder_attention(size, i),
+                     .feed_forward_norm = norm("ffn_norm"),
+                     .feed_forward = gated_feed_forward(size, i)};
+    layer.attention.rotary = 0;
+    model.layers.push_back(std::move(layer));
+    model.unused.push_back(layer_tensor(i, "attn_rot_embd.weight"));  // files of 2023 carry this table
+  }
+  return model;
+}
+
+void set_windows(ModelShape& model, std::int32_t window, std::int32_t period) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    if (period == 0 || (i + 1) % static_cast<std::size_t>(period) != 0) model.layers[i].attention.window = window;
+}
+
+void read_windows_and_cap(GgufKeys& keys, ModelShape& model) {
+  const std::int32_t window = keys.count("attention.sliding_window", kMaxContext);
+  set_windows(model, window, keys.count("attention.sliding_window_pattern", kMaxLayers));
+  // llama.cpp saves caps of 50 for scores and 30 for final logits, which these architectures do not have, into every model, and applies
+  // neither.
+  if (keys.has("final_logit_softcapping")) return;
+  const auto cap = static_cast<float>(keys.number("attn_logit_softcapping", 0.0, 0.0, 1e6));
+  for (LayerShape& layer : model.layers) layer.attention.score_cap = cap;
+}
+
+}  // namespace braid::model

@@ -1,0 +1,81 @@
+#include "model/families/gguf_keys.h"
+
+#include <fmt/format.h>
+#include <type_traits>
+#include <utility>
+
+namespace braid::model {
+
+std::string GgufKeys::full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+
+void GgufKeys::fail(ErrorCode code, std::string message) {
+  if (!error) error = Error{code, fmt::format("{}: {}", file_.name(), message), {}};
+}
+
+std::int32_t GgufKeys::size(std::string_view key, std::optional<std::uint64_t> fallback, std::uint64_t max) {
+  if (!has(key) && !fallback) fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", full(key)));
+  if (error) return 1;
+  const std::uint64_t value = uniform(key, fallback.value_or(0));
+  if (value < 1 || value > max) fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from 1 to {}", full(key), value, max));
+  return error ? 1 : static_cast<std::int32_t>(value);
+}
+
+std::int32_t GgufKeys::count(std::string_view key, std::uint64_t max, std::uint64_t fallback) {
+  if (error) return 0;
+  auto found = file_.unsigned_or(full(key), fallback);
+  if (!found) return take(found.error()), 0;
+  if (*found > max) fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number up to {}", full(key), *found, max));
+  return error ? 0 : static_cast<std::int32_t>(*found);
+}
+
+double GgufKeys::number(std::string_view key, std::optional<double> fallback, double low, double high) {
+  if (!has(key) && !fallback) fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", full(key)));
+  if (error) return low;
+  auto found = file_.number_or(full(key), fallback.value_or(0.0));
+  if (!found) return take(found.error()), low;
+  if (!(*found >= low && *found <= high))
+    fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from {} to {}", full(key), *found, low, high));
+  return *found;
+}
+
+double GgufKeys::number_unless(double unset, std::string_view key, double fallback, double low, double high) {
+  const auto found = file_.number_or(full(key), fallback);
+  return found && *found == unset ? fallback : number(key, fallback, low, high);
+}
+
+bool GgufKeys::flag(std::string_view key, bool fallback) {
+  auto found = file_.bool_or(full(key), fallback);
+  if (!found) return take(found.error()), fallback;
+  return *found;
+}
+
+std::string GgufKeys::text(std::string_view key, std::string fallback) {
+  auto found = file_.string_or(full(key), std::move(fallback));
+  if (!found) return take(found.error()), std::string();
+  return *found;
+}
+
+std::uint64_t GgufKeys::uniform(std::string_view key, std::uint64_t fallback) {
+  const files::GgufValue* value = file_.find(full(key));
+  if (const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr)
+    return std::visit([&](const auto& items) { return uniform_item(key, items); }, array->items);
+  auto found = file_.unsigned_or(full(key), fallback);
+  if (!found) return take(found.error()), 1;
+  return *found;
+}
+
+template <class Items>
+std::uint64_t GgufKeys::uniform_item(std::string_view key, const Items& items) {
+  using Item = typename Items::value_type;
+  if constexpr (std::is_integral_v<Item> && !std::is_same_v<Item, bool>) {
+    for (const Item item : items)
+      if (item != items.front())
+        fail(ErrorCode::kUnsupported,
+             fmt::format("{} differs between layers ({} and {}), which this build cannot compute", full(key), items.front(), item));
+    if (!items.empty() && items.front() > 0) return static_cast<std::uint64_t>(items.front());
+  }
+  fail(ErrorCode::kBadFile, fmt::format("{} is an array without positive integers, expected a number", full(key)));
+  return 1;
+}
+
+}  // namespace braid::model

@@ -1,0 +1,81 @@
+#include "model/product_runner.h"
+
+namespace braid::model {
+namespace {
+
+// Claims of a product that each member makes, so that a slow one does not hold the others up. Each reads all prepared rows, so there are few
+// where these do not stay in a second-level cache.
+constexpr std::int64_t kClaimsEach = 8;
+constexpr std::int64_t kUncachedClaimsEach = 2;
+constexpr std::size_t kCachedRowBytes = 1280 << 10;
+
+}  // namespace
+
+// The panels of several products as one range, of which a member of the team claims: those of one product at a time.
+class ProductRunner::ClaimedPanels {
+ public:
+  ClaimedPanels(std::span<const Product> products, kernels::ThreadTeam::Claims& claims) : products_(products), claims_(claims) {}
+
+  // The next product that has some; null: there are no more.
+  const Product* next_product() {
+    if (!has_panels()) return nullptr;
+    offset_ = 0;
+    for (const Product& product : products_) {
+      end_ = offset_ + product.weights->panels();
+      if (begin_ < end_) return &product;
+      offset_ = end_;
+    }
+    return nullptr;
+  }
+
+  // Those of that product, as long as claims stay with it.
+  kernels::PanelSource source() {
+    return {[](void* context, kernels::PanelRange& range) { return static_cast<ClaimedPanels*>(context)->next(range); }, this};
+  }
+
+ private:
+  bool has_panels() { return begin_ < claimed_ || claims_.next(begin_, claimed_); }
+
+  bool next(kernels::PanelRange& range) {
+    if (!has_panels() || begin_ < offset_ || begin_ >= end_) return false;
+    const std::int64_t end = std::min(claimed_, end_);
+    range = {begin_ - offset_, end - offset_};
+    begin_ = end;
+    return true;
+  }
+
+  const std::span<const Product> products_;
+  kernels::ThreadTeam::Claims& claims_;
+  std::int64_t begin_ = 0;  // claimed and not handed out yet
+  std::int64_t claimed_ = 0;
+  std::int64_t offset_ = 0;  // of the product's panels in the range
+  std::int64_t end_ = 0;
+};
+
+// The panels of all products form one range, from which the team claims.
+void ProductRunner::run_prepared(std::span<const Product> products, std::int64_t rows, Workspace& space) const {
+  std::int64_t panels = 0;
+  for (const Product& product : products) panels += product.weights->panels();
+  const kernels::PackedMatrix& first = *products.front().weights;
+  const bool cached = table_.prepared_bytes(first.type, first.inputs, rows) <= kCachedRowBytes;
+  const std::int64_t parts = (cached ? kClaimsEach : kUncachedClaimsEach) * team_.size();
+  const std::int64_t chunk = std::max<std::int64_t>(2, panels / parts / 2 * 2);
+  team_.for_claims(panels, chunk, [&](kernels::ThreadTeam::Claims& claims, int) {
+    ClaimedPanels claimed(products, claims);
+    while (const Product* product = claimed.next_product()) {
+      const std::int64_t outputs = product->weights->outputs;
+      const kernels::MatmulArgs args{.weights = product->weights,
+                                     .prepared = space.prepared,
+                                     .rows = rows,
+                                     .out = product->out.data,
+                                     .out_stride = product->out.stride,
+                                     .accumulate = product->accumulate,
+                                     .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results,
+                                     .side_by_side = table_.side_by_side,
+                                     .up = product->up};
+      table_.matmul(args, claimed.source());
+    }
+  });
+}
+
+}  // namespace braid::model
