@@ -50,6 +50,14 @@ struct SamplingParams {
 
 inline constexpr std::int32_t kMaxTopLogprobs = 20;
 
+// What of the tokens' last hidden states, after the final norm, becomes the one vector of a prompt. It is not normalised.
+enum class Pooling : std::uint8_t {
+  kNone,   // no vector: an answer is generated
+  kLast,   // the last token's
+  kMean,   // the mean of all tokens, summed in the order of their positions
+  kFirst,  // the first token's ("cls")
+};
+
 // Where a sequence ends. Stop strings are the session's business: the engine knows tokens only.
 struct StopRules {
   std::int32_t max_tokens = 16;  // the engine cuts it to the room left in the context; 0 computes the prompt and samples nothing
@@ -68,6 +76,7 @@ struct GenerationRequest {
   std::string adapter;                           // revision of what changes the model's weights for this request; empty: nothing does
   std::string cache_salt;                        // requests share cached prefixes only with those of the same salt; empty is one of them
   std::int32_t priority = 0;                     // [-100, 100]; lower first
+  Pooling pooling = Pooling::kNone;              // other than kNone: one PooledVector comes, and no answer; max_tokens does not count
   std::int32_t prompt_logprobs = -1;             // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
 };

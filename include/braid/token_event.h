@@ -1,4 +1,5 @@
-// What comes back for a GenerationRequest: PromptTokens where asked for, any number of Token, then exactly one Finish.
+// What comes back for a GenerationRequest: PromptTokens where asked for, any number of Token or one PooledVector, then exactly one
+// Finish.
 #pragma once
 
 #include "braid/generation_request.h"
@@ -32,8 +33,13 @@ struct PromptTokens {
   std::vector<PromptToken> tokens;
 };
 
+// What GenerationRequest::pooling asks for.
+struct PooledVector {
+  std::vector<float> values;  // [the model's width]; each a finite number
+};
+
 enum class FinishReason {
-  kStop,       // an end-of-sequence or stop token was sampled (it is delivered as a Token before)
+  kStop,       // an end-of-sequence or stop token was sampled (it is delivered as a Token before), or a PooledVector is complete
   kLength,     // max_tokens or the context is used up
   kCancelled,  // the ticket was destroyed, or shutdown took it
   kError,      // `error` says why
@@ -55,6 +61,6 @@ struct Finish {
   std::optional<Error> error;  // set for kError, and for a kCancelled that the server caused
 };
 
-using TokenEvent = std::variant<Token, Finish, PromptTokens>;
+using TokenEvent = std::variant<Token, Finish, PromptTokens, PooledVector>;
 
 }  // namespace braid

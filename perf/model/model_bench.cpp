@@ -86,7 +86,7 @@ class Bench {
                             .token_begin = static_cast<std::uint32_t>(plan_.tokens.size()),
                             .block_begin = static_cast<std::uint32_t>(row * per_row),
                             .block_count = static_cast<std::uint32_t>(per_row),
-                            .sample = true});
+                            .output = RowOutput::kSample});
       for (std::int32_t i = 0; i < length; ++i) plan_.tokens.push_back((row * 7919 + i * 104729 + 17) % model_.shape().vocab);
     }
     return step();
@@ -101,7 +101,7 @@ class Bench {
       for (StepRow& row : plan_.rows) {
         row.position = position + i;
         row.count = 1;
-        row.from_sampler = true;
+        row.input = RowInput::kSampled;
       }
       seconds += step();
     }

@@ -35,8 +35,8 @@ class InstantModel final : public step::StepExecutor {
       step::RowResult& out = result.rows.emplace_back();
       out.slot = row.slot;
       out.ran = true;
-      out.sampled = row.sample;
-      if (row.sample) out.finished = --left_[row.slot] == 0;
+      out.sampled = row.samples();
+      if (row.samples()) out.finished = --left_[row.slot] == 0;
       out.reason = FinishReason::kLength;
     }
   }

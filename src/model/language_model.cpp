@@ -87,8 +87,8 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
                              const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space)
     : model_(model), visibility_(model.visibility()), options_(std::move(options)), context_(context), kv_layout_(kv_layout),
       team_(std::move(team)), weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
-      transformer_(model_, weights_, ropes_, table, *team_), space_(std::move(space)),
-      slots_(static_cast<std::size_t>(options_.max_batch)) {
+      transformer_(model_, weights_, ropes_, table, *team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)),
+      pools_(slots_.size()), hidden_(static_cast<std::size_t>(model_.embedding)) {
   samplers_.reserve(static_cast<std::size_t>(team_->size()));
   for (int member = 0; member < team_->size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
@@ -142,11 +142,11 @@ void LanguageModel::check(const step::StepPlan& plan) const {
     require(std::uint64_t{row.block_begin} + row.block_count <= plan.blocks.size(), "block table out of range");
     require(std::int64_t{row.block_count} * kv_layout_.block_tokens >= std::int64_t{row.position} + row.count, "too few blocks");
     check_blocks(std::span(plan.blocks).subspan(row.block_begin, row.block_count), row.position);
-    require(row.from_sampler ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
+    require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
-    require(row.scored >= 0 && row.scored <= row.count - (row.sample ? 1 : 0), "more scored tokens than logits");
+    require(row.scored >= 0 && row.scored <= row.count - (row.output != step::RowOutput::kNone ? 1 : 0), "more scored tokens than logits");
     require(row.scored == 0 ||
-                (!row.from_sampler && std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),
+                (!row.from_sampler() && std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),
             "scored tokens out of range");
     require(row.scored_top >= 0 && row.scored_top <= kMaxTopLogprobs, "too many top log-probabilities");
   }
@@ -200,21 +200,32 @@ void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
     step::RowResult& row_result = result.rows[index];
     row_result = {.slot = row.slot, .ran = !slot.finished()};
     if (slot.finished()) continue;
-    require(!row.from_sampler || slot.has_sampled(), "nothing was sampled for this slot yet");
+    require(!row.from_sampler() || slot.has_sampled(), "nothing was sampled for this slot yet");
+    require(!(row.output == step::RowOutput::kVector && pools_[row.slot].is_off()), "no pooling was chosen for this slot");
     announce_scored(plan, row, row_result, result);
     for (std::int32_t i = 0; i < row.count; ++i) {
-      const TokenId token = row.from_sampler ? slot.last_token() : plan.tokens[row.token_begin + static_cast<std::size_t>(i)];
+      const TokenId token = row.from_sampler() ? slot.last_token() : plan.tokens[row.token_begin + static_cast<std::size_t>(i)];
       batch_.push_back({token, row.position + i, plan.blocks.data() + row.block_begin});
-      const bool sampled = row.sample && i + 1 == row.count;
-      if (sampled || i < row.scored) {
+      if (const auto purpose = purpose_of(row, row_result, i)) {
         picked_tokens_.push_back(static_cast<std::int32_t>(batch_.size() - 1));
-        const std::size_t scored = sampled ? kSampled : row_result.scored_begin + static_cast<std::size_t>(i);
-        picked_.push_back({index, std::int64_t{row.position} + i + 1, scored});
+        picked_.push_back({index, std::int64_t{row.position} + i + 1, *purpose});
       }
       if (batch_.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
     }
   }
   if (!batch_.empty()) run_pass(result);
+  for (std::size_t index = 0; index < plan.rows.size(); ++index)
+    if (result.rows[index].ran) report_vector(plan.rows[index], result.rows[index], result);
+}
+
+// What the row's index-th token is picked for, if at all.
+std::optional<std::size_t> LanguageModel::purpose_of(const step::StepRow& row, const step::RowResult& row_result,
+                                                     std::int32_t index) const {
+  const bool is_last = index + 1 == row.count;
+  if (row.samples() && is_last) return kSampled;
+  if (index < row.scored) return row_result.scored_begin + static_cast<std::size_t>(index);
+  if (pools_[row.slot].wants(row.position + index, is_last && row.output == step::RowOutput::kVector)) return kPooled;
+  return std::nullopt;
 }
 
 void LanguageModel::start_slots(const step::StepPlan& plan) {
@@ -224,6 +235,7 @@ void LanguageModel::start_slots(const step::StepPlan& plan) {
     } catch (const std::exception& error) {
       throw step::RowFailure(start.slot, error.what());
     }
+    pools_[start.slot].start(start.pooling, model_.embedding);
   }
 }
 
@@ -254,8 +266,32 @@ void LanguageModel::start_pass() {
 void LanguageModel::run_pass(step::StepResult& result) {
   transformer_.forward(batch_, picked_tokens_, *kv_, space_);
   const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
-  for (std::size_t begin = 0; begin < picked_.size(); begin += group) use_logits(begin, std::min(picked_.size(), begin + group), result);
+  for (std::size_t begin = 0, end = 0; begin < picked_.size(); begin = end) {
+    const auto is_pooled = [&](std::size_t index) { return picked_[index].scored == kPooled; };
+    for (end = begin; end < std::min(picked_.size(), begin + group) && !is_pooled(end);) ++end;
+    if (end > begin) {
+      use_logits(begin, end, result);
+    } else {
+      pool(end++, result);
+    }
+  }
   start_pass();
+}
+
+void LanguageModel::pool(std::size_t picked, const step::StepResult& result) {
+  Pool& pool = pools_[result.rows[picked_[picked].row].slot];
+  require(pool.expects(static_cast<std::int32_t>(picked_[picked].position) - 1), "a mean lacks positions");
+  transformer_.hidden(static_cast<std::int64_t>(picked), space_, hidden_.data());
+  pool.add(hidden_);
+}
+
+void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const {
+  if (row.output != step::RowOutput::kVector) return;
+  const std::size_t begin = result.vectors.size();
+  result.vectors.resize(begin + hidden_.size());
+  if (!pools_[row.slot].write(std::span(result.vectors).subspan(begin))) return;
+  row_result.vector_begin = static_cast<std::uint32_t>(begin);
+  row_result.vector_count = static_cast<std::uint32_t>(hidden_.size());
 }
 
 // Computes the logits of picked_[begin, end) and what they are for.

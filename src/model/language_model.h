@@ -9,6 +9,7 @@
 #include "kernels/thread_team.h"
 #include "model/kv_arena.h"
 #include "model/model_shape.h"
+#include "model/pooling.h"
 #include "model/rope.h"
 #include "model/sampling/sampler.h"
 #include "model/sampling/slot.h"
@@ -71,10 +72,12 @@ class LanguageModel final : public step::StepExecutor {
 
  private:
   static constexpr std::size_t kSampled = ~std::size_t{0};
+  static constexpr std::size_t kPooled = kSampled - 1;
   struct Picked {
     std::size_t row;        // of the plan
     std::int64_t position;  // of the token that the logits foretell
-    std::size_t scored;     // that token's index in StepResult::scored, or kSampled: it is to be sampled
+    // That token's index in StepResult::scored; or kSampled: it is to be sampled; or kPooled: the token itself is part of a vector.
+    std::size_t scored;
   };
 
   LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
@@ -88,9 +91,12 @@ class LanguageModel final : public step::StepExecutor {
   void abandon(const step::StepPlan& plan);
   void start_slots(const step::StepPlan& plan);
   void announce_scored(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
+  std::optional<std::size_t> purpose_of(const step::StepRow& row, const step::RowResult& row_result, std::int32_t index) const;
   void start_pass();
   void run_pass(step::StepResult& result);
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
+  void pool(std::size_t picked, const step::StepResult& result);
+  void report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   void score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const;
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);
 
@@ -106,6 +112,8 @@ class LanguageModel final : public step::StepExecutor {
   Workspace space_;
   std::optional<KvArena> kv_;
   std::vector<Slot> slots_;
+  std::vector<Pool> pools_;        // by slot
+  std::vector<float> hidden_;      // [embedding]
   std::vector<Sampler> samplers_;  // one for each member of the team
   // The pass being put together.
   std::vector<BatchToken> batch_;

@@ -49,6 +49,11 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
       std::fill_n(space.logits[row], model_.vocab, std::numeric_limits<float>::quiet_NaN());
 }
 
+void Transformer::hidden(std::int64_t picked, const Workspace& space, float* out) const {
+  residual_.read(picked, model_.output.norm, weights_.output_norm, space, out);
+  if (!in_range(space.residual[picked], model_.embedding)) std::fill_n(out, model_.embedding, std::numeric_limits<float>::quiet_NaN());
+}
+
 // After the last layer's keys and values only the rows picked matter: they move to the front.
 std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const AttentionShape& attention, Workspace& space) const {
   std::int64_t to = 0;

@@ -36,6 +36,9 @@ class Transformer {
   // Logits of `count` of the tokens picked, at most shape.logit_rows, from the `begin`-th on, into space.logits.
   void logits(std::int64_t begin, std::int64_t count, Workspace& space) const;
 
+  // The hidden state after the final norm of one of the tokens picked, [embedding]; NaNs when its residual stream has overflowed.
+  void hidden(std::int64_t picked, const Workspace& space, float* out) const;
+
  private:
   void embed(std::span<const BatchToken> tokens, Workspace& space) const;
   std::int64_t keep_rows(std::span<const std::int32_t> picked, const AttentionShape& attention, Workspace& space) const;

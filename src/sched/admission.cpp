@@ -41,9 +41,12 @@ Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions&
     return invalid_argument(fmt::format("priority must be from {} to {}, not {}", kBestPriority, kWorstPriority, request.priority),
                             "priority");
   if (request.stop.max_tokens < 0) return invalid_argument("max_tokens must be at least 0", "max_tokens");
+  if (request.pooling != Pooling::kNone && request.prompt_logprobs >= 0)
+    return invalid_argument("a request for a vector gives no log-probabilities", "prompt_logprobs");
+  const std::int32_t wanted = request.pooling == Pooling::kNone ? request.stop.max_tokens : 0;
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   const std::int64_t context = options.context_length;
-  if (prompt + std::min(request.stop.max_tokens, 1) > context) {
+  if (prompt + std::min(wanted, 1) > context) {
     return Error{
         ErrorCode::kContextLength,
         fmt::format("the prompt has {} tokens, but the context holds {}, the answer included; shorten the prompt", prompt, context),
@@ -51,7 +54,7 @@ Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions&
   }
   const std::int64_t pool = std::int64_t{options.blocks} * options.block_tokens;
   const bool is_bounded = options.visibility.window > 0 && blocks_in_window(options.visibility, options.block_tokens) <= options.blocks;
-  if (is_bounded) return static_cast<std::int32_t>(std::min<std::int64_t>(request.stop.max_tokens, context - prompt));
+  if (is_bounded) return static_cast<std::int32_t>(std::min<std::int64_t>(wanted, context - prompt));
   if (prompt > pool) {
     return invalid_argument(fmt::format("the prompt has {} tokens, but the KV memory of this server holds {}; shorten the prompt or raise "
                                         "--kv-memory",
@@ -59,7 +62,7 @@ Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions&
                             "prompt");
   }
   const std::int64_t room = std::min(context - prompt, pool - prompt + 1);
-  return static_cast<std::int32_t>(std::min<std::int64_t>(request.stop.max_tokens, room));
+  return static_cast<std::int32_t>(std::min<std::int64_t>(wanted, room));
 }
 
 }  // namespace braid::sched

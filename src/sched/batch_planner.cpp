@@ -23,8 +23,8 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vecto
       continue;
     }
     step::StepRow row;
-    row.from_sampler = true;
-    row.sample = true;
+    row.input = step::RowInput::kSampled;
+    row.output = step::RowOutput::kSample;
     step.shape.add_decode(sequence.planned);
     add_row(sequence, step, row);
   }
@@ -48,7 +48,11 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
   if (row.count == 0) return 0;
   row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
   const bool is_last = sequence.planned + row.count == sequence.known();
-  row.sample = is_last && sequence.stop.max_tokens > 0;
+  if (is_last && sequence.pooling != Pooling::kNone) {
+    row.output = step::RowOutput::kVector;
+  } else if (is_last && sequence.stop.max_tokens > 0) {
+    row.output = step::RowOutput::kSample;
+  }
   const auto tokens = sequence.tokens.begin() + sequence.planned;
   step.plan->tokens.insert(step.plan->tokens.end(), tokens, tokens + row.count);
   if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
@@ -81,6 +85,7 @@ void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) {
   start.sampling = sequence.sampling;
   start.stop = sequence.stop;
   start.generated = sequence.generated();
+  start.pooling = sequence.pooling;
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = sequence.constraint;
   if (step::needs_history(start)) {
@@ -103,7 +108,7 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   const auto invisible = visibility_.invisible(row.position, block_tokens_);
   drop_invisible(sequence, visibility_, block_tokens_);  // who gets them next writes in this step or later
   sequence.planned += row.count;
-  sequence.pending += row.sample ? 1 : 0;
+  sequence.pending += row.samples() ? 1 : 0;
   ++sequence.in_flight;
   const auto blocks = sequence.blocks.first((sequence.planned + block_tokens_ - 1) / block_tokens_);
   row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());

@@ -101,7 +101,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
 
 // Looks its prefix up, which it holds from then on unless it follows.
 bool Roster::follow(Sequence& sequence) {
-  if (!prefix_index_ || kv_verify_ || sequence.blocks.size() > 0 || sequence.awaits_prompt_logprobs()) return false;
+  if (!prefix_index_ || kv_verify_ || sequence.blocks.size() > 0 || sequence.computes_all()) return false;
   reuse_prefix(sequence);
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
@@ -157,7 +157,7 @@ void Roster::compute_rest(Sequence& sequence) {
 
 // Of the first block that it does not share, as much as others have computed. Nothing when part of it is its own work.
 void Roster::fork_beginning(Sequence& sequence) {
-  if (!prefix_index_ || kv_verify_ || sequence.awaits_prompt_logprobs()) return;
+  if (!prefix_index_ || kv_verify_ || sequence.computes_all()) return;
   const std::int32_t begin = sequence.published * block_tokens_;
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
   if (!sequence.can_publish() || sequence.planned != begin || wanted <= 0) return;
@@ -248,9 +248,9 @@ void Roster::release(Sequence& sequence) {
 }
 
 // Positions that came back before are right; what the failed step wrote behind them is written again. With a window the blocks that
-// those positions see may be gone, so it begins anew.
+// those positions see may be gone, and what a vector is summed from is, so it begins anew.
 void Roster::rewind(Sequence& sequence) {
-  if (has_window_) {
+  if (has_window_ || sequence.pools_all()) {
     drop_blocks(sequence);
     if (!sequence.blocks.grow_to(blocks_to_start(sequence))) return preempt(sequence);
   }

@@ -8,7 +8,7 @@
 namespace braid::sched {
 
 void Roster::prefetch(Sequence& sequence) {
-  if (!disk_tier_ || kv_verify_ || sequence.awaits_prompt_logprobs()) return;
+  if (!disk_tier_ || kv_verify_ || sequence.computes_all()) return;
   const auto wanted = sequence.view().first(sequence.tokens.size() - 1);
   path_.clear();
   prefix_index_->match(wanted, path_);
@@ -17,8 +17,7 @@ void Roster::prefetch(Sequence& sequence) {
 
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
-  const bool may_restore =
-      disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.awaits_prompt_logprobs();
+  const bool may_restore = disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.computes_all();
   if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_, sequence.restoration != nullptr))) {
     sequence.restoration.reset();
   } else {

@@ -79,6 +79,7 @@ class Scheduler final : public Engine, private TicketListener {
   void count(const Step& step, const StepShape& shape);
   void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
+  void give_vector(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   void finish_all(const Error& reason);

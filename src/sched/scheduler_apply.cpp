@@ -89,7 +89,7 @@ void Scheduler::apply(const Step& step) {
     const step::StepRow& row = step.plan.rows[i];
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
-    if (row.sample) --sequence.pending;
+    if (row.samples()) --sequence.pending;
     if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
       Quarantine::clear(sequence, row.position + row.count);
       apply_row(sequence, row, has_result ? result : nullptr, step.result);
@@ -149,19 +149,26 @@ void Scheduler::count(const Step& step, const StepShape& shape) {
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
 void Scheduler::apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step) {
-  if (row.sample && result != nullptr && result->ran && result->finished && !result->sampled) {
+  if (row.samples() && result != nullptr && result->ran && result->finished && !result->sampled) {
     if (result->failure) ++counters_.failed_rows;
     finish(sequence, FinishReason::kError, no_token_error(*result));
     return;
   }
-  if (row.sample && (result == nullptr || !result->ran || !result->sampled)) {
+  if (row.samples() && (result == nullptr || !result->ran || !result->sampled)) {
     finish(sequence, FinishReason::kError, internal_error("the model gave no token for a running sequence"));
+    return;
+  }
+  if (row.output == step::RowOutput::kVector && (result == nullptr || result->vector_count == 0)) {
+    ++counters_.failed_rows;
+    finish(sequence, FinishReason::kError, internal_error("the model gave no vector of numbers for this prompt"));
     return;
   }
   roster_.publish(sequence, row.position + row.count);
   if (sequence.awaits_prompt_logprobs()) report_prompt(sequence, row, result, step);
-  if (row.sample) {
+  if (row.samples()) {
     accept(sequence, *result, step);
+  } else if (row.output == step::RowOutput::kVector) {
+    give_vector(sequence, *result, step);
   } else if (sequence.stop.max_tokens == 0 && row.position + row.count == sequence.known()) {
     finish(sequence, FinishReason::kLength);
   }
@@ -183,6 +190,12 @@ void Scheduler::report_prompt(Sequence& sequence, const step::StepRow& row, cons
   TokenStream& stream = sequence.ticket->stream();
   stream.push_prompt(std::move(tokens));
   touched_.push_back(&stream);
+}
+
+void Scheduler::give_vector(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
+  const auto begin = step.vectors.begin() + row.vector_begin;
+  sequence.ticket->stream().push_vector({begin, begin + row.vector_count});
+  finish(sequence, FinishReason::kStop);
 }
 
 void Scheduler::accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {

@@ -72,8 +72,9 @@ struct Sequence {
   Sequence(const Rank& its_rank, Request request, std::int32_t answer_room, cache::BlockPool& pool)
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
-        prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), media(std::move(request.media)),
-        adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool), fork_source(pool) {
+        prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
+        media(std::move(request.media)), adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool),
+        fork_source(pool) {
     stop.max_tokens = answer_room;
   }
 
@@ -97,8 +98,12 @@ struct Sequence {
   bool can_publish() const { return published == 0 || blocks[published - 1] != cache::BlockTable::kAbsent; }
   // The last block that others can find.
   cache::BlockId last_published() const { return published > 0 ? blocks[published - 1] : cache::PrefixIndex::kNoParent; }
-  // Prompt tokens whose log-probabilities are still to come: all rows of the prompt must run for them.
+  // Prompt tokens whose log-probabilities are still to come.
   bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
+  // Its vector is made of what all rows give, from the first one on.
+  bool pools_all() const { return pooling == Pooling::kMean || pooling == Pooling::kFirst; }
+  // All rows of the prompt must run: it takes nothing from the cache.
+  bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const { return planned == blocks.size() * block_tokens; }
 
@@ -111,6 +116,7 @@ struct Sequence {
   std::vector<TokenId> tokens;                         // prompt and accepted answer
   const std::int32_t prompt_tokens;
   const std::int32_t prompt_logprobs;  // as in Request
+  const Pooling pooling;
   const std::vector<MediaSpan> media;
   const std::string adapter;
   const std::string cache_salt;

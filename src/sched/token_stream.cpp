@@ -24,6 +24,11 @@ void TokenStream::push_prompt(std::vector<PromptToken> tokens) {
   std::ranges::move(tokens, std::back_inserter(prompt_->tokens));
 }
 
+void TokenStream::push_vector(std::vector<float> values) {
+  assert(!vector_ && !finish_);
+  vector_ = std::make_unique<PooledVector>(PooledVector{std::move(values)});
+}
+
 void TokenStream::grow() {
   const std::uint32_t size = std::max(kFirstRing, ring_size_ * 2);
   auto ring = std::make_unique<Token[]>(size);
@@ -49,6 +54,10 @@ std::optional<TokenEvent> TokenStream::try_next() {
     --count_;
     return TokenEvent(std::move(token));
   }
+  if (vector_) {
+    const auto vector = std::exchange(vector_, nullptr);
+    return TokenEvent(std::move(*vector));
+  }
   if (!finish_) return std::nullopt;
   const auto finish = std::exchange(finish_, nullptr);
   return TokenEvent(std::move(*finish));
@@ -56,6 +65,7 @@ std::optional<TokenEvent> TokenStream::try_next() {
 
 void TokenStream::close() {
   prompt_.reset();
+  vector_.reset();
   count_ = 0;
   finish_.reset();
   arrived_.notify();

@@ -24,6 +24,8 @@ class TokenStream {
   void prefetch_place() const noexcept { prefetch_lines(ring_.get() + ((head_ + count_) & (ring_size_ - 1)), sizeof(Token)); }
   // Come before all tokens, and do not count: a prompt bounds them. A backlog of them is one event.
   void push_prompt(std::vector<PromptToken> tokens);
+  // Instead of tokens.
+  void push_vector(std::vector<float> values);
   void finish(Finish finish);
   void deliver(WakeList& wakes) { wakes.add(arrived_); }
   std::int32_t size() const { return static_cast<std::int32_t>(count_); }
@@ -44,6 +46,7 @@ class TokenStream {
   std::uint32_t count_ = 0;
   std::uint32_t capacity_;
   std::unique_ptr<PromptTokens> prompt_;
+  std::unique_ptr<PooledVector> vector_;
   std::unique_ptr<Finish> finish_;  // there is one for a moment at the end, so it is kept out of line
   Signal arrived_;
 };

@@ -19,6 +19,19 @@ namespace braid::step {
 // Index of a sequence's sampling state on the strand, in [0, max_batch). The loop hands slots out and takes them back.
 using SlotId = std::uint32_t;
 
+// What a row's tokens are.
+enum class RowInput : std::uint8_t {
+  kTokens,   // those of StepPlan::tokens
+  kSampled,  // the one that its slot sampled last, known to the strand only; the row has one token
+};
+
+// What is wanted of a row's last token.
+enum class RowOutput : std::uint8_t {
+  kNone,    // its keys and values only
+  kSample,  // the next token
+  kVector,  // the vector of all its sequence, by SlotStart::pooling
+};
+
 // Sampling state a sequence brings along when it first joins a step (or joins again after a preemption): with it the strand goes on
 // as if the sequence had never left.
 struct SlotStart {
@@ -32,6 +45,8 @@ struct SlotStart {
   std::uint32_t history_count = 0;
   float mirostat_mu = 0.0F;                           // RowResult::mirostat_mu of the last token; unused before the first
   std::shared_ptr<const Constraint> constraint = {};  // of the answer; null: none
+  // With kMean or kFirst the rows that follow bring all positions from 0 on, each once and in order.
+  Pooling pooling = Pooling::kNone;
 };
 
 // Whether the choice of a token looks at those before it.
@@ -48,16 +63,19 @@ struct StepRow {
   SlotId slot = 0;
   std::int32_t position = 0;
   std::int32_t count = 1;
-  std::uint32_t token_begin = 0;  // into StepPlan::tokens; unused when from_sampler
+  std::uint32_t token_begin = 0;  // into StepPlan::tokens; only with RowInput::kTokens
   std::uint32_t block_begin = 0;  // into StepPlan::blocks
-  std::uint32_t block_count = 0;  // covers positions [0, position + count); -1 where LanguageModel::visibility() hides a block
-  bool from_sampler = false;      // decode: the input is the token this slot sampled last, known to the strand only
-  bool sample = false;            // the last token's logits are needed
+  std::uint32_t block_count = 0;  // covers positions [0, position + count); -1 where Visibility hides a block
+  RowInput input = RowInput::kTokens;
+  RowOutput output = RowOutput::kNone;
   // Prompt log-probabilities: of the `scored` tokens that follow the row's first one, each given all before it. Those are
   // tokens[token_begin + 1, token_begin + 1 + scored): the plan has one token more behind a slice that is not the prompt's last.
-  // At most count, and at most count - 1 with `sample`.
+  // At most count, and at most count - 1 with an output.
   std::int32_t scored = 0;
   std::int32_t scored_top = 0;  // so many best tokens with each, at most kMaxTopLogprobs
+
+  bool from_sampler() const { return input == RowInput::kSampled; }
+  bool samples() const { return output == RowOutput::kSample; }
 };
 
 // A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
@@ -113,7 +131,7 @@ struct ScoredToken {
   std::uint32_t top_count = 0;
 };
 
-// What one row with `sample` or `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
+// What one row with an output or with `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
 // `finished` without `sampled` is a failure of this sequence alone: `reason` is kError, no token could be chosen, or choosing it threw
 // `failure`.
 struct RowResult {
@@ -130,6 +148,8 @@ struct RowResult {
   float mirostat_mu = 0.0F;        // state after this token, for SlotStart
   std::uint32_t scored_begin = 0;  // into StepResult::scored; the row's `scored` of them, in order
   std::uint32_t scored_count = 0;
+  std::uint32_t vector_begin = 0;  // into StepResult::vectors
+  std::uint32_t vector_count = 0;  // its width; 0: none
   std::exception_ptr failure = nullptr;
 };
 
@@ -139,6 +159,7 @@ struct StepResult {
   std::vector<TokenLogprob> top;
   std::vector<std::uint32_t> unequal;  // indices of the plan's checks that found a difference
   std::vector<ScoredToken> scored;
+  std::vector<float> vectors;
   double seconds = 0.0;        // time on the strand
   std::exception_ptr failure;  // the step threw: no row has run, and saves and loads may be undone
 
@@ -147,6 +168,7 @@ struct StepResult {
     top.clear();
     unequal.clear();
     scored.clear();
+    vectors.clear();
     seconds = 0.0;
     failure = nullptr;
   }
@@ -160,7 +182,7 @@ class RowFailure : public std::runtime_error {
 };
 
 // Executes plans, one at a time, on the strand's thread. The scheduler's tests put a fake here.
-// A row has a result when it has `sample` or `scored`; other rows may have one (with `sampled` false) or none.
+// A row has a result when it has an output or `scored`; other rows may have one (with `sampled` false) or none.
 // When execute() throws, every slot that the plan names counts as finished: the next plan, posted before the failure was known, may
 // still have decode rows of them, which are skipped.
 class StepExecutor {

@@ -29,14 +29,15 @@ class LanguageModelSteps : public testing::Test {
     std::vector<step::RowResult> rows;
     start(0, stop);
     plan_.tokens = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
-    plan_.rows = {{.slot = 0, .count = 10, .block_count = 2, .sample = true}};
+    plan_.rows = {{.slot = 0, .count = 10, .block_count = 2, .output = step::RowOutput::kSample}};
     for (std::int32_t position = 10; position < 32; ++position) {
       model_->execute(plan_, result_);
       EXPECT_FALSE(result_.failure);
       rows.push_back(result_.rows.at(0));
       if (rows.back().finished) break;
       plan_.starts.clear();
-      plan_.rows = {{.slot = 0, .position = position, .block_count = 2, .from_sampler = true, .sample = true}};
+      plan_.rows = {
+          {.slot = 0, .position = position, .block_count = 2, .input = step::RowInput::kSampled, .output = step::RowOutput::kSample}};
     }
     return rows;
   }
@@ -85,7 +86,7 @@ TEST_F(LanguageModelSteps, EndAtAStopTokenNotBeforeMinTokens) {
 TEST_F(LanguageModelSteps, SkipARowWhoseSlotHasFinished) {
   generate({.max_tokens = 1, .stop_token_ids = {}});
   plan_.starts.clear();
-  plan_.rows = {{.slot = 0, .position = 10, .block_count = 2, .from_sampler = true, .sample = true}};
+  plan_.rows = {{.slot = 0, .position = 10, .block_count = 2, .input = step::RowInput::kSampled, .output = step::RowOutput::kSample}};
   model_->execute(plan_, result_);
   ASSERT_EQ(result_.rows.size(), 1U);
   EXPECT_FALSE(result_.rows[0].ran);
@@ -96,7 +97,7 @@ TEST_F(LanguageModelSteps, CountTokensOfBeforeAPreemption) {
   start(0, {.max_tokens = 5, .stop_token_ids = {}});
   plan_.starts[0].generated = 4;
   plan_.tokens = {5};
-  plan_.rows = {{.slot = 0, .block_count = 1, .sample = true}};
+  plan_.rows = {{.slot = 0, .block_count = 1, .output = step::RowOutput::kSample}};
   model_->execute(plan_, result_);
   EXPECT_TRUE(result_.rows.at(0).finished);
 }
@@ -108,7 +109,7 @@ TEST_F(LanguageModelSteps, ReportTopLogprobsOfEachRow) {
   plan_.tokens = {5, 6, 7};
   plan_.blocks = {0, 1, 2};
   for (std::uint32_t i = 0; i < 3; ++i)
-    plan_.rows.push_back({.slot = i, .token_begin = i, .block_begin = i, .block_count = 1, .sample = true});
+    plan_.rows.push_back({.slot = i, .token_begin = i, .block_begin = i, .block_count = 1, .output = step::RowOutput::kSample});
   model_->execute(plan_, result_);
   EXPECT_EQ(result_.rows.at(0).top_count, 3U);
   EXPECT_EQ(result_.rows.at(1).top_count, 0U);
@@ -124,15 +125,20 @@ TEST_F(LanguageModelSteps, SkipTheRowsOfAFailedStepAndServeTheOthers) {
   for (const step::SlotId slot : {0U, 1U}) {
     start(slot, {.max_tokens = 8, .ignore_eos = true, .stop_token_ids = {}});
     plan_.tokens = {5};
-    plan_.rows = {{.slot = slot, .block_begin = slot, .block_count = 1, .sample = true}};
+    plan_.rows = {{.slot = slot, .block_begin = slot, .block_count = 1, .output = step::RowOutput::kSample}};
     model_->execute(plan_, result_);
     ASSERT_TRUE(result_.rows.at(0).sampled);
   }
   plan_.starts.clear();
-  plan_.rows = {{.slot = 0, .position = 1, .block_count = 0, .from_sampler = true, .sample = true}};
+  plan_.rows = {{.slot = 0, .position = 1, .block_count = 0, .input = step::RowInput::kSampled, .output = step::RowOutput::kSample}};
   EXPECT_EQ(failure(), "step plan: too few blocks");
-  plan_.rows = {{.slot = 0, .position = 2, .block_count = 1, .from_sampler = true, .sample = true},
-                {.slot = 1, .position = 1, .block_begin = 1, .block_count = 1, .from_sampler = true, .sample = true}};
+  plan_.rows = {{.slot = 0, .position = 2, .block_count = 1, .input = step::RowInput::kSampled, .output = step::RowOutput::kSample},
+                {.slot = 1,
+                 .position = 1,
+                 .block_begin = 1,
+                 .block_count = 1,
+                 .input = step::RowInput::kSampled,
+                 .output = step::RowOutput::kSample}};
   model_->execute(plan_, result_);
   ASSERT_FALSE(result_.failure);
   EXPECT_FALSE(result_.rows.at(0).ran);
@@ -149,7 +155,7 @@ TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
     start(0, stop, with_logprob);
     plan_.tokens = {first, 314, 206, 1454, 8, 2, 206, 1, 319, 206, 7, 9, 1, 4, 5, 6};
     plan_.blocks = {block};
-    plan_.rows = {{.slot = 0, .count = 16, .block_count = 1, .sample = true}};
+    plan_.rows = {{.slot = 0, .count = 16, .block_count = 1, .output = step::RowOutput::kSample}};
     model_->execute(plan_, result_);
     EXPECT_FALSE(result_.failure);
     return result_.rows.at(0).logprob;
@@ -171,7 +177,7 @@ TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
   start(0, stop, with_logprob);
   plan_.tokens = {6};
   plan_.blocks = {5};
-  plan_.rows = {{.slot = 0, .position = 15, .count = 1, .block_count = 1, .sample = true}};
+  plan_.rows = {{.slot = 0, .position = 15, .count = 1, .block_count = 1, .output = step::RowOutput::kSample}};
   model_->execute(plan_, result_);
   EXPECT_EQ(again, saved);
   EXPECT_EQ(result_.rows.at(0).logprob, original);
@@ -182,7 +188,7 @@ TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
   start(0, stop, with_logprob);
   plan_.tokens = {6};
   plan_.blocks = {6};
-  plan_.rows = {{.slot = 0, .position = 15, .count = 1, .block_count = 1, .sample = true}};
+  plan_.rows = {{.slot = 0, .position = 15, .count = 1, .block_count = 1, .output = step::RowOutput::kSample}};
   model_->execute(plan_, result_);
   EXPECT_FALSE(result_.failure);
   EXPECT_EQ(result_.rows.at(0).logprob, original);
@@ -193,7 +199,7 @@ TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
     start(0, {.stop_token_ids = {}});
     plan_.tokens = {5, 6};
     plan_.blocks = {0};
-    plan_.rows = {{.slot = 0, .count = 2, .block_count = 1, .sample = true}};
+    plan_.rows = {{.slot = 0, .count = 2, .block_count = 1, .output = step::RowOutput::kSample}};
   };
   sound();
   plan_.rows[0].slot = 4;
@@ -221,7 +227,7 @@ TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
   plan_.rows[0].position = model_->context_length() - 1;
   EXPECT_EQ(failure(), "step plan: position out of the context");
   sound();
-  plan_.rows[0].from_sampler = true;
+  plan_.rows[0].input = step::RowInput::kSampled;
   plan_.rows[0].count = 1;
   EXPECT_EQ(failure(), "step plan: nothing was sampled for this slot yet");
   sound();
@@ -259,10 +265,65 @@ TEST_F(LanguageModelSteps, GiveTheLogProbabilitiesOfPromptTokens) {
   }
 }
 
+// Beside a sequence that decodes, in slices of every size: the same bits, and what the hidden states of single tokens add up to.
+TEST_F(LanguageModelSteps, PoolAPromptAlikeHoweverItIsSliced) {
+  const std::vector<TokenId> prompt{1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
+  const auto vector_of = [&](Pooling pooling, std::int32_t length, std::int32_t slice) {
+    plan_ = {};
+    plan_.blocks = {3, 1, 2};
+    plan_.starts = {{.slot = 0, .sampling = kGreedy, .stop = {.max_tokens = 0, .stop_token_ids = {}}, .pooling = pooling},
+                    {.slot = 1, .sampling = kGreedy, .stop = {.max_tokens = 100, .ignore_eos = true, .stop_token_ids = {}}}};
+    plan_.tokens = prompt;
+    std::int32_t other = 0;
+    for (std::int32_t position = 0; position < length; position += slice) {
+      const std::int32_t count = std::min(slice, length - position);
+      plan_.rows = {{.slot = 1, .position = other, .block_begin = 2, .block_count = 1, .output = step::RowOutput::kSample},
+                    {.slot = 0,
+                     .position = position,
+                     .count = count,
+                     .token_begin = static_cast<std::uint32_t>(position),
+                     .block_count = 2,
+                     .output = position + count == length ? step::RowOutput::kVector : step::RowOutput::kNone}};
+      if (other++ > 0) plan_.rows[0].input = step::RowInput::kSampled;
+      model_->execute(plan_, result_);
+      EXPECT_FALSE(result_.failure);
+      EXPECT_TRUE(result_.rows[0].sampled);
+      plan_.starts.clear();
+    }
+    const step::RowResult& row = result_.rows[1];
+    EXPECT_EQ(row.vector_count, static_cast<std::uint32_t>(model_->shape().embedding));
+    const auto begin = result_.vectors.begin() + row.vector_begin;
+    return std::vector<float>(begin, begin + row.vector_count);
+  };
+  std::vector<std::vector<float>> states;  // of each token
+  for (std::int32_t length = 1; length <= 10; ++length) states.push_back(vector_of(Pooling::kLast, length, length));
+  for (const std::int32_t slice : {1, 3, 7, 10}) {
+    EXPECT_EQ(vector_of(Pooling::kLast, 10, slice), states.back()) << slice;
+    EXPECT_EQ(vector_of(Pooling::kFirst, 10, slice), states.front()) << slice;
+    std::vector<float> mean = vector_of(Pooling::kMean, 10, slice);
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      double sum = 0.0;
+      for (const auto& state : states) sum += static_cast<double>(state[i]);
+      ASSERT_EQ(mean[i], static_cast<float>(sum / 10)) << slice;
+    }
+  }
+}
+
+TEST_F(LanguageModelSteps, RefuseAVectorOfAPromptThatDoesNotBeginAtItsBeginning) {
+  start(0, {.max_tokens = 0, .stop_token_ids = {}});
+  plan_.starts[0].pooling = Pooling::kMean;
+  plan_.tokens = {5, 6};
+  plan_.rows = {{.slot = 0, .position = 3, .count = 2, .block_count = 1, .output = step::RowOutput::kVector}};
+  EXPECT_EQ(failure(), "step plan: a mean lacks positions");
+  plan_.starts.clear();
+  plan_.rows[0].position = 0;
+  EXPECT_EQ((model_->execute(plan_, result_), result_.rows.at(0).ran), false) << "a failed step leaves no slot half-way";
+}
+
 TEST_F(LanguageModelSteps, RefuseScoredTokensThatAreNotThere) {
   plan_.tokens = {1, 314, 206};
   start(0, {.max_tokens = 1, .stop_token_ids = {}});
-  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .sample = true, .scored = 3}};
+  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .output = step::RowOutput::kSample, .scored = 3}};
   EXPECT_EQ(failure(), "step plan: more scored tokens than logits");
   plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .scored = 3}};
   EXPECT_EQ(failure(), "step plan: scored tokens out of range");
@@ -270,7 +331,7 @@ TEST_F(LanguageModelSteps, RefuseScoredTokensThatAreNotThere) {
 
 TEST_F(LanguageModelSteps, RefuseAStartWithoutItsHistory) {
   plan_.tokens = {1, 314, 206};
-  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .sample = true}};
+  plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .output = step::RowOutput::kSample}};
   start(0, {.max_tokens = 5, .stop_token_ids = {}}, {.repetition_penalty = 1.5F});
   plan_.starts[0].generated = 1;
   EXPECT_EQ(failure(), "step plan: no history of what was generated");

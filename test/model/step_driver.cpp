@@ -69,11 +69,11 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
   if (!sequence.started) add_start(sequence, request, generated);
   step::StepRow row{.slot = sequence.slot, .position = sequence.computed};
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
-  row.from_sampler = left <= 0;
-  row.count = row.from_sampler ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
-  row.sample = row.from_sampler || row.count == left;
+  if (left <= 0) row.input = step::RowInput::kSampled;
+  row.count = row.from_sampler() ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
+  if (row.from_sampler() || row.count == left) row.output = step::RowOutput::kSample;
   row.token_begin = static_cast<std::uint32_t>(plan_.tokens.size());
-  if (!row.from_sampler) {
+  if (!row.from_sampler()) {
     const std::int32_t end = row.position + row.count;
     plan_.tokens.insert(plan_.tokens.end(), sequence.known.begin() + row.position, sequence.known.begin() + end);
     if (request.prompt_logprobs >= 0) {

@@ -220,7 +220,7 @@ step::StepResult first_step(const TinyModel& tiny, float temperature, std::optio
   plan.starts.push_back({.slot = 0, .sampling = {.temperature = temperature}, .stop = {}});
   plan.tokens = {1, 2, 3};
   plan.blocks = {0};
-  plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .sample = true});
+  plan.rows.push_back({.slot = 0, .count = 3, .block_count = 1, .output = step::RowOutput::kSample});
   step::StepResult result;
   model->execute(plan, result);
   return result;

@@ -55,7 +55,7 @@ class BatchPlannerTest : public testing::Test {
   void come_back() {
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
       Sequence& sequence = *step_.members[i];
-      if (plan_.rows[i].sample) {
+      if (plan_.rows[i].samples()) {
         --sequence.pending;
         sequence.tokens.push_back(1000);
       }
@@ -83,8 +83,8 @@ TEST_F(BatchPlannerTest, WholePromptIsOneRowThatSamples) {
   EXPECT_EQ(row.position, 0);
   EXPECT_EQ(row.count, 6);
   EXPECT_EQ(row.block_count, 2U);
-  EXPECT_TRUE(row.sample);
-  EXPECT_FALSE(row.from_sampler);
+  EXPECT_TRUE(row.samples());
+  EXPECT_FALSE(row.from_sampler());
   EXPECT_EQ(step.tokens, (std::vector<TokenId>{0, 1, 2, 3, 4, 5}));
   ASSERT_EQ(step.starts.size(), 1U);
   EXPECT_EQ(step.starts[0].slot, row.slot);
@@ -98,8 +98,8 @@ TEST_F(BatchPlannerTest, DecodeRowIsPlannedBeforeItsTokenIsKnown) {
   const step::StepPlan& next = plan();
   ASSERT_EQ(next.rows.size(), 1U);
   EXPECT_TRUE(next.starts.empty());
-  EXPECT_TRUE(next.rows[0].from_sampler);
-  EXPECT_TRUE(next.rows[0].sample);
+  EXPECT_TRUE(next.rows[0].from_sampler());
+  EXPECT_TRUE(next.rows[0].samples());
   EXPECT_EQ(next.rows[0].position, 6);
   EXPECT_EQ(next.rows[0].count, 1);
 }
@@ -110,7 +110,7 @@ TEST_F(BatchPlannerTest, LongPromptIsSlicedByTheTokenBudget) {
     const step::StepPlan& step = plan();
     ASSERT_EQ(step.rows.size(), 1U);
     EXPECT_EQ(step.rows[0].count, expected);
-    EXPECT_EQ(step.rows[0].sample, expected == 6);
+    EXPECT_EQ(step.rows[0].samples(), expected == 6);
     EXPECT_EQ(step.tokens.front(), step.rows[0].position);
   }
 }

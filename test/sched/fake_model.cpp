@@ -72,11 +72,11 @@ void FakeModel::execute(const step::StepPlan& plan, step::StepResult& result) {
   check_blocks(plan);
   copy_blocks(plan, result);
   for (const step::SlotStart& start : plan.starts)
-    slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false};
+    slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false, start.pooling};
   StepRecord record;
   record.rows = plan.rows;
   for (const step::StepRow& row : plan.rows) {
-    (row.from_sampler ? record.decode_rows : record.prefill_tokens) += row.count;
+    (row.from_sampler() ? record.decode_rows : record.prefill_tokens) += row.count;
     step::RowResult& row_result = result.rows.emplace_back();
     row_result.slot = row.slot;
     run_row(plan, row, row_result, result);
@@ -151,7 +151,7 @@ void FakeModel::check_blocks(const step::StepPlan& plan) {
 
 // The log-probability of a token is its position, negated; the n-th best token is n.
 void FakeModel::score(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step) {
-  if (row.scored > row.count - (row.sample ? 1 : 0)) violation("more scored tokens than logits");
+  if (row.scored > row.count - (row.output != step::RowOutput::kNone ? 1 : 0)) violation("more scored tokens than logits");
   result.scored_begin = static_cast<std::uint32_t>(step.scored.size());
   result.scored_count = static_cast<std::uint32_t>(row.scored);
   for (std::int32_t i = 0; i < row.scored; ++i) {
@@ -164,11 +164,12 @@ void FakeModel::score(const step::StepPlan& plan, const step::StepRow& row, step
 
 void FakeModel::run_row(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step) {
   Slot& slot = slots_[row.slot];
-  if (row.from_sampler && slot.finished) return;
+  if (row.from_sampler() && slot.finished) return;
   result.ran = true;
   write(plan, row, slot);
   score(plan, row, result, step);
-  if (!row.sample) return;
+  if (slot.pooling != Pooling::kNone) pool(plan, row, slot, result, step);
+  if (!row.samples()) return;
   const std::vector<TokenId> context = read(plan, row);
   if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
     slot.finished = result.finished = true;
@@ -184,13 +185,48 @@ void FakeModel::run_row(const step::StepPlan& plan, const step::StepRow& row, st
   result.token = token;
 }
 
+namespace {
+
+std::vector<float> vector_of(const std::vector<TokenId>& pooled) {
+  std::int64_t sum = 0;
+  for (const TokenId token : pooled) sum += token;
+  return {static_cast<float>(sum), static_cast<float>(pooled.size())};
+}
+
+}  // namespace
+
+void FakeModel::pool(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step) {
+  const bool gives = row.output == step::RowOutput::kVector;
+  for (std::int32_t position = row.position; position < row.position + row.count; ++position) {
+    const TokenId held = slot.tint.at(position, plan.tokens[row.token_begin + static_cast<std::uint32_t>(position - row.position)]);
+    if (!slot.finished && slot.pooling == Pooling::kMean && std::cmp_not_equal(slot.pooled.size(), position))
+      violation("a mean without all its positions");
+    const bool is_last = gives && position + 1 == row.position + row.count;
+    if (slot.pooling == Pooling::kMean || (slot.pooling == Pooling::kFirst && position == 0) || (slot.pooling == Pooling::kLast && is_last))
+      slot.pooled.push_back(held);
+  }
+  if (!gives) return;
+  const std::vector<float> values = vector_of(slot.pooled);
+  result.vector_begin = static_cast<std::uint32_t>(step.vectors.size());
+  result.vector_count = static_cast<std::uint32_t>(values.size());
+  step.vectors.insert(step.vectors.end(), values.begin(), values.end());
+}
+
+std::vector<float> FakeModel::expected_vector(const std::vector<TokenId>& prompt, Pooling pooling, const Tint& tint) {
+  std::vector<TokenId> pooled;
+  for (std::size_t i = 0; i < prompt.size(); ++i)
+    if (pooling == Pooling::kMean || (pooling == Pooling::kFirst ? i == 0 : i + 1 == prompt.size()))
+      pooled.push_back(tint.at(static_cast<std::int32_t>(i), prompt[i]));
+  return vector_of(pooled);
+}
+
 void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot) {
-  if (row.from_sampler && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
+  if (row.from_sampler() && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
   for (std::int32_t i = 0; i < row.count; ++i) {
     const std::int32_t position = row.position + i;
     const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
     const auto at = static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens);
-    cache_[at] = slot.tint.at(position, row.from_sampler ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)]);
+    cache_[at] = slot.tint.at(position, row.from_sampler() ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)]);
   }
 }
 

@@ -63,6 +63,9 @@ class FakeModel final : public step::StepExecutor {
   // The answer of a sequence that has the machine for itself.
   std::vector<TokenId> expected(const std::vector<TokenId>& prompt, const StopRules& stop, const Tint& tint = {}) const;
 
+  // The vector of a prompt: the sum of what its pooled positions hold, and how many these are.
+  static std::vector<float> expected_vector(const std::vector<TokenId>& prompt, Pooling pooling, const Tint& tint = {});
+
   // From any thread. While held, steps wait; each allow() lets one through; release() lets all through again.
   void hold();
   void allow(int steps = 1);
@@ -91,6 +94,8 @@ class FakeModel final : public step::StepExecutor {
     std::int32_t generated = 0;
     TokenId last = -1;
     bool finished = false;
+    Pooling pooling = Pooling::kNone;
+    std::vector<TokenId> pooled = {};  // what the vector follows from so far
   };
 
   void wait_for_gate();
@@ -98,6 +103,7 @@ class FakeModel final : public step::StepExecutor {
   void copy_blocks(const step::StepPlan& plan, step::StepResult& result);
   void score(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
   void run_row(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
+  void pool(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step);
   void write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot);
   std::vector<TokenId> read(const step::StepPlan& plan, const step::StepRow& row);
   TokenId next_token(const std::vector<TokenId>& context) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 
@@ -78,7 +79,13 @@ class Storm : RandomRig {
     request.priority = pick(5) - 2;
     request.stop.max_tokens = pick(41);
     request.stop.min_tokens = pick(3);
-    if (pick(6) == 0) request.prompt_logprobs = pick(3);
+    if (pick(6) == 0) {
+      request.prompt_logprobs = pick(3);
+    } else if (pick(6) == 0) {
+      request.pooling = static_cast<Pooling>(1 + pick(3));
+      request.stop.max_tokens = 0;
+    }
+    const Pooling pooling = request.pooling;
     const bool is_scored = request.prompt_logprobs >= 0;
     request.id = "storm-" + std::to_string(next_id_++);
     auto client = std::make_unique<Client>();
@@ -99,6 +106,7 @@ class Storm : RandomRig {
     client->stop.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(client->stop.max_tokens, room));
     client->ticket = std::move(*ticket);
     if (is_scored) scored_.insert(client->id);
+    if (pooling != Pooling::kNone) pooled_.emplace(client->id, pooling);
     clients_.push_back(std::move(client));
   }
 
@@ -219,13 +227,17 @@ class Storm : RandomRig {
     ASSERT_TRUE(has_failed_ || client.finish->reason != FinishReason::kError);
     if (client.finish->reason != FinishReason::kLength && client.finish->reason != FinishReason::kStop) return;
     if (client.stop.max_tokens > 0) rig().expect_right(client);
+    if (const auto pooled = pooled_.find(client.id); pooled != pooled_.end()) {
+      ASSERT_EQ(client.vector, FakeModel::expected_vector(client.prompt, pooled->second, client.tint));
+    }
     ASSERT_EQ(client.prompt_tokens.size(), scored_.contains(client.id) ? client.prompt.size() : 0U);
   }
 
   bool is_held_ = false;
   bool has_failed_ = false;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::set<std::string> scored_;  // ids of those who want their prompt's log-probabilities
+  std::set<std::string> scored_;           // ids of those who want their prompt's log-probabilities
+  std::map<std::string, Pooling> pooled_;  // of those who want a vector
   int next_id_ = 0;
 };
 

@@ -31,6 +31,7 @@ struct Client {
   Tint tint;
   std::vector<TokenId> tokens;
   std::vector<PromptToken> prompt_tokens;
+  std::vector<float> vector;
   std::optional<Finish> finish;
 
   bool finished() const { return finish.has_value(); }
@@ -52,6 +53,8 @@ struct Client {
       tokens.push_back(token->id);
     } else if (auto* prompt_part = std::get_if<PromptTokens>(&event)) {
       prompt_tokens.insert(prompt_tokens.end(), prompt_part->tokens.begin(), prompt_part->tokens.end());
+    } else if (auto* pooled = std::get_if<PooledVector>(&event)) {
+      vector = std::move(pooled->values);
     } else {
       finish = std::get<Finish>(std::move(event));
     }

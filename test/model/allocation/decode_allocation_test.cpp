@@ -77,8 +77,12 @@ TEST(DecodeStep, AllocatesNothing) {
     plan.starts.push_back({row, strategy(row), {.max_tokens = 1000, .min_tokens = 1000, .stop_token_ids = {}}, 0, begin, kPrompt});
     for (std::int32_t i = 0; i < kPrompt; ++i) plan.tokens.push_back(static_cast<TokenId>(10 + row) + i);
     for (std::int32_t i = 0; i < 4; ++i) plan.blocks.push_back(static_cast<std::int32_t>(row * 4) + i);
-    plan.rows.push_back(
-        {.slot = row, .count = kPrompt, .token_begin = row * kPrompt, .block_begin = row * 4, .block_count = 4, .sample = true});
+    plan.rows.push_back({.slot = row,
+                         .count = kPrompt,
+                         .token_begin = row * kPrompt,
+                         .block_begin = row * 4,
+                         .block_count = 4,
+                         .output = step::RowOutput::kSample});
   }
   model->execute(plan, result);
   ASSERT_FALSE(result.failure);
@@ -88,7 +92,7 @@ TEST(DecodeStep, AllocatesNothing) {
     for (step::StepRow& row : plan.rows) {
       row.position = kPrompt + step;
       row.count = 1;
-      row.from_sampler = true;
+      row.input = step::RowInput::kSampled;
     }
     const std::int64_t before = allocations.load();
     model->execute(plan, result);

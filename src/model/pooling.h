@@ -1,0 +1,49 @@
+// From the hidden states of a sequence's tokens to its one vector. Strand only.
+#pragma once
+
+#include "braid/generation_request.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace braid::model {
+
+// The mean is a sum in the order of positions, in double: the same bits however the sequence was cut into slices.
+class Pool {
+ public:
+  // `width`: of a hidden state.
+  void start(Pooling pooling, std::int32_t width);
+
+  bool is_off() const { return pooling_ == Pooling::kNone; }
+
+  // Whether the vector follows from this token, too; `is_last`: it is the sequence's last one.
+  bool wants(std::int32_t position, bool is_last) const {
+    switch (pooling_) {
+      case Pooling::kNone:
+        return false;
+      case Pooling::kLast:
+        return is_last;
+      case Pooling::kMean:
+        return true;
+      case Pooling::kFirst:
+        return position == 0;
+    }
+    return false;
+  }
+
+  // The next of the tokens that it wants. hidden: [width].
+  void add(std::span<const float> hidden);
+  // Whether the token at `position` may come next.
+  bool expects(std::int32_t position) const { return pooling_ != Pooling::kMean || count_ == position; }
+
+  // vector: [width]. False when nothing was added or a number of it is none.
+  bool write(std::span<float> vector) const;
+
+ private:
+  Pooling pooling_ = Pooling::kNone;
+  std::vector<double> sum_;  // [width]
+  std::int32_t count_ = 0;
+};
+
+}  // namespace braid::model
