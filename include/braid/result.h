@@ -16,6 +16,7 @@ enum class ErrorCode {
   kContextLength,     // 400: the prompt does not fit the context
   kUnknownResponse,   // 400: the response that a conversation goes on from is not kept
   kUnauthorized,      // 401: no API key, or a wrong one
+  kForbidden,         // 403: not for this client
   kNotFound,          // 404: unknown model, id or route
   kMethodNotAllowed,  // 405
   kTooLarge,          // 413

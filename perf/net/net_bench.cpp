@@ -1,7 +1,7 @@
 // What one streamed token costs the loop's thread: an engine without a model hands one token to each of N streams per step, and a
 // process of its own reads them. Prints user and system time per token and resident memory per stream.
 //   net_bench [streams=1000] [tokens=100] [step_ms=100]
-#include "net/server.h"
+#include "net/server/server.h"
 #include "sched/token_stream.h"
 #include "sched/wake_list.h"
 

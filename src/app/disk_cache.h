@@ -4,7 +4,7 @@
 #include "app/loaded_model.h"
 #include "app/options.h"
 #include "braid/result.h"
-#include "net/listen/file_descriptor.h"
+#include "net/http/file_descriptor.h"
 #include "store/block_store.h"
 
 #include <boost/asio/io_context.hpp>

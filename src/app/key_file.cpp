@@ -56,9 +56,13 @@ std::string read_setting(std::string_view setting, net::access::Rules& rules) {
   if (name == "concurrent-requests") return named(read_number(value, 0U, kMost, limits.concurrent_requests));
   if (name == "priority") return named(read_number(value, -kMaxPriority, kMaxPriority, rules.priority));
   if (name == "best-priority") return named(read_number(value, -kMaxPriority, kMaxPriority, rules.best_priority));
+  if (setting == "administrator") {
+    rules.is_administrator = true;
+    return {};
+  }
   if (name != "cache-salt")
-    return "a word behind the key is none of requests-per-minute=, tokens-per-minute=, concurrent-requests=, priority=, best-priority= and "
-           "cache-salt=";
+    return "a word behind the key is none of requests-per-minute=, tokens-per-minute=, concurrent-requests=, priority=, best-priority=, "
+           "cache-salt= and administrator";
   rules.cache_salt = value;
   return is_visible(value) ? "" : "cache-salt may have visible ASCII characters only";
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/options.h"
-#include "net/server_options.h"
+#include "net/service/server_options.h"
 
 #include <memory>
 #include <spdlog/formatter.h>

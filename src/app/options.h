@@ -3,7 +3,7 @@
 
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
-#include "net/server_options.h"
+#include "net/service/server_options.h"
 
 #include <chrono>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/listen/takeover.h"
-#include "net/server.h"
+#include "net/server/server.h"
 #include "sched/scheduler.h"
 
 #include <boost/asio/awaitable.hpp>

@@ -18,7 +18,7 @@ Result<std::vector<ApiKey>> parse(std::string_view text, const net::access::Limi
 TEST(KeyFile, HasAKeyALineWithItsSettings) {
   const auto keys = parse(
       "# ours\n\nalice sk-1\n  bob\tsk#2 requests-per-minute=60 tokens-per-minute=0 concurrent-requests=3 priority=5 "
-      "best-priority=-1 cache-salt=b # until May\r\n",
+      "best-priority=-1 cache-salt=b administrator # until May\r\n",
       {7, 8, 9});
   ASSERT_TRUE(keys) << keys.error().message;
   ASSERT_EQ(keys->size(), 2U);
@@ -35,6 +35,8 @@ TEST(KeyFile, HasAKeyALineWithItsSettings) {
   EXPECT_EQ(rules.priority, 5);
   EXPECT_EQ(rules.best_priority, -1);
   EXPECT_EQ(rules.cache_salt, "b");
+  EXPECT_TRUE(rules.is_administrator);
+  EXPECT_FALSE((*keys)[0].rules.is_administrator);
 }
 
 TEST(KeyFile, TellsWhatIsWrongAndQuotesNothing) {
@@ -45,7 +47,7 @@ TEST(KeyFile, TellsWhatIsWrongAndQuotesNothing) {
       {"a sk-secret\xC3\xA4", "keys:1: the key may have visible ASCII characters only"},
       {"a b sk-secret",
        "keys:1: a word behind the key is none of requests-per-minute=, tokens-per-minute=, concurrent-requests=, priority=, "
-       "best-priority= and cache-salt="},
+       "best-priority=, cache-salt= and administrator"},
       {"a b requests-per-minute=sk-secret", "keys:1: requests-per-minute is not a whole number from 0 to 4294967295"},
       {"a b priority=-101", "keys:1: priority is not a whole number from -100 to 100"},
       {"a b priority=1 best-priority=2", "keys:1: priority is better than best-priority"},

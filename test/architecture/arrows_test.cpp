@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace braid::test {
@@ -15,19 +16,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folder -> folders it may include, from the rows "| `folder` | ... | allowed |".
-std::map<std::string, std::set<std::string>> allowed_arrows() {
-  std::map<std::string, std::set<std::string>> arrows;
+struct Folder {
+  std::string path;
+  std::set<std::string> allowed;  // folders that it may include
+};
+
+// The rows "| `folder` | ... | allowed |" whose folders are `pattern`, in the order of the document.
+std::vector<Folder> rows_of(const std::string& pattern) {
+  std::vector<Folder> rows;
   std::ifstream document(kRoot / "docs/architecture.md");
-  const std::regex row(R"(^\| `((?:src|include)/\w+)` \|[^|]*\|([^|]*)\|$)");
-  const std::regex folder(R"((src|include)/\w+)");
+  const std::regex row("^\\| `(" + pattern + ")` \\|[^|]*\\|([^|]*)\\|$");
+  const std::regex folder(pattern);
   std::smatch match;
   for (std::string line; std::getline(document, line);) {
     if (!std::regex_match(line, match, row)) continue;
-    const std::string allowed_text = match[2];
-    auto& allowed = arrows[match[1]];
-    for (std::sregex_iterator it(allowed_text.begin(), allowed_text.end(), folder), end; it != end; ++it) allowed.insert(it->str());
+    const std::string allowed = match[2];
+    rows.push_back({match[1], {}});
+    for (std::sregex_iterator it(allowed.begin(), allowed.end(), folder), end; it != end; ++it) rows.back().allowed.insert(it->str());
   }
+  return rows;
+}
+
+std::map<std::string, std::set<std::string>> allowed_arrows() {
+  std::map<std::string, std::set<std::string>> arrows;
+  for (Folder& row : rows_of(R"((?:src|include)/\w+)")) arrows[row.path] = std::move(row.allowed);
   return arrows;
 }
 
@@ -55,6 +67,24 @@ TEST(Architecture, IncludesFollowTheTable) {
       if (target.empty() || target == folder) continue;
       EXPECT_TRUE(allowed.contains(target)) << include.from << ":" << include.line << " includes <" << include.header << ">";
     }
+  }
+}
+
+TEST(Architecture, FoldersOfNetIncludeOnlyWhatStandsAboveThemInTheirTable) {
+  std::set<std::string> above;
+  for (const Folder& row : rows_of(R"(net/\w+)")) {
+    for (const std::string& allowed : row.allowed) EXPECT_TRUE(above.contains(allowed)) << row.path << " may include " << allowed;
+    for (const auto& include : includes_below("src/" + row.path)) {
+      if (!include.header.starts_with("net/")) continue;
+      const std::string target = include.header.substr(0, include.header.find('/', 4));
+      EXPECT_TRUE(target == row.path || row.allowed.contains(target))
+          << include.from << ":" << include.line << " includes \"" << include.header << '"';
+    }
+    above.insert(row.path);
+  }
+  for (const auto& entry : fs::directory_iterator(kRoot / "src/net")) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_TRUE(name == "CMakeLists.txt" || above.contains("net/" + name)) << entry.path() << " is not in the table";
   }
 }
 

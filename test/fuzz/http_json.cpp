@@ -3,6 +3,7 @@
 #include "fuzz/require.h"
 #include "net/anthropic/count_tokens.h"
 #include "net/anthropic/request.h"
+#include "net/endpoints/router.h"
 #include "net/fake_codec.h"
 #include "net/fake_constraints.h"
 #include "net/generation/forced_calls.h"
@@ -14,7 +15,6 @@
 #include "net/openai/request.h"
 #include "net/responses/request.h"
 #include "net/responses/store.h"
-#include "net/router.h"
 #include "net/text/tokens.h"
 
 #include <algorithm>
@@ -34,23 +34,23 @@ void require_client_error(const Error& error) {
   require(!net::http::error_response(error).body.empty());
 }
 
-Result<net::GenerationCall> parse(std::string& body, const ServedModel& model, BodyKind kind) {
+Result<net::GenerationCall> read(Value& body, const ServedModel& model, BodyKind kind) {
   net::responses::ResponseStore none;
   switch (kind) {
     case BodyKind::kCompletion:
-      return net::openai::parse_completion(body, model);
+      return net::openai::read_completion(body, model);
     case BodyKind::kChat:
-      return net::openai::parse_chat(body, model);
+      return net::openai::read_chat(body, model);
     case BodyKind::kResponse:
-      return net::responses::parse_response(body, model, {none, ""});
+      return net::responses::read_response(body, model, {none, ""});
     case BodyKind::kScored:
-      return net::openai::parse_scored(body, model);
+      return net::openai::read_scored(body, model);
     default:
-      return net::anthropic::parse_message(body, model);
+      return net::anthropic::read_message(body, model);
   }
 }
 
-using Answer = Result<std::string> (*)(std::string& body, const ServedModel& model);
+using Answer = Result<std::string> (*)(Value& body, const ServedModel& model);
 
 // Null for the kinds that generate.
 Answer text_answer(BodyKind kind) {
@@ -70,20 +70,18 @@ Answer text_answer(BodyKind kind) {
 
 void require_json(std::string text) { require(net::json::parse(text).has_value()); }
 
-constexpr std::pair<net::Endpoint, BodyKind> kKinds[] = {
-    {net::Endpoint::kCompletions, BodyKind::kCompletion}, {net::Endpoint::kChatCompletions, BodyKind::kChat},
-    {net::Endpoint::kResponses, BodyKind::kResponse},     {net::Endpoint::kMessages, BodyKind::kMessage},
-    {net::Endpoint::kPerplexity, BodyKind::kScored},      {net::Endpoint::kCountTokens, BodyKind::kCount},
-    {net::Endpoint::kTokenize, BodyKind::kTokenize},      {net::Endpoint::kDetokenize, BodyKind::kDetokenize},
-    {net::Endpoint::kApplyTemplate, BodyKind::kTemplate},
+constexpr std::pair<std::string_view, BodyKind> kKinds[] = {
+    {"/completions", BodyKind::kCompletion}, {"/chat/completions", BodyKind::kChat},       {"/responses", BodyKind::kResponse},
+    {"/messages", BodyKind::kMessage},       {"/messages/count_tokens", BodyKind::kCount}, {"/perplexity", BodyKind::kScored},
+    {"/tokenize", BodyKind::kTokenize},      {"/detokenize", BodyKind::kDetokenize},       {"/apply-template", BodyKind::kTemplate},
 };
 
 void follow(net::http::Request request) {
   const net::Resolution resolution = net::resolve(request.method, request.target);
   if (const auto* response = std::get_if<net::http::Response>(&resolution)) return require(response->status < 500);
-  const net::Endpoint endpoint = std::get<net::Route>(resolution).endpoint;
-  for (const auto& [served, kind] : kKinds)
-    if (served == endpoint) fuzz_body(request.body, kind);
+  const net::Endpoint& endpoint = *std::get<net::Route>(resolution).endpoint;
+  for (const auto& [path, kind] : kKinds)
+    if (path == endpoint.path && endpoint.method == net::http::Method::kPost) fuzz_body(request.body, kind);
 }
 
 }  // namespace
@@ -93,11 +91,13 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   const FakeCompiler compiler;
   const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec, &compiler};
   std::string text(body);
+  Result<Value> document = net::json::parse_object(text);
+  if (!document) return require_client_error(document.error());
   if (const Answer answer = text_answer(kind)) {
-    const Result<std::string> answered = answer(text, model);
+    const Result<std::string> answered = answer(*document, model);
     return answered ? require_json(*answered) : require_client_error(answered.error());
   }
-  Result<net::GenerationCall> call = parse(text, model, kind);
+  Result<net::GenerationCall> call = read(*document, model, kind);
   if (!call) return require_client_error(call.error());
   auto prompts = net::encode_prompts(codec, *call);
   if (!prompts) return require_client_error(prompts.error());

@@ -1,8 +1,10 @@
 // API keys: who is let in, what a key brings, and that it shows nowhere.
+#include "net/access/administrator.h"
 #include "net/access/key_ring.h"
-#include "net/router.h"
+#include "net/endpoints/endpoint.h"
 #include "net/test_server.h"
 
+#include <chrono>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <set>
@@ -10,6 +12,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace braid::test {
 namespace {
@@ -31,7 +34,7 @@ net::ServerOptions with_keys(std::vector<ApiKey> keys) {
 
 std::string bearer(std::string_view secret) { return "Authorization: Bearer " + std::string(secret) + "\r\n"; }
 
-std::string request_for(const net::RouteRow& route) {
+std::string request_for(const net::Endpoint& route) {
   const std::string path = "/v1" + std::string(route.path) + (route.argument ? "x" : "");
   const std::string_view method = route.method == net::http::Method::kPost  ? "POST"
                                   : route.method == net::http::Method::kGet ? "GET"
@@ -41,7 +44,7 @@ std::string request_for(const net::RouteRow& route) {
 
 TEST(ApiKeys, EveryRouteButTheProbesAndTheDescriptionWantsOne) {
   TestServer server(with_keys({key("a", "sk-right")}));
-  for (const net::RouteRow& route : net::routes()) {
+  for (const net::Endpoint& route : net::endpoints()) {
     const bool open = route.path == "/health" || route.path == "/livez" || route.path == "/readyz" || route.path == "/openapi.json" ||
                       route.path == "/docs";
     const Reply reply = server.ask(request_for(route));
@@ -49,6 +52,49 @@ TEST(ApiKeys, EveryRouteButTheProbesAndTheDescriptionWantsOne) {
     if (open) continue;
     EXPECT_EQ(reply.headers.at("www-authenticate"), R"(Bearer realm="braid")") << route.path;
   }
+}
+
+using net::http::Connection;
+
+// Whether a request for an administrator's route gets through.
+bool may_administrate(Connection::Place place, std::string host, std::string origin, const net::access::Account* account, bool has_keys) {
+  net::http::Request request;
+  request.host = std::move(host);
+  request.origin = std::move(origin);
+  const Result<void> allowed = net::access::check_administrator(account, has_keys, place, request);
+  EXPECT_TRUE(allowed || allowed.error().code == ErrorCode::kForbidden);
+  return allowed.has_value();
+}
+
+TEST(Administrator, IsAKeyWithThatSettingOrTheUnixSocketWhereThereAreKeys) {
+  const auto now = std::chrono::steady_clock::now();
+  Rules rules;
+  const net::access::Account client("client", rules, now);
+  rules.is_administrator = true;
+  const net::access::Account administrator("administrator", rules, now);
+  using enum Connection::Place;
+  EXPECT_TRUE(may_administrate(kElsewhere, "example.org", "https://example.org", &administrator, true));
+  EXPECT_FALSE(may_administrate(kLoopback, "localhost", "", &client, true));
+  EXPECT_TRUE(may_administrate(kUnixSocket, "localhost", "", &client, true));
+  EXPECT_TRUE(may_administrate(kUnixSocket, "localhost", "", nullptr, true));
+}
+
+TEST(Administrator, IsWhoeverSitsAtThisMachineWhereThereAreNoKeys) {
+  const net::access::Account anonymous("", Rules(), std::chrono::steady_clock::now());
+  const auto allowed = [&](Connection::Place place, std::string host, std::string origin) {
+    return may_administrate(place, std::move(host), std::move(origin), &anonymous, false);
+  };
+  using enum Connection::Place;
+  for (const char* host : {"localhost", "LOCALHOST:8000", "127.0.0.1", "127.9.9.9:80", "[::1]", "[::1]:8000"}) {
+    EXPECT_TRUE(allowed(kLoopback, host, "")) << host;
+    EXPECT_TRUE(allowed(kLoopback, host, "http://" + std::string(host))) << host;
+    EXPECT_FALSE(allowed(kElsewhere, host, "")) << host;
+  }
+  for (const char* host : {"", "example.org", "localhost.example.org", "127.0.0.1.example.org", "10.0.0.1", "[::2]", "127.0.0", "::1"}) {
+    EXPECT_FALSE(allowed(kLoopback, host, "")) << host << ": its name points here, as an attacker's may";
+    EXPECT_FALSE(allowed(kLoopback, "localhost", "http://" + std::string(host))) << host << ": a page from elsewhere";
+  }
+  EXPECT_FALSE(allowed(kLoopback, "localhost", "null"));
 }
 
 TEST(ApiKeys, MetricsAreOpenIfTheOptionSaysSo) {

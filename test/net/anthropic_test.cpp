@@ -117,7 +117,7 @@ TEST(Messages, BlocksBecomeChatMessages) {
 // What parse_message() makes of a message with these further members.
 Result<net::GenerationCall> message_with(const std::string& members) {
   std::string body = R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],)" + members + "}";
-  return net::anthropic::parse_message(body, kFakeModel);
+  return read_text(net::anthropic::read_message, body, kFakeModel);
 }
 
 TEST(Messages, ASchemaOfTheAnswerIsHonoured) {

@@ -1,5 +1,5 @@
 // Which web pages may read answers, and OPTIONS and HEAD of every route.
-#include "net/router.h"
+#include "net/endpoints/endpoint.h"
 #include "net/test_server.h"
 
 #include <gtest/gtest.h>
@@ -85,11 +85,11 @@ TEST(Cors, AStarAllowsEveryPageWithoutCredentials) {
   EXPECT_FALSE(reply.headers.contains("vary"));
 }
 
-std::string path_of(const net::RouteRow& route) { return "/v1" + std::string(route.path) + (route.argument ? "fake-model" : ""); }
+std::string path_of(const net::Endpoint& route) { return "/v1" + std::string(route.path) + (route.argument ? "fake-model" : ""); }
 
 TEST(Options, EveryRouteNamesItsMethods) {
   TestServer server;
-  for (const net::RouteRow& route : net::routes()) {
+  for (const net::Endpoint& route : net::endpoints()) {
     const Reply reply = server.ask("OPTIONS " + path_of(route) + " HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_EQ(reply.status, 204) << route.path;
     const std::string_view method = route.method == net::http::Method::kPost  ? "POST"
@@ -102,7 +102,7 @@ TEST(Options, EveryRouteNamesItsMethods) {
 
 TEST(Head, EveryRouteAnswersItAsGetWithoutTheBody) {
   TestServer server;
-  for (const net::RouteRow& route : net::routes()) {
+  for (const net::Endpoint& route : net::endpoints()) {
     RawClient client = server.connect();
     client.send("HEAD " + path_of(route) + " HTTP/1.1\r\nHost: a\r\n\r\n" + get("/health"));
     const Reply head = client.read_reply(true);

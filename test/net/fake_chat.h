@@ -3,9 +3,11 @@
 
 #include "net/fake_codec.h"
 #include "net/fake_constraints.h"
+#include "net/json/parse.h"
 #include "net/openai/request.h"
 
 #include <string>
+#include <utility>
 
 namespace braid::test {
 
@@ -13,10 +15,17 @@ inline const FakeCodec kFakeCodec;
 inline const FakeCompiler kFakeCompiler;
 inline const ServedModel kFakeModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kFakeCodec, &kFakeCompiler};
 
+// `body` as JSON text, read by one of a dialect's readers.
+template <class Read>
+auto read_text(Read read, std::string body, const ServedModel& model = kFakeModel) -> decltype(read(std::declval<Value&>(), model)) {
+  Result<Value> document = net::json::parse_object(body);
+  if (!document) return document.error();
+  return read(*document, model);
+}
+
 // `fields` are further members of a request that is right.
 inline Result<net::GenerationCall> chat_with(const std::string& fields, const ServedModel& model = kFakeModel) {
-  std::string body = R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}";
-  return net::openai::parse_chat(body, model);
+  return read_text(net::openai::read_chat, R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}", model);
 }
 
 }  // namespace braid::test

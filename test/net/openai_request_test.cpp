@@ -13,22 +13,22 @@ namespace {
 // `fields` as further members of a request that is right.
 Result<net::GenerationCall> completion(const std::string& fields) {
   std::string body = R"({"prompt":"a")" + (fields.empty() ? "" : "," + fields) + "}";
-  return net::openai::parse_completion(body, kFakeModel);
+  return read_text(net::openai::read_completion, body, kFakeModel);
 }
 
 Result<net::GenerationCall> chat(const std::string& fields) {
   std::string body = R"({"messages":[{"role":"user","content":"a"}])" + (fields.empty() ? "" : "," + fields) + "}";
-  return net::openai::parse_chat(body, kFakeModel);
+  return read_text(net::openai::read_chat, body, kFakeModel);
 }
 
 Result<net::GenerationCall> prompt(const std::string& value) {
   std::string body = R"({"prompt":)" + value + "}";
-  return net::openai::parse_completion(body, kFakeModel);
+  return read_text(net::openai::read_completion, body, kFakeModel);
 }
 
 Result<net::GenerationCall> messages(const std::string& value) {
   std::string body = R"({"messages":)" + value + "}";
-  return net::openai::parse_chat(body, kFakeModel);
+  return read_text(net::openai::read_chat, body, kFakeModel);
 }
 
 std::string param_of(const Result<net::GenerationCall>& call) { return call ? "accepted" : call.error().param; }
@@ -232,7 +232,7 @@ TEST(OpenAiParameters, BestOfBelongsToCompletions) {
   EXPECT_EQ(param_of(completion(R"("best_of":2,"stream":true)")), "best_of");
   EXPECT_EQ(param_of(completion(R"("n":2,"best_of":2,"stream":true)")), "accepted");
   std::string many = R"({"n":128,"prompt":["1","2","3","4","5","6","7","8","9"]})";
-  EXPECT_EQ(param_of(net::openai::parse_completion(many, kFakeModel)), "n");
+  EXPECT_EQ(param_of(read_text(net::openai::read_completion, many, kFakeModel)), "n");
 }
 
 TEST(OpenAiParameters, SuffixNeedsAModelThatFillsGaps) {
@@ -245,7 +245,7 @@ TEST(OpenAiParameters, SuffixNeedsAModelThatFillsGaps) {
   const PlainCodec codec;
   const ServedModel model = {"fake-model", 0, 1000, "fake", 42, nullptr, &codec, nullptr};
   std::string body = R"({"prompt":"a","suffix":"b"})";
-  EXPECT_EQ(param_of(net::openai::parse_completion(body, model)), "suffix");
+  EXPECT_EQ(param_of(read_text(net::openai::read_completion, body, model)), "suffix");
 }
 
 TEST(OpenAiParameters, PromptLogprobsAreNotStreamed) {
@@ -259,7 +259,7 @@ TEST(OpenAiMessages, SayNothingWhereAClientSaysNull) {
       R"({"role":"assistant","content":"b","tool_calls":[],"refusal":null},)"
       R"({"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"f","arguments":""}},)"
       R"({"function":{"name":"f","arguments":null}}]}]})";
-  const auto call = net::openai::parse_chat(body, kFakeModel);
+  const auto call = read_text(net::openai::read_chat, body, kFakeModel);
   ASSERT_TRUE(call);
   const Value messages = std::get<ChatPrompt>(call->prompt).messages;
   const auto& list = *messages.get_if<ValueList>();
@@ -429,15 +429,15 @@ TEST(OpenAiMessages, ArgumentsHoldNoMoreValuesThanABody) {
 
 TEST(OpenAiBody, MayBeginWithAByteOrderMark) {
   std::string body = "\xEF\xBB\xBF{\"prompt\":\"a\"}";
-  EXPECT_TRUE(net::openai::parse_completion(body, kFakeModel));
+  EXPECT_TRUE(read_text(net::openai::read_completion, body, kFakeModel));
   body = "\xEF\xBB\xBF\xEF\xBB\xBF{\"prompt\":\"a\"}";
-  EXPECT_FALSE(net::openai::parse_completion(body, kFakeModel)) << "one";
+  EXPECT_FALSE(read_text(net::openai::read_completion, body, kFakeModel)) << "one";
 }
 
 TEST(OpenAiBody, CountsTheLastOfEqualKeys) {
   std::string body = R"({"messages":[{"role":"user","content":"a"}],"messages":[{"role":"system","role":"user","content":"b"}],)"
                      R"("stop":1,"stop":"x","logit_bias":{"7":1,"7":2}})";
-  const auto call = net::openai::parse_chat(body, kFakeModel);
+  const auto call = read_text(net::openai::read_chat, body, kFakeModel);
   ASSERT_TRUE(call) << call.error().message;
   const Value& messages = std::get<ChatPrompt>(call->prompt).messages;
   EXPECT_EQ(messages, Value(ValueList{Value(ValueDict{{"role", "user"}, {"content", "b"}})}));
@@ -448,12 +448,12 @@ TEST(OpenAiBody, CountsTheLastOfEqualKeys) {
 
 TEST(OpenAiBody, MustBeAJsonObject) {
   for (std::string body : {"", "{", "[]", "1", "{\"prompt\":\"\xff\"}", "{\"prompt\":\"a\"} x", R"({"prompt":"a","temperature":1e999})"}) {
-    const auto call = net::openai::parse_completion(body, kFakeModel);
+    const auto call = read_text(net::openai::read_completion, body, kFakeModel);
     ASSERT_FALSE(call) << body;
     EXPECT_EQ(call.error().code, ErrorCode::kInvalidArgument);
   }
   std::string deep = R"({"prompt":"a","x":)" + std::string(200, '[') + std::string(200, ']') + "}";
-  EXPECT_NE(net::openai::parse_completion(deep, kFakeModel).error().message.find("deeper than 128"), std::string::npos);
+  EXPECT_NE(read_text(net::openai::read_completion, deep, kFakeModel).error().message.find("deeper than 128"), std::string::npos);
 }
 
 }  // namespace

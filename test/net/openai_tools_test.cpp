@@ -136,7 +136,7 @@ std::string rendered(const std::string& messages, const std::string& fields) {
   FakeCodec codec;
   codec.chat_template = "knows nothing";
   std::string body = R"({"messages":)" + messages + (fields.empty() ? "" : "," + fields) + "}";
-  auto call = net::openai::parse_chat(body, kFakeModel);
+  auto call = read_text(net::openai::read_chat, body, kFakeModel);
   const auto prompts = net::encode_prompts(codec, *call);
   std::string text;
   for (const TokenId id : prompts->front()) text += static_cast<char>(id);
@@ -167,7 +167,7 @@ TEST(ToolTexts, TellStringsFromOtherArguments) {
 
 TEST(ToolTexts, GiveArgumentsAsTextToATemplateThatJoinsThem) {
   std::string body = R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":[1,null]}"}}]}]})";
-  auto call = net::openai::parse_chat(body, kFakeModel);
+  auto call = read_text(net::openai::read_chat, body, kFakeModel);
   const auto prompts = net::encode_prompts(JoiningCodec(), *call);
   ASSERT_TRUE(prompts);
   EXPECT_EQ(std::string(prompts->front().begin(), prompts->front().end()), R"({"a":[1,null]})");
@@ -207,7 +207,7 @@ class CallsWithoutContentCodec final : public FakeCodec {
 TEST(ToolTexts, GiveNoneAsContentToATemplateThatAsksForIt) {
   const auto rendered_by = [](const TextCodec& codec, const std::string& content) {
     std::string body = R"({"messages":[{"role":"assistant","content":)" + content + R"(,"tool_calls":[{"function":{"name":"f"}}]}]})";
-    auto call = net::openai::parse_chat(body, kFakeModel);
+    auto call = read_text(net::openai::read_chat, body, kFakeModel);
     const auto prompts = net::encode_prompts(codec, *call);
     return prompts ? std::string(prompts->front().begin(), prompts->front().end()) : prompts.error().message;
   };

@@ -1,14 +1,13 @@
 // The API's description against the router and the tables of parameters.
 #include "net/docs/documents.h"
-#include "net/endpoints.h"
+#include "net/endpoints/endpoint.h"
+#include "net/endpoints/router.h"
 #include "net/json/parse.h"
 #include "net/openai/parameters.h"
-#include "net/router.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <limits>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -43,7 +42,7 @@ void gather(const Value& api, const Value& schema, ValueDict& out) {
 }
 
 // The endpoint that an operation of the document reaches.
-std::optional<net::Endpoint> endpoint_of(std::string path, const std::string& operation) {
+const net::Endpoint* endpoint_of(std::string path, const std::string& operation) {
   for (std::size_t begin = path.find('{'); begin != std::string::npos; begin = path.find('{'))
     path.replace(begin, path.find('}') - begin + 1, "x");
   const auto method = operation == "post"     ? net::http::Method::kPost
@@ -51,17 +50,17 @@ std::optional<net::Endpoint> endpoint_of(std::string path, const std::string& op
                                               : net::http::Method::kGet;
   const net::Resolution resolution = net::resolve(method, path);
   const auto* route = std::get_if<net::Route>(&resolution);
-  return route != nullptr ? std::optional(route->endpoint) : std::nullopt;
+  return route != nullptr ? route->endpoint : nullptr;
 }
 
 TEST(OpenApi, DescribesEveryRouteAndNoOtherWithExamples) {
   const Value api = document();
-  std::set<net::Endpoint> described;
+  std::set<const net::Endpoint*> described;
   for (const auto& [path, operations] : *at(api, {"paths"}).get_if<ValueDict>()) {
     for (const auto& [method, operation] : *operations.get_if<ValueDict>()) {
-      const std::optional<net::Endpoint> endpoint = endpoint_of(path, method);
-      ASSERT_TRUE(endpoint) << method << " " << path << " is not served";
-      described.insert(*endpoint);
+      const net::Endpoint* endpoint = endpoint_of(path, method);
+      ASSERT_NE(endpoint, nullptr) << method << " " << path << " is not served";
+      described.insert(endpoint);
       for (const auto& [type, content] : *at(operation, {"responses", "200", "content"}).get_if<ValueDict>())
         EXPECT_NE(content.find("example"), nullptr) << path << " " << type;
       if (method == "post") {
@@ -69,22 +68,23 @@ TEST(OpenApi, DescribesEveryRouteAndNoOtherWithExamples) {
       }
     }
   }
-  for (const net::RouteRow& route : net::routes()) EXPECT_TRUE(described.contains(route.endpoint)) << route.path;
+  for (const net::Endpoint& endpoint : net::endpoints()) EXPECT_TRUE(described.contains(&endpoint)) << endpoint.path;
 }
 
 TEST(OpenApi, NamesTheStatusesThatAreNotOfOneField) {
   const Value api = document();
   for (const auto& [path, operations] : *at(api, {"paths"}).get_if<ValueDict>()) {
     for (const auto& [method, operation] : *operations.get_if<ValueDict>()) {
-      const net::Endpoint endpoint = endpoint_of(path, method).value();
+      const net::Endpoint& endpoint = *endpoint_of(path, method);
       const Value& responses = at(operation, {"responses"});
-      const bool generates = net::dialect_of(endpoint) != nullptr;
-      const bool works = generates || net::text_job_of(endpoint) != nullptr;
+      const bool generates = net::generates(endpoint);
+      const bool works = net::takes_work(endpoint);
       const bool wants_key = operation.find("security") == nullptr;
       EXPECT_EQ(wants_key, !net::is_open(endpoint, net::ServerOptions())) << path;
       EXPECT_EQ(responses.find("401") != nullptr, wants_key) << path;
+      EXPECT_EQ(responses.find("403") != nullptr, endpoint.caller == net::Caller::kAdministrator) << path;
       EXPECT_EQ(responses.find("429") != nullptr, works) << path;
-      EXPECT_EQ(responses.find("503") != nullptr, works || endpoint == net::Endpoint::kReadyz) << path;
+      EXPECT_EQ(responses.find("503") != nullptr, works || endpoint.path == "/readyz") << path;
       EXPECT_EQ(responses.find("504") != nullptr, generates) << path;
     }
   }

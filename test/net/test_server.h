@@ -5,7 +5,7 @@
 #include "net/fake_codec.h"
 #include "net/fake_engine.h"
 #include "net/raw_client.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 #include <functional>
 #include <memory>

@@ -38,7 +38,7 @@ class Account {
   std::uint32_t running_ = 0;
 };
 
-// One admitted request: counts among its client's running ones while it lives. Loop only.
+// One accepted request: counts among its client's running ones while it lives. Loop only.
 class Visit {
  public:
   // kRateLimited with Error::retry_after when the client has used up its requests, or runs too many.

@@ -22,6 +22,9 @@ class KeyRing {
   // are gone.
   void replace(std::vector<ApiKey> keys, Clock::time_point now);
 
+  // Whether nobody is let in without one.
+  bool required() const { return required_; }
+
   // Whose request it is that came with `keys`, of which one must be right; kUnauthorized else.
   Result<std::shared_ptr<Account>> identify(std::span<const std::string> keys) const;
 

@@ -19,6 +19,7 @@ struct Rules {
   Limits limits;
   std::int32_t priority = 0;          // of requests that name none; as in braid::Request, lower first
   std::int32_t best_priority = -100;  // the lowest that a request may name
+  bool is_administrator = false;      // may call what changes the server
   std::string cache_salt;             // clients of different salts share no cached prefix; empty: that of those without one
 };
 

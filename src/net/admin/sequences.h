@@ -3,7 +3,7 @@
 
 #include "braid/served_model.h"
 #include "net/http/response.h"
-#include "net/service.h"
+#include "net/service/service.h"
 
 #include <string>
 #include <string_view>

@@ -7,8 +7,8 @@
 
 namespace braid::net::anthropic {
 
-Result<std::string> count_tokens(std::string& body, const ServedModel& model) {
-  Result<GenerationCall> call = parse_count(body, model);
+Result<std::string> count_tokens(Value& body, const ServedModel& model) {
+  Result<GenerationCall> call = read_count(body, model);
   if (!call) return call.error();
   const auto prompts = encode_prompts(*model.codec, *call);
   if (!prompts) return prompts.error();

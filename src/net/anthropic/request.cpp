@@ -1,7 +1,6 @@
 #include "net/anthropic/request.h"
 
 #include "net/json/fields.h"
-#include "net/json/parse.h"
 #include "net/openai/request.h"
 
 #include <algorithm>
@@ -207,12 +206,8 @@ Result<Draft> read_members(ValueDict& body) {
   return draft;
 }
 
-Result<GenerationCall> parse(std::string& body, const ServedModel& model, bool counting) {
-  Result<Value> document = json::parse(body);
-  if (!document) return document.error();
-  auto* members = document->get_if<ValueDict>();
-  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
-  Result<Draft> draft = read_members(*members);
+Result<GenerationCall> read(Value& body, const ServedModel& model, bool counting) {
+  Result<Draft> draft = read_members(*body.get_if<ValueDict>());
   if (!draft) return draft.error();
   if (draft->messages.empty()) return invalid_argument("'messages' is missing", "messages");
   if (!draft->has_max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
@@ -226,7 +221,7 @@ Result<GenerationCall> parse(std::string& body, const ServedModel& model, bool c
 
 }  // namespace
 
-Result<GenerationCall> parse_message(std::string& body, const ServedModel& model) { return parse(body, model, false); }
-Result<GenerationCall> parse_count(std::string& body, const ServedModel& model) { return parse(body, model, true); }
+Result<GenerationCall> read_message(Value& body, const ServedModel& model) { return read(body, model, false); }
+Result<GenerationCall> read_count(Value& body, const ServedModel& model) { return read(body, model, true); }
 
 }  // namespace braid::net::anthropic

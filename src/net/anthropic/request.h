@@ -11,10 +11,10 @@
 namespace braid::net::anthropic {
 
 // The body becomes a chat request. Errors name Anthropic's fields, such as messages[1].content[0].text.
-Result<GenerationCall> parse_message(std::string& body, const ServedModel& model);
+Result<GenerationCall> read_message(Value& body, const ServedModel& model);
 
 // The same for counting: max_tokens may be absent.
-Result<GenerationCall> parse_count(std::string& body, const ServedModel& model);
+Result<GenerationCall> read_count(Value& body, const ServedModel& model);
 
 // Appends the chat messages that one message of the dialect stands for: a user's tool results become messages of their own.
 Result<void> append_message(ValueList& chat, const Value& message, const std::string& path);

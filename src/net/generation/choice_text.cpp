@@ -27,7 +27,7 @@ std::optional<ChoiceEnd> ChoiceText::add(Token&& token) {
   if (was_reasoning || in_reasoning()) ++reasoning_tokens_;
   if (stopped) return stopped_end();
   if (parser_ == nullptr || !parser_->ended()) return std::nullopt;
-  release_held();
+  flush();
   return ChoiceEnd{EndReason::kToolCalls, {}};
 }
 
@@ -42,7 +42,7 @@ ChoiceEnd ChoiceText::finish(FinishReason reason) {
     for (Delta& delta : parsed_) stopped = stopped || settle(std::move(delta));
   }
   if (stopped) return stopped_end();
-  release_held();
+  flush();
   if (cut) return {EndReason::kLength, {}};
   return {has_calls() ? EndReason::kToolCalls : EndReason::kStop, {}};
 }
@@ -80,7 +80,7 @@ bool ChoiceText::feed(std::string_view piece) {
 
 bool ChoiceText::settle(Delta&& delta) {
   if (const auto* text = std::get_if<TextDelta>(&delta)) return say(text->text);
-  release_held();
+  flush();
   append_joined(pending_.deltas, std::move(delta));
   return false;
 }
@@ -98,7 +98,7 @@ bool ChoiceText::say(std::string_view text) {
 }
 
 // What the stop window holds was no stop string: nothing joins on to it.
-void ChoiceText::release_held() {
+void ChoiceText::flush() {
   TextDelta held;
   window_.flush(held.text);
   append_joined(pending_.deltas, std::move(held));

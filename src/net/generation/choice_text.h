@@ -27,7 +27,7 @@ class ChoiceText {
   // The end, when a stop string or the only call that is allowed ends the choice here.
   std::optional<ChoiceEnd> add(Token&& token);
 
-  // No token follows: releases the decoder's tail and what the stop window holds. `reason` is the engine's, kStop or kLength; a
+  // No token follows: flushes the decoder's tail and what the stop window holds. `reason` is the engine's, kStop or kLength; a
   // stop string in that tail comes before it.
   ChoiceEnd finish(FinishReason reason);
 
@@ -44,7 +44,7 @@ class ChoiceText {
   bool feed(std::string_view piece);
   bool settle(Delta&& delta);
   bool say(std::string_view text);
-  void release_held();
+  void flush();
   bool in_reasoning() const { return parser_ != nullptr && parser_->in_reasoning(); }
   bool pending_is_text() const;
   bool has_calls() const { return parser_ != nullptr && parser_->has_calls(); }

@@ -3,7 +3,7 @@
 
 #include "net/generation/failure.h"
 #include "net/http/connection.h"
-#include "net/server_options.h"
+#include "net/service/server_options.h"
 
 #include <optional>
 

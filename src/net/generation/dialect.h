@@ -3,26 +3,52 @@
 
 #include "braid/result.h"
 #include "braid/served_model.h"
+#include "braid/value.h"
 #include "net/generation/answer_format.h"
 #include "net/generation/call.h"
+#include "net/http/error_response.h"
 #include "net/http/response.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace braid::net {
 
-namespace responses {
-class Shelf;
-}
+// How a dialect speaks where there is no answer of its own to be written.
+struct Voice {
+  http::Response (*refuse)(const Error& error) = http::error_response;  // instead of an answer
+  std::string_view request_id_header = {};                              // where its clients look for a request's id besides X-Request-Id
+};
 
-// parse() may run on any thread, the others on the loop.
-struct Dialect {
-  std::string_view id_prefix;
-  Result<GenerationCall> (*parse)(std::string& body, const ServedModel& model, const responses::Shelf& shelf);
-  std::unique_ptr<AnswerFormat> (*make_format)(const std::string& id, const ServedModel& model, const GenerationCall& call);
-  http::Response (*refuse)(const Error& error);  // instead of an answer
+inline constexpr Voice kOpenAiVoice;
+
+// How a streamed answer is divided into events.
+struct EventFraming {
+  std::string_view content_type;
+  std::string_view ping;  // what is sent when nothing else was for a while; empty: nothing
+};
+
+inline constexpr EventFraming kServerSentEvents = {"text/event-stream", ": ping\n\n"};
+
+// Immutable, but for what a dialect remembers between requests, which any thread may use. Outlives all requests.
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  virtual std::string_view id_prefix() const = 0;
+  virtual const Voice& voice() const { return kOpenAiVoice; }
+  virtual const EventFraming& framing() const { return kServerSentEvents; }
+
+  // The body, a JSON object, becomes a call of `client` (access::Account::name). May move out of `body`. Any thread.
+  virtual Result<GenerationCall> read(Value& body, const ServedModel& model, std::string_view client) const = 0;
+
+  // Of what the body does not hold but names, so that read() takes as long as if it were there. Any thread.
+  virtual std::size_t recalled_bytes(const Value& /*body*/, std::string_view /*client*/) const { return 0; }
+
+  // Loop only.
+  virtual std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const = 0;
 };
 
 }  // namespace braid::net

@@ -1,18 +1,18 @@
 #include "net/generation/generate.h"
 
 #include "braid/signal.h"
-#include "net/count.h"
-#include "net/generation/admission.h"
 #include "net/generation/deadlines.h"
 #include "net/generation/failure.h"
 #include "net/generation/preparation.h"
 #include "net/generation/prompts.h"
 #include "net/generation/running_choices.h"
 #include "net/generation/streamed_event.h"
+#include "net/generation/submission.h"
 #include "net/generation/usage_meter.h"
 #include "net/generation/whole_answer.h"
 #include "net/http/body_writer.h"
 #include "net/log/request_record.h"
+#include "net/service/count.h"
 
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -52,17 +52,17 @@ class Generation final : WakeHint {
   Generation& operator=(const Generation&) = delete;
 
   asio::awaitable<bool> run() {
-    Result<void> admitted = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+    Result<void> submitted = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
     try {
-      admitted = co_await admit();
+      submitted = co_await begin();
     } catch (const std::exception& bug) {
-      record_.log(spdlog::level::err, "admitting a request failed", bug.what());
+      record_.log(spdlog::level::err, "submitting a request failed", bug.what());
     }
     if (connection_.gone()) co_return lost();
     if (failure_) co_return co_await refuse_late();
-    if (!admitted) {
-      service_.counters.count(refusal_of(admitted.error().code));
-      co_return co_await refuse(admitted.error());
+    if (!submitted) {
+      service_.counters.count(refusal_of(submitted.error().code));
+      co_return co_await refuse(submitted.error());
     }
     if (call_.stream) co_return co_await stream();
     co_return co_await collect();
@@ -81,13 +81,12 @@ class Generation final : WakeHint {
   }
 
   // Parsing, tokenising and submitting: nothing has been sent yet, so every failure still has a status.
-  asio::awaitable<Result<void>> admit() {
+  asio::awaitable<Result<void>> begin() {
     const Result<const ServedModel*> model = served_model(service_.status);
     if (!model) co_return model.error();
     model_ = *model;
     record_.model = model_->id;
-    const responses::Shelf shelf(service_.stored_responses, visit_.account().name());
-    Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, shelf, request_.body, abandonment_);
+    Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, visit_.account().name(), request_.body, abandonment_);
     if (!prepared && prepared.error().code == ErrorCode::kCancelled && miss_deadline(Progress::kQueued)) co_return failure_->error;
     if (!prepared) co_return prepared.error();
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
@@ -102,7 +101,7 @@ class Generation final : WakeHint {
   Result<void> submit(std::vector<std::vector<TokenId>> prompts, const asio::any_io_executor& executor) {
     std::size_t prompt_tokens = 0;
     for (const std::vector<TokenId>& prompt : prompts) prompt_tokens += prompt.size();
-    const std::string id = service_.new_id(dialect_.id_prefix);
+    const std::string id = service_.new_id(dialect_.id_prefix());
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
     Result<std::vector<Request>> requests = make_requests(*model_, call_, id, seed, std::move(prompts));
     if (!requests) return requests.error();
@@ -125,7 +124,7 @@ class Generation final : WakeHint {
     http::BodyWriter body(framing, service_.piece);
     frame_ = &body;
     if (!co_await send_stream_head(framing, keep_alive)) co_return lost();
-    connection_.begin_pings(service_.options.ping_interval);
+    if (!dialect_.framing().ping.empty()) connection_.begin_pings(service_.options.ping_interval);
     body.clear();
     guarded([&] { format_->append_begin(body.buffer(), meter_.usage()); });
     while (true) {
@@ -147,7 +146,7 @@ class Generation final : WakeHint {
       if (std::exchange(interrupted_, false)) check_deadlines();
       body.clear();  // others have used the buffer
       for (; event && !failure_; event = next_for_write(body)) append(body.buffer(), std::move(*event));
-      if (connection_.take_due_ping() && body.empty()) body.buffer() += ": ping\n\n";
+      if (connection_.take_due_ping() && body.empty()) body.buffer() += dialect_.framing().ping;
     }
     record_.end(200);
     if (failure_) record_failure();
@@ -185,7 +184,7 @@ class Generation final : WakeHint {
     co_return co_await respond(response);
   }
 
-  // With what has ended it after it was admitted, or while it waited for that.
+  // With what has ended it after it was submitted, or while it waited for that.
   asio::awaitable<bool> refuse_late() {
     if (failure_->missed_deadline) service_.counters.count(Refusal::kTimeout);
     const bool keep_alive = co_await refuse(failure_->error);
@@ -242,7 +241,7 @@ class Generation final : WakeHint {
 
   asio::awaitable<bool> send_stream_head(http::Framing framing, bool keep_alive) {
     http::Response response;
-    response.content_type = "text/event-stream";
+    response.content_type = dialect_.framing().content_type;
     response.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}};
     visit_.account().append_headers(request_.answer_headers, Clock::now());
     std::string head;
@@ -251,7 +250,7 @@ class Generation final : WakeHint {
   }
 
   asio::awaitable<bool> refuse(const Error& error) {
-    const http::Response response = dialect_.refuse(error);
+    const http::Response response = dialect_.voice().refuse(error);
     co_return co_await respond(response);
   }
 
@@ -288,7 +287,7 @@ class Generation final : WakeHint {
   access::Visit& visit_;
   const void* frame_ = nullptr;  // a place in that of stream()
   std::unique_ptr<AnswerFormat> format_;
-  std::optional<RunningChoices> choices_;  // from its admission to its end
+  std::optional<RunningChoices> choices_;  // from its submission to its end
   Clock::time_point start_ = Clock::now();
   UsageMeter meter_{service_.counters, start_};
   bool interrupted_ = false;        // by the connection, since the last look at deadlines
@@ -306,7 +305,7 @@ class Generation final : WakeHint {
 }  // namespace
 
 asio::awaitable<bool> generate(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, http::Request request,
-                               Dialect dialect, access::Visit& visit, RequestRecord& record) {
+                               const Dialect& dialect, access::Visit& visit, RequestRecord& record) {
   Generation generation(*service, *connection, std::move(request), dialect, visit, record);
   co_return co_await generation.run();
 }

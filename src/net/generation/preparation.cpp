@@ -1,12 +1,14 @@
 #include "net/generation/preparation.h"
 
-#include "net/codec_jobs.h"
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
 #include "net/generation/thinking_budget.h"
+#include "net/json/parse.h"
+#include "net/service/codec_jobs.h"
 
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -21,15 +23,24 @@ using Prompts = std::vector<std::vector<TokenId>>;
 struct Preparation {
   const Dialect& dialect;
   const ServedModel& model;
-  const responses::Shelf& shelf;
+  std::string_view client;
   std::string& body;
-  std::optional<GenerationCall> call = {};  // once parsed
+  std::optional<Value> document = {};       // once parsed
+  std::optional<GenerationCall> call = {};  // once read
   Prompts prompts = {};
 
   Result<void> parse() {
-    Result<GenerationCall> parsed = dialect.parse(body, model, shelf);
+    Result<Value> parsed = json::parse_object(body);
     if (!parsed) return parsed.error();
-    call = std::move(*parsed);
+    document = std::move(*parsed);
+    return {};
+  }
+
+  Result<void> read() {
+    Result<GenerationCall> wanted = dialect.read(*document, model, client);
+    if (!wanted) return wanted.error();
+    call = std::move(*wanted);
+    document.reset();
     return {};
   }
 
@@ -63,22 +74,24 @@ struct Preparation {
 }  // namespace
 
 boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
-                                                 const responses::Shelf& shelf, std::string& body, Abandonment& abandonment) {
-  Preparation preparation{dialect, model, shelf, body};
+                                                 std::string_view client, std::string& body, Abandonment& abandonment) {
+  Preparation preparation{dialect, model, client, body};
+  const std::size_t most = service.options.max_inline_body_bytes;
   Result<void> result;
-  // A short body may name a long conversation.
-  const bool recalls = body.find("previous_response_id") != std::string::npos || body.find("item_reference") != std::string::npos;
-  if (!recalls && body.size() <= service.options.max_inline_body_bytes) {
+  if (body.size() <= most) {
     result = preparation.parse();
     if (!result) co_return result.error();
-    if (!preparation.call->wants_constraint()) {
+    if (body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) result = preparation.read();
+    if (!result) co_return result.error();
+    if (preparation.call && !preparation.call->wants_constraint()) {
       result = preparation.encode();
       if (!result) co_return result.error();
       co_return preparation.take();
     }
   }
   std::function<void()> work = [&preparation, &result] {
-    if (!preparation.call) result = preparation.parse();
+    if (!preparation.call && !preparation.document) result = preparation.parse();
+    if (result && !preparation.call) result = preparation.read();
     if (result) result = preparation.encode();
   };
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));

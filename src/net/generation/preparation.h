@@ -4,14 +4,14 @@
 #include "braid/generation_request.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
-#include "net/codec_jobs.h"
 #include "net/generation/call.h"
 #include "net/generation/dialect.h"
-#include "net/responses/store.h"
-#include "net/service.h"
+#include "net/service/codec_jobs.h"
+#include "net/service/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace braid::net {
@@ -24,6 +24,6 @@ struct Prepared {
 // On the loop when that is quick; long bodies and constraints to be compiled go to the codec worker (run_codec_job). The body is used up.
 // Everything outlives the wait.
 boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
-                                                 const responses::Shelf& shelf, std::string& body, Abandonment& abandonment);
+                                                 std::string_view client, std::string& body, Abandonment& abandonment);
 
 }  // namespace braid::net

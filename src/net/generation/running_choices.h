@@ -11,7 +11,7 @@
 #include "net/generation/choice_text.h"
 #include "net/generation/failure.h"
 #include "net/generation/usage_meter.h"
-#include "net/service.h"
+#include "net/service/service.h"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "net/http/capability.h"
 
-#include "net/listen/file_descriptor.h"
+#include "net/http/file_descriptor.h"
 
 #include <algorithm>
 #include <array>

@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string>
 #include <sys/socket.h>
@@ -36,6 +37,21 @@ std::string text_of(const asio::generic::stream_protocol::endpoint& peer) {
   return family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data()) : fmt::format("{}:{}", host.data(), port.data());
 }
 
+Connection::Place place_of(const asio::generic::stream_protocol::endpoint& peer) {
+  const sockaddr* address = peer.data();
+  if (address->sa_family == AF_UNIX) return Connection::Place::kUnixSocket;
+  bool loopback = false;
+  if (address->sa_family == AF_INET) {
+    constexpr std::uint32_t kFirstByte = 0xFF000000U;
+    loopback = (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) & kFirstByte) == (INADDR_LOOPBACK & kFirstByte);
+  } else if (address->sa_family == AF_INET6) {
+    const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    constexpr unsigned char kLoopbackByte = 127;  // of an IPv4 address within IPv6
+    loopback = IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == kLoopbackByte);
+  }
+  return loopback ? Connection::Place::kLoopback : Connection::Place::kElsewhere;
+}
+
 }  // namespace
 
 Connection::Connection(Socket socket, std::shared_ptr<SendBatch> batch, std::unique_ptr<TlsStream> tls,
@@ -43,7 +59,9 @@ Connection::Connection(Socket socket, std::shared_ptr<SendBatch> batch, std::uni
     : socket_(std::move(socket)), batch_(std::move(batch)), tls_(std::move(tls)), capability_(std::move(capability)) {
   error_code ignored;  // a socket that died meanwhile is noticed by the first read
   socket_.non_blocking(true, ignored);
-  peer_ = text_of(socket_.remote_endpoint(ignored));
+  const auto peer = socket_.remote_endpoint(ignored);
+  peer_ = text_of(peer);
+  place_ = place_of(peer);
 }
 
 Connection::~Connection() {

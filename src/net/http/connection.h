@@ -31,9 +31,14 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
              std::shared_ptr<const Capability> capability = nullptr);
   ~Connection();
 
-  bool admits(std::string_view token) const { return capability_ == nullptr || capability_->matches(token); }
+  bool accepts(std::string_view token) const { return capability_ == nullptr || capability_->matches(token); }
 
   const std::string& peer() const { return peer_; }  // address and port, for logs
+
+  // Where the peer is: at the other end of a Unix socket, at a loopback address, or anywhere.
+  enum class Place { kUnixSocket, kLoopback, kElsewhere };
+  Place place() const { return place_; }
+
   std::uint64_t bytes_written() const { return bytes_written_; }
   std::size_t backlog_bytes() const { return backlog_bytes_; }  // what write() has and the socket does not take
 
@@ -112,6 +117,7 @@ class Connection final : public AutoUnlinkHook, public std::enable_shared_from_t
   std::size_t backlog_bytes_ = 0;
   std::shared_ptr<const Capability> capability_;
   std::string peer_;
+  Place place_ = Place::kElsewhere;
   boost::beast::flat_buffer input_;
   std::function<void()> interrupt_;
   Clock::time_point deadline_ = Clock::time_point::max();

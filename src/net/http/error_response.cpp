@@ -18,11 +18,12 @@ struct Row {
 
 constexpr std::string_view kInvalid = "invalid_request_error";
 
-constexpr std::array<Row, 17> kTable = {{
+constexpr std::array<Row, 18> kTable = {{
     {ErrorCode::kInvalidArgument, 400, kInvalid, ""},
     {ErrorCode::kContextLength, 400, kInvalid, "context_length_exceeded"},
     {ErrorCode::kUnknownResponse, 400, kInvalid, "previous_response_not_found"},
     {ErrorCode::kUnauthorized, 401, kInvalid, "invalid_api_key"},
+    {ErrorCode::kForbidden, 403, kInvalid, "forbidden"},
     {ErrorCode::kNotFound, 404, kInvalid, "not_found"},
     {ErrorCode::kMethodNotAllowed, 405, kInvalid, "method_not_allowed"},
     {ErrorCode::kTooLarge, 413, kInvalid, "request_too_large"},

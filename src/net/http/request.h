@@ -16,6 +16,7 @@ struct Request {
   bool keep_alive = true;             // whether the client allows another request on this connection
   std::string request_id;             // X-Request-Id, or empty
   std::vector<std::string> api_keys;  // that came with it, as Authorization: Bearer and as x-api-key; never to be logged
+  std::string host;                   // as sent
   std::string origin;                 // of the web page that sends it, or empty
   bool is_preflight = false;          // has Access-Control-Request-Method
   std::string asked_headers;          // Access-Control-Request-Headers

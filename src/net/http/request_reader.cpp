@@ -145,6 +145,7 @@ Request RequestReader::header() const {
   request.request_id = accept_request_id(message["X-Request-Id"]);
   for (std::string key : {bearer_key(message[beast_http::field::authorization]), std::string(message["x-api-key"])})
     if (!key.empty()) request.api_keys.push_back(std::move(key));
+  request.host = std::string(message[beast_http::field::host]);
   request.origin = std::string(message[beast_http::field::origin]);
   request.is_preflight = message.count(beast_http::field::access_control_request_method) > 0;
   request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);

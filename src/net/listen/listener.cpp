@@ -1,6 +1,5 @@
 #include "net/listen/listener.h"
 
-#include "net/http/session.h"
 #include "net/listen/trusted_peer.h"
 #include "net/log/failure.h"
 
@@ -55,9 +54,9 @@ stream_protocol protocol_of(int file) {
 
 }  // namespace
 
-Listener::Listener(asio::io_context& loop, std::shared_ptr<Service> service, ListeningSocket socket, Entrance entrance)
-    : loop_(loop), service_(std::move(service)), entrance_(std::move(entrance)), name_(std::move(socket.name)), port_(socket.port),
-      unix_path_(std::move(socket.unix_path)), unlinks_(socket.unlinks),
+Listener::Listener(asio::io_context& loop, std::shared_ptr<Service> service, Serve serve, ListeningSocket socket, Entrance entrance)
+    : loop_(loop), service_(std::move(service)), serve_(std::move(serve)), entrance_(std::move(entrance)), name_(std::move(socket.name)),
+      port_(socket.port), unix_path_(std::move(socket.unix_path)), unlinks_(socket.unlinks),
       acceptor_(loop, protocol_of(socket.file.get()), socket.file.get()) {
   socket.file.release();
   if (unix_path_.empty()) set_for_connections(acceptor_.native_handle(), service_->options);
@@ -83,7 +82,7 @@ ListeningSocket Listener::duplicate() {
 }
 
 // One connection that cannot be served for want of memory is closed; the next one may find some.
-void Listener::admit(http::Socket socket) {
+void Listener::take(http::Socket socket) {
   try {
     welcome(std::move(socket));
   } catch (const std::exception&) {
@@ -99,7 +98,7 @@ void Listener::welcome(http::Socket socket) {
   std::unique_ptr<http::TlsStream> tls;
   if (entrance_.tls != nullptr && (tls = entrance_.tls->accept(socket.native_handle())) == nullptr) return;
   auto connection = std::make_shared<http::Connection>(std::move(socket), service_->sends, std::move(tls), entrance_.capability);
-  asio::co_spawn(loop_, http::serve(service_, std::move(connection)), log_failed_connection);
+  asio::co_spawn(loop_, serve_(std::move(connection)), log_failed_connection);
 }
 
 asio::awaitable<void> Listener::accept_clients(std::shared_ptr<Listener> self) {
@@ -111,7 +110,7 @@ asio::awaitable<void> Listener::accept_clients(std::shared_ptr<Listener> self) {
     co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, failure));
     if (!failure) {
       if (std::exchange(exhausted, false)) spdlog::info("{}: connections are accepted again", self->name_);
-      self->admit(std::move(socket));
+      self->take(std::move(socket));
     } else if (acceptor.is_open() && failure != asio::error::connection_aborted) {
       if (!std::exchange(exhausted, true))
         spdlog::warn("{}: cannot accept a connection: {}; {} are open, and new ones wait until some have ended", self->name_,

@@ -6,12 +6,13 @@
 #include "net/http/connection.h"
 #include "net/http/tls.h"
 #include "net/listen/listening_socket.h"
-#include "net/service.h"
+#include "net/service/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,7 +27,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
     std::shared_ptr<const http::Capability> capability;  // null: none is asked for
   };
 
-  Listener(boost::asio::io_context& loop, std::shared_ptr<Service> service, ListeningSocket socket, Entrance entrance);
+  // Serves one client from its first byte to its close.
+  using Serve = std::function<boost::asio::awaitable<void>(std::shared_ptr<http::Connection> connection)>;
+
+  Listener(boost::asio::io_context& loop, std::shared_ptr<Service> service, Serve serve, ListeningSocket socket, Entrance entrance);
 
   void start();
   void stop();       // and removes the path of a socket that was made here
@@ -40,11 +44,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
   using Acceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
 
   static boost::asio::awaitable<void> accept_clients(std::shared_ptr<Listener> self);
-  void admit(http::Socket socket);
+  void take(http::Socket socket);
   void welcome(http::Socket socket);
 
   boost::asio::io_context& loop_;
   std::shared_ptr<Service> service_;
+  Serve serve_;
   Entrance entrance_;
   std::string name_;
   std::uint16_t port_;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "braid/result.h"
-#include "net/listen/file_descriptor.h"
-#include "net/server_options.h"
+#include "net/http/file_descriptor.h"
+#include "net/service/server_options.h"
 
 #include <cstdint>
 #include <string>

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <spdlog/logger.h>
 
 namespace braid::net {
@@ -68,8 +69,8 @@ RequestEnd request_end_of(const Error& error) {
   return RequestEnd::kInternal;
 }
 
-RequestRecord::RequestRecord(Service& service, const http::Connection& connection)
-    : service_(service), connection_(connection), bytes_before_(connection.bytes_written()) {}
+RequestRecord::RequestRecord(Counters& counters, const RequestLogOptions& log, const http::Connection& connection)
+    : counters_(counters), log_(log), connection_(connection), bytes_before_(connection.bytes_written()) {}
 
 void RequestRecord::begin(const http::Request& request) {
   id_ = request.request_id;
@@ -78,10 +79,10 @@ void RequestRecord::begin(const http::Request& request) {
   if (path_.size() > kMaxPathBytes) path_.resize(kMaxPathBytes);
 }
 
-void RequestRecord::route(Endpoint endpoint) {
-  endpoint_ = endpoint;
+void RequestRecord::route(std::string_view path) {
+  route_ = path;
   path_ = {};
-  ++service_.counters.active_requests;
+  ++counters_.active_requests;
 }
 
 void RequestRecord::end(int answer_status) {
@@ -96,51 +97,50 @@ void RequestRecord::lose() {
   } else if (connection_.timed_out()) {
     reason = RequestEnd::kWriteTimeout;
   } else {
-    ++service_.counters.disconnects;
+    ++counters_.disconnects;
     reason = RequestEnd::kClientGone;
   }
 }
 
 RequestRecord::~RequestRecord() {
   const double total_ms = std::chrono::duration<double, std::milli>(http::Clock::now() - start_).count();
-  Counters& counters = service_.counters;
-  if (endpoint_) {
-    --counters.active_requests;
-    ++counters.requests[{*endpoint_, status}];
-    counters.request_ms.observe(total_ms);
+  if (!route_.empty()) {
+    --counters_.active_requests;
+    ++counters_.requests[{route_, status}];
+    counters_.request_ms.observe(total_ms);
   } else {
-    ++counters.unrouted.at(static_cast<std::size_t>(status / 100));
+    ++counters_.unrouted.at(static_cast<std::size_t>(status / 100));
   }
-  if (const std::optional<Timeout> timeout = timeout_of(reason)) counters.count(*timeout);
+  if (const std::optional<Timeout> timeout = timeout_of(reason)) counters_.count(*timeout);
   if (reason >= RequestEnd::kClientGone) write_abort();
-  if (service_.options.log.access) write_access(total_ms);
+  if (log_.access) write_access(total_ms);
 }
 
 void RequestRecord::write_abort() const {
   const Ending& ending = ending_of(reason);
-  if (!service_.log->should_log(ending.level)) return;
-  LogLine line(service_.options.log.format, "request aborted");
+  if (!log_.logger->should_log(ending.level)) return;
+  LogLine line(log_.format, "request aborted");
   line.add("request", id_).add("reason", ending.name);
   if (!error.empty()) line.add("error", error);
-  service_.log->log(ending.level, spdlog::string_view_t(line.text()));
+  log_.logger->log(ending.level, spdlog::string_view_t(line.text()));
 }
 
 void RequestRecord::write_access(double total_ms) const {
-  LogLine line(service_.options.log.format, "request");
+  LogLine line(log_.format, "request");
   line.add("request", id_).add("peer", connection_.peer()).add("key", key).add("method", method_);
-  line.add("route", endpoint_ ? path_of(*endpoint_) : std::string_view(path_));
+  line.add("route", route_.empty() ? std::string_view(path_) : route_);
   line.add("status", std::int64_t{status}).add("reason", ending_of(reason).name).add("model", model);
   line.add("prompt_tokens", std::int64_t{usage.prompt_tokens}).add("cached_tokens", std::int64_t{usage.cached_tokens});
   line.add("generated_tokens", std::int64_t{usage.completion_tokens});
   line.add("queue_ms", usage.queue_ms).add("first_token_ms", usage.prompt_ms).add("total_ms", total_ms);
   line.add("bytes", static_cast<std::int64_t>(connection_.bytes_written() - bytes_before_));
-  service_.log->log(level::info, spdlog::string_view_t(line.text()));
+  log_.logger->log(level::info, spdlog::string_view_t(line.text()));
 }
 
 void RequestRecord::log(level::level_enum line_level, std::string_view message, std::string_view detail) const {
-  LogLine line(service_.options.log.format, message);
+  LogLine line(log_.format, message);
   line.add("request", id_).add("error", detail);
-  service_.log->log(line_level, spdlog::string_view_t(line.text()));
+  log_.logger->log(line_level, spdlog::string_view_t(line.text()));
 }
 
 }  // namespace braid::net

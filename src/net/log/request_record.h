@@ -5,11 +5,10 @@
 #include "braid/token_event.h"
 #include "net/http/connection.h"
 #include "net/http/request.h"
-#include "net/router.h"
-#include "net/service.h"
+#include "net/log/request_log.h"
+#include "net/metrics/counters.h"
 
 #include <cstdint>
-#include <optional>
 #include <spdlog/common.h>
 #include <string>
 #include <string_view>
@@ -37,14 +36,14 @@ RequestEnd request_end_of(const Error& error);
 // Loop only. Made when a request has arrived, destroyed when it has been answered or given up: by then `reason` and `status` are set.
 class RequestRecord {
  public:
-  // Both outlive it.
-  RequestRecord(Service& service, const http::Connection& connection);
+  // All of them outlive it. `log` has a logger.
+  RequestRecord(Counters& counters, const RequestLogOptions& log, const http::Connection& connection);
   ~RequestRecord();
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
   void begin(const http::Request& request);
-  void route(Endpoint endpoint);
+  void route(std::string_view path);  // of the endpoint that it has reached, for metrics and the log: a constant
 
   void end(int answer_status);  // the client has been sent the answer with this status, to its end
   void lose();                  // it has not: the connection says why
@@ -63,12 +62,13 @@ class RequestRecord {
   void write_abort() const;
   void write_access(double total_ms) const;
 
-  Service& service_;
+  Counters& counters_;
+  const RequestLogOptions& log_;
   const http::Connection& connection_;
   std::string id_;
   std::string_view method_ = "-";
-  std::string path_;  // of a request that reached no endpoint
-  std::optional<Endpoint> endpoint_;
+  std::string path_;        // of a request that reached no endpoint
+  std::string_view route_;  // empty: it has reached no endpoint
   std::uint64_t bytes_before_;
   http::Clock::time_point start_ = http::Clock::now();
 };

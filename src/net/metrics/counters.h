@@ -3,7 +3,6 @@
 
 #include "braid/result.h"
 #include "net/metrics/histogram.h"
-#include "net/router.h"
 
 #include <array>
 #include <cstddef>
@@ -42,8 +41,8 @@ struct Counters {
   void count(Refusal reason) { ++refusals[static_cast<std::size_t>(reason)]; }
   void count(Timeout kind) { ++timeouts[static_cast<std::size_t>(kind)]; }
 
-  std::map<std::pair<Endpoint, int>, std::uint64_t> requests;  // by endpoint and status
-  std::array<std::uint64_t, 6> unrouted{};                     // requests that reached no endpoint, by the first digit of their status
+  std::map<std::pair<std::string_view, int>, std::uint64_t> requests;  // by route, a constant, and status
+  std::array<std::uint64_t, 6> unrouted{};  // requests that reached no endpoint, by the first digit of their status
   std::array<std::uint64_t, kRefusalNames.size()> refusals{};
   std::array<std::uint64_t, kTimeoutNames.size()> timeouts{};
   std::uint64_t disconnects = 0;  // clients gone while their request ran

@@ -1,6 +1,5 @@
 #include "net/metrics/exposition.h"
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,9 +21,7 @@ MetricFamily requests_family(const Counters& counters) {
     metric.label = {{"route", std::move(route)}, {"status", std::move(status)}};
     family.metric.push_back(std::move(metric));
   };
-  std::map<std::pair<std::string_view, int>, std::uint64_t> by_path;  // endpoints may share one, and a sample's labels are its own
-  for (const auto& [key, count] : counters.requests) by_path[{path_of(key.first), key.second}] += count;
-  for (const auto& [key, count] : by_path) add(std::string(key.first), std::to_string(key.second), count);
+  for (const auto& [key, count] : counters.requests) add(std::string(key.first), std::to_string(key.second), count);
   for (const std::size_t digit : {2, 4, 5}) add("none", std::to_string(digit) + "xx", counters.unrouted[digit]);
   return family;
 }

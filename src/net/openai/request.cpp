@@ -1,7 +1,6 @@
 #include "net/openai/request.h"
 
 #include "net/json/fields.h"
-#include "net/json/parse.h"
 #include "net/openai/messages.h"
 #include "net/openai/parameters.h"
 
@@ -149,11 +148,9 @@ constexpr std::array kChat = {
     Parameter{"thinking_token_budget", CountRule<GenerationCall>{&GenerationCall::thinking_budget, -1}},
 };
 
-Result<void> read_document(Draft& draft, Value& document, std::span<const Parameter> own, std::span<const Parameter> tools = {}) {
-  auto* members = document.get_if<ValueDict>();
-  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(document)));
+Result<void> read_body(Draft& draft, Value& body, std::span<const Parameter> own, std::span<const Parameter> tools = {}) {
   const std::array tables = {own, tools, common_parameters(), sampling_parameters(), structured_output_parameters(), refused_parameters()};
-  const Result<void> read = read_parameters(draft, *members, tables);
+  const Result<void> read = read_parameters(draft, *body.get_if<ValueDict>(), tables);
   if (!read) return read;
   if (draft.max_completion_tokens) draft.call.max_tokens = draft.max_completion_tokens;  // the newer name of the two
   if (draft.priority) draft.call.priority = *draft.priority;
@@ -238,11 +235,9 @@ std::span<const Parameter> chat_parameters() { return kChat; }
 
 bool names_model(const ServedModel& model, const std::string& name) { return name.empty() || name == "default" || name == model.id; }
 
-Result<GenerationCall> parse_completion(std::string& body, const ServedModel& model) {
-  Result<Value> document = json::parse(body);
-  if (!document) return document.error();
+Result<GenerationCall> read_completion(Value& body, const ServedModel& model) {
   Draft draft(model);
-  Result<void> read = read_document(draft, *document, kCompletion);
+  Result<void> read = read_body(draft, body, kCompletion);
   if (!read) return read.error();
   if (!draft.prompt) return invalid_argument("'prompt' is missing", "prompt");
   if (!draft.call.max_tokens) draft.call.max_tokens = std::max(kDefaultCompletionTokens, draft.call.stop.min_tokens);
@@ -254,15 +249,9 @@ Result<GenerationCall> parse_completion(std::string& body, const ServedModel& mo
   return std::move(draft.call);
 }
 
-Result<GenerationCall> parse_chat(std::string& body, const ServedModel& model) {
-  Result<Value> document = json::parse(body);
-  if (!document) return document.error();
-  return read_chat(*document, model);
-}
-
-Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
+Result<GenerationCall> read_chat(Value& body, const ServedModel& model) {
   Draft draft(model);
-  Result<void> read = read_document(draft, document, kChat, tool_parameters());
+  Result<void> read = read_body(draft, body, kChat, tool_parameters());
   if (!read) return read.error();
   if (!draft.messages) return invalid_argument("'messages' is missing", "messages");
   if (draft.top_logprobs.value_or(0) > 0 && !draft.logprobs)
@@ -274,12 +263,10 @@ Result<GenerationCall> read_chat(Value& document, const ServedModel& model) {
   return std::move(draft.call);
 }
 
-Result<GenerationCall> parse_scored(std::string& body, const ServedModel& model) {
+Result<GenerationCall> read_scored(Value& body, const ServedModel& model) {
   Draft draft(model);
-  Result<Value> document = json::parse_object(body);
-  if (!document) return document.error();
   const std::array tables = {std::span<const Parameter>(kScored), common_parameters()};
-  const Result<void> read = read_parameters(draft, *document->get_if<ValueDict>(), tables);
+  const Result<void> read = read_parameters(draft, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!draft.prompt) return invalid_argument("'input' is missing", "input");
   GenerationCall call;  // of the common parameters, those about an answer mean nothing here

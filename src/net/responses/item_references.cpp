@@ -18,6 +18,11 @@ std::string response_of(std::string_view item_id) {
   return begin == end ? std::string() : fmt::format("resp-{}", item_id.substr(begin + 1, end - begin - 1));
 }
 
+bool is_reference(const Value& item) {
+  const Value* type = item.find("type");
+  return type != nullptr && *type == Value("item_reference");
+}
+
 // Null when there is none.
 Value find_in(const ValueList& items, const Value& id) {
   const auto is_named = [&id](const Value& item) {
@@ -63,13 +68,26 @@ Result<void> resolve_references(Value& input, const Shelf& shelf, const std::str
   if (items == nullptr) return {};
   std::size_t bytes_left = ResponseStore::kMaxBytes;
   for (std::size_t i = 0; i < items->size(); ++i) {
-    const Value* type = (*items)[i].find("type");
-    if (type == nullptr || *type != Value("item_reference")) continue;
+    if (!is_reference((*items)[i])) continue;
     Result<Value> item = item_of((*items)[i], shelf, bytes_left, json::at_index(path, i));
     if (!item) return item.error();
     (*items)[i] = std::move(*item);
   }
   return {};
+}
+
+std::size_t named_bytes(const Value& body, const Shelf& shelf) {
+  const auto text_of = [](const Value* value) { return value != nullptr ? value->get_if<std::string>() : nullptr; };
+  const std::string* previous = text_of(body.find("previous_response_id"));
+  std::size_t bytes = previous != nullptr ? shelf.bytes(*previous) : 0;
+  const Value* input = body.find("input");
+  const auto* items = input != nullptr ? input->get_if<ValueList>() : nullptr;
+  if (items == nullptr) return bytes;
+  for (const Value& item : *items) {
+    const std::string* id = is_reference(item) ? text_of(item.find("id")) : nullptr;
+    if (id != nullptr) bytes += shelf.bytes(response_of(*id));
+  }
+  return bytes;
 }
 
 }  // namespace braid::net::responses

@@ -2,7 +2,6 @@
 
 #include "net/http/error_response.h"
 #include "net/json/fields.h"
-#include "net/json/parse.h"
 #include "net/json/write_value.h"
 #include "net/responses/input_items.h"
 #include "net/responses/item_references.h"
@@ -325,14 +324,10 @@ Error in_own_terms(Error error) {
 
 http::Response error_response(const Error& error) { return http::error_response(in_own_terms(error)); }
 
-Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, const Shelf& shelf) {
-  Result<Value> document = json::parse(body);
-  if (!document) return document.error();
-  auto* members = document->get_if<ValueDict>();
-  if (members == nullptr) return invalid_argument(fmt::format("the body must be a JSON object, not {}", json::type_name(*document)));
+Result<GenerationCall> read_response(Value& body, const ServedModel& model, const Shelf& shelf) {
   Draft draft(shelf);
-  draft.details->echo = echo_of(*document);
-  const Result<void> read = read_members(draft, *members);
+  draft.details->echo = echo_of(body);
+  const Result<void> read = read_members(draft, *body.get_if<ValueDict>());
   if (!read) return read.error();
   if (draft.details->input.empty()) return invalid_argument("'input' is missing", "input");
   if (draft.store) draft.details->shelf = shelf;

@@ -3,6 +3,7 @@
 
 #include "braid/result.h"
 #include "braid/served_model.h"
+#include "braid/value.h"
 #include "net/generation/call.h"
 #include "net/http/response.h"
 #include "net/responses/store.h"
@@ -25,6 +26,6 @@ http::Response error_response(const Error& error);
 
 // The body becomes a chat request: the conversation of previous_response_id, then `input`, under `instructions`. kUnknownResponse when the
 // previous response is no longer kept, or another client's.
-Result<GenerationCall> parse_response(std::string& body, const ServedModel& model, const Shelf& shelf);
+Result<GenerationCall> read_response(Value& body, const ServedModel& model, const Shelf& shelf);
 
 }  // namespace braid::net::responses

@@ -63,6 +63,12 @@ std::shared_ptr<const StoredResponse> ResponseStore::find(std::string_view owner
   return found->response;
 }
 
+std::size_t ResponseStore::bytes(std::string_view owner, std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  const Entry* found = lookup(owner, id);
+  return found != nullptr ? found->bytes : 0;
+}
+
 bool ResponseStore::erase(std::string_view owner, std::string_view id) {
   const std::lock_guard lock(mutex_);
   const Entry* found = lookup(owner, id);

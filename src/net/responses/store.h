@@ -39,6 +39,9 @@ class ResponseStore {
   // Null when unknown or no longer kept.
   std::shared_ptr<const StoredResponse> find(std::string_view owner, std::string_view id);
 
+  // What it takes of the store; 0 when unknown or no longer kept. It does not count as use.
+  std::size_t bytes(std::string_view owner, std::string_view id);
+
   // False when unknown.
   bool erase(std::string_view owner, std::string_view id);
 
@@ -76,6 +79,7 @@ class Shelf {
 
   void keep(std::string_view id, StoredResponse response) const { store_->keep(owner_, id, std::move(response)); }
   std::shared_ptr<const StoredResponse> find(std::string_view id) const { return store_->find(owner_, id); }
+  std::size_t bytes(std::string_view id) const { return store_->bytes(owner_, id); }
   bool erase(std::string_view id) const { return store_->erase(owner_, id); }
 
  private:

@@ -1,6 +1,7 @@
 #include "net/text/text_job.h"
 
-#include "net/codec_jobs.h"
+#include "net/json/parse.h"
+#include "net/service/codec_jobs.h"
 
 #include <exception>
 #include <functional>
@@ -28,12 +29,18 @@ class Watch {
   http::Connection& connection_;
 };
 
+Result<std::string> run_now(const TextJob& job, std::string& body, const ServedModel& model) {
+  Result<Value> document = json::parse_object(body);
+  if (!document) return document.error();
+  return job.run(*document, model);
+}
+
 asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, TextJob job, std::string& body) {
   const Result<const ServedModel*> model = served_model(service.status);
   if (!model) co_return model.error();
-  if (body.size() <= service.options.max_inline_body_bytes) co_return job.run(body, **model);
+  if (body.size() <= service.options.max_inline_body_bytes) co_return run_now(job, body, **model);
   Result<std::string> answer = std::string();
-  std::function<void()> work = [&answer, &body, job, served = *model] { answer = job.run(body, *served); };
+  std::function<void()> work = [&answer, &body, job, served = *model] { answer = run_now(job, body, *served); };
   Abandonment abandonment;
   const Watch watch(connection, service.options, abandonment);
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
@@ -51,7 +58,7 @@ asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, st
   } catch (const std::exception& bug) {
     spdlog::error("a text job: {}", bug.what());
   }
-  if (!answer) co_return job.refuse(answer.error());
+  if (!answer) co_return job.voice->refuse(answer.error());
   http::Response response;
   response.body = std::move(*answer);
   co_return response;

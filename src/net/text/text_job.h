@@ -3,9 +3,11 @@
 
 #include "braid/result.h"
 #include "braid/served_model.h"
+#include "braid/value.h"
+#include "net/generation/dialect.h"
 #include "net/http/connection.h"
 #include "net/http/response.h"
-#include "net/service.h"
+#include "net/service/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>
@@ -14,9 +16,9 @@
 namespace braid::net {
 
 struct TextJob {
-  // From a body to the JSON document of the answer. Touches what is immutable of the model only: may run on any thread.
-  Result<std::string> (*run)(std::string& body, const ServedModel& model);
-  http::Response (*refuse)(const Error& error);  // instead of an answer
+  // From a body, a JSON object, to the JSON document of the answer. Touches what is immutable of the model only: any thread.
+  Result<std::string> (*run)(Value& body, const ServedModel& model);
+  const Voice* voice = &kOpenAiVoice;
 };
 
 // Runs the job here when the body is short, else on the codec worker, unless the client goes before its turn comes.

@@ -2,7 +2,6 @@
 
 #include "net/generation/prompts.h"
 #include "net/json/fields.h"
-#include "net/json/parse.h"
 #include "net/json/write.h"
 #include "net/openai/parameters.h"
 #include "net/openai/request.h"
@@ -23,13 +22,13 @@ Result<bool> flag(const Value& body, std::initializer_list<const char*> names, b
   return fallback;
 }
 
-Result<RenderedChat> rendered_chat(std::string& body, const ServedModel& model) {
-  Result<GenerationCall> call = openai::parse_chat(body, model);
+Result<RenderedChat> rendered_chat(Value& body, const ServedModel& model) {
+  Result<GenerationCall> call = openai::read_chat(body, model);
   if (!call) return call.error();
   return render_chat(*model.codec, std::get<ChatPrompt>(call->prompt));
 }
 
-Result<std::vector<TokenId>> encode_chat(std::string& body, const ServedModel& model) {
+Result<std::vector<TokenId>> encode_chat(Value& body, const ServedModel& model) {
   const Result<RenderedChat> rendered = rendered_chat(body, model);
   if (!rendered) return rendered.error();
   return model.codec->encode(rendered->text, {.add_special = false, .parse_special = true, .literal = rendered->literal});
@@ -74,14 +73,12 @@ bool adds_space(const TextCodec& codec) {
 
 }  // namespace
 
-Result<std::string> tokenize(std::string& body, const ServedModel& model) {
-  const Result<Value> document = json::parse_object(body);
-  if (!document) return document.error();
-  const Result<bool> with_pieces = flag(*document, {"with_pieces"}, false);
+Result<std::string> tokenize(Value& body, const ServedModel& model) {
+  const Result<bool> with_pieces = flag(body, {"with_pieces"}, false);
   if (!with_pieces) return with_pieces.error();
-  const Value* messages = document->find("messages");
+  const Value* messages = body.find("messages");
   const bool is_chat = messages != nullptr && !messages->is_null();
-  const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model) : encode_text(*document, *model.codec);
+  const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model) : encode_text(body, *model.codec);
   if (!ids) return ids.error();
   std::string out = R"({"tokens":[)";
   if (*with_pieces) {
@@ -96,10 +93,8 @@ Result<std::string> tokenize(std::string& body, const ServedModel& model) {
   return out;
 }
 
-Result<std::string> detokenize(std::string& body, const ServedModel& model) {
-  const Result<Value> document = json::parse_object(body);
-  if (!document) return document.error();
-  const Value* tokens = document->find("tokens");
+Result<std::string> detokenize(Value& body, const ServedModel& model) {
+  const Value* tokens = body.find("tokens");
   if (tokens == nullptr) return invalid_argument("'tokens' is missing", "tokens");
   const Result<std::vector<TokenId>> ids = openai::read_token_ids(*tokens, "tokens", model);
   if (!ids) return ids.error();
@@ -112,7 +107,7 @@ Result<std::string> detokenize(std::string& body, const ServedModel& model) {
   return out;
 }
 
-Result<std::string> apply_template(std::string& body, const ServedModel& model) {
+Result<std::string> apply_template(Value& body, const ServedModel& model) {
   const Result<RenderedChat> rendered = rendered_chat(body, model);
   if (!rendered) return rendered.error();
   std::string out = R"({"prompt":)";

@@ -1,12 +1,12 @@
-#include "net/http/session.h"
+#include "net/server/session.h"
 
-#include "net/endpoints.h"
+#include "net/access/administrator.h"
+#include "net/endpoints/router.h"
 #include "net/generation/generate.h"
 #include "net/http/error_response.h"
 #include "net/http/request_reader.h"
 #include "net/http/response.h"
 #include "net/log/request_record.h"
-#include "net/router.h"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,10 +16,15 @@
 #include <utility>
 #include <variant>
 
-namespace braid::net::http {
+namespace braid::net {
 namespace {
 
 namespace asio = boost::asio;
+using http::Clock;
+using http::Connection;
+using http::Request;
+using http::RequestReader;
+using http::Response;
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -37,10 +42,17 @@ void skip_empty_lines(Connection& connection, std::size_t& skipped) {
   for (; skipped < kMaxBytes && is_line_end(connection.input()); ++skipped) connection.consume(1);
 }
 
+// Whether the request comes the way on which an administrator needs no key.
+bool is_administrator_socket(const Endpoint& endpoint, const Connection& connection) {
+  return endpoint.caller == Caller::kAdministrator && connection.place() == Connection::Place::kUnixSocket;
+}
+
 // Whether somebody who is let in sends a body to somewhere. What else comes is answered by its header: it would fill the memory.
 bool is_body_wanted(const Service& service, const Connection& connection, const Request& request) {
-  return connection.admits(request.capability) && std::holds_alternative<Route>(resolve(request.method, request.target)) &&
-         service.keys.identify(request.api_keys);
+  if (!connection.accepts(request.capability)) return false;
+  const Resolution resolution = resolve(request.method, request.target);
+  const auto* route = std::get_if<Route>(&resolution);
+  return route != nullptr && (is_administrator_socket(*route->endpoint, connection) || service.keys.identify(request.api_keys));
 }
 
 Request without_body(Request request) {
@@ -99,45 +111,53 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
                                RequestRecord& record) {
   if (response.refusal && !connection.gone()) service.counters.count(refusal_of(*response.refusal));
   std::string bytes;
-  append_head(bytes, response, Framing::kLength, request, keep_alive);
-  if (request.method != Method::kHead) bytes += response.body;
+  http::append_head(bytes, response, http::Framing::kLength, request, keep_alive);
+  if (request.method != http::Method::kHead) bytes += response.body;
   const bool written = co_await connection.write(bytes, service.options.write_timeout);
   written ? record.end(response.status) : record.lose();
   co_return written&& keep_alive;
 }
 
-// Whose clients look for a request's id in Request-Id.
-bool is_anthropic(Endpoint endpoint) { return endpoint == Endpoint::kMessages || endpoint == Endpoint::kCountTokens; }
-
 // A request for something that takes work, once its client has been let in.
-asio::awaitable<bool> work(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request, Endpoint endpoint,
-                           std::shared_ptr<access::Account> account, RequestRecord& record) {
+asio::awaitable<bool> work(std::shared_ptr<Service> service, const Dialects& dialects, std::shared_ptr<Connection> connection,
+                           Request& request, const Endpoint& endpoint, std::shared_ptr<access::Account> account, RequestRecord& record) {
   const auto keep_alive = [&] { return request.keep_alive && !service->is_closing(); };  // when it is answered
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
-    const Response response = refuse(endpoint, visit.error());
+    const Response response = voice_of(endpoint, dialects).refuse(visit.error());
     co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
   }
-  if (const Dialect* dialect = dialect_of(endpoint)) {
-    auto generation = generate(service, connection, std::move(request), *dialect, *visit, record);
+  if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) {
+    auto generation = generate(service, connection, std::move(request), *(dialects.**dialect), *visit, record);
     co_return co_await std::move(generation);
   }
-  auto answering = answer_text(service, connection, *text_job_of(endpoint), std::move(request.body));
+  auto answering = answer_text(service, connection, std::get<TextJob>(endpoint.handler), std::move(request.body));
   const Response response = co_await std::move(answering);
   account->append_headers(request.answer_headers, Clock::now());
   co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
 }
 
+// Whether the request is one of those that may call the endpoint.
+Result<void> check_caller(const Service& service, const Connection& connection, const Endpoint& endpoint,
+                          const Result<std::shared_ptr<access::Account>>& account, const Request& request) {
+  if (is_open(endpoint, service.options)) return {};
+  if (!account && !is_administrator_socket(endpoint, connection)) return account.error();
+  if (endpoint.caller != Caller::kAdministrator) return {};
+  return access::check_administrator(account ? account->get() : nullptr, service.keys.required(), connection.place(), request);
+}
+
 // Answers one request. True when the connection may take another.
-asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection, Request& request) {
+asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialects, std::shared_ptr<Connection> connection,
+                             Request& request) {
   if (request.request_id.empty()) request.request_id = service->new_id("req");
-  RequestRecord record(*service, *connection);
+  RequestRecord record(service->counters, service->log, *connection);
   record.begin(request);
   service->cors.append_headers(request.answer_headers, request);
   const bool keep_alive = request.keep_alive && !service->is_closing();
-  if (!connection->admits(request.capability)) {
-    const Response response = error_response({ErrorCode::kUnauthorized, "this socket wants its token in the header X-Braid-Token", ""});
+  if (!connection->accepts(request.capability)) {
+    const Response response =
+        http::error_response({ErrorCode::kUnauthorized, "this socket wants its token in the header X-Braid-Token", ""});
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   Resolution resolution = resolve(request.method, request.target);
@@ -146,17 +166,18 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, std::shared_ptr<C
     co_return co_await conclude(*service, *connection, request, *response, keep_alive, record);
   }
   const Route& route = std::get<Route>(resolution);
-  record.route(route.endpoint);
-  if (is_anthropic(route.endpoint)) request.answer_headers.emplace_back("Request-Id", request.request_id);
+  const Endpoint& endpoint = *route.endpoint;
+  const Voice& voice = voice_of(endpoint, dialects);
+  record.route(endpoint.path);
+  if (!voice.request_id_header.empty()) request.answer_headers.emplace_back(voice.request_id_header, request.request_id);
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
   if (account) record.key = (*account)->name();
-  if (!account && !is_open(route.endpoint, service->options)) {
-    const Response response = refuse(route.endpoint, account.error());
+  if (const Result<void> allowed = check_caller(*service, *connection, endpoint, account, request); !allowed) {
+    const Response response = voice.refuse(allowed.error());
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
-  if (dialect_of(route.endpoint) != nullptr || text_job_of(route.endpoint) != nullptr)
-    co_return co_await work(service, connection, request, route.endpoint, *account, record);
-  const Response response = answer_now(*service, route, request.body, record.key);
+  if (takes_work(endpoint)) co_return co_await work(service, dialects, connection, request, endpoint, *account, record);
+  const Response response = std::get<Answer>(endpoint.handler)({*service, dialects, route.argument, route.query, request.body, record.key});
   co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 
@@ -167,13 +188,13 @@ Refusal refusal_of_failure(int status) {
 
 // Answers what is no request, or did not arrive.
 asio::awaitable<void> answer_failure(Service& service, Connection& connection, Failed& failed) {
-  RequestRecord record(service, connection);
+  RequestRecord record(service.counters, service.log, connection);
   service.counters.count(refusal_of_failure(failed.failure.status));
   Request& request = failed.known;
   if (request.request_id.empty()) request.request_id = service.new_id("req");
   record.begin(request);
   service.cors.append_headers(request.answer_headers, request);
-  const Response response = protocol_error(failed.failure.status, failed.failure.message);
+  const Response response = http::protocol_error(failed.failure.status, failed.failure.message);
   co_await conclude(service, connection, request, response, false, record);
 }
 
@@ -186,19 +207,19 @@ asio::awaitable<void> linger(Service& service, Connection& connection, bool is_u
 // Membership in the set of open connections.
 class Membership {
  public:
-  Membership(ConnectionSet& set, Connection& connection) : set_(set), connection_(connection) { set_.add(connection_); }
+  Membership(http::ConnectionSet& set, Connection& connection) : set_(set), connection_(connection) { set_.add(connection_); }
   ~Membership() { set_.remove(connection_); }
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
  private:
-  ConnectionSet& set_;
+  http::ConnectionSet& set_;
   Connection& connection_;
 };
 
 }  // namespace
 
-asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Connection> connection) {
+asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Dialects> dialects, std::shared_ptr<Connection> connection) {
   const Membership membership(*service->connections, *connection);
   ++service->counters.connections;
   bool open = true;
@@ -211,7 +232,7 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
     }
     auto* request = std::get_if<Request>(&received);
     const bool is_whole = request == nullptr || request->is_whole;
-    open = request != nullptr && co_await answer(service, connection, *request);
+    open = request != nullptr && co_await answer(service, *dialects, connection, *request);
     if (!is_whole) co_await linger(*service, *connection, true);
     // Who has sent thousands at once lets others in between.
     if (open && !connection->input().empty()) co_await asio::post(service->loop, asio::use_awaitable);
@@ -221,4 +242,4 @@ asio::awaitable<void> serve(std::shared_ptr<Service> service, std::shared_ptr<Co
   connection->close();
 }
 
-}  // namespace braid::net::http
+}  // namespace braid::net

@@ -4,7 +4,7 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/listen/listening_socket.h"
-#include "net/server_options.h"
+#include "net/service/server_options.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -21,6 +21,7 @@ namespace http {
 class TlsIdentity;
 }
 struct Service;
+struct Dialects;
 class Listener;
 
 // Shutdown, as the composition root does it: set status.state to kDraining (/readyz and new generations answer 503, probes still
@@ -69,7 +70,7 @@ class Server {
 
   std::size_t open_connections() const;
   std::size_t running_requests() const;  // that have not been answered to their end
-  std::size_t open_streams() const;      // admitted SSE answers that have not ended
+  std::size_t open_streams() const;      // accepted streamed answers that have not ended
 
  private:
   Result<std::vector<ListeningSocket>> open_sockets() const;
@@ -77,6 +78,7 @@ class Server {
 
   boost::asio::io_context& loop_;
   std::shared_ptr<Service> service_;
+  std::shared_ptr<Dialects> dialects_;
   std::unique_ptr<http::TlsIdentity> tls_;  // null: plain HTTP
   std::vector<std::shared_ptr<Listener>> listeners_;
 };

@@ -1,4 +1,4 @@
-#include "net/service.h"
+#include "net/service/service.h"
 
 #include <fmt/format.h>
 

@@ -2,27 +2,16 @@
 #pragma once
 
 #include "net/access/rules.h"
-#include "net/log/line.h"
+#include "net/log/request_log.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
-namespace spdlog {
-class logger;
-}
-
 namespace braid::net {
-
-struct RequestLogOptions {
-  std::shared_ptr<spdlog::logger> logger;  // takes LogLine::text(); null: spdlog's default one
-  LogFormat format = LogFormat::kText;
-  bool access = false;  // a line for every request
-};
 
 struct TcpAddress {
   std::string host = "127.0.0.1";  // an address or a name; a name must resolve to one of this machine's addresses

@@ -6,10 +6,10 @@
 
 #include <memory>
 
-namespace braid::net::text {
+namespace braid::net::openai {
 
 // {"model":…,"tokens":…,"nll_mean":…,"perplexity":…,"usage":…}. `tokens` are those with a probability, all but the first; the mean
 // of their negative natural log-probabilities is `nll_mean`, and its exponential the perplexity.
 std::unique_ptr<AnswerFormat> perplexity_format(const ServedModel& model);
 
-}  // namespace braid::net::text
+}  // namespace braid::net::openai

@@ -9,8 +9,7 @@
 #include "net/http/send_batch.h"
 #include "net/metrics/counters.h"
 #include "net/metrics/system_figures.h"
-#include "net/responses/store.h"
-#include "net/server_options.h"
+#include "net/service/server_options.h"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -44,8 +43,9 @@ enum class Closing {
 // Loop only. Held by the server and by every running session.
 struct Service {
   Service(boost::asio::io_context& event_loop, ServerOptions server_options, const ServiceStatus& service_status)
-      : loop(event_loop), options(std::move(server_options)), status(service_status),
-        log(options.log.logger != nullptr ? options.log.logger : spdlog::default_logger()),
+      : loop(event_loop), options(std::move(server_options)),
+        status(service_status), log{options.log.logger != nullptr ? options.log.logger : spdlog::default_logger(), options.log.format,
+                                    options.log.access},
         keys(options.api_keys, options.anonymous, std::chrono::steady_clock::now()), cors(options.cors_origins),
         connections(std::make_shared<http::ConnectionSet>(loop, options.tick)),
         sends(std::make_shared<http::SendBatch>(loop, http::SendRing::make())) {}
@@ -59,7 +59,7 @@ struct Service {
   boost::asio::io_context& loop;
   const ServerOptions options;
   const ServiceStatus& status;
-  const std::shared_ptr<spdlog::logger> log;  // of lines about requests
+  const RequestLogOptions log;
   access::KeyRing keys;
   const access::Cors cors;
   const std::shared_ptr<http::ConnectionSet> connections;
@@ -69,7 +69,6 @@ struct Service {
   std::string piece;  // of a streamed answer, while it is being written; one for all, so that it stays in the cache
   Closing closing = Closing::kNot;
   std::mt19937_64 random{std::random_device{}()};
-  responses::ResponseStore stored_responses;
   std::unordered_map<std::string, RunningAnswer> answers;  // by id
   std::uint32_t codec_jobs = 0;                            // given to the codec worker and not ended
   boost::asio::thread_pool codec_worker{1};                // parses, renders and tokenises long requests

@@ -1,4 +1,4 @@
-#include "net/text/perplexity.h"
+#include "net/openai/perplexity_format.h"
 
 #include "net/json/write.h"
 
@@ -7,7 +7,7 @@
 #include <iterator>
 #include <stdexcept>
 
-namespace braid::net::text {
+namespace braid::net::openai {
 namespace {
 
 class PerplexityFormat final : public AnswerFormat {
@@ -45,4 +45,4 @@ class PerplexityFormat final : public AnswerFormat {
 
 std::unique_ptr<AnswerFormat> perplexity_format(const ServedModel& model) { return std::make_unique<PerplexityFormat>(model); }
 
-}  // namespace braid::net::text
+}  // namespace braid::net::openai

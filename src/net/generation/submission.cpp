@@ -1,4 +1,4 @@
-#include "net/generation/admission.h"
+#include "net/generation/submission.h"
 
 #include <chrono>
 #include <fmt/format.h>

@@ -1,8 +1,10 @@
-#include "net/server.h"
+#include "net/server/server.h"
 
+#include "net/endpoints/dialects.h"
 #include "net/http/tls.h"
 #include "net/listen/listener.h"
-#include "net/service.h"
+#include "net/server/session.h"
+#include "net/service/service.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,7 +31,7 @@ std::string token_file(const ServerOptions& options, const std::string& socket) 
 }  // namespace
 
 Server::Server(boost::asio::io_context& loop, ServerOptions options, const ServiceStatus& status)
-    : loop_(loop), service_(std::make_shared<Service>(loop, std::move(options), status)) {}
+    : loop_(loop), service_(std::make_shared<Service>(loop, std::move(options), status)), dialects_(std::make_shared<Dialects>()) {}
 
 Server::~Server() { stop_accepting(); }
 
@@ -85,7 +87,10 @@ Result<void> Server::add_listeners(std::vector<ListeningSocket> sockets) {
       if (!capability) return capability.error();
       entrance.capability = std::move(*capability);
     }
-    listeners_.push_back(std::make_shared<Listener>(loop_, service_, std::move(socket), std::move(entrance)));
+    Listener::Serve serve_client = [service = service_, dialects = dialects_](std::shared_ptr<http::Connection> connection) {
+      return serve(service, dialects, std::move(connection));
+    };
+    listeners_.push_back(std::make_shared<Listener>(loop_, service_, std::move(serve_client), std::move(socket), std::move(entrance)));
   }
   return {};
 }

@@ -1,44 +1,14 @@
-#include "net/router.h"
+#include "net/endpoints/router.h"
 
 #include "net/http/error_response.h"
 #include "net/http/query.h"
 
-#include <array>
 #include <fmt/format.h>
 
 namespace braid::net {
 namespace {
 
 using http::Method;
-
-using Row = RouteRow;
-
-constexpr std::array<Row, kEndpointCount> kTable = {{
-    {Endpoint::kCompletions, "/completions", Method::kPost, false},
-    {Endpoint::kChatCompletions, "/chat/completions", Method::kPost, false},
-    {Endpoint::kPerplexity, "/perplexity", Method::kPost, false},
-    {Endpoint::kAbort, "/abort", Method::kPost, false},
-    {Endpoint::kTokenize, "/tokenize", Method::kPost, false},
-    {Endpoint::kDetokenize, "/detokenize", Method::kPost, false},
-    {Endpoint::kApplyTemplate, "/apply-template", Method::kPost, false},
-    {Endpoint::kModels, "/models", Method::kGet, false},
-    {Endpoint::kModel, "/models/", Method::kGet, true},
-    {Endpoint::kProps, "/props", Method::kGet, false},
-    {Endpoint::kSlots, "/slots", Method::kGet, false},
-    {Endpoint::kHealth, "/health", Method::kGet, false},
-    {Endpoint::kLivez, "/livez", Method::kGet, false},
-    {Endpoint::kReadyz, "/readyz", Method::kGet, false},
-    {Endpoint::kMetrics, "/metrics", Method::kGet, false},
-    {Endpoint::kResponses, "/responses", Method::kPost, false},
-    {Endpoint::kResponse, "/responses/", Method::kGet, true},
-    {Endpoint::kDeleteResponse, "/responses/", Method::kDelete, true},
-    {Endpoint::kMessages, "/messages", Method::kPost, false},
-    {Endpoint::kCountTokens, "/messages/count_tokens", Method::kPost, false},
-    {Endpoint::kOpenApi, "/openapi.json", Method::kGet, false},
-    {Endpoint::kDocs, "/docs", Method::kGet, false},
-    {Endpoint::kCacheStats, "/cache/stats", Method::kGet, false},
-    {Endpoint::kMetricsJson, "/v1/metrics", Method::kGet, false},
-}};
 
 // RFC 9112 3.2.2: a server takes http://host/path as /path.
 std::string_view origin_form(std::string_view target) {
@@ -49,14 +19,14 @@ std::string_view origin_form(std::string_view target) {
 }
 
 // OpenAI has routes for POST below /responses/ ({id}/cancel, compact, input_tokens) which are not served: a 405 would speak of a response.
-bool is_foreign(const Row& row, Method method) { return method == Method::kPost && row.path == "/responses/"; }
+bool is_foreign(const Endpoint& row, Method method) { return method == Method::kPost && row.path == "/responses/"; }
 
-bool takes(const Row& row, Method method) { return method == row.method || (method == Method::kHead && row.method == Method::kGet); }
+bool takes(const Endpoint& row, Method method) { return method == row.method || (method == Method::kHead && row.method == Method::kGet); }
 
 // The row for this path that takes the method, or else one that takes another; null when there is none.
-const Row* find_row(std::string_view path, Method method) {
-  const Row* found = nullptr;
-  for (const Row& row : kTable) {
+const Endpoint* find_row(std::string_view path, Method method) {
+  const Endpoint* found = nullptr;
+  for (const Endpoint& row : endpoints()) {
     const bool matches = row.argument ? path.size() > row.path.size() && path.starts_with(row.path) : path == row.path;
     if (matches && takes(row, method)) return &row;
     if (matches && found == nullptr) found = &row;
@@ -65,9 +35,9 @@ const Row* find_row(std::string_view path, Method method) {
 }
 
 // What the path of `row` takes, for the Allow header.
-std::string methods_of(const Row& row) {
+std::string methods_of(const Endpoint& row) {
   std::string methods;
-  for (const Row& other : kTable) {
+  for (const Endpoint& other : endpoints()) {
     if (other.path != row.path) continue;
     if (other.method == Method::kPost) methods += "POST, ";
     if (other.method == Method::kGet) methods += "GET, HEAD, ";
@@ -80,7 +50,7 @@ http::Response not_found(std::string_view target) {
   return http::error_response({ErrorCode::kNotFound, fmt::format("there is no route {}", target), ""});
 }
 
-http::Response with_allow(http::Response response, const Row& row) {
+http::Response with_allow(http::Response response, const Endpoint& row) {
   response.headers.emplace_back("Allow", methods_of(row));
   return response;
 }
@@ -94,17 +64,13 @@ http::Response no_content() {
 
 }  // namespace
 
-std::span<const RouteRow, kEndpointCount> routes() { return kTable; }
-
-std::string_view path_of(Endpoint endpoint) { return kTable.at(static_cast<std::size_t>(endpoint)).path; }
-
 Resolution resolve(Method method, std::string_view target) {
   if (method == Method::kOptions && target == "*") return no_content();
   std::string_view path = origin_form(target);
   const std::size_t mark = path.find('?');
   const std::string_view query = mark == std::string_view::npos ? std::string_view() : path.substr(mark + 1);
   path = path.substr(0, mark);
-  const Row* row = find_row(path, method);
+  const Endpoint* row = find_row(path, method);
   if (row == nullptr && path.starts_with("/v1/")) {
     path.remove_prefix(3);
     row = find_row(path, method);
@@ -115,7 +81,7 @@ Resolution resolve(Method method, std::string_view target) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};
     return with_allow(http::error_response(error), *row);
   }
-  return Route{row->endpoint, row->argument ? http::percent_decode(path.substr(row->path.size())) : std::string(), query};
+  return Route{row, row->argument ? http::percent_decode(path.substr(row->path.size())) : std::string(), query};
 }
 
 }  // namespace braid::net

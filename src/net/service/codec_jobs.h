@@ -2,7 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
-#include "net/service.h"
+#include "net/service/service.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>

@@ -1,6 +1,6 @@
-#include "net/codec_jobs.h"
+#include "net/service/codec_jobs.h"
 
-#include "net/count.h"
+#include "net/service/count.h"
 
 #include <array>
 #include <atomic>

@@ -1,0 +1,35 @@
+#include "net/admin/metrics.h"
+
+#include "net/http/error_response.h"
+#include "net/metrics/exposition.h"
+
+#include <ctime>
+#include <fmt/format.h>
+
+namespace braid::net::admin {
+namespace {
+
+http::Response no_metrics() { return http::error_response({ErrorCode::kNotFound, "this server runs with --metrics off", ""}); }
+
+FamilyList gather(Service& service) {
+  return gather_metrics(service.counters, *service.connections, service.status, service.system.take());
+}
+
+}  // namespace
+
+http::Response metrics_text(Service& service) {
+  if (!service.options.metrics) return no_metrics();
+  http::Response response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = gather(service).text();
+  return response;
+}
+
+http::Response metrics_json(Service& service) {
+  if (!service.options.metrics) return no_metrics();
+  http::Response response;
+  response.body = fmt::format(R"({{"object":"metrics","created":{},"metrics":{}}})", std::time(nullptr), gather(service).json());
+  return response;
+}
+
+}  // namespace braid::net::admin

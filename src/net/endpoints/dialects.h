@@ -1,0 +1,22 @@
+// The dialects of one server, and what they remember.
+#pragma once
+
+#include "net/generation/dialect.h"
+#include "net/responses/store.h"
+
+#include <memory>
+
+namespace braid::net {
+
+struct Dialects {
+  Dialects();
+
+  responses::ResponseStore stored_responses;
+  std::unique_ptr<const Dialect> completions;
+  std::unique_ptr<const Dialect> chat_completions;
+  std::unique_ptr<const Dialect> perplexity;
+  std::unique_ptr<const Dialect> responses;
+  std::unique_ptr<const Dialect> messages;
+};
+
+}  // namespace braid::net

@@ -1,0 +1,60 @@
+// One row of the table of endpoints: method, path, who may call it, and what answers.
+#pragma once
+
+#include "net/endpoints/dialects.h"
+#include "net/generation/dialect.h"
+#include "net/http/request.h"
+#include "net/http/response.h"
+#include "net/service/service.h"
+#include "net/text/text_job.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace braid::net {
+
+enum class Caller {
+  kAnybody,
+  kKey,            // who has a key, where the server has some
+  kMetricsReader,  // the same, or anybody where the options say so
+  kAdministrator,  // access/administrator.h
+};
+
+// What an answer that is made at once may look at.
+struct Question {
+  Service& service;
+  Dialects& dialects;
+  std::string_view argument;  // the decoded rest of the path
+  std::string_view query;     // behind the "?", as sent
+  std::string& body;
+  std::string_view client;  // the name of its account; empty: anonymous, or one without a key at an endpoint that needs none
+};
+
+using DialectOf = std::unique_ptr<const Dialect> Dialects::*;  // generates
+using Answer = http::Response (*)(const Question& question);   // on the loop, at once
+
+struct Endpoint {
+  http::Method method;    // GET implies HEAD
+  std::string_view path;  // without /v1, unless only the path with it means this
+  bool argument;          // one more path segment (or several: model ids may hold slashes) follows
+  Caller caller;
+  std::variant<DialectOf, TextJob, Answer> handler;
+};
+
+// Every endpoint of the server.
+std::span<const Endpoint> endpoints();
+
+inline bool generates(const Endpoint& endpoint) { return std::holds_alternative<DialectOf>(endpoint.handler); }
+
+// Whether it takes work, and so counts among what its client may do.
+inline bool takes_work(const Endpoint& endpoint) { return !std::holds_alternative<Answer>(endpoint.handler); }
+
+// Whether it answers also without an API key, where the server has some.
+bool is_open(const Endpoint& endpoint, const ServerOptions& options);
+
+// How it says that it does not answer.
+const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects);
+
+}  // namespace braid::net

@@ -1,0 +1,26 @@
+// Which endpoint a request is for.
+#pragma once
+
+#include "net/endpoints/endpoint.h"
+#include "net/http/request.h"
+#include "net/http/response.h"
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace braid::net {
+
+struct Route {
+  const Endpoint* endpoint = nullptr;  // of endpoints()
+  std::string argument;                // the decoded rest of the path, where the path takes one
+  std::string_view query;              // behind the "?", as sent: a view of the target
+};
+
+// A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.
+using Resolution = std::variant<Route, http::Response>;
+
+// With and without /v1 alike, except where an endpoint's path has it. HEAD is allowed where GET is.
+Resolution resolve(http::Method method, std::string_view target);
+
+}  // namespace braid::net

@@ -1,0 +1,78 @@
+#include "net/admin/cache_stats.h"
+#include "net/admin/metrics.h"
+#include "net/admin/probes.h"
+#include "net/admin/sequences.h"
+#include "net/anthropic/count_tokens.h"
+#include "net/anthropic/dialect.h"
+#include "net/docs/documents.h"
+#include "net/endpoints/endpoint.h"
+#include "net/openai/models.h"
+#include "net/responses/kept.h"
+#include "net/text/tokens.h"
+
+#include <array>
+
+namespace braid::net {
+namespace {
+
+using http::Method;
+using Q = const Question&;
+
+constexpr Answer kHealth = [](Q) { return admin::health(); };
+constexpr Answer kLivez = [](Q) { return admin::livez(); };
+constexpr Answer kReadyz = [](Q q) { return admin::readyz(q.service.status); };
+constexpr Answer kMetrics = [](Q q) { return admin::metrics_text(q.service); };
+constexpr Answer kMetricsJson = [](Q q) { return admin::metrics_json(q.service); };
+constexpr Answer kCacheStats = [](Q q) { return admin::cache_stats(q.service.status); };
+constexpr Answer kModels = [](Q q) { return openai::list_models(q.service.status); };
+constexpr Answer kModel = [](Q q) { return openai::show_model(q.service.status, std::string(q.argument)); };
+constexpr Answer kResponse = [](Q q) { return responses::show({q.dialects.stored_responses, q.client}, q.argument, q.query); };
+constexpr Answer kDeleteResponse = [](Q q) { return responses::erase({q.dialects.stored_responses, q.client}, q.argument); };
+constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
+constexpr Answer kProps = [](Q q) { return admin::props(q.service.status); };
+constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.client); };
+constexpr Answer kOpenApi = [](Q) { return docs::openapi(); };
+constexpr Answer kDocs = [](Q) { return docs::page(); };
+
+constexpr auto kTable = std::to_array<Endpoint>({
+    {Method::kPost, "/completions", false, Caller::kKey, &Dialects::completions},
+    {Method::kPost, "/chat/completions", false, Caller::kKey, &Dialects::chat_completions},
+    {Method::kPost, "/responses", false, Caller::kKey, &Dialects::responses},
+    {Method::kGet, "/responses/", true, Caller::kKey, kResponse},
+    {Method::kDelete, "/responses/", true, Caller::kKey, kDeleteResponse},
+    {Method::kPost, "/messages", false, Caller::kKey, &Dialects::messages},
+    {Method::kPost, "/messages/count_tokens", false, Caller::kKey, TextJob{anthropic::count_tokens, &anthropic::kVoice}},
+    {Method::kPost, "/perplexity", false, Caller::kKey, &Dialects::perplexity},
+    {Method::kPost, "/tokenize", false, Caller::kKey, TextJob{text::tokenize}},
+    {Method::kPost, "/detokenize", false, Caller::kKey, TextJob{text::detokenize}},
+    {Method::kPost, "/apply-template", false, Caller::kKey, TextJob{text::apply_template}},
+    {Method::kPost, "/abort", false, Caller::kKey, kAbort},
+    {Method::kGet, "/models", false, Caller::kKey, kModels},
+    {Method::kGet, "/models/", true, Caller::kKey, kModel},
+    {Method::kGet, "/props", false, Caller::kKey, kProps},
+    {Method::kGet, "/slots", false, Caller::kKey, kSlots},
+    {Method::kGet, "/cache/stats", false, Caller::kKey, kCacheStats},
+    {Method::kGet, "/health", false, Caller::kAnybody, kHealth},
+    {Method::kGet, "/livez", false, Caller::kAnybody, kLivez},
+    {Method::kGet, "/readyz", false, Caller::kAnybody, kReadyz},
+    {Method::kGet, "/metrics", false, Caller::kMetricsReader, kMetrics},
+    {Method::kGet, "/v1/metrics", false, Caller::kMetricsReader, kMetricsJson},
+    {Method::kGet, "/openapi.json", false, Caller::kAnybody, kOpenApi},
+    {Method::kGet, "/docs", false, Caller::kAnybody, kDocs},
+});
+
+}  // namespace
+
+std::span<const Endpoint> endpoints() { return kTable; }
+
+bool is_open(const Endpoint& endpoint, const ServerOptions& options) {
+  return endpoint.caller == Caller::kAnybody || (endpoint.caller == Caller::kMetricsReader && options.open_metrics);
+}
+
+const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects) {
+  if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) return (dialects.**dialect)->voice();
+  if (const auto* job = std::get_if<TextJob>(&endpoint.handler)) return *job->voice;
+  return kOpenAiVoice;
+}
+
+}  // namespace braid::net

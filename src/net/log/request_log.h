@@ -1,0 +1,20 @@
+// Where lines about requests go.
+#pragma once
+
+#include "net/log/line.h"
+
+#include <memory>
+
+namespace spdlog {
+class logger;
+}
+
+namespace braid::net {
+
+struct RequestLogOptions {
+  std::shared_ptr<spdlog::logger> logger;  // takes LogLine::text(); null: spdlog's default one
+  LogFormat format = LogFormat::kText;
+  bool access = false;  // a line for every request
+};
+
+}  // namespace braid::net

@@ -1,0 +1,34 @@
+#include "net/responses/dialect.h"
+
+#include "net/responses/item_references.h"
+#include "net/responses/request.h"
+#include "net/responses/response_format.h"
+
+namespace braid::net::responses {
+namespace {
+
+constexpr Voice kVoice = {error_response, {}};
+
+class Responses final : public Dialect {
+ public:
+  explicit Responses(ResponseStore& store) : store_(store) {}
+
+  std::string_view id_prefix() const override { return "resp"; }
+  const Voice& voice() const override { return kVoice; }
+  Result<GenerationCall> read(Value& body, const ServedModel& model, std::string_view client) const override {
+    return read_response(body, model, {store_, client});
+  }
+  std::size_t recalled_bytes(const Value& body, std::string_view client) const override { return named_bytes(body, {store_, client}); }
+  std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
+    return response_format(id, model, call);
+  }
+
+ private:
+  ResponseStore& store_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Dialect> responses(ResponseStore& store) { return std::make_unique<Responses>(store); }
+
+}  // namespace braid::net::responses
