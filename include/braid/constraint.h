@@ -19,6 +19,7 @@ struct ConstraintSpec {
   struct JsonObject {};  // any JSON object
   struct JsonSchema {
     Value schema;
+    bool strict = false;  // a keyword that restricts and cannot be honoured is an error; otherwise it is left out
   };
   struct Regex {
     std::string pattern;
@@ -72,6 +73,9 @@ class Constraint {
 
   // The state after `accepted`, tokens of the answer that are there already (after a preemption); usually none. Any thread.
   virtual std::unique_ptr<ConstraintState> start(std::span<const TokenId> accepted) const = 0;
+
+  // The paths of keywords that its schemas have and that were left out. They live as long as this.
+  virtual std::span<const std::string> left_out() const { return {}; }
 };
 
 // Of one model's vocabulary. Any thread; compiled constraints are cached by their spec.

@@ -20,11 +20,13 @@ Result<std::shared_ptr<const Constraint>> Compiler::compile(const ConstraintSpec
   std::string key = cache_key(spec);
   if (auto constraint = find(key)) return constraint;
   Grammar grammar;
-  const auto root = translate(spec, *vocabulary(), grammar);
+  std::vector<std::string> left_out;
+  const auto root = translate(spec, *vocabulary(), grammar, left_out);
   if (!root) return root.error();
   auto automaton = build(grammar, *root);
   if (!automaton) return invalid_argument(fmt::format("{}: {}", spec.path, automaton.error().message), spec.path);
-  std::shared_ptr<const Constraint> constraint = std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_);
+  std::shared_ptr<const Constraint> constraint =
+      std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_, std::move(left_out));
   keep(std::move(key), constraint);
   return constraint;
 }

@@ -121,8 +121,9 @@ class AutomatonState final : public ConstraintState {
 }  // namespace
 
 AutomatonConstraint::AutomatonConstraint(std::shared_ptr<const Vocabulary> vocabulary, Automaton automaton,
-                                         std::shared_ptr<MaskBudget> budget)
-    : vocabulary_(std::move(vocabulary)), automaton_(std::move(automaton)), masks_(automaton_, vocabulary_->trie(), std::move(budget)) {
+                                         std::shared_ptr<MaskBudget> budget, std::vector<std::string> left_out)
+    : vocabulary_(std::move(vocabulary)), automaton_(std::move(automaton)), masks_(automaton_, vocabulary_->trie(), std::move(budget)),
+      left_out_(std::move(left_out)) {
   masks_.prepare();
 }
 

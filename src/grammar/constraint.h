@@ -8,14 +8,19 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace braid::grammar {
 
 class AutomatonConstraint final : public Constraint, public std::enable_shared_from_this<AutomatonConstraint> {
  public:
-  AutomatonConstraint(std::shared_ptr<const Vocabulary> vocabulary, Automaton automaton, std::shared_ptr<MaskBudget> budget);
+  AutomatonConstraint(std::shared_ptr<const Vocabulary> vocabulary, Automaton automaton, std::shared_ptr<MaskBudget> budget,
+                      std::vector<std::string> left_out = {});
 
   std::unique_ptr<ConstraintState> start(std::span<const TokenId> accepted) const override;
+
+  std::span<const std::string> left_out() const override { return left_out_; }
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   const Automaton& automaton() const { return automaton_; }
@@ -25,6 +30,7 @@ class AutomatonConstraint final : public Constraint, public std::enable_shared_f
   std::shared_ptr<const Vocabulary> vocabulary_;
   Automaton automaton_;
   StateMasks masks_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace braid::grammar

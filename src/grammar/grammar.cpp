@@ -56,6 +56,15 @@ ExprId Grammar::until(std::string_view trigger) {
   return add(std::move(expr));
 }
 
+ExprId Grammar::graph(std::vector<GraphEdge> edges, std::vector<std::uint32_t> accepting) {
+  Expr expr;
+  expr.kind = ExprKind::kGraph;
+  for (const GraphEdge& edge : edges) expr.children.push_back(edge.label);
+  expr.edges = std::move(edges);
+  expr.accepting = std::move(accepting);
+  return add(std::move(expr));
+}
+
 RuleId Grammar::declare(std::string name) {
   rules_.push_back({std::move(name), 0});
   return static_cast<RuleId>(rules_.size() - 1);

@@ -27,6 +27,14 @@ enum class ExprKind : std::uint8_t {
   kRepeat,    // the only child, `min` to `max` times
   kRule,      // rule `rule`
   kUntil,     // any bytes up to and including the first occurrence of `bytes`
+  kGraph,     // the labels along a way through `edges`, from state 0 to one of `accepting`
+};
+
+// An edge of a finite automaton, which reads `label`: an expression that does not match the empty text.
+struct GraphEdge {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  ExprId label = 0;
 };
 
 struct Expr {
@@ -37,6 +45,8 @@ struct Expr {
   std::uint32_t min = 0;
   std::uint32_t max = 0;
   RuleId rule = 0;
+  std::vector<GraphEdge> edges;          // their labels are the children
+  std::vector<std::uint32_t> accepting;  // states
 };
 
 // Built by one thread, then read only.
@@ -51,6 +61,8 @@ class Grammar {
   ExprId repeat(ExprId child, std::uint32_t min, std::uint32_t max);  // min <= max; max may be kUnbounded
   ExprId optional(ExprId child) { return repeat(child, 0, 1); }
   ExprId until(std::string_view trigger);  // `trigger` is not empty
+
+  ExprId graph(std::vector<GraphEdge> edges, std::vector<std::uint32_t> accepting);
 
   // A rule may be referred to before it is defined; one that never is matches nothing. `name` appears in error messages.
   RuleId declare(std::string name);
@@ -69,7 +81,7 @@ class Grammar {
  private:
   ExprId add(Expr expr);
 
-  std::vector<Expr> exprs_ = {Expr{ExprKind::kChoice, {}, {}, {}, 0, 0, 0}};
+  std::vector<Expr> exprs_ = {Expr{ExprKind::kChoice, {}, {}, {}, 0, 0, 0, {}, {}}};
   std::vector<Rule> rules_;
 };
 

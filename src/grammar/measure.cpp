@@ -41,6 +41,9 @@ void Measure::find_nullable() {
         case ExprKind::kRepeat:
           now = expr.min == 0 || nullable_[expr.children.front()];
           break;
+        case ExprKind::kGraph:
+          now = std::find(expr.accepting.begin(), expr.accepting.end(), 0U) != expr.accepting.end();
+          break;
         case ExprKind::kRule:
           now = nullable_[grammar_.rule(expr.rule).body];
           break;
@@ -62,6 +65,7 @@ std::uint32_t Measure::own_weight(const Expr& expr) const {
       break;
     case ExprKind::kSequence:
     case ExprKind::kChoice:
+    case ExprKind::kGraph:
       for (const ExprId child : expr.children) sum += weight_[child];
       break;
     case ExprKind::kRepeat: {

@@ -74,6 +74,8 @@ std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
       const ExprId body = grammar_.rule(expr.rule).body;
       return measure_.inlined(expr.rule) ? build(body, next) : call(units_.of_expr(body), next);
     }
+    case ExprKind::kGraph:
+      return build_graph(expr, next);
     case ExprKind::kUntil:
       break;
   }
@@ -166,6 +168,22 @@ std::uint32_t NfaBuilder::build_repeat(const Expr& expr, std::uint32_t next) {
   }
   for (std::uint32_t i = 0; i < expr.min; ++i) after = build(child, after);
   return after;
+}
+
+std::uint32_t NfaBuilder::build_graph(const Expr& expr, std::uint32_t next) {
+  std::map<std::uint32_t, std::uint32_t> nodes;  // by state
+  const auto node_of = [&](std::uint32_t state) {
+    const auto [it, fresh] = nodes.try_emplace(state, 0);
+    if (fresh) it->second = add();
+    return it->second;
+  };
+  const std::uint32_t start = node_of(0);
+  for (const std::uint32_t state : expr.accepting) nodes_[node_of(state)].free.push_back(next);
+  for (const GraphEdge& edge : expr.edges) {
+    const std::uint32_t target = build(edge.label, node_of(edge.to));
+    nodes_[node_of(edge.from)].free.push_back(target);
+  }
+  return start;
 }
 
 // Knuth, Morris and Pratt's automaton: node i has read the first i bytes of the trigger.

@@ -31,7 +31,7 @@ CodePointSet with_both_cases(const CodePointSet& set) {
 class Parser {
  public:
   Parser(std::string_view pattern, Grammar& grammar, const RegexOptions& options)
-      : pattern_(pattern), grammar_(grammar), options_(options) {}
+      : pattern_(pattern), grammar_(grammar), options_(options), in_doubt_(options.in_doubt) {}
 
   Result<ExprId> run() {
     std::vector<ExprId> options;
@@ -64,12 +64,15 @@ class Parser {
 
   ExprId outer_alternative() {
     const bool from_start = take('^') || options_.whole;
+    begin_ = from_start && !options_.whole ? at_ : std::string_view::npos;
     ExprId body = sequence();
-    const bool to_end = take('$') || options_.whole;
+    const bool anchored = take('$');
+    const bool to_end = anchored || options_.whole;
     if (!at_end() && peek() != '|' && peek() != ')') fail("an anchor in the middle");
     std::vector<ExprId> parts;
     if (!from_start) parts.push_back(anything());
     parts.push_back(body);
+    if (anchored && in_doubt_) parts.push_back(end_of_text());
     if (!to_end) parts.push_back(anything());
     return grammar_.sequence(std::move(parts));
   }
@@ -83,8 +86,39 @@ class Parser {
 
   ExprId sequence() {
     std::vector<ExprId> parts;
-    while (!error_ && !at_end() && peek() != '|' && peek() != ')' && peek() != '$') parts.push_back(quantified());
+    while (!error_ && !at_end() && peek() != '|' && peek() != ')') {
+      if (peek() != '$') {
+        parts.push_back(quantified());
+      } else if (options_.ahead && !ends_outer_alternative()) {
+        ++at_;
+        parts.push_back(options_.ahead(end_of_text(), false));
+      } else {
+        break;
+      }
+    }
     return grammar_.sequence(std::move(parts));
+  }
+
+  // Whether the $ here is the last of an alternative that is in no group.
+  bool ends_outer_alternative() const { return nesting_ == 0 && (peek(1) == '|' || at_ + 1 == pattern_.size()); }
+
+  // Some dialects see the end before a line feed, too.
+  ExprId end_of_text() { return in_doubt_ ? grammar_.optional(options_.character(CodePointSet::of("\n"))) : grammar_.empty(); }
+
+  // The body of a look-ahead, behind its (?= or (?!.
+  ExprId look_ahead(bool negative) {
+    const bool at_begin = at_ - 3 == begin_;
+    if (negative) in_doubt_ = !in_doubt_;
+    std::vector<ExprId> options;
+    do {
+      if (peek() == '^' && !at_begin) fail("an anchor in the middle");
+      if (at_begin) take('^');
+      std::vector<ExprId> parts = {sequence()};  // reads a $, too
+      parts.push_back(anything());
+      options.push_back(grammar_.sequence(std::move(parts)));
+    } while (!error_ && take('|'));
+    if (negative) in_doubt_ = !in_doubt_;
+    return options_.ahead(grammar_.choice(std::move(options)), negative);
   }
 
   ExprId quantified() {
@@ -154,13 +188,26 @@ class Parser {
     std::uint32_t max = 0;
     if (peek() == '*' || peek() == '+' || peek() == '?' || (peek() == '{' && counts(min, max)))
       fail("a quantifier without anything to repeat");
-    if (take('.')) return character(options_.dot_all ? CodePointSet::all() : line_terminators().complement());
+    if (take('.')) return character(options_.dot_all || in_doubt_ ? CodePointSet::all() : line_terminators().complement());
     if (peek() == '\\') return character(escape(false));
     return character(literal());
   }
 
   ExprId group() {
     ++at_;
+    if (++nesting_ > kMaxNesting) fail("groups nested too deep");
+    const ExprId inner = error_ ? grammar_.nothing() : group_body();
+    --nesting_;
+    if (peek() == '$') fail("an anchor in the middle");
+    if (!error_ && !take(')')) fail("a group without an end");
+    return inner;
+  }
+
+  ExprId group_body() {
+    if (options_.ahead && (peek() == '?' && (peek(1) == '=' || peek(1) == '!'))) {
+      at_ += 2;
+      return look_ahead(pattern_[at_ - 1] == '!');
+    }
     if (take("?<") || take("?P<")) {
       if (peek() == '=' || peek() == '!') fail("a look-behind");
       while (!at_end() && peek() != '>') ++at_;
@@ -168,12 +215,7 @@ class Parser {
     } else if (!take("?:") && peek() == '?') {
       fail(peek(1) == '=' || peek(1) == '!' ? "a look-ahead" : "a group of an unknown kind");
     }
-    if (++nesting_ > kMaxNesting) fail("groups nested too deep");
-    const ExprId inner = error_ ? grammar_.nothing() : alternatives();
-    --nesting_;
-    if (peek() == '$') fail("an anchor in the middle");
-    if (!error_ && !take(')')) fail("a group without an end");
-    return inner;
+    return error_ ? grammar_.nothing() : alternatives();
   }
 
   CodePointSet literal() {
@@ -226,6 +268,10 @@ class Parser {
       ++at_;
       return *set;
     }
+    if (c == 'p' && !in_doubt_ && !in_negated_) {
+      ++at_;
+      return property();
+    }
     if (c == 'x') {
       ++at_;
       return hexadecimal(2);
@@ -249,17 +295,17 @@ class Parser {
     const auto one = [](std::uint32_t point) { return CodePointSet({{point, point}}); };
     switch (c) {
       case 'd':
-        return digit_class().set(in_negated_);
+        return digit_class().set(in_negated_ != in_doubt_);
       case 'D':
-        return digit_class().opposite(in_negated_);
+        return digit_class().opposite(in_negated_ != in_doubt_);
       case 'w':
-        return word_class().set(in_negated_);
+        return word_class().set(in_negated_ != in_doubt_);
       case 'W':
-        return word_class().opposite(in_negated_);
+        return word_class().opposite(in_negated_ != in_doubt_);
       case 's':
-        return space_class().set(in_negated_);
+        return space_class().set(in_negated_ != in_doubt_);
       case 'S':
-        return space_class().opposite(in_negated_);
+        return space_class().opposite(in_negated_ != in_doubt_);
       case 'n':
         return one('\n');
       case 'r':
@@ -277,6 +323,17 @@ class Parser {
       default:
         return std::nullopt;
     }
+  }
+
+  CodePointSet property() {
+    const std::size_t end = pattern_.find('}', at_);
+    const auto set = peek() == '{' && end != std::string_view::npos ? property_set(pattern_.substr(at_ + 1, end - at_ - 1)) : std::nullopt;
+    if (!set) {
+      fail("an unknown property of characters");
+      return {};
+    }
+    at_ = end + 1;
+    return *set;
   }
 
   // `count` digits, or with 0 any number of them up to a brace.
@@ -301,7 +358,9 @@ class Parser {
   const RegexOptions& options_;
   std::size_t at_ = 0;
   std::size_t nesting_ = 0;
-  bool in_negated_ = false;  // within [^…]: what is in doubt is left out of what that matches, so it is taken in here
+  std::size_t begin_ = std::string_view::npos;  // where the text begins, if an anchor says so
+  bool in_doubt_;                               // what is in doubt is taken in, as within a look-ahead that must not match
+  bool in_negated_ = false;                     // within [^…]: what is in doubt is left out of what that matches, so it is taken in here
   std::optional<std::string> error_;
 };
 

@@ -49,6 +49,24 @@ CharacterClass space_class() {
                                             {0xFEFF, 0xFEFF}}))};
 }
 
+std::optional<CodePointSet> property_set(std::string_view name) {
+  static const CodePointSet upper({{'A', 'Z'}, {0xC0, 0xD6}, {0xD8, 0xDE}, {0x391, 0x3A1}, {0x410, 0x42F}});
+  static const CodePointSet lower({{'a', 'z'}, {0xDF, 0xF6}, {0xF8, 0xFF}, {0x3B1, 0x3C9}, {0x430, 0x44F}});
+  static const CodePointSet unified({{0x4E00, 0x9FA5}});
+  static const CodePointSet pictures({{0x1F300, 0x1F320}, {0x1F330, 0x1F335}, {0x1F400, 0x1F43E}, {0x1F600, 0x1F640}, {0x1F680, 0x1F6C5}});
+  if (name == "Lu" || name == "Uppercase_Letter") return upper;
+  if (name == "Ll" || name == "Lowercase_Letter") return lower;
+  if (name == "L" || name == "Letter" || name == "Alphabetic") return upper.united(lower).united(unified);
+  if (name == "N" || name == "Nd" || name == "Number" || name == "Decimal_Number") return CodePointSet({{'0', '9'}});
+  if (name == "Extended_Pictographic" || name == "Emoji_Presentation" || name == "Emoji") return pictures;
+  if (name == "Emoji_Modifier_Base") return CodePointSet({{0x1F466, 0x1F469}});
+  if (name == "Regional_Indicator" || name == "RI") return CodePointSet({{0x1F1E6, 0x1F1FF}});
+  if (name == "Emoji_Component" || name == "Emoji_Modifier") return CodePointSet({{0x1F3FB, 0x1F3FF}});
+  if (name == "Script=Latin" || name == "sc=Latin") return CodePointSet({{'A', 'Z'}, {'a', 'z'}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0xFF}});
+  if (name == "Script=Han" || name == "sc=Han") return unified;
+  return std::nullopt;
+}
+
 CodePointSet line_terminators() { return CodePointSet({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
 
 }  // namespace braid::grammar

@@ -4,6 +4,9 @@
 
 #include "grammar/code_points.h"
 
+#include <optional>
+#include <string_view>
+
 namespace braid::grammar {
 
 struct CharacterClass {
@@ -18,6 +21,9 @@ struct CharacterClass {
 CharacterClass digit_class();
 CharacterClass word_class();
 CharacterClass space_class();
+
+// Characters that have the Unicode property, as in \p{Lu}, in every version: not all that do. nullopt where it is not known here.
+std::optional<CodePointSet> property_set(std::string_view name);
 
 // ECMA-262's, which JSON Schema names; the other dialects' are among them.
 CodePointSet line_terminators();

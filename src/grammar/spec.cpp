@@ -17,7 +17,8 @@ Error refused(const std::string& path, std::string_view why) { return invalid_ar
 
 class Translator {
  public:
-  Translator(const Vocabulary& vocabulary, Grammar& grammar) : vocabulary_(vocabulary), grammar_(grammar) {}
+  Translator(const Vocabulary& vocabulary, Grammar& grammar, std::vector<std::string>& left_out)
+      : vocabulary_(vocabulary), grammar_(grammar), left_out_(left_out) {}
 
   Result<ExprId> translate(const ConstraintSpec& spec) {
     if (nesting_ >= kMaxConstraintNesting) return refused(spec.path, "the constraint nests too deep");
@@ -31,7 +32,10 @@ class Translator {
   Result<ExprId> of(const ConstraintSpec::JsonObject&, const std::string&) { return json::Syntax(grammar_).object(); }
 
   Result<ExprId> of(const ConstraintSpec::JsonSchema& kind, const std::string& path) {
-    return json::SchemaCompiler(grammar_, kind.schema, path).compile();
+    json::Leniency leniency(kind.strict);
+    const auto expr = json::SchemaCompiler(grammar_, kind.schema, path, leniency).compile();
+    for (std::string& place : leniency.take()) left_out_.push_back(std::move(place));
+    return expr;
   }
 
   Result<ExprId> of(const ConstraintSpec::Regex& kind, const std::string& path) {
@@ -94,6 +98,7 @@ class Translator {
 
   const Vocabulary& vocabulary_;
   Grammar& grammar_;
+  std::vector<std::string>& left_out_;
   std::size_t nesting_ = 0;
 };
 
@@ -103,6 +108,7 @@ class Key {
   void add(const ConstraintSpec& spec) {
     mark(spec.kind.index());
     std::visit([&](const auto& kind) { of(kind); }, spec.kind);
+    if (const auto* schema = std::get_if<ConstraintSpec::JsonSchema>(&spec.kind)) text(schema->strict ? "" : "." + spec.path);
   }
   std::string take() { return std::move(out_); }
 
@@ -162,8 +168,8 @@ class Key {
 
 }  // namespace
 
-Result<ExprId> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar) {
-  return Translator(vocabulary, grammar).translate(spec);
+Result<ExprId> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, std::vector<std::string>& left_out) {
+  return Translator(vocabulary, grammar, left_out).translate(spec);
 }
 
 std::string cache_key(const ConstraintSpec& spec) {

@@ -1,5 +1,6 @@
 #include "grammar/walk.h"
 
+#include <array>
 #include <gtest/gtest.h>
 
 namespace braid::test {
@@ -8,32 +9,24 @@ namespace {
 TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
   for (const auto& [schema, path] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"({"type":"object","properties":{"x":{"not":{"type":"null"}}}})", "schema.properties.x.not"},
-           {R"({"type":"integer","multipleOf":3})", "schema.multipleOf"},
+           {R"({"type":"integer","multipleOf":123457})", "schema.multipleOf"},
            {R"({"if":{"type":"null"},"then":true})", "schema.if"},
            {R"({"type":"array","items":{"type":"array","contains":{}}})", "schema.items.contains"},
            {R"({"type":"array","uniqueItems":true})", "schema.uniqueItems"},
-           {R"({"type":"array","items":[{"type":"null"}]})", "schema.items"},
-           {R"({"anyOf":[{"type":"null"},{"type":"string","format":"color"}]})", "schema.anyOf[1].format"},
-           {R"({"type":"string","pattern":"a(?=b)x"})", "schema.pattern"},
-           {R"({"type":"string","pattern":"a","minLength":3})", "schema.minLength"},
+           {R"({"type":"string","pattern":"a(?<=b)x"})", "schema.pattern"},
            {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "schema.oneOf[1]"},
            {R"({"oneOf":[{"type":"object","properties":{"a":{}}},{"type":"object","properties":{"b":{}}}]})", "schema.oneOf[1]"},
            {R"({"$ref":"#/$defs/nope"})", "schema.$ref"},
            {R"({"$ref":"https://example.com/x"})", "schema.$ref"},
            {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema"},
            {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})", "schema"},
-           {R"({"$defs":{"b":{"unknown":1}},"properties":{"a":{"$ref":"#/$defs/b"}}})", "schema.$defs.b.unknown"},
            {R"({"type":"widget"})", "schema.type"},
            {R"({"type":"string","minLength":-1})", "schema.minLength"},
            {R"({"type":"object","required":"a"})", "schema.required"},
            {R"({"enum":[]})", "schema.enum"},
            {R"({"type":"string","enum":[1]})", "schema.enum"},
-           {R"({"enum":["a"],"maxLength":3})", "schema.maxLength"},
            {R"({"type":"integer","minimum":3,"maximum":2})", "schema"},
-           {R"({"type":"object","patternProperties":{"a":{},"b":{}}})", "schema.patternProperties"},
-           {R"({"type":"object","properties":{"a":{}},"additionalProperties":true,"minProperties":2})", "schema.minProperties"},
-           {R"({"type":"object","properties":{"a":{}},"propertyNames":{"maxLength":3}})", "schema.propertyNames"},
-           {R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})", "schema.allOf[1].pattern"},
+           {R"({"type":"object","properties":{"a":{}},"additionalProperties":true,"minProperties":3})", "schema.minProperties"},
            {R"([1])", "schema"},
            {R"(false)", "schema"}}) {
     const auto refused = toy_compiler().compile(schema_spec(schema));
@@ -42,6 +35,37 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
     EXPECT_EQ(refused.error().param, path) << schema << ": " << refused.error().message;
     EXPECT_EQ(refused.error().message.find(refused.error().param), 0U) << refused.error().message;
   }
+}
+
+// Without strict a keyword is left out alone, and what stands beside it binds.
+TEST(SchemaRefusal, LenientSchemasLoseOnlyWhatCannotBeHonoured) {
+  for (const auto& [schema, path, good, bad] : std::initializer_list<std::array<const char*, 4>>{
+           {R"({"type":"string","pattern":"a(?<=b)x","maxLength":3})", "schema.pattern", R"("zzz")", R"("zzzz")"},
+           {R"({"type":"object","properties":{"x":{"type":"integer","not":{"const":3},"minimum":2}}})", "schema.properties.x.not",
+            R"({"x":3})", R"({"x":1})"},
+           {R"({"type":"array","items":{"type":"integer"},"contains":{"const":1}})", "schema.contains", "[2]", R"(["a"])"},
+           {R"({"type":"array","items":{"enum":[1]},"uniqueItems":true})", "schema.uniqueItems", "[1,1]", "[2]"},
+           {R"({"type":"integer","multipleOf":123457,"maximum":5})", "schema.multipleOf", "4", "6"},
+           {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "schema.oneOf[1]", "1", "null"},
+           {R"({"$ref":"https://example.com/x","type":"null"})", "schema.$ref", "null", "1"},
+           {R"({"type":"object","if":{"required":["a"]},"then":{},"properties":{"a":{"type":"null"}}})", "schema.if", R"({"a":null})",
+            R"({"a":1})"}}) {
+    const auto constraint = compile_or_die(schema_spec(schema, false));
+    ASSERT_EQ(constraint->left_out().size(), 1U) << schema;
+    EXPECT_EQ(constraint->left_out().front(), path);
+    EXPECT_TRUE(accepts(*constraint, good)) << schema;
+    EXPECT_FALSE(accepts(*constraint, bad)) << schema;
+    const auto strict = toy_compiler().compile(schema_spec(schema, true));
+    ASSERT_FALSE(strict) << schema;
+    EXPECT_EQ(strict.error().param, path);
+  }
+}
+
+TEST(SchemaRefusal, NamesThePathOfTheRequestThatHasTheSchema) {
+  ConstraintSpec spec = schema_spec(R"({"type":"array","uniqueItems":true})", false);
+  EXPECT_EQ((*toy_compiler().compile(spec))->left_out().front(), "schema.uniqueItems");
+  spec.path = "tools[3].parameters";
+  EXPECT_EQ((*toy_compiler().compile(spec))->left_out().front(), "tools[3].parameters.uniqueItems");
 }
 
 TEST(SchemaRefusal, BoundsSizeAndDepth) {
@@ -66,7 +90,7 @@ TEST(SchemaRefusal, BoundsWhatIsMergedAndCompared) {
   const std::string others = repeated(R"({"anyOf":[)", R"({"maxLength":3})", 20000, "]}");
   for (const std::string& schema :
        {R"({"allOf":[)" + many + "," + others + "]}", repeated(R"({"allOf":[)", R"({"items":{"minLength":1}})", 50000, "]}"),
-        repeated(R"({"oneOf":[)", R"({"const":1})", 20000, "]}"), repeated(R"({"type":"object","required":[)", "\"a\"", 300000, "]}")})
+        repeated(R"({"oneOf":[)", R"({"const":1})", 20000, "]}")})
     EXPECT_FALSE(toy_compiler().compile(schema_spec(schema))) << schema.substr(0, 60);
 }
 

@@ -1,5 +1,6 @@
 #include "grammar/walk.h"
 
+#include <array>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -46,7 +47,8 @@ TEST(JsonSchema, ABranchWhoseValuesAreOfAnotherTypeIsLeftOut) {
     for (const char* other : {"null", "1", R"("b")", R"("c")"}) EXPECT_FALSE(accepts(*constraint, other)) << schema << other;
   }
   EXPECT_FALSE(toy_compiler().compile(schema_spec(R"({"type":"string","anyOf":[{"const":1}]})")));
-  EXPECT_FALSE(toy_compiler().compile(schema_spec(R"({"maxLength":3,"anyOf":[{"const":null},{"type":"string"}]})")));
+  // A length is about texts only.
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"maxLength":3,"anyOf":[{"const":null},{"type":"string"}]})")), "null"));
 }
 
 std::string union_of(int branches, const std::string& extra, bool by_reference) {
@@ -105,11 +107,20 @@ TEST(JsonSchema, RefusesConstantsWithMoreDigitsThanAreKept) {
   EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"string","enum":["a",12345678901234567890]})")), "\"a\""));
 }
 
-// Bounds are compared as they are written, and none is rounded to what 64 bits hold.
+// Bounds have any number of digits. What has been read as a double may be rounded, so that its neighbours are left out.
 TEST(JsonSchema, HonoursBoundsOfLargeIntegers) {
-  for (const char* bound : {R"("minimum":1e19)", R"("minimum":9223372036854775808)", R"("exclusiveMinimum":9223372036854775807)",
-                            R"("maximum":-1e19)", R"("exclusiveMaximum":-9223372036854775808)"})
-    EXPECT_FALSE(toy_compiler().compile(schema_spec(fmt::format(R"({{"type":"integer",{}}})", bound)))) << bound;
+  for (const auto& [bound, within, beyond] : std::initializer_list<std::array<const char*, 3>>{
+           {R"("minimum":1e19)", "10000000000000010000", "9999999999999999999"},
+           {R"("minimum":9223372036854775808)", "9223372036854785807", "9223372036854775807"},
+           {R"("exclusiveMinimum":9223372036854775807)", "9223372036854785807", "9223372036854775807"},
+           {R"("maximum":-1e19)", "-10000000000000010000", "-9999999999999999999"},
+           {R"("exclusiveMaximum":-9223372036854775808)", "-9223372036854785808", "-9223372036854775808"},
+           {R"("minimum":1180591620717411303424)", "1180591620717412303424", "1180591620717411303423"},
+           {R"("maximum":123456789012345678901234567890)", "5", "123456789012345678901234567891"}}) {
+    const auto constraint = compile_or_die(schema_spec(fmt::format(R"({{"type":"integer",{}}})", bound)));
+    EXPECT_TRUE(accepts(*constraint, within)) << bound;
+    EXPECT_FALSE(accepts(*constraint, beyond)) << bound;
+  }
   for (const char* both : {R"({"type":"integer","minimum":9007199254740997,"exclusiveMinimum":9007199254740995})",
                            R"({"allOf":[{"type":"integer","minimum":9007199254740996},{"minimum":9007199254740997}]})"}) {
     const auto constraint = compile_or_die(schema_spec(both));
@@ -118,6 +129,61 @@ TEST(JsonSchema, HonoursBoundsOfLargeIntegers) {
   }
   EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"integer","minimum":9223372036854775807})")), "9223372036854775807"));
   EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"integer","maximum":1e19})")), "5"));
+}
+
+void expect_accepts(const char* schema, std::initializer_list<const char*> good, std::initializer_list<const char*> bad) {
+  const auto constraint = compile_or_die(schema_spec(schema));
+  for (const char* text : good) EXPECT_TRUE(accepts(*constraint, text)) << schema << " " << text;
+  for (const char* text : bad) EXPECT_FALSE(accepts(*constraint, text)) << schema << " " << text;
+}
+
+TEST(JsonSchema, UnknownFormatsAndKeywordsAreAnnotations) {
+  expect_accepts(R"({"type":"string","format":"house-number","unknown":{"a":1},"x-own":2,"nullable":true})", {R"("")", R"("12b")"}, {"1"});
+  expect_accepts(R"({"format":"house-number"})", {"1", R"("a")"}, {});
+  expect_accepts(R"({"type":"string","format":"uuid","maxLength":2})", {R"("ab")"}, {R"("abc")"});
+  expect_accepts(R"({"type":"string","format":"date","pattern":"^x"})", {R"("xyz")"}, {R"("2024-01-01")"});
+}
+
+TEST(JsonSchema, PatternsAndLengthsBindTogether) {
+  expect_accepts(R"({"type":"string","pattern":"^[a-z]+$","minLength":2,"maxLength":3})", {R"("ab")", R"("abc")"},
+                 {R"("a")", R"("abcd")", R"("a1")"});
+  expect_accepts(R"({"allOf":[{"pattern":"^ab"},{"pattern":"yz$"}],"type":"string"})", {R"("abyz")", R"("ab--yz")"},
+                 {R"("abz")", R"("xabyz")"});
+  expect_accepts(R"({"type":"string","pattern":"a\"","maxLength":3})", {R"("a\"")", R"("xa\"")"}, {R"("xxa\"")"});
+}
+
+TEST(JsonSchema, PatternsLookAhead) {
+  expect_accepts(R"({"type":"string","pattern":"^(?!13)\\d{2}$"})", {R"("12")", R"("31")"}, {R"("13")"});
+  expect_accepts(R"({"type":"string","pattern":"^(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9]{3}$"})", {R"("aB1")", R"("1xZ")"},
+                 {R"("abc")", R"("AB")"});
+  expect_accepts(R"({"type":"string","pattern":"^P(?:(?!.*W)(?=\\d|T\\d)(\\d+Y)?(T(?=\\d)(\\d+H)?)?)$"})", {R"("P1Y")", R"("PT2H")"},
+                 {R"("P")", R"("P1YT")"});
+  // What some dialect matches must not be there either: `.` beyond a line's end.
+  expect_accepts(R"({"type":"string","pattern":"^(?!.*b)[^c]*$"})", {R"("a\n")"}, {R"("a\nb")", R"("b")"});
+}
+
+TEST(JsonSchema, MultiplesAndDivisors) {
+  expect_accepts(R"({"type":"integer","multipleOf":7,"minimum":-20,"maximum":100})", {"0", "7", "-14", "98"}, {"1", "-21", "105", "-0"});
+  expect_accepts(R"({"type":"number","multipleOf":0.25,"exclusiveMinimum":0,"maximum":1})", {"0.25", "1.00", "0.50"},
+                 {"0.00", "0.3", "1.25"});
+  expect_accepts(R"({"type":"integer","multipleOf":1.5,"maximum":9})", {"0", "3", "-6"}, {"1", "12"});
+}
+
+TEST(JsonSchema, WordsOfEarlierDrafts) {
+  expect_accepts(R"({"type":"array","items":[{"type":"null"},{"type":"integer"}],"additionalItems":{"const":"x"},"minItems":2})",
+                 {"[null, 1]", R"([null, 1, "x"])"}, {"[null]", R"([null, "x"])", R"([null, 1, 2])"});
+  expect_accepts(R"({"type":"integer","minimum":3,"exclusiveMinimum":true})", {"4"}, {"3"});
+  expect_accepts(R"({"$id":"T","type":"object","properties":{"next":{"$ref":"T"}}})", {R"({"next":{"next":{}}})"}, {R"({"next":1})"});
+}
+
+TEST(JsonSchema, NamesOfPropertiesAreListedOrMatched) {
+  expect_accepts(R"({"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"integer"},"required":["b"]})",
+                 {R"({"b":1})", R"({"b":1, "a":2})"}, {"{}", R"({"a":2})", R"({"b":1, "c":1})", R"({"b":"x"})"});
+  expect_accepts(R"({"type":"object","properties":{"aa":{},"b":{}},"propertyNames":{"minLength":2}})", {R"({"aa":1})"}, {R"({"b":1})"});
+  expect_accepts(R"({"type":"object","properties":{"x1":{"type":"integer"}},"patternProperties":{"^x":{"minimum":5},"^y":{"type":"null"}},)"
+                 R"("additionalProperties":false})",
+                 {R"({"x1":5})", R"({"y":null, "y2":null})", R"({"x2":7})"}, {R"({"x1":4})", R"({"y":1})", R"({"z":1})"});
+  expect_accepts(R"({"type":"object","properties":{"a":{},"b":{}},"minProperties":1,"maxProperties":1})", {R"({"a":1})"}, {"{}"});
 }
 
 }  // namespace

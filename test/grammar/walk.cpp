@@ -58,10 +58,10 @@ const grammar::Compiler& toy_compiler() {
   return compiler;
 }
 
-ConstraintSpec schema_spec(std::string json) {
+ConstraintSpec schema_spec(std::string json, bool strict) {
   auto value = net::json::parse(json);
   if (!value) std::fprintf(stderr, "%s\n", json.c_str()), std::abort();
-  return {ConstraintSpec::JsonSchema{std::move(*value)}, "schema"};
+  return {ConstraintSpec::JsonSchema{std::move(*value), strict}, "schema"};
 }
 
 std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec) {

@@ -17,7 +17,7 @@ inline constexpr TokenId kEnd = 0;  // the end-of-sequence token of toy_tokens()
 std::vector<grammar::VocabularyToken> toy_tokens();
 const grammar::Compiler& toy_compiler();
 
-ConstraintSpec schema_spec(std::string json);  // path "schema"
+ConstraintSpec schema_spec(std::string json, bool strict = true);  // path "schema"
 std::shared_ptr<const Constraint> compile_or_die(const ConstraintSpec& spec);
 
 // The tokens that may come next, in order.

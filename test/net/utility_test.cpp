@@ -65,7 +65,7 @@ TEST(Tokenize, ErrorsNameTheField) {
   EXPECT_EQ(param("/tokenize", "{}"), "\"content\"");
   EXPECT_EQ(server.ask(post("/tokenize", R"({"content":null,"messages":null,"prompt":"a"})")).status, 200);
   EXPECT_EQ(param("/tokenize", R"({"content":null,"prompt":null})"), "\"content\"");
-  EXPECT_NE(server.ask(post("/tokenize", R"({"content":"a","x":123456789012345678901234567890})")).body.find("64 bits"), std::string::npos);
+  EXPECT_NE(server.ask(post("/tokenize", R"({"content":"a","x":1e999})")).body.find("too large"), std::string::npos);
   EXPECT_EQ(param("/tokenize", R"({"content":1})"), "\"content\"");
   EXPECT_EQ(param("/tokenize", R"({"prompt":[]})"), "\"prompt\"");
   EXPECT_EQ(param("/tokenize", R"({"content":"a","add_special":1})"), "\"add_special\"");

@@ -30,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kFormats
     {"ipv4", BRAID_BYTE "(\\." BRAID_BYTE "){3}"},
     {"ipv6", "(" BRAID_HEX4 ":){7}" BRAID_HEX4 "|::(" BRAID_HEX4 "(:" BRAID_HEX4 "){0,5})?|" BRAID_HEX4 "::(" BRAID_HEX4 "(:" BRAID_HEX4
              "){0,4})?"},
-    {"uri", "[A-Za-z][A-Za-z0-9+.-]{0,20}://" BRAID_LABEL "(\\." BRAID_LABEL "){0,6}(:[0-9]{1,4})?(/[A-Za-z0-9_.~-]{0,100}){0,20}"
+    {"uri", "[A-Za-z][A-Za-z0-9+.-]{0,20}://" BRAID_LABEL "(\\." BRAID_LABEL "){0,6}(:[1-9][0-9]{0,3})?(/[A-Za-z0-9_.~-]{0,100}){0,20}"
             "(\\?[A-Za-z0-9_.~=&-]{0,200})?(#[A-Za-z0-9_.~-]{0,100})?"},
     {"json-pointer", "(/([A-Za-z0-9_.-]|~[01]){0,60}){0,20}"},
     {"byte", "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"},

@@ -1,5 +1,8 @@
 #include "grammar/json/keywords.h"
 
+#include "grammar/code_points.h"
+#include "grammar/json/formats.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,10 +14,12 @@ namespace {
 
 enum class Form : std::uint8_t {
   kAny,
-  kAnnotation,
+  kNever,  // restricts, and is not honoured
   kCount,
   kNumber,
   kString,
+  kPatterns,  // a string; merging makes a list of them
+  kFormat,    // restricts where it is known
   kFlag,
   kSchema,
   kSchemas,
@@ -29,6 +34,7 @@ struct Keyword {
   Form form;
 };
 
+// Those that are not among them are annotations.
 constexpr Keyword kKeywords[] = {
     {"type", Form::kType},
     {"enum", Form::kValues},
@@ -37,8 +43,6 @@ constexpr Keyword kKeywords[] = {
     {"oneOf", Form::kSchemas},
     {"allOf", Form::kSchemas},
     {"$ref", Form::kString},
-    {"$defs", Form::kNamedSchemas},
-    {"definitions", Form::kNamedSchemas},
     {"properties", Form::kNamedSchemas},
     {"required", Form::kNames},
     {"additionalProperties", Form::kSchema},
@@ -53,26 +57,23 @@ constexpr Keyword kKeywords[] = {
     {"uniqueItems", Form::kFlag},
     {"minLength", Form::kCount},
     {"maxLength", Form::kCount},
-    {"pattern", Form::kString},
-    {"format", Form::kString},
+    {"pattern", Form::kPatterns},
+    {"format", Form::kFormat},
+    {"multipleOf", Form::kNumber},
     {"minimum", Form::kNumber},
     {"maximum", Form::kNumber},
     {"exclusiveMinimum", Form::kNumber},
     {"exclusiveMaximum", Form::kNumber},
-    {"title", Form::kAnnotation},
-    {"description", Form::kAnnotation},
-    {"default", Form::kAnnotation},
-    {"example", Form::kAnnotation},
-    {"examples", Form::kAnnotation},
-    {"$schema", Form::kAnnotation},
-    {"$id", Form::kAnnotation},
-    {"$comment", Form::kAnnotation},
-    {"deprecated", Form::kAnnotation},
-    {"readOnly", Form::kAnnotation},
-    {"writeOnly", Form::kAnnotation},
-    {"contentEncoding", Form::kAnnotation},
-    {"contentMediaType", Form::kAnnotation},
-    {"discriminator", Form::kAnnotation},
+    {"not", Form::kSchema},
+    {"unevaluatedProperties", Form::kSchema},
+    {"unevaluatedItems", Form::kSchema},
+    {"if", Form::kNever},
+    {"contains", Form::kNever},
+    {"dependencies", Form::kNever},
+    {"dependentRequired", Form::kNever},
+    {"dependentSchemas", Form::kNever},
+    {"$dynamicRef", Form::kNever},
+    {"$recursiveRef", Form::kNever},
 };
 
 constexpr std::array<std::pair<std::string_view, Type>, 7> kTypeNames = {{{"object", Type::kObject},
@@ -117,12 +118,15 @@ std::optional<std::uint32_t> count(const Value& value) {
 std::string_view wrong(Form form, const Value& value) {
   switch (form) {
     case Form::kAny:
-    case Form::kAnnotation:
+    case Form::kFormat:
+    case Form::kNever:
       return {};
     case Form::kCount:
       return count(value) ? "" : "a whole number of 0 or more";
     case Form::kNumber:
       return is_number(value) ? "" : "a number";
+    case Form::kPatterns:
+      return is_text(value) || is_list_of(value, false, is_text) ? "" : "a string";
     case Form::kString:
       return is_text(value) ? "" : "a string";
     case Form::kFlag:
@@ -149,6 +153,17 @@ bool mentions(const ValueDict& schema, std::initializer_list<std::string_view> k
   return std::any_of(keywords.begin(), keywords.end(), [&](std::string_view keyword) { return find(schema, keyword) != nullptr; });
 }
 
+const Keyword* keyword_named(std::string_view name) {
+  const auto* keyword = std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
+  return keyword == std::end(kKeywords) ? nullptr : keyword;
+}
+
+bool mentions_known_format(const ValueDict& schema) {
+  const Value* format = find(schema, "format");
+  const auto* name = format == nullptr ? nullptr : format->get_if<std::string>();
+  return name != nullptr && format_pattern(*name).has_value();
+}
+
 }  // namespace
 
 Error refused(const std::string& place, std::string_view why) { return invalid_argument(fmt::format("{}: {}", place, why), place); }
@@ -163,16 +178,43 @@ std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::u
   return value == nullptr ? otherwise : count(*value).value_or(otherwise);
 }
 
-std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path) {
-  for (const auto& member : schema) {
-    const std::string& name = member.first;
-    const Value& value = member.second;
-    if (name.starts_with("x-")) continue;  // by custom an annotation
-    const auto* keyword = std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
+std::optional<Error> Leniency::leave_out(const std::string& place, std::string_view why) {
+  if (strict_) return refused(place, why);
+  if (std::find(left_out_.begin(), left_out_.end(), place) == left_out_.end()) left_out_.push_back(place);
+  return std::nullopt;
+}
+
+bool restricts(std::string_view keyword) { return keyword_named(keyword) != nullptr; }
+
+ValueDict modernised(const ValueDict& schema) {
+  const Value* items = find(schema, "items");
+  const bool tuple = items != nullptr && items->get_if<ValueList>() != nullptr;
+  ValueDict out;
+  for (const auto& [name, value] : schema) {
+    const auto* flag = value.get_if<bool>();
+    if (name == "items" && tuple) {
+      if (!value.get_if<ValueList>()->empty()) out.emplace_back("prefixItems", value);
+    } else if (name == "additionalItems") {
+      if (tuple) out.emplace_back("items", value);
+    } else if (flag != nullptr && (name == "exclusiveMinimum" || name == "exclusiveMaximum")) {
+      if (const Value* bound = *flag ? find(schema, name == "exclusiveMinimum" ? "minimum" : "maximum") : nullptr)
+        out.emplace_back(name, *bound);
+    } else {
+      out.emplace_back(name, value);
+    }
+  }
+  return out;
+}
+
+std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path, Leniency& leniency) {
+  for (const auto& [name, value] : schema) {
+    const Keyword* keyword = keyword_named(name);
+    if (keyword == nullptr) continue;
     const std::string place = path + "." + name;
-    if (keyword == std::end(kKeywords)) return invalid_argument(fmt::format("{}: this schema keyword is not supported", place), place);
     if (const std::string_view expected = wrong(keyword->form, value); !expected.empty())
       return invalid_argument(fmt::format("{} must be {}", place, expected), place);
+    if (keyword->form != Form::kNever) continue;
+    if (auto error = leniency.leave_out(place, "this schema keyword is not supported")) return error;
   }
   return std::nullopt;
 }
@@ -189,11 +231,12 @@ Types types_of(const ValueDict& schema) {
   };
   if (type == nullptr) {
     if (mentions(schema, {"properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-                          "maxProperties"}))
+                          "maxProperties", "unevaluatedProperties"}))
       types.insert(Type::kObject);
-    if (mentions(schema, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"})) types.insert(Type::kArray);
-    if (mentions(schema, {"minLength", "maxLength", "pattern", "format"})) types.insert(Type::kString);
-    if (mentions(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})) types.insert({Type::kNumber, Type::kInteger});
+    if (mentions(schema, {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "unevaluatedItems"})) types.insert(Type::kArray);
+    if (mentions(schema, {"minLength", "maxLength", "pattern"}) || mentions_known_format(schema)) types.insert(Type::kString);
+    if (mentions(schema, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}))
+      types.insert({Type::kNumber, Type::kInteger});
     return types.empty() ? kAllTypes : types;
   }
   if (const auto* names = type->get_if<ValueList>()) {
@@ -215,6 +258,24 @@ Type type_of_value(const Value& value) {
 }
 
 bool has_type(const Types& types, const Value& value) { return types.contains(type_of_value(value)); }
+
+bool within_bounds(const ValueDict& schema, const Value& value) {
+  if (const auto* text = value.get_if<std::string>()) {
+    std::uint32_t length = 0;
+    std::uint32_t point = 0;
+    for (std::size_t at = 0; at < text->size() && next_code_point(*text, at, point);) ++length;
+    return length >= count_or(schema, "minLength", 0) && length <= count_or(schema, "maxLength", ~0U);
+  }
+  if (!is_number(value)) return true;
+  const auto on = [&](std::string_view keyword, auto holds) {
+    const Value* bound = find(schema, keyword);
+    return bound == nullptr || holds(*bound);
+  };
+  return on("minimum", [&](const Value& bound) { return !less(value, bound); }) &&
+         on("maximum", [&](const Value& bound) { return !less(bound, value); }) &&
+         on("exclusiveMinimum", [&](const Value& bound) { return less(bound, value); }) &&
+         on("exclusiveMaximum", [&](const Value& bound) { return less(value, bound); });
+}
 
 bool less(const Value& a, const Value& b) {
   const auto* x = a.get_if<std::int64_t>();

@@ -1,4 +1,4 @@
-// The vocabulary of JSON Schema (draft 2020-12) as far as it can be honoured.
+// The vocabulary of JSON Schema: which keywords restrict, and what their values must be.
 #pragma once
 
 #include "braid/result.h"
@@ -9,14 +9,38 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace braid::grammar::json {
 
 // The error of a schema whose keyword at `place` cannot be honoured.
 Error refused(const std::string& place, std::string_view why);
 
-// Refuses keywords that are not honoured, by their path; annotations are skipped. Checks the type of every keyword's value.
-std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path);
+// What becomes of keywords that restrict and cannot be honoured: an error, or their places are kept and they are left out.
+class Leniency {
+ public:
+  explicit Leniency(bool strict) : strict_(strict) {}
+
+  // Nothing: the keyword is to be left out.
+  std::optional<Error> leave_out(const std::string& place, std::string_view why);
+
+  std::vector<std::string> take() { return std::move(left_out_); }
+
+ private:
+  bool strict_;
+  std::vector<std::string> left_out_;  // each place once
+};
+
+// The schema in the words of draft 2020-12: tuples and exclusive bounds of earlier drafts.
+ValueDict modernised(const ValueDict& schema);
+
+// Checks the type of every keyword's value; what is unknown is an annotation. kInvalidArgument for a wrong one, and, as `leniency` says, for
+// one that restricts and is never honoured.
+std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path, Leniency& leniency);
+
+// Whether a keyword restricts what satisfies a schema, as far as it is known.
+bool restricts(std::string_view keyword);
 
 // What a schema says about types. Integers are numbers: kNumber always comes with kInteger unless only whole numbers are meant.
 enum class Type : std::uint8_t { kObject, kArray, kString, kNumber, kInteger, kBoolean, kNull };
@@ -31,6 +55,9 @@ const Value* find(const ValueDict& schema, std::string_view keyword);
 
 // A count such as maxLength, which check_keywords found to be one.
 std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::uint32_t otherwise);
+
+// Whether a value that has one of the schema's types is within its lengths and bounds.
+bool within_bounds(const ValueDict& schema, const Value& value);
 
 // Of two numbers.
 bool less(const Value& a, const Value& b);

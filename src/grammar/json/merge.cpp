@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 namespace braid::grammar::json {
@@ -12,13 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxBranches = 64;
 constexpr std::size_t kMaxComparisons = 1'000'000;  // of the values of two enums
-
-bool is_annotation(std::string_view name) {
-  static const std::set<std::string_view> kNames = {
-      "title",      "description", "default",   "example",         "examples",         "$schema",       "$id",   "$comment",
-      "deprecated", "readOnly",    "writeOnly", "contentEncoding", "contentMediaType", "discriminator", "$defs", "definitions"};
-  return kNames.contains(name) || name.starts_with("x-");
-}
 
 Value both(const Value& a, const Value& b) { return ValueDict{{"allOf", ValueList{a, b}}}; }
 
@@ -47,6 +41,15 @@ Value common_values(const Value& a, const Value& b) {
   return out;
 }
 
+// Of whole numbers.
+std::optional<Value> common_multiple(const Value& a, const Value& b) {
+  const auto* x = a.get_if<std::int64_t>();
+  const auto* y = b.get_if<std::int64_t>();
+  constexpr std::int64_t kMost = 1'000'000;
+  if (x == nullptr || y == nullptr || *x <= 0 || *y <= 0 || *x > kMost || *y > kMost) return std::nullopt;
+  return Value(std::lcm(*x, *y));
+}
+
 // The two values of one keyword as one; nothing when that cannot be written.
 std::optional<Value> conjunction(std::string_view name, const Value& a, const Value& b) {
   if (a == b) return a;
@@ -59,7 +62,11 @@ std::optional<Value> conjunction(std::string_view name, const Value& a, const Va
   if (name == "maximum" || name == "exclusiveMaximum" || name.starts_with("max")) return less(b, a) ? b : a;
   if (name == "uniqueItems") return true;
   if (name == "items" || name == "propertyNames" || name == "additionalProperties") return both(a, b);
-  if (name == "required" || name == "allOf") {
+  if (name == "unevaluatedProperties" || name == "unevaluatedItems") return both(a, b);
+  if (name == "format") return a;  // beside another it is an annotation
+  if (name == "not") return ValueDict{{"anyOf", ValueList{a, b}}};
+  if (name == "multipleOf") return common_multiple(a, b);
+  if (name == "required" || name == "allOf" || name == "pattern") {
     ValueList out = list_of(a);
     for (const Value& item : list_of(b))
       if (std::find(out.begin(), out.end(), item) == out.end()) out.push_back(item);
@@ -114,43 +121,71 @@ bool leaves_no_value(const ValueDict& schema) {
   });
 }
 
-// An array's items beyond prefixItems and an object's members beyond patternProperties depend on their neighbours.
-bool entangled(const ValueDict& a, const ValueDict& b, std::string_view first, std::string_view second) {
-  return find(a, first) != nullptr && find(b, second) != nullptr;
+// The schemas of an array's first items, and of the others.
+void merge_items(const ValueDict& a, const ValueDict& b, ValueDict& out) {
+  const auto prefix = [](const ValueDict& schema) {
+    const Value* list = find(schema, "prefixItems");
+    return list == nullptr ? ValueList{} : *list->get_if<ValueList>();
+  };
+  const ValueList first = prefix(a);
+  const ValueList second = prefix(b);
+  const Value* rest_of_a = find(a, "items");
+  const Value* rest_of_b = find(b, "items");
+  const auto at = [](const ValueList& list, std::size_t i, const Value* rest) { return i < list.size() ? &list[i] : rest; };
+  const auto joined = [](const Value* x, const Value* y) { return x == nullptr ? *y : y == nullptr ? *x : both(*x, *y); };
+  ValueList merged;
+  for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i)
+    merged.push_back(joined(at(first, i, rest_of_a), at(second, i, rest_of_b)));
+  if (!merged.empty()) out.emplace_back("prefixItems", std::move(merged));
+  if (rest_of_a != nullptr || rest_of_b != nullptr) out.emplace_back("items", joined(rest_of_a, rest_of_b));
+}
+
+// An object's members beyond patternProperties depend on their neighbours.
+bool entangled(const ValueDict& a, const ValueDict& b) {
+  const auto one_way = [](const ValueDict& x, const ValueDict& y) {
+    return find(x, "patternProperties") != nullptr && (find(y, "properties") != nullptr || find(y, "additionalProperties") != nullptr);
+  };
+  return one_way(a, b) || one_way(b, a);
 }
 
 }  // namespace
 
 bool has_constraints(const ValueDict& schema) {
-  return std::any_of(schema.begin(), schema.end(), [](const auto& member) { return !is_annotation(member.first); });
+  return std::any_of(schema.begin(), schema.end(), [](const auto& member) { return restricts(member.first); });
 }
 
-Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::string& path) {
-  const auto refuse = [&](std::string_view name) {
-    const std::string place = fmt::format("{}.{}", path, name);
-    return invalid_argument(fmt::format("{}: what this and the schema it is joined with say cannot be combined", place), place);
+Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::string& path, Leniency& leniency) {
+  const auto leave_out = [&](std::string_view name) {
+    return leniency.leave_out(fmt::format("{}.{}", path, name), "what this and the schema it is joined with say cannot be combined");
   };
-  if (entangled(a, b, "prefixItems", "items") || entangled(b, a, "prefixItems", "items")) return refuse("prefixItems");
-  for (const char* name : {"properties", "additionalProperties"})
-    if (entangled(a, b, "patternProperties", name) || entangled(b, a, "patternProperties", name)) return refuse("patternProperties");
+  const bool without_patterns = entangled(a, b);
+  if (without_patterns)
+    if (auto error = leave_out("patternProperties")) return *error;
 
   ValueDict out;
   if (find(a, "properties") != nullptr || find(b, "properties") != nullptr) out.emplace_back("properties", merge_properties(a, b));
+  merge_items(a, b, out);
+  const auto is_merged = [&](std::string_view name) {
+    return name == "properties" || name == "items" || name == "prefixItems" || (name == "patternProperties" && without_patterns);
+  };
   for (const auto& [name, value] : a) {
-    if (name == "properties") continue;
-    const Value* other = is_annotation(name) ? nullptr : find(b, name);
+    if (is_merged(name)) continue;
+    const Value* other = restricts(name) ? find(b, name) : nullptr;
     if (other == nullptr) {
       out.emplace_back(name, value);
       continue;
     }
     if (name == "const" && !same_value(value, *other)) return Value(false);
     std::optional<Value> merged = name == "const" ? value : conjunction(name, value, *other);
-    if (!merged) return refuse(name);
+    if (!merged) {
+      if (auto error = leave_out(name)) return *error;
+      merged = value;
+    }
     if ((name == "type" || name == "enum") && *merged == Value(ValueList{})) return Value(false);
     out.emplace_back(name, std::move(*merged));
   }
   for (const auto& [name, value] : b)
-    if (name != "properties" && find(a, name) == nullptr) out.emplace_back(name, value);
+    if (!is_merged(name) && find(a, name) == nullptr) out.emplace_back(name, value);
   if (leaves_no_value(out)) return Value(false);
   return Value(std::move(out));
 }

@@ -3,13 +3,15 @@
 
 #include "braid/result.h"
 #include "braid/value.h"
+#include "grammar/json/keywords.h"
 
 #include <string>
 
 namespace braid::grammar::json {
 
-// Neither has a $ref of its own. kInvalidArgument with the path of a keyword whose two values have no common form.
-Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::string& path);
+// Both are modernised, and neither has a $ref of its own. Of a keyword whose two values have no common form the second is left out, by its
+// path, as far as `leniency` allows.
+Result<Value> merge_schemas(const ValueDict& a, const ValueDict& b, const std::string& path, Leniency& leniency);
 
 // Whether the schema says anything besides annotations and definitions.
 bool has_constraints(const ValueDict& schema);

@@ -1,218 +1,220 @@
 #include "grammar/json/number_range.h"
 
+#include "grammar/json/digits.h"
+
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace braid::grammar::json {
 namespace {
 
-constexpr std::uint64_t kUsualMost = 999'999'999'999'999'999;  // 18 digits, as in integers without bounds
-constexpr std::size_t kMaxDigits = 15;                         // of a bounded number: a double tells all of them apart
+constexpr std::size_t kUsualDigits = 18;     // of integers, as in those without bounds
+constexpr std::size_t kDistinctDigits = 15;  // a double tells all numbers of so many digits apart
 constexpr std::size_t kUsualFraction = 6;
+constexpr std::size_t kFurtherPlaces = 2;  // than a bound has: there is room between two that lie close together
+constexpr std::size_t kMostFraction = 30;
+constexpr std::uint32_t kSmallModulus = 100;
+constexpr std::uint32_t kMaxModulus = 1000;
 
-// Digit strings of one length between two others, compared as text. A fraction may end early, which stands for zeros.
-class DigitRange {
- public:
-  DigitRange(Grammar& grammar, std::string least, std::string most, bool may_end, bool least_excluded, bool most_excluded)
-      : grammar_(grammar), least_(std::move(least)), most_(std::move(most)), may_end_(may_end), least_excluded_(least_excluded),
-        most_excluded_(most_excluded) {}
+double real_of(const Value& value) {
+  const auto* exact = value.get_if<std::int64_t>();
+  return exact != nullptr ? static_cast<double>(*exact) : *value.get_if<double>();
+}
 
-  ExprId from(std::size_t at, bool on_least, bool on_most, bool may_be_empty = true) {
-    if (at == least_.size()) return ends(at, on_least, on_most) ? grammar_.empty() : grammar_.nothing();
-    const auto left = static_cast<std::uint32_t>(least_.size() - at);
-    if (!on_least && !on_most) return grammar_.repeat(digits('0', '9'), may_end_ ? (may_be_empty ? 0 : 1) : left, left);
-    std::vector<ExprId> options;
-    if (may_end_ && may_be_empty && ends(at, on_least, on_most)) options.push_back(grammar_.empty());
-    const char low = on_least ? least_[at] : '0';
-    const char high = on_most ? most_[at] : '9';
-    const auto then = [&](char first, char last, bool least, bool most) {
-      if (first <= last) options.push_back(grammar_.sequence({digits(first, last), from(at + 1, least, most)}));
-    };
-    if (low == high) {
-      then(low, high, on_least, on_most);
-    } else {
-      if (on_least) then(low, low, true, false);
-      then(static_cast<char>(low + (on_least ? 1 : 0)), static_cast<char>(high - (on_most ? 1 : 0)), false, false);
-      if (on_most) then(high, high, false, true);
-    }
-    return grammar_.choice(std::move(options));
-  }
-
-  // Whether a text that ends here, after digits equal to those of the bounds it is still on, is within them.
-  bool ends(std::size_t at, bool on_least, bool on_most) const {
-    const auto zeros = [&](const std::string& text) { return text.find_first_not_of('0', at) == std::string::npos; };
-    if (on_least && (!zeros(least_) || least_excluded_)) return false;
-    return !(on_most && zeros(most_) && most_excluded_);
-  }
-
- private:
-  ExprId digits(char first, char last) {
-    return grammar_.chars(CodePointSet({{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)}}));
-  }
-
-  Grammar& grammar_;
-  std::string least_, most_;
-  bool may_end_, least_excluded_, most_excluded_;
+// As it is, or the next double inwards where it is excluded and numbers next to it may be read as the same double: where they, as `fine`
+// says, or it have many digits.
+struct Bound {
+  Decimal at;
+  bool excluded = false;
 };
 
-ExprId naturals(Grammar& grammar, std::uint64_t least, std::uint64_t most) {
+Bound bound_of(const Value& value, bool excluded, bool least, bool fine = false) {
+  const Decimal exact = decimal_of(value);
+  // A whole number beyond 64 bits has been read as a double, which may lie on the wrong side of it.
+  const auto* real = value.get_if<double>();
+  const bool rounded = real != nullptr && std::fabs(*real) >= 0x1p63;
+  if ((!excluded || (exact.size() <= kDistinctDigits && !fine)) && !rounded) return {exact, excluded};
+  const double away = least ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  double next = std::nextafter(real_of(value), away);
+  if (!std::isfinite(next)) next = real_of(value);
+  return {decimal_of(Value(next)), false};
+}
+
+// The whole numbers of one sign, without it.
+struct Magnitudes {
+  std::string least = "0";
+  std::optional<std::string> most;
+};
+
+ExprId naturals(Grammar& grammar, const Magnitudes& range, std::uint32_t modulus, std::size_t point = 0) {
+  const std::size_t usual = std::max(range.least.size(), modulus == 1 ? kUsualDigits : modulus <= kSmallModulus ? 9 : 6);
+  const std::string last = !range.most || range.most->size() > usual ? std::string(usual, '9') : *range.most;
   std::vector<ExprId> options;
-  const std::string first = std::to_string(least);
-  const std::string last = std::to_string(most);
-  for (std::size_t length = first.size(); least <= most && length <= last.size(); ++length) {
-    std::string low = length == first.size() ? first : "1" + std::string(length - 1, '0');
-    std::string high = length == last.size() ? last : std::string(length, '9');
-    options.push_back(DigitRange(grammar, std::move(low), std::move(high), false, false, false).from(0, true, true));
+  const auto padded = [&](std::string digits) {
+    return digits.size() > point ? digits : std::string(point + 1 - digits.size(), '0') + digits;
+  };
+  if (less_whole(last, range.least)) return grammar.nothing();
+  const std::string first = padded(range.least);
+  for (std::size_t length = first.size(); length <= padded(last).size(); ++length) {
+    DigitRange digits;
+    digits.least = length == first.size() ? first : "1" + std::string(length - 1, '0');
+    digits.most = length == padded(last).size() ? padded(last) : std::string(length, '9');
+    digits.modulus = modulus;
+    digits.point = point;
+    options.push_back(digits_within(grammar, digits, true, true));
   }
   return grammar.choice(std::move(options));
 }
 
-constexpr double kBeyondWhole = 0x1p63;
-
-// Whether no whole number of 64 bits is within the bound.
-bool unreachable(const Value& value, bool excluded, bool least) {
-  using Limits = std::numeric_limits<std::int64_t>;
-  if (const auto* exact = value.get_if<std::int64_t>()) return excluded && *exact == (least ? Limits::max() : Limits::min());
-  const double real = *value.get_if<double>();
-  return least ? real >= kBeyondWhole : real < -kBeyondWhole || (excluded && real == -kBeyondWhole);
-}
-
-// Nothing where every whole number is within the bound, which some are.
-std::optional<std::int64_t> whole_bound(const Value& value, bool excluded, bool least) {
-  std::int64_t whole = 0;
-  if (const auto* exact = value.get_if<std::int64_t>()) {
-    whole = *exact;
-  } else {
-    const double real = *value.get_if<double>();
-    const double rounded = least ? std::ceil(real) : std::floor(real);
-    if (least ? rounded < -kBeyondWhole : rounded >= kBeyondWhole) return std::nullopt;
-    whole = static_cast<std::int64_t>(rounded);
-    excluded = excluded && rounded == real;
-  }
-  if (!excluded) return whole;
-  return least ? whole + 1 : whole - 1;
-}
-
-// A bound without its sign.
-struct Decimal {
+// A bound on the scale of 10^places, rounded inwards to a whole number.
+struct WholeBound {
   bool negative = false;
-  std::uint64_t whole = 0;
-  std::string fraction;  // without trailing zeros
+  std::string digits;
 };
 
-std::optional<Decimal> decimal(const Value& value) {
-  std::array<char, 400> buffer{};
-  std::to_chars_result end{};
-  if (const auto* exact = value.get_if<std::int64_t>()) {
-    end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *exact);
-  } else {
-    end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *value.get_if<double>(), std::chars_format::fixed);
+WholeBound whole_bound(const Value& value, bool excluded, bool least, std::size_t places) {
+  const Bound bound = bound_of(value, excluded, least);
+  std::string digits = bound.at.whole;
+  std::string rest = bound.at.fraction;
+  rest.resize(std::max(rest.size(), places), '0');
+  digits += rest.substr(0, places);
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size() - 1));
+  const bool exact = rest.find_first_not_of('0', places) == std::string::npos;
+  const bool outwards = bound.at.negative != least;  // away from zero is inwards
+  if (exact ? bound.excluded : outwards) {
+    if (outwards) {
+      digits = next_whole(digits);
+    } else if (digits == "0") {
+      return {!bound.at.negative, "1"};  // on the other side of zero
+    } else {
+      digits = previous_whole(digits);
+    }
   }
-  if (end.ec != std::errc()) return std::nullopt;
-  std::string text(buffer.data(), end.ptr);
-  Decimal out;
-  out.negative = text.front() == '-';
-  if (out.negative) text.erase(0, 1);
-  const std::size_t point = std::min(text.find('.'), text.size());
-  if (point < text.size()) out.fraction = text.substr(point + 1);
-  while (!out.fraction.empty() && out.fraction.back() == '0') out.fraction.pop_back();
-  if (point + out.fraction.size() > kMaxDigits) return std::nullopt;
-  out.whole = std::stoull(text.substr(0, point));
-  if (out.whole == 0 && out.fraction.empty()) out.negative = false;
-  return out;
+  return {bound.at.negative && digits != "0", digits};
 }
 
-struct Magnitudes {
-  Decimal least, most;
-  bool least_excluded = false;
-  bool most_excluded = false;
+ExprId scaled_within(Grammar& grammar, const NumberBounds& bounds, std::uint32_t modulus, std::size_t places) {
+  const auto least = bounds.least ? std::optional(whole_bound(*bounds.least, bounds.least_excluded, true, places)) : std::nullopt;
+  const auto most = bounds.most ? std::optional(whole_bound(*bounds.most, bounds.most_excluded, false, places)) : std::nullopt;
+  std::vector<ExprId> options;
+  if (!most || !most->negative) {
+    Magnitudes range;
+    if (least && !least->negative) range.least = least->digits;
+    if (most) range.most = most->digits;
+    options.push_back(naturals(grammar, range, modulus, places));
+  }
+  if (!least || least->negative) {
+    Magnitudes range;
+    range.least = most && most->negative ? most->digits : "1";
+    if (least) range.most = least->digits;
+    options.push_back(grammar.sequence({grammar.bytes("-"), naturals(grammar, range, modulus, places)}));
+  }
+  return grammar.choice(std::move(options));
+}
+
+// Numbers of one sign, without it.
+struct RealMagnitudes {
+  Bound least;
+  Bound most;
 };
 
-// Numbers without a sign, with at most `places` digits after the point.
-ExprId magnitudes(Grammar& grammar, const Magnitudes& range, std::size_t places) {
-  const auto padded = [&](const std::string& fraction) { return fraction + std::string(places - fraction.size(), '0'); };
+// `places` digits after the point; what a bound has beyond them is rounded inwards.
+Bound cut(Bound bound, std::size_t places, bool upwards) {
+  if (bound.at.fraction.size() <= places) return bound;
+  std::string digits = bound.at.whole + bound.at.fraction.substr(0, places);
+  if (upwards) digits = next_whole(digits);
+  bound.at.whole = digits.substr(0, digits.size() - places);
+  bound.at.fraction = digits.substr(digits.size() - places);
+  bound.excluded = false;
+  return bound;
+}
+
+// At most `places` digits after the point.
+ExprId magnitudes(Grammar& grammar, const RealMagnitudes& range, std::size_t places) {
+  const Bound least = cut(range.least, places, true);
+  const Bound most = cut(range.most, places, false);
+  DigitRange fraction;
+  const auto padded = [&](std::string digits) {
+    digits.resize(places, '0');
+    return digits;
+  };
+  fraction.least = padded(least.at.fraction);
+  fraction.most = padded(most.at.fraction);
+  fraction.least_excluded = least.excluded;
+  fraction.most_excluded = most.excluded;
+  fraction.may_end = true;
   const auto with_fraction = [&](ExprId whole, bool on_least, bool on_most) {
-    DigitRange digits(grammar, padded(range.least.fraction), padded(range.most.fraction), true, range.least_excluded, range.most_excluded);
     std::vector<ExprId> options;
-    if (digits.ends(0, on_least, on_most)) options.push_back(grammar.empty());
-    options.push_back(grammar.sequence({grammar.bytes("."), digits.from(0, on_least, on_most, false)}));
+    if (fraction.holds_empty(on_least, on_most)) options.push_back(grammar.empty());
+    options.push_back(grammar.sequence({grammar.bytes("."), digits_within(grammar, fraction, on_least, on_most)}));
     return grammar.sequence({whole, grammar.choice(std::move(options))});
   };
-  const auto exactly = [&](std::uint64_t whole) { return grammar.bytes(std::to_string(whole)); };
-  if (range.least.whole > range.most.whole) return grammar.nothing();
-  if (range.least.whole == range.most.whole) {
-    if (padded(range.least.fraction) > padded(range.most.fraction)) return grammar.nothing();
-    return with_fraction(exactly(range.least.whole), true, true);
-  }
-  std::vector<ExprId> options = {with_fraction(exactly(range.least.whole), true, false),
-                                 with_fraction(exactly(range.most.whole), false, true)};
-  if (range.least.whole + 1 < range.most.whole)
-    options.push_back(with_fraction(naturals(grammar, range.least.whole + 1, range.most.whole - 1), false, false));
+  if (less_whole(most.at.whole, least.at.whole)) return grammar.nothing();
+  if (least.at.whole == most.at.whole)
+    return fraction.least > fraction.most ? grammar.nothing() : with_fraction(grammar.bytes(least.at.whole), true, true);
+  std::vector<ExprId> options = {with_fraction(grammar.bytes(least.at.whole), true, false),
+                                 with_fraction(grammar.bytes(most.at.whole), false, true)};
+  const Magnitudes between = {next_whole(least.at.whole), previous_whole(most.at.whole)};
+  if (!less_whole(*between.most, between.least)) options.push_back(with_fraction(naturals(grammar, between, 1), false, false));
   return grammar.choice(std::move(options));
 }
 
 }  // namespace
 
-ExprId integers_within(Grammar& grammar, const NumberBounds& bounds) {
-  if ((bounds.least && unreachable(*bounds.least, bounds.least_excluded, true)) ||
-      (bounds.most && unreachable(*bounds.most, bounds.most_excluded, false)))
-    return grammar.nothing();
-  const auto least = bounds.least ? whole_bound(*bounds.least, bounds.least_excluded, true) : std::nullopt;
-  const auto most = bounds.most ? whole_bound(*bounds.most, bounds.most_excluded, false) : std::nullopt;
-  const auto magnitude = [](std::int64_t value) {
-    return value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
-  };
+ExprId integers_within(Grammar& grammar, const NumberBounds& bounds) { return scaled_within(grammar, bounds, 1, 0); }
+
+ExprId numbers_within(Grammar& grammar, const NumberBounds& bounds) {
+  const auto places_of = [](const std::optional<Value>& bound) { return bound ? decimal_of(*bound).fraction.size() : 0; };
+  const auto length_of = [](const std::optional<Value>& bound) { return bound ? decimal_of(*bound).whole.size() : 1; };
+  const bool fine = std::max(places_of(bounds.least), places_of(bounds.most)) + kFurtherPlaces +
+                        std::max(length_of(bounds.least), length_of(bounds.most)) >
+                    kDistinctDigits;
+  std::optional<Bound> least;
+  std::optional<Bound> most;
+  if (bounds.least) least = bound_of(*bounds.least, bounds.least_excluded, true, fine);
+  if (bounds.most) most = bound_of(*bounds.most, bounds.most_excluded, false, fine);
+  const auto fraction = [](const std::optional<Bound>& bound) { return bound ? bound->at.fraction.size() : 0; };
+  const auto whole = [](const std::optional<Bound>& bound) { return bound ? bound->at.whole.size() : 1; };
+  const std::size_t needed = std::clamp(std::max(fraction(least), fraction(most)) + kFurtherPlaces, std::size_t{1}, kMostFraction);
+  const std::size_t length = std::max(whole(least), whole(most));
+  const std::size_t places = std::max(needed, std::min(kUsualFraction, kDistinctDigits - std::min(kDistinctDigits - 1, length)));
+  // Beyond all numbers with the digits that are left; excluded, so its own fraction does not matter.
+  Bound end;
+  end.at.whole = "1" + std::string(std::max(length, kDistinctDigits - std::min(kDistinctDigits, places)), '0');
+  end.excluded = true;
+
   std::vector<ExprId> options;
-  if (!most || *most >= 0) {
-    const std::uint64_t low = least && *least > 0 ? magnitude(*least) : 0;
-    const std::uint64_t usual = low > kUsualMost ? std::uint64_t{std::numeric_limits<std::int64_t>::max()} : kUsualMost;
-    options.push_back(naturals(grammar, low, most ? magnitude(*most) : usual));
+  if (!most || !most->at.negative) {
+    RealMagnitudes range = {Bound{}, most ? *most : end};
+    if (least && !least->at.negative) range.least = *least;
+    options.push_back(magnitudes(grammar, range, places));
   }
-  if (!least || *least < 0) {
-    const std::uint64_t low = most && *most < 0 ? magnitude(*most) : 1;
-    const std::uint64_t usual = low > kUsualMost ? std::uint64_t{std::numeric_limits<std::int64_t>::max()} : kUsualMost;
-    options.push_back(grammar.sequence({grammar.bytes("-"), naturals(grammar, low, least ? magnitude(*least) : usual)}));
+  if (!least || least->at.negative) {
+    RealMagnitudes range = {Bound{{}, true}, least ? *least : end};  // no -0
+    if (most && most->at.negative) range.least = *most;
+    options.push_back(grammar.sequence({grammar.bytes("-"), magnitudes(grammar, range, places)}));
   }
   return grammar.choice(std::move(options));
 }
 
-Result<ExprId> numbers_within(Grammar& grammar, const NumberBounds& bounds) {
-  const auto least = bounds.least ? decimal(*bounds.least) : std::optional(Decimal{});
-  const auto most = bounds.most ? decimal(*bounds.most) : std::optional(Decimal{});
-  const auto length = [](const Decimal& bound) { return std::to_string(bound.whole).size(); };
-  if (!least || !most) return invalid_argument(fmt::format("bounds of numbers may have {} digits", kMaxDigits));
-  const std::size_t needed = std::max({least->fraction.size(), most->fraction.size(), std::size_t{1}});
-  const std::size_t whole = std::max(length(*least), length(*most));
-  if (needed + whole > kMaxDigits) return invalid_argument(fmt::format("bounds of numbers may have {} digits together", kMaxDigits));
-  const std::size_t places = std::max(needed, std::min(kUsualFraction, kMaxDigits - whole));
-  // Beyond all numbers with the digits that are left; excluded, so its own fraction does not matter.
-  Decimal end;
-  end.whole = std::stoull("1" + std::string(kMaxDigits - places, '0'));
-
-  std::vector<ExprId> options;
-  if (!bounds.most || !most->negative) {
-    Magnitudes range{{}, bounds.most ? *most : end, false, bounds.most ? bounds.most_excluded : true};
-    if (bounds.least && !least->negative) {
-      range.least = *least;
-      range.least_excluded = bounds.least_excluded;
-    }
-    options.push_back(magnitudes(grammar, range, places));
-  }
-  if (!bounds.least || least->negative) {
-    Magnitudes range{{}, bounds.least ? *least : end, true, bounds.least ? bounds.least_excluded : true};  // no -0
-    if (bounds.most && most->negative) {
-      range.least = *most;
-      range.least_excluded = bounds.most_excluded;
-    }
-    options.push_back(grammar.sequence({grammar.bytes("-"), magnitudes(grammar, range, places)}));
-  }
-  return grammar.choice(std::move(options));
+Result<ExprId> multiples_within(Grammar& grammar, const NumberBounds& bounds, const Value& divisor, bool whole) {
+  const Decimal step = decimal_of(divisor);
+  std::string digits = (step.whole == "0" ? "" : step.whole) + step.fraction;
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
+  if (step.negative || digits.empty()) return invalid_argument("a divisor is above zero");
+  if (digits.size() > 4 || std::stoul(digits) > kMaxModulus || step.fraction.size() > kUsualFraction)
+    return invalid_argument(fmt::format("divisors of up to {} are supported, with up to {} places", kMaxModulus, kUsualFraction));
+  const auto modulus = static_cast<std::uint32_t>(std::stoul(digits));
+  if (!whole) return scaled_within(grammar, bounds, modulus, step.fraction.size());
+  std::uint32_t scale = 1;
+  for (std::size_t i = 0; i < step.fraction.size(); ++i) scale *= 10;
+  return scaled_within(grammar, bounds, modulus / std::gcd(modulus, scale), 0);
 }
 
 }  // namespace braid::grammar::json

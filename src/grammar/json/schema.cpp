@@ -76,15 +76,23 @@ SchemaCompiler::Expr SchemaCompiler::compile(const Value& schema, const std::str
   return expr;
 }
 
-SchemaCompiler::Expr SchemaCompiler::compile_keywords(const ValueDict& schema, const std::string& path) {
-  if (auto error = check_keywords(schema, path)) return *error;
+SchemaCompiler::Expr SchemaCompiler::compile_keywords(const ValueDict& written, const std::string& path) {
+  const ValueDict schema = modernised(written);
+  if (auto error = check_keywords(schema, path, leniency_)) return *error;
   if (const Value* reference = find(schema, "$ref")) {
-    if (!has_constraints(without(schema, "$ref"))) return compile_reference(*reference->get_if<std::string>(), path);
-    const auto target = target_of(*reference->get_if<std::string>(), path);
+    const std::string& name = *reference->get_if<std::string>();
+    const ValueDict siblings = without(schema, "$ref");
+    if (!name.starts_with("#") && identified(name) == nullptr) {
+      if (auto error = leniency_.leave_out(path + ".$ref", "only references within the schema are supported")) return *error;
+      return compile(siblings, path);
+    }
+    if (!has_constraints(siblings)) return compile_reference(name, path);
+    const auto target = target_of(name, path);
     if (!target) return target.error();
-    const auto merged = merge(without(schema, "$ref"), **target, path);
+    const auto merged = merge(siblings, **target, path);
     return merged ? compile(*merged, path) : merged.error();
   }
+  if (find(schema, "not") != nullptr) return compile_not(schema, path);
   if (find(schema, "allOf") != nullptr) return compile_all_of(schema, path);
   if (find(schema, "anyOf") != nullptr) return compile_branches(schema, "anyOf", path);
   if (find(schema, "oneOf") != nullptr) return compile_branches(schema, "oneOf", path);
@@ -122,6 +130,16 @@ SchemaCompiler::Expr SchemaCompiler::compile_type(Type type, const ValueDict& sc
   return syntax_.null();
 }
 
+// What libraries write for a value that there is not: {"not": {}}.
+SchemaCompiler::Expr SchemaCompiler::compile_not(const ValueDict& schema, const std::string& path) {
+  const Value& negated = *find(schema, "not");
+  const auto* dict = negated.get_if<ValueDict>();
+  if (negated == Value(true) || (dict != nullptr && !has_constraints(*dict))) return grammar_.nothing();
+  if (negated != Value(false))
+    if (auto error = leniency_.leave_out(path + ".not", "this schema keyword is not supported")) return *error;
+  return compile(without(schema, "not"), path);
+}
+
 SchemaCompiler::Expr SchemaCompiler::compile_all_of(const ValueDict& schema, const std::string& path) {
   const auto& parts = *find(schema, "allOf")->get_if<ValueList>();
   const ValueDict siblings = without(schema, "allOf");
@@ -139,8 +157,6 @@ SchemaCompiler::Expr SchemaCompiler::compile_all_of(const ValueDict& schema, con
 SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, std::string_view keyword, const std::string& path) {
   const auto& branches = *find(schema, keyword)->get_if<ValueList>();
   const ValueDict siblings = without(schema, keyword);
-  if (keyword == "oneOf" && branches.size() > kMaxJoined)
-    return refused(path + ".oneOf", fmt::format("{} schemas can be told apart; use anyOf", kMaxJoined));
   std::vector<const Value*> resolved;
   std::vector<ExprId> options;
   for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -159,27 +175,39 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
     options.push_back(*expr);
   }
   if (keyword == "oneOf")
-    for (std::size_t i = 0; i < resolved.size(); ++i)
-      for (std::size_t k = 0; k < i; ++k)
-        if (!provably_disjoint(*resolved[k], *resolved[i]))
-          return refused(fmt::format("{}.oneOf[{}]", path, i),
-                         fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
+    if (auto error = tell_apart(resolved, path + ".oneOf")) return *error;
   const auto [known, fresh] = unions_.try_emplace(options, 0);
   if (fresh) known->second = grammar_.choice(std::move(options));
   return known->second;
 }
 
-// Keywords beside enum and const other than `type` would have to be tested on each value.
+std::optional<Error> SchemaCompiler::tell_apart(const std::vector<const Value*>& branches, const std::string& path) {
+  if (branches.size() > kMaxJoined) return leniency_.leave_out(path, fmt::format("{} schemas can be told apart; use anyOf", kMaxJoined));
+  for (std::size_t i = 0; i < branches.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (!provably_disjoint(*branches[k], *branches[i]))
+        return leniency_.leave_out(fmt::format("{}[{}]", path, i),
+                                   fmt::format("that no value satisfies both this and oneOf[{}] cannot be shown; use anyOf", k));
+  return std::nullopt;
+}
+
+// Of the keywords beside enum and const those about single texts and numbers are tested on each value.
 SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, const std::string& path) {
+  static const std::set<std::string_view> kTested = {"enum",    "const",   "type",    "format",           "minLength",       "maxLength",
+                                                     "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
   for (const auto& [name, value] : schema)
-    if (name != "enum" && name != "const" && name != "type" && has_constraints({{name, value}}))
-      return refused(path + "." + name, "this keyword is not supported beside enum or const");
+    if (restricts(name) && !kTested.contains(name))
+      if (auto error = leniency_.leave_out(path + "." + name, "this keyword is not supported beside enum or const")) return *error;
+  const auto pattern = patterns_of(schema, path);
+  if (!pattern) return pattern.error();
   const Value* constant = find(schema, "const");
   const Value* list = find(schema, "enum");
-  const Types types = types_of(schema);
+  const Types types = find(schema, "type") != nullptr ? types_of(schema) : types_of({});
   const ValueList values = list == nullptr ? ValueList{*constant} : *list->get_if<ValueList>();
   std::vector<ExprId> options;
   for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto* text = values[i].get_if<std::string>();
+    if (!within_bounds(schema, values[i]) || (text != nullptr && !languages_.matches(*pattern, *text))) continue;
     if (!has_type(types, values[i]) || (constant != nullptr && !same_value(*constant, values[i]))) continue;
     if (has_rounded_number(values[i]))
       return refused(path + (list == nullptr ? ".const" : fmt::format(".enum[{}]", i)),
@@ -198,16 +226,36 @@ SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& refere
   const ExprId call = grammar_.call(rule);
   references_.emplace(reference, call);
   std::string place = path_;
-  for (const char c : reference.substr(1)) place += c == '/' ? '.' : c;
+  if (!reference.starts_with("#")) place += '.';
+  for (const char c : reference.substr(reference.starts_with("#") ? 1 : 0)) place += c == '/' ? '.' : c;
   const Expr body = compile(**target, place);
   if (!body) return body;
   grammar_.define(rule, *body);
   return call;
 }
 
+const Value* SchemaCompiler::identified(const std::string& reference) const {
+  std::vector<const Value*> pending = {&root_};
+  while (!pending.empty()) {
+    const Value* value = pending.back();
+    pending.pop_back();
+    if (const auto* list = value->get_if<ValueList>())
+      for (const Value& item : *list) pending.push_back(&item);
+    const auto* dict = value->get_if<ValueDict>();
+    if (dict == nullptr) continue;
+    for (const auto& [name, item] : *dict) {
+      if ((name == "$id" && item == Value(reference)) || (name == "$anchor" && item == Value(reference.substr(1)))) return value;
+      pending.push_back(&item);
+    }
+  }
+  return nullptr;
+}
+
 Result<const Value*> SchemaCompiler::target_of(const std::string& reference, const std::string& path) const {
-  if (reference != "#" && !reference.starts_with("#/"))
-    return refused(path + ".$ref", "only references within the schema (#/…) are supported");
+  if (reference != "#" && !reference.starts_with("#/")) {
+    const Value* target = identified(reference);
+    return target != nullptr ? Result<const Value*>(target) : refused(path + ".$ref", fmt::format("there is no \"{}\"", reference));
+  }
   const Value* value = &root_;
   for (std::size_t at = 1; at < reference.size();) {
     const std::size_t end = std::min(reference.find('/', at + 1), reference.size());
@@ -230,20 +278,32 @@ Result<const Value*> SchemaCompiler::resolve(const Value& schema, const std::str
   return refused(path, "a reference leads back to itself");
 }
 
+Result<Value> SchemaCompiler::expanded(const Value& schema, const std::string& path, std::size_t steps) {
+  const auto* written = schema.get_if<ValueDict>();
+  if (written == nullptr) return schema;
+  const ValueDict dict = modernised(*written);
+  if (auto error = check_keywords(dict, path, leniency_)) return *error;
+  const Value* reference = find(dict, "$ref");
+  if (reference == nullptr) return Value(dict);
+  if (steps >= kMaxDepth) return refused(path, "a reference leads back to itself");
+  const auto target = target_of(*reference->get_if<std::string>(), path);
+  if (!target) return target.error();
+  const auto rest = expanded(**target, path, steps + 1);
+  if (!rest || rest->get_if<ValueDict>() == nullptr) return rest;
+  return merge_schemas(without(dict, "$ref"), *rest->get_if<ValueDict>(), path, leniency_);
+}
+
 Result<Value> SchemaCompiler::merge(const Value& a, const Value& b, const std::string& path) {
-  const auto x = resolve(a, path);
+  const auto x = expanded(a, path, 0);
   if (!x) return x.error();
-  const auto y = resolve(b, path);
+  const auto y = expanded(b, path, 0);
   if (!y) return y.error();
-  if (**x == Value(false) || **y == Value(false)) return Value(false);
-  const auto* first = (*x)->get_if<ValueDict>();
-  const auto* second = (*y)->get_if<ValueDict>();
-  if (first == nullptr) return **y;
-  if (second == nullptr) return **x;
-  if (auto error = check_keywords(*second, path)) return *error;
-  if (find(*first, "$ref") != nullptr || find(*second, "$ref") != nullptr)
-    return refused(path + ".$ref", "a reference with other keywords beside it cannot be joined with a further schema");
-  return merge_schemas(*first, *second, path);
+  if (*x == Value(false) || *y == Value(false)) return Value(false);
+  const auto* first = x->get_if<ValueDict>();
+  const auto* second = y->get_if<ValueDict>();
+  if (first == nullptr) return *y;
+  if (second == nullptr) return *x;
+  return merge_schemas(*first, *second, path, leniency_);
 }
 
 }  // namespace braid::grammar::json

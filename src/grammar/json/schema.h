@@ -8,9 +8,12 @@
 #include "grammar/grammar.h"
 #include "grammar/json/keywords.h"
 #include "grammar/json/syntax.h"
+#include "grammar/text_language.h"
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,11 +23,11 @@ namespace braid::grammar::json {
 
 class SchemaCompiler {
  public:
-  // `root` is what "#" refers to and outlives the compiler; `path` is how errors name it.
-  SchemaCompiler(Grammar& grammar, const Value& root, std::string path)
-      : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)) {}
+  // `root` is what "#" refers to and outlives the compiler, as does `leniency`; `path` is how errors name it.
+  SchemaCompiler(Grammar& grammar, const Value& root, std::string path, Leniency& leniency)
+      : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)), leniency_(leniency) {}
 
-  // kInvalidArgument with the path of the keyword that cannot be honoured.
+  // kInvalidArgument with the path of a keyword that is wrong, or that cannot be honoured and may not be left out.
   Result<ExprId> compile() { return compile(root_, path_); }
 
  private:
@@ -32,20 +35,40 @@ class SchemaCompiler {
 
   Expr compile(const Value& schema, const std::string& path);
   Expr compile_keywords(const ValueDict& schema, const std::string& path);
+  Expr compile_not(const ValueDict& schema, const std::string& path);
   Expr compile_all_of(const ValueDict& schema, const std::string& path);
   Expr compile_reference(const std::string& reference, const std::string& path);
   Expr compile_branches(const ValueDict& schema, std::string_view keyword, const std::string& path);
+  // That no value satisfies two of the schemas.
+  std::optional<Error> tell_apart(const std::vector<const Value*>& branches, const std::string& path);
   Expr compile_values(const ValueDict& schema, const std::string& path);
   Expr compile_type(Type type, const ValueDict& schema, const std::string& path);
 
   Expr compile_string(const ValueDict& schema, const std::string& path);
-  Expr compile_pattern(const ValueDict& schema, const std::string& path);
+  Expr compile_format(std::string_view pattern);
+  // The texts that match all patterns which can be honoured: anything() without any.
+  Result<TextLanguages::Id> patterns_of(const ValueDict& schema, const std::string& path);
+  // One pattern without a length beside it; nullopt where that takes a language.
+  std::optional<ExprId> compile_plain_pattern(const ValueDict& schema);
+  Expr compile_text(TextLanguages::Id text);  // in quotation marks
   Expr compile_number(const ValueDict& schema, bool whole, const std::string& path);
   Expr compile_array(const ValueDict& schema, const std::string& path);
   Expr compile_object(const ValueDict& schema, const std::string& path);
+  // What an object's schema says of members by their names.
+  struct Members {
+    ValueDict named;  // schemas
+    std::set<std::string> required;
+    bool forbidden = false;  // one that is required has a name that may not be
+    bool listed = false;     // no others may be
+  };
+  std::optional<Error> name_members(const ValueDict& schema, Members& out, const std::string& path);
+  std::optional<Error> add_patterns(const ValueDict& schema, Members& out, const std::string& path);
+  std::optional<Error> restrict_names(const ValueDict& schema, Members& out, const std::string& path);
+  bool matches_pattern(const ValueDict& schema, const std::string& name);
   // The members that a schema does not name, as one repeatable expression; nothing() when it allows none.
-  Expr compile_other_members(const ValueDict& schema, const std::string& path);
-  Expr compile_keys(const ValueDict& schema, const std::string& path);
+  Expr compile_other_members(const ValueDict& schema, const Members& names, const std::string& path);
+  Expr compile_pattern_members(const ValueDict& schema, const Members& names, const std::string& path);
+  Expr compile_keys(const ValueDict& schema, const Members& names, const std::string& path);
 
   // One member that an object may have, in order.
   struct Member {
@@ -57,6 +80,10 @@ class SchemaCompiler {
   // The schema that a chain of references without other keywords ends at.
   Result<const Value*> resolve(const Value& schema, const std::string& path) const;
   Result<const Value*> target_of(const std::string& reference, const std::string& path) const;
+  // The part of the schema that `reference` names by $id or $anchor; null where there is none.
+  const Value* identified(const std::string& reference) const;
+  // The schema without a $ref of its own.
+  Result<Value> expanded(const Value& schema, const std::string& path, std::size_t steps);
   // The schema that holds exactly where both hold.
   Result<Value> merge(const Value& a, const Value& b, const std::string& path);
 
@@ -64,6 +91,8 @@ class SchemaCompiler {
   Syntax syntax_;
   const Value& root_;
   std::string path_;
+  Leniency& leniency_;
+  TextLanguages languages_;
   std::map<std::string, ExprId> references_;      // as calls
   std::map<std::vector<ExprId>, ExprId> unions_;  // by branches: a schema often repeats a union wherever it is used
   std::size_t depth_ = 0;

@@ -10,13 +10,21 @@ namespace {
 constexpr std::size_t kMaxProperties = 1000;   // of one object
 constexpr std::size_t kMaxExcludedName = 256;  // bytes of a property's name that additional ones must differ from
 
+constexpr std::size_t kMaxPatternMatches = 10'000;
+
+// What an object's members without a name must satisfy; where schemas are joined, those of all parts have a name.
+const Value* additional_of(const ValueDict& schema) {
+  const Value* additional = find(schema, "additionalProperties");
+  return additional != nullptr ? additional : find(schema, "unevaluatedProperties");
+}
+
 }  // namespace
 
 SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, const std::string& path) {
   std::uint32_t min = count_or(schema, "minItems", 0);
   const std::uint32_t max = count_or(schema, "maxItems", kUnbounded);
   if (const Value* unique = find(schema, "uniqueItems"); unique != nullptr && *unique == Value(true) && max > 1)
-    return refused(path + ".uniqueItems", "this schema keyword is not supported");
+    if (auto error = leniency_.leave_out(path + ".uniqueItems", "this schema keyword is not supported")) return *error;
 
   std::vector<Member> first;
   const Value* prefix = find(schema, "prefixItems");
@@ -31,7 +39,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   const auto placed = static_cast<std::uint32_t>(first.size());
   min -= std::min(min, placed);
   std::uint32_t more = max == kUnbounded ? kUnbounded : max - placed;
-  const Value* items = find(schema, "items");
+  const Value* items = find(schema, find(schema, "items") != nullptr ? "items" : "unevaluatedItems");
   if (items == nullptr && prefix != nullptr && min == 0) more = 0;  // none are invented
   ExprId rest = grammar_.nothing();
   if (more > 0) {
@@ -62,53 +70,127 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
 }
 
 SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, const std::string& path) {
-  const Value* properties = find(schema, "properties");
-  ValueDict named = properties == nullptr ? ValueDict{} : *properties->get_if<ValueDict>();
-  std::vector<std::string> required;
-  if (const Value* names = find(schema, "required"))
-    for (const Value& name : *names->get_if<ValueList>()) required.push_back(*name.get_if<std::string>());
-  if (find(schema, "propertyNames") != nullptr && (!named.empty() || !required.empty()))
-    return refused(path + ".propertyNames", "this is not supported beside properties or required");
-  const Value* additional = find(schema, "additionalProperties");
-  if (named.size() + required.size() > 2 * kMaxProperties)
-    return refused(path + ".required", fmt::format("an object may have {} properties", kMaxProperties));
-  for (const std::string& name : required) {
-    if (find(named, name) != nullptr) continue;
-    if (find(schema, "patternProperties") != nullptr)
-      return refused(path + ".required", fmt::format("\"{}\" is not among the properties", name));
-    named.emplace_back(name, additional == nullptr ? Value(true) : *additional);
-  }
-  if (named.size() > kMaxProperties) return refused(path + ".properties", fmt::format("an object may have {} properties", kMaxProperties));
-
-  std::vector<Member> list;
-  std::uint32_t needed = 0;
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    const auto& [name, value] = named[i];
-    if (find(named, name) != &value) continue;  // a key that was given twice
-    const Expr expr = compile(value, path + ".properties." + name);
-    if (!expr) return expr;
-    const bool is_required = std::find(required.begin(), required.end(), name) != required.end();
-    needed += is_required ? 1 : 0;
-    list.push_back({syntax_.member(grammar_.bytes(quote(name)), *expr), is_required});
-  }
-
-  const Expr other = compile_other_members(schema, path);
+  Members names;
+  if (auto error = name_members(schema, names, path)) return *error;
+  Expr other = compile_other_members(schema, names, path);
   if (!other) return other;
-  const bool open = *other != grammar_.nothing();
   const std::uint32_t min = count_or(schema, "minProperties", 0);
   const std::uint32_t max = count_or(schema, "maxProperties", kUnbounded);
+  if (min > max || names.forbidden || names.required.size() > max) return grammar_.nothing();
+
+  // Which of the optional ones are there is narrowed where their number is bounded.
+  auto optional = static_cast<std::uint32_t>(std::min<std::size_t>(max, names.named.size()) - names.required.size());
+  std::uint32_t owed = min - std::min(min, static_cast<std::uint32_t>(names.required.size()));
+  std::vector<Member> list;
+  for (const auto& [name, value] : names.named) {
+    bool required = names.required.contains(name);
+    if (!required && optional == 0) continue;
+    if (!required) --optional;
+    if (!required && owed > 0) {
+      required = true;
+      --owed;
+    }
+    const Expr expr = compile(value, path + ".properties." + name);
+    if (!expr) return expr;
+    if (*expr == grammar_.nothing() && !required) continue;
+    list.push_back({syntax_.member(grammar_.bytes(quote(name)), *expr), required});
+  }
+  const bool open = *other != grammar_.nothing();
   // Members that a schema does not name may repeat a key, so more than one of them is not known to be distinct.
-  if (min > needed && !(list.empty() && open && min == 1))
-    return refused(path + ".minProperties", "more than the required properties are not supported");
-  if (max < list.size() + (open ? 1 : 0) && !(list.empty() && open))
-    return refused(path + ".maxProperties", "fewer than the properties named are not supported");
-  const std::uint32_t most = max == kUnbounded ? kUnbounded : max - static_cast<std::uint32_t>(std::min<std::size_t>(max, list.size()));
-  return members(list, *other, list.empty() ? min : 0, open ? most : 0);
+  if (owed > (open ? 1U : 0U)) {
+    if (auto error = leniency_.leave_out(path + ".minProperties", "more properties than are named, and one, are not supported"))
+      return *error;
+    owed = open ? 1 : 0;
+  }
+  const std::uint32_t most = max == kUnbounded ? kUnbounded : max - static_cast<std::uint32_t>(list.size());
+  return members(list, *other, owed, open ? most : 0);
+}
+
+// The properties, those that are required, and those that propertyNames lists.
+std::optional<Error> SchemaCompiler::name_members(const ValueDict& schema, Members& out, const std::string& path) {
+  if (const Value* properties = find(schema, "properties"))
+    for (const auto& [name, value] : *properties->get_if<ValueDict>())
+      if (find(out.named, name) == nullptr) out.named.emplace_back(name, value);
+  const Value* additional = additional_of(schema);
+  const Value otherwise = additional == nullptr ? Value(true) : *additional;
+  const auto* required = find(schema, "required");
+  if (required != nullptr)
+    for (const Value& item : *required->get_if<ValueList>()) out.required.insert(*item.get_if<std::string>());
+  if (out.named.size() > kMaxProperties || out.required.size() > kMaxProperties)
+    return refused(path + (out.named.size() > kMaxProperties ? ".properties" : ".required"),
+                   fmt::format("an object may have {} properties", kMaxProperties));
+  if (required != nullptr)
+    for (const Value& item : *required->get_if<ValueList>()) {
+      const std::string& name = *item.get_if<std::string>();
+      if (find(out.named, name) == nullptr) out.named.emplace_back(name, matches_pattern(schema, name) ? Value(true) : otherwise);
+    }
+  if (auto error = add_patterns(schema, out, path)) return error;
+  return restrict_names(schema, out, path);
+}
+
+bool SchemaCompiler::matches_pattern(const ValueDict& schema, const std::string& name) {
+  const Value* patterns = find(schema, "patternProperties");
+  if (patterns == nullptr) return false;
+  const auto& list = *patterns->get_if<ValueDict>();
+  return std::any_of(list.begin(), list.end(), [&](const auto& pattern) {
+    const auto language = languages_.regex(pattern.first);
+    return language && languages_.matches(*language, name);
+  });
+}
+
+// What patternProperties say of members that have a name.
+std::optional<Error> SchemaCompiler::add_patterns(const ValueDict& schema, Members& out, const std::string& path) {
+  const Value* patterns = find(schema, "patternProperties");
+  if (patterns == nullptr) return std::nullopt;
+  const auto& list = *patterns->get_if<ValueDict>();
+  if (list.size() * out.named.size() > kMaxPatternMatches) return refused(path + ".patternProperties", "too many patterns and properties");
+  for (const auto& [pattern, value] : list) {
+    const auto language = languages_.regex(pattern, true);
+    if (!language) continue;  // left out where the patterns' own members are made
+    for (auto& [name, member] : out.named)
+      if (languages_.matches(*language, name)) member = ValueDict{{"allOf", ValueList{member, value}}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> SchemaCompiler::restrict_names(const ValueDict& schema, Members& out, const std::string& path) {
+  const Value* written = find(schema, "propertyNames");
+  if (written == nullptr) return std::nullopt;
+  const auto rule = resolve(*written, path + ".propertyNames");
+  if (!rule) return rule.error();
+  const auto* dict = (*rule)->get_if<ValueDict>();
+  const Value* values = dict == nullptr ? nullptr : find(*dict, find(*dict, "enum") != nullptr ? "enum" : "const");
+  if (values != nullptr) {
+    const bool closed = additional_of(schema) != nullptr ? *additional_of(schema) == Value(false) : find(schema, "properties") != nullptr;
+    const ValueList list = values->get_if<ValueList>() != nullptr ? *values->get_if<ValueList>() : ValueList{*values};
+    const auto is_listed = [&](const std::string& name) { return std::find(list.begin(), list.end(), Value(name)) != list.end(); };
+    out.forbidden = !std::all_of(out.required.begin(), out.required.end(), is_listed);
+    std::erase_if(out.named, [&](const auto& member) { return !is_listed(member.first); });
+    out.listed = true;
+    for (const Value& item : list)
+      if (const auto* name = item.get_if<std::string>(); name != nullptr && !closed && find(out.named, *name) == nullptr)
+        out.named.emplace_back(*name, additional_of(schema) == nullptr ? Value(true) : *additional_of(schema));
+    if (out.named.size() > kMaxProperties)
+      return refused(path + ".propertyNames", fmt::format("an object may have {} properties", kMaxProperties));
+    return std::nullopt;
+  }
+  if (out.named.empty()) return std::nullopt;
+  static const std::set<std::string_view> kTold = {"type", "format", "pattern", "minLength", "maxLength"};
+  if (dict == nullptr ||
+      std::any_of(dict->begin(), dict->end(), [](const auto& m) { return restricts(m.first) && !kTold.contains(m.first); }))
+    return leniency_.leave_out(path + ".propertyNames", "this is not supported beside properties or required");
+  const auto pattern = patterns_of(*dict, path + ".propertyNames");
+  if (!pattern) return pattern.error();
+  const auto allowed = [&](const std::string& name) { return within_bounds(*dict, Value(name)) && languages_.matches(*pattern, name); };
+  out.forbidden = !std::all_of(out.required.begin(), out.required.end(), allowed);
+  std::erase_if(out.named, [&](const auto& member) { return !allowed(member.first); });
+  return std::nullopt;
 }
 
 // Members in order, each with a comma before it unless it is the first that is there.
 ExprId SchemaCompiler::members(const std::vector<Member>& named, ExprId other, std::uint32_t other_min, std::uint32_t other_max) {
-  const ExprId more = other_max == 0 ? grammar_.empty() : grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), 0, other_max);
+  const ExprId more =
+      other_max == 0 ? grammar_.empty() : grammar_.repeat(grammar_.sequence({syntax_.comma(), other}), other_min, other_max);
   const std::uint32_t after_one = other_max == kUnbounded ? kUnbounded : other_max - std::min(other_max, 1U);
   ExprId rest = more;  // what follows when a member is there already
   std::vector<ExprId> first;
@@ -130,42 +212,52 @@ ExprId SchemaCompiler::members(const std::vector<Member>& named, ExprId other, s
   return grammar_.choice(std::move(options));
 }
 
-SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& schema, const std::string& path) {
-  const Value* properties = find(schema, "properties");
-  const Value* additional = find(schema, "additionalProperties");
-  const Value* patterns = find(schema, "patternProperties");
-  const bool names_some = properties != nullptr && !properties->get_if<ValueDict>()->empty();
-  if (patterns != nullptr) {
-    if (names_some) return refused(path + ".patternProperties", "this is not supported beside properties");
-    if (additional != nullptr && *additional != Value(false))
-      return refused(path + ".additionalProperties", "only false is supported beside patternProperties");
-    const auto& schemas = *patterns->get_if<ValueDict>();
-    if (schemas.size() > 1) return refused(path + ".patternProperties", "more than one pattern is not supported");
-    if (find(schema, "propertyNames") != nullptr) return refused(path + ".propertyNames", "this is not supported beside patternProperties");
-    if (schemas.empty()) return grammar_.nothing();
-    const std::string place = path + ".patternProperties." + schemas.front().first;
-    const Expr key = compile_pattern({{"pattern", schemas.front().first}}, place);
-    if (!key) return key;
-    const Expr value = compile(schemas.front().second, place);
-    return value ? Expr(syntax_.member(*key, *value)) : value;
-  }
-  const bool invented = additional == nullptr && (properties != nullptr || find(schema, "required") != nullptr);
+SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& schema, const Members& names, const std::string& path) {
+  if (names.listed) return grammar_.nothing();
+  if (find(schema, "patternProperties") != nullptr) return compile_pattern_members(schema, names, path);
+  const Value* additional = additional_of(schema);
+  const bool invented = additional == nullptr && (find(schema, "properties") != nullptr || find(schema, "required") != nullptr);
   if (invented || (additional != nullptr && *additional == Value(false))) return grammar_.nothing();
-  const Expr key = compile_keys(schema, path);
-  if (!key) return key;
+  const Expr key = compile_keys(schema, names, path);
+  if (!key || *key == grammar_.nothing()) return key;
   const Expr value = additional == nullptr ? syntax_.value() : compile(*additional, path + ".additionalProperties");
-  return value ? Expr(syntax_.member(*key, *value)) : value;
+  return value && *value != grammar_.nothing() ? Expr(syntax_.member(*key, *value)) : value;
+}
+
+// Other members than those that have a name and those that match two patterns; none that match no pattern are invented.
+SchemaCompiler::Expr SchemaCompiler::compile_pattern_members(const ValueDict& schema, const Members& names, const std::string& path) {
+  if (find(schema, "propertyNames") != nullptr)
+    if (auto error = leniency_.leave_out(path + ".propertyNames", "this is not supported beside patternProperties")) return *error;
+  const auto& patterns = *find(schema, "patternProperties")->get_if<ValueDict>();
+  std::vector<TextLanguages::Id> taken;
+  for (const auto& [name, value] : names.named) taken.push_back(languages_.text(name));
+  std::vector<ExprId> options;
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const std::string place = path + ".patternProperties." + patterns[i].first;
+    const auto language = languages_.regex(patterns[i].first);
+    if (!language) {
+      if (auto error = leniency_.leave_out(place, language.error().message)) return *error;
+      continue;
+    }
+    std::vector<TextLanguages::Id> others = taken;
+    for (std::size_t k = 0; k < patterns.size(); ++k)
+      if (const auto other = languages_.regex(patterns[k].first, true); k != i && other) others.push_back(*other);
+    const Expr key = compile_text(languages_.both({*language, languages_.complement(languages_.either(std::move(others)))}));
+    if (!key) return refused(place, key.error().message);
+    const Expr value = compile(patterns[i].second, place);
+    if (!value) return value;
+    if (*value != grammar_.nothing()) options.push_back(syntax_.member(*key, *value));
+  }
+  return grammar_.choice(std::move(options));
 }
 
 // Keys of members that are not named: other names than those, and what propertyNames says.
-SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const std::string& path) {
-  std::vector<std::string> taken;
-  if (const Value* properties = find(schema, "properties"))
-    for (const auto& [name, value] : *properties->get_if<ValueDict>()) taken.push_back(name);
-  if (const Value* names = find(schema, "required"))
-    for (const Value& name : *names->get_if<ValueList>()) taken.push_back(*name.get_if<std::string>());
+SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const Members& names, const std::string& path) {
   const Value* rule = find(schema, "propertyNames");
-  if (rule == nullptr) {
+  if (rule == nullptr || *rule == Value(true)) {
+    std::vector<std::string> taken(names.required.begin(), names.required.end());
+    if (const Value* properties = find(schema, "properties"))
+      for (const auto& [name, value] : *properties->get_if<ValueDict>()) taken.push_back(name);
     for (const std::string& name : taken)
       if (name.size() > kMaxExcludedName)
         return refused(path + ".properties",
@@ -173,7 +265,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const
     return taken.empty() ? syntax_.string() : syntax_.string_except(taken);
   }
   if (*rule == Value(false)) return grammar_.nothing();
-  ValueDict key = rule->get_if<ValueDict>() != nullptr ? *rule->get_if<ValueDict>() : ValueDict{};
+  // Beside properties the names that it allows may be theirs, so none are invented.
+  if (!names.named.empty()) return grammar_.nothing();
+  ValueDict key = *rule->get_if<ValueDict>();
   if (!types_of(key).contains(Type::kString)) return grammar_.nothing();
   std::erase_if(key, [](const auto& entry) { return entry.first == "type"; });
   key.emplace_back("type", "string");

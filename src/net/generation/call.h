@@ -40,6 +40,7 @@ struct GenerationCall {
   bool include_stop_string = false;  // in the text
   std::optional<ConstraintSpec> constraint_spec;
   std::shared_ptr<const Constraint> constraint;  // what the spec was compiled to
+  std::vector<std::string> schema_ignored;       // paths of what its schemas say and it does not keep
   std::int32_t thinking_budget = -1;             // tokens of reasoning until it is closed; -1: no limit
   std::int32_t prompt_logprobs = -1;             // as in Request, for an own member of the answer
   std::optional<std::int32_t> priority;          // as in Request; nullopt: what the client's requests have

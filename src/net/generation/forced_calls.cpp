@@ -19,7 +19,7 @@ Spec arguments_of(const ToolFunction& function, bool schemas) {
   if (!schemas || schema == nullptr || schema->empty()) return {Spec::JsonObject{}, function.path};
   ValueDict object = *schema;
   if (function.parameters.find("type") == nullptr) object.emplace_back("type", "object");
-  return {Spec::JsonSchema{std::move(object)}, function.path};
+  return {Spec::JsonSchema{std::move(object), function.strict}, function.path};
 }
 
 // One call of `function` without what surrounds the list of calls.

@@ -1,5 +1,6 @@
 #include "net/generation/generate.h"
 
+#include "braid/printable.h"
 #include "braid/signal.h"
 #include "net/generation/deadlines.h"
 #include "net/generation/failure.h"
@@ -18,6 +19,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
 #include <exception>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,6 +95,8 @@ class Generation final : WakeHint {
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
     call_ = std::move(prepared->call);
+    if (!call_.schema_ignored.empty())
+      request_.answer_headers.emplace_back("X-Braid-Schema-Ignored", printable(fmt::format("{}", fmt::join(call_.schema_ignored, ", "))));
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
     if (!allowed) co_return allowed.error();
     const auto executor = co_await asio::this_coro::executor;

@@ -64,6 +64,7 @@ struct Preparation {
     if (forced && !constraint && std::none_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict))
       constraint = compile_spec(forced_calls(*call->tools, *call->syntax, false));
     if (!constraint) return constraint.error();
+    call->schema_ignored.assign((*constraint)->left_out().begin(), (*constraint)->left_out().end());
     call->constraint = std::move(*constraint);
     return {};
   }

@@ -82,6 +82,32 @@ class Converter {
   int values_ = 0;
 };
 
+// Whole numbers beyond 64 bits, which the library refuses, become real ones: an exponent of zero is put behind them. Whether there were
+// any.
+bool widen_long_integers(std::string& text) {
+  constexpr std::size_t kLong = 19;  // fewer digits always fit
+  constexpr std::string_view kNumber = "0123456789+-.eE";
+  std::string out;
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') {
+      while (++at < text.size() && text[at] != '"') at += text[at] == '\\' ? 1 : 0;
+      continue;
+    }
+    if (kNumber.find(text[at]) == std::string_view::npos || text[at] == 'e' || text[at] == 'E') continue;  // an e within a word
+    const std::size_t end = std::min(text.find_first_not_of(kNumber, at), text.size());
+    const std::string_view number = std::string_view(text).substr(at, end - at);
+    if (number.size() >= kLong && number.find_first_of(".eE") == std::string_view::npos) {
+      out.append(text, kept, end - kept).append("e0");
+      kept = end;
+    }
+    at = end - 1;
+  }
+  if (kept == 0) return false;
+  text = out.append(text, kept);
+  return true;
+}
+
 }  // namespace
 
 Result<Value> parse(std::string& text) {
@@ -90,9 +116,13 @@ Result<Value> parse(std::string& text) {
   if (parser.allocate(text.size(), kMaxDepth) != simdjson::SUCCESS) return Error{ErrorCode::kTooLarge, "the body is too large", ""};
   dom::element root;
   const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  const auto failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
+  auto failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
+  if (failure == simdjson::NUMBER_ERROR && widen_long_integers(text)) {
+    text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+    failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
+  }
   if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
-  if (failure == simdjson::NUMBER_ERROR) return invalid_argument("the body has a number that is not valid JSON, or too large for 64 bits");
+  if (failure == simdjson::NUMBER_ERROR) return invalid_argument("the body has a number that is not valid JSON, or too large");
   if (failure != simdjson::SUCCESS) return invalid_argument(fmt::format("the body is not valid JSON: {}", error_message(failure)));
   Converter converter;
   Value value = converter.convert(root);

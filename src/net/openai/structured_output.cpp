@@ -24,15 +24,17 @@ Result<void> constrain(Draft& draft, ConstraintSpec spec) {
 }
 
 // A schema, or JSON text of one.
-Result<void> read_schema(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_schema(Draft& draft, Value& value, const std::string& path, bool strict) {
   if (auto* text = value.get_if<std::string>()) {
     Result<Value> parsed = json::parse(*text);
     if (!parsed) return invalid_argument(fmt::format("'{}' is not valid JSON", path), path);
     value = std::move(*parsed);
   }
   if (value.get_if<ValueDict>() == nullptr && value.get_if<bool>() == nullptr) return json::wrong_type(path, "a JSON schema", value);
-  return constrain(draft, {ConstraintSpec::JsonSchema{std::move(value)}, path});
+  return constrain(draft, {ConstraintSpec::JsonSchema{std::move(value), strict}, path});
 }
+
+Result<void> read_lenient_schema(Draft& draft, Value& value, const std::string& path) { return read_schema(draft, value, path, false); }
 
 Result<void> read_json_object(Draft& draft, Value& value, const std::string& path) {
   const Result<bool> wanted = json::read_bool(value, path);
@@ -87,7 +89,8 @@ Result<void> read_json_schema_format(Draft& draft, Value& value, const std::stri
     return json::wrong_type(at_key(inner_path, "strict"), "a boolean", *strict);
   Value* schema = find_given(*inner, "schema");
   if (schema == nullptr) return invalid_argument(fmt::format("'{}' is missing", schema_path), schema_path);
-  return read_schema(draft, *schema, schema_path);
+  const Value* strict = inner->find("strict");
+  return read_schema(draft, *schema, schema_path, strict != nullptr && *strict == Value(true));
 }
 
 Result<void> read_response_format(Draft& draft, Value& value, const std::string& path) {
@@ -101,15 +104,15 @@ Result<void> read_response_format(Draft& draft, Value& value, const std::string&
   if (*name == "json_schema") return read_json_schema_format(draft, value, path);
   if (*name != "json_object")
     return invalid_argument(fmt::format("'{}' must be 'text', 'json_object' or 'json_schema'", type_path), type_path);
-  if (Value* schema = find_given(value, "schema")) return read_schema(draft, *schema, at_key(path, "schema"));  // llama-server's
+  if (Value* schema = find_given(value, "schema")) return read_lenient_schema(draft, *schema, at_key(path, "schema"));  // llama-server's
   return constrain(draft, {ConstraintSpec::JsonObject{}, path});
 }
 
 using Member = std::pair<std::string_view, Reader>;
 
 constexpr std::array kMembers = {
-    Member{"json", read_schema},   Member{"json_object", read_json_object}, Member{"regex", read_regex},
-    Member{"choice", read_choice}, Member{"grammar", read_grammar},
+    Member{"json", read_lenient_schema}, Member{"json_object", read_json_object}, Member{"regex", read_regex},
+    Member{"choice", read_choice},       Member{"grammar", read_grammar},
 };
 
 // vLLM's: one of the members above.
@@ -132,11 +135,11 @@ Result<void> read_structured_outputs(Draft& draft, Value& value, const std::stri
 constexpr std::array kStructuredOutput = {
     Parameter{"response_format", read_response_format},
     Parameter{"structured_outputs", read_structured_outputs},
-    Parameter{"guided_json", read_schema},
+    Parameter{"guided_json", read_lenient_schema},
     Parameter{"guided_regex", read_regex},
     Parameter{"guided_choice", read_choice},
     Parameter{"guided_grammar", read_grammar},
-    Parameter{"json_schema", read_schema},
+    Parameter{"json_schema", read_lenient_schema},
     Parameter{"grammar", read_grammar},
 };
 
