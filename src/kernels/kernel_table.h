@@ -142,12 +142,20 @@ struct KernelTable {
   // --- the rest of a step --------------------------------------------------------------------------------------------------
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]
   void (*rms_norm)(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept = nullptr;
+  // out[i] = (x[i] - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight[i] + bias[i]
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon, float* out) noexcept = nullptr;
   // Rotates `heads` heads of head_dim values in place. cos and sin: [rotated / 2] for this row's position. `interleaved` pairs
   // (2i, 2i+1) as llama's GGUF files want; otherwise (i, i + rotated / 2) as NeoX and Qwen do. Values past `rotated` stay.
   void (*rope)(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
                bool interleaved) noexcept = nullptr;
   // out[i] = silu(gate[i]) * up[i]
   void (*swiglu)(const float* gate, const float* up, std::int64_t n, float* out) noexcept = nullptr;
+  // out[i] = gelu(gate[i]) * up[i], with numerics.h's gelu
+  void (*geglu)(const float* gate, const float* up, std::int64_t n, float* out) noexcept = nullptr;
+  // out[i] = gelu(x[i])
+  void (*gelu)(const float* x, std::int64_t n, float* out) noexcept = nullptr;
+  // x[i] = cap * tanh(x[i] / cap)
+  void (*soft_cap)(float* x, std::int64_t n, float cap) noexcept = nullptr;
   void (*add)(float* x, const float* y, std::int64_t n) noexcept = nullptr;  // x += y (biases)
 
   // --- attention -----------------------------------------------------------------------------------------------------------

@@ -39,6 +39,11 @@ constexpr float kExpQ2 = 0x1.55551ap-5F;
 constexpr float kExpQ3 = 0x1.120b62p-7F;
 constexpr float kExpQ4 = 0x1.6d10fcp-10F;
 
+// gelu(x) = x / (1 + exp(x * (kGeluLinear + kGeluCubic * x^2))): the approximation by tanh of Hendrycks and Gimpel (2016), since
+// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)). kGeluLinear = -2 sqrt(2 / pi), kGeluCubic = 0.044715 times it.
+constexpr float kGeluLinear = -1.59576912F;
+constexpr float kGeluCubic = -0.0713548163F;
+
 // 1.5 * 2^23: adding it rounds a float under 2^22 to an integer, half to even, held in the low bits of the sum.
 constexpr float kRoundMagic = 12582912.0F;
 constexpr std::int32_t kRoundMagicBits = 0x4B400000;

@@ -36,6 +36,30 @@ TEST_P(Elementwise, RmsNorm) {
   }
 }
 
+TEST_P(Elementwise, LayerNorm) {
+  Random random(8);
+  for (const std::int64_t n : lengths()) {
+    std::vector<float> x = test::random_floats(random, n, 3.0F);
+    for (float& value : x) value += 20.0F;
+    const std::vector<float> weight = test::random_floats(random, n);
+    const std::vector<float> bias = test::random_floats(random, n);
+    std::vector<float> found(x.size());
+    std::vector<float> expected(x.size());
+    GetParam()->layer_norm(x.data(), weight.data(), bias.data(), n, 1e-5F, found.data());
+    test::scalar_tier().layer_norm(x.data(), weight.data(), bias.data(), n, 1e-5F, expected.data());
+    ASSERT_TRUE(test::same_bits(found, expected)) << n;
+    double mean = 0;
+    double squares = 0;
+    for (const float value : x) mean += value / static_cast<double>(n);
+    for (const float value : x) squares += (value - mean) * (value - mean);
+    const double inverse = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double value = (x[i] - mean) * inverse * weight[i] + bias[i];
+      ASSERT_NEAR(found[i], value, 3e-6 * (1 + std::fabs(value) + inverse)) << n;  // the mean's rounding, times inverse
+    }
+  }
+}
+
 TEST_P(Elementwise, Rope) {
   Random random(2);
   for (const std::int32_t head_dim : {2, 6, 16, 24, 32, 64, 80, 128}) {
@@ -80,6 +104,45 @@ TEST_P(Elementwise, Swiglu) {
       const double value = gate[i] / (1 + std::exp(-static_cast<double>(gate[i]))) * up[i];
       ASSERT_NEAR(found[i], value, 1e-6 * (1 + std::fabs(value)));
     }
+  }
+}
+
+TEST_P(Elementwise, GeluAndGeglu) {
+  Random random(9);
+  for (const std::int64_t n : lengths()) {
+    std::vector<float> gate = test::random_floats(random, n, 4.0F);
+    gate[0] = n % 2 == 0 ? 200.0F : -200.0F;
+    const std::vector<float> up = test::random_floats(random, n);
+    std::vector<float> plain(gate.size());
+    std::vector<float> gated(gate.size());
+    std::vector<float> expected(gate.size());
+    GetParam()->gelu(gate.data(), n, plain.data());
+    test::scalar_tier().gelu(gate.data(), n, expected.data());
+    ASSERT_TRUE(test::same_bits(plain, expected)) << n;
+    GetParam()->geglu(gate.data(), up.data(), n, gated.data());
+    test::scalar_tier().geglu(gate.data(), up.data(), n, expected.data());
+    ASSERT_TRUE(test::same_bits(gated, expected)) << n;
+    for (std::size_t i = 0; i < gate.size(); ++i) {
+      const double x = gate[i];
+      const double value = 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+      ASSERT_NEAR(plain[i], value, 1e-6 * (1 + std::fabs(value)));
+      ASSERT_NEAR(gated[i], value * up[i], 1e-6 * (1 + std::fabs(value * up[i])));
+    }
+  }
+}
+
+TEST_P(Elementwise, SoftCap) {
+  Random random(10);
+  for (const std::int64_t n : lengths()) {
+    std::vector<float> found = test::random_floats(random, n, 40.0F);
+    found[0] = n % 2 == 0 ? 1e9F : -1e9F;
+    const std::vector<float> before = found;
+    std::vector<float> expected = found;
+    GetParam()->soft_cap(found.data(), n, 30.0F);
+    test::scalar_tier().soft_cap(expected.data(), n, 30.0F);
+    ASSERT_TRUE(test::same_bits(found, expected)) << n;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(found[i], 30.0 * std::tanh(before[i] / 30.0), 30 * 3e-7);  // of the sum with 1, which tanh is taken from
   }
 }
 

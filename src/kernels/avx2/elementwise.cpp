@@ -30,6 +30,11 @@ void rope_halves(float* x, std::int32_t pairs, const float* cos, const float* si
   }
 }
 
+__m256 gelu_of(__m256 x) {
+  const __m256 slope = _mm256_fmadd_ps(_mm256_mul_ps(x, x), _mm256_set1_ps(kGeluCubic), _mm256_set1_ps(kGeluLinear));
+  return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0F), exp(_mm256_mul_ps(x, slope))));
+}
+
 }  // namespace
 
 void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept {
@@ -46,6 +51,31 @@ void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon
     const __m256i mask = first_lanes(n - i);
     const __m256 scaled = _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), inverse);
     store_first(out + i, n - i, _mm256_mul_ps(scaled, _mm256_maskload_ps(weight + i, mask)));
+  }
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon, float* out) noexcept {
+  __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  for (std::int64_t i = 0; i < n; i += 16) {
+    for (int half = 0; half < 2; ++half)
+      sums[half] = _mm256_add_ps(sums[half], _mm256_maskload_ps(x + i + half * 8, first_lanes(n - i - half * 8)));
+  }
+  const __m256 mean = _mm256_set1_ps(lane_tree(sums[0], sums[1]) / static_cast<float>(n));
+  __m256 squares[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  for (std::int64_t i = 0; i < n; i += 16) {
+    for (int half = 0; half < 2; ++half) {
+      const __m256i mask = first_lanes(n - i - half * 8);
+      const __m256 all = _mm256_sub_ps(_mm256_maskload_ps(x + i + half * 8, mask), mean);
+      const __m256 difference = _mm256_and_ps(all, _mm256_castsi256_ps(mask));
+      squares[half] = _mm256_fmadd_ps(difference, difference, squares[half]);
+    }
+  }
+  const __m128 variance = _mm_set_ss(lane_tree(squares[0], squares[1]) / static_cast<float>(n) + epsilon);
+  const __m256 inverse = _mm256_set1_ps(1.0F / _mm_cvtss_f32(_mm_sqrt_ss(variance)));
+  for (std::int64_t i = 0; i < n; i += 8) {
+    const __m256i mask = first_lanes(n - i);
+    const __m256 scaled = _mm256_mul_ps(_mm256_sub_ps(_mm256_maskload_ps(x + i, mask), mean), inverse);
+    store_first(out + i, n - i, _mm256_fmadd_ps(scaled, _mm256_maskload_ps(weight + i, mask), _mm256_maskload_ps(bias + i, mask)));
   }
 }
 
@@ -68,6 +98,26 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noex
     const __m256 negated = _mm256_xor_ps(g, _mm256_set1_ps(-0.0F));
     const __m256 silu = _mm256_div_ps(g, _mm256_add_ps(one, exp(negated)));
     store_first(out + i, n - i, _mm256_mul_ps(silu, _mm256_maskload_ps(up + i, mask)));
+  }
+}
+
+void geglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
+  for (std::int64_t i = 0; i < n; i += 8) {
+    const __m256i mask = first_lanes(n - i);
+    store_first(out + i, n - i, _mm256_mul_ps(gelu_of(_mm256_maskload_ps(gate + i, mask)), _mm256_maskload_ps(up + i, mask)));
+  }
+}
+
+void gelu(const float* x, std::int64_t n, float* out) noexcept {
+  for (std::int64_t i = 0; i < n; i += 8) store_first(out + i, n - i, gelu_of(_mm256_maskload_ps(x + i, first_lanes(n - i))));
+}
+
+void soft_cap(float* x, std::int64_t n, float cap) noexcept {
+  const __m256 one = _mm256_set1_ps(1.0F);
+  for (std::int64_t i = 0; i < n; i += 8) {
+    const __m256 power = exp(_mm256_mul_ps(_mm256_maskload_ps(x + i, first_lanes(n - i)), _mm256_set1_ps(2.0F / cap)));
+    const __m256 tanh = _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0F), _mm256_add_ps(power, one)));
+    store_first(x + i, n - i, _mm256_mul_ps(_mm256_set1_ps(cap), tanh));
   }
 }
 

@@ -35,6 +35,11 @@ void rope_halves(float* x, std::int32_t heads, std::int32_t head_dim, std::int32
   if (i < pairs) rotate(i, first_lanes(pairs - i));
 }
 
+__m512 gelu_of(__m512 x) {
+  const __m512 slope = _mm512_fmadd_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(kGeluCubic), _mm512_set1_ps(kGeluLinear));
+  return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0F), exp(_mm512_mul_ps(x, slope))));
+}
+
 }  // namespace
 
 void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept {
@@ -52,6 +57,26 @@ void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon
   }
 }
 
+void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon, float* out) noexcept {
+  __m512 sums = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < n; i += 16) sums = _mm512_add_ps(sums, _mm512_maskz_loadu_ps(first_lanes(n - i), x + i));
+  const __m512 mean = _mm512_set1_ps(lane_tree(sums) / static_cast<float>(n));
+  __m512 squares = _mm512_setzero_ps();
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 difference = _mm512_maskz_sub_ps(mask, _mm512_maskz_loadu_ps(mask, x + i), mean);
+    squares = _mm512_fmadd_ps(difference, difference, squares);
+  }
+  const __m128 variance = _mm_set_ss(lane_tree(squares) / static_cast<float>(n) + epsilon);
+  const __m512 inverse = _mm512_set1_ps(1.0F / _mm_cvtss_f32(_mm_sqrt_ss(variance)));
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 scaled = _mm512_mul_ps(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), mean), inverse);
+    const __m512 y = _mm512_fmadd_ps(scaled, _mm512_maskz_loadu_ps(mask, weight + i), _mm512_maskz_loadu_ps(mask, bias + i));
+    _mm512_mask_storeu_ps(out + i, mask, y);
+  }
+}
+
 void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
           bool interleaved) noexcept {
   if (!interleaved) return rope_halves(x, heads, head_dim, rotated / 2, cos, sin);
@@ -65,6 +90,31 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noex
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) vector(i, 0xFFFF);
   if (i < n) vector(i, first_lanes(n - i));
+}
+
+void geglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 y = _mm512_mul_ps(gelu_of(_mm512_maskz_loadu_ps(mask, gate + i)), _mm512_maskz_loadu_ps(mask, up + i));
+    _mm512_mask_storeu_ps(out + i, mask, y);
+  }
+}
+
+void gelu(const float* x, std::int64_t n, float* out) noexcept {
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    _mm512_mask_storeu_ps(out + i, mask, gelu_of(_mm512_maskz_loadu_ps(mask, x + i)));
+  }
+}
+
+void soft_cap(float* x, std::int64_t n, float cap) noexcept {
+  const __m512 one = _mm512_set1_ps(1.0F);
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = first_lanes(n - i);
+    const __m512 power = exp(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_set1_ps(2.0F / cap)));
+    const __m512 tanh = _mm512_sub_ps(one, _mm512_div_ps(_mm512_set1_ps(2.0F), _mm512_add_ps(power, one)));
+    _mm512_mask_storeu_ps(x + i, mask, _mm512_mul_ps(_mm512_set1_ps(cap), tanh));
+  }
 }
 
 void add(float* x, const float* y, std::int64_t n) noexcept {

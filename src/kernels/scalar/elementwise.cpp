@@ -7,12 +7,28 @@
 #include <limits>
 
 namespace braid::kernels::scalar {
+namespace {
+
+float gelu_of(float x) { return x / (1.0F + exp(x * std::fma(x * x, kGeluCubic, kGeluLinear))); }
+
+}  // namespace
 
 void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* out) noexcept {
   Lanes squares;
   for (std::int64_t i = 0; i < n; ++i) squares.sum[i % kLanes] = std::fma(x[i], x[i], squares.sum[i % kLanes]);
   const float inverse = 1.0F / std::sqrt(squares.tree() / static_cast<float>(n) + epsilon);
   for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * inverse * weight[i];
+}
+
+// The variance is that of the differences, so that a large mean takes nothing from it.
+void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon, float* out) noexcept {
+  Lanes sums;
+  for (std::int64_t i = 0; i < n; ++i) sums.sum[i % kLanes] += x[i];
+  const float mean = sums.tree() / static_cast<float>(n);
+  Lanes squares;
+  for (std::int64_t i = 0; i < n; ++i) squares.sum[i % kLanes] = std::fma(x[i] - mean, x[i] - mean, squares.sum[i % kLanes]);
+  const float inverse = 1.0F / std::sqrt(squares.tree() / static_cast<float>(n) + epsilon);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = std::fma((x[i] - mean) * inverse, weight[i], bias[i]);
 }
 
 void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rotated, const float* cos, const float* sin,
@@ -35,6 +51,19 @@ void rope(float* x, std::int32_t heads, std::int32_t head_dim, std::int32_t rota
 // silu(g) = g / (1 + exp(-g))
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
   for (std::int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0F + exp(-gate[i])) * up[i];
+}
+
+void geglu(const float* gate, const float* up, std::int64_t n, float* out) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = gelu_of(gate[i]) * up[i];
+}
+
+void gelu(const float* x, std::int64_t n, float* out) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = gelu_of(x[i]);
+}
+
+// As attention caps scores: tanh(y) = 1 - 2 / (exp(2 y) + 1).
+void soft_cap(float* x, std::int64_t n, float cap) noexcept {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = cap * (1.0F - 2.0F / (exp(x[i] * (2.0F / cap)) + 1.0F));
 }
 
 void add(float* x, const float* y, std::int64_t n) noexcept {
