@@ -1,6 +1,7 @@
 #include "model/attention.h"
 
 #include "kernels/attention_view.h"
+#include "model/norm.h"
 
 #include <algorithm>
 #include <array>
@@ -39,10 +40,10 @@ void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, cons
   const auto finish = [&](float* heads, std::int32_t count, const std::vector<float>& bias) {
     if (!bias.empty()) table_.add(heads, bias.data(), std::int64_t{count} * shape.head_dim);
   };
-  const auto normalise = [&](float* heads, std::int32_t count, const NormShape& norm, const NormWeights& own) {
+  const auto norm_heads = [&](float* heads, std::int32_t count, const NormShape& norm, const NormWeights& own) {
     for (std::int32_t h = 0; h < count && norm.kind != NormShape::Kind::kNone; ++h) {
       float* head = heads + std::int64_t{h} * shape.head_dim;
-      table_.rms_norm(head, own.weight.data(), norm.width, norm.epsilon, head);
+      normalise(table_, norm, own, head, head);
     }
   };
   const auto rotate = [&](float* heads, std::int32_t count) {
@@ -57,8 +58,8 @@ void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, cons
   finish(query, shape.heads, weights.query.bias);
   finish(key, shape.kv_heads, weights.key.bias);
   finish(value, shape.kv_heads, weights.value.bias);
-  normalise(query, shape.heads, shape.query_norm, weights.query_norm);
-  normalise(key, shape.kv_heads, shape.key_norm, weights.key_norm);
+  norm_heads(query, shape.heads, shape.query_norm, weights.query_norm);
+  norm_heads(key, shape.kv_heads, shape.key_norm, weights.key_norm);
   rotate(query, shape.heads);
   rotate(key, shape.kv_heads);
   table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);

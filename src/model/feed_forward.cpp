@@ -5,18 +5,33 @@
 
 namespace braid::model {
 
-void FeedForward::run(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const {
-  const kernels::PackedMatrix& gate = layer.feed_forward.gate.matrix;
-  const kernels::PackedMatrix& up = layer.feed_forward.up.matrix;
-  const bool fused = gate.type == up.type && table_.fuses_swiglu != nullptr && table_.fuses_swiglu(gate.type, rows);
-  const std::array projections{Product{&gate, space.gate, false, fused ? &up : nullptr}, Product{&up, space.up}};
-  products_.run(std::span(projections).first(fused ? 1 : 2), rows, space, [&](std::int64_t row, float* scratch) {
-    return residual_.read(row, shape.feed_forward_norm, layer.feed_forward_norm, space, scratch);
+bool FeedForward::fuses(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights) const {
+  return shape.kind == FeedForwardShape::Kind::kSwiGlu && weights.gate.matrix.type == weights.up.matrix.type && weights.gate.bias.empty() &&
+         weights.up.bias.empty() && table_.fuses_swiglu != nullptr && table_.fuses_swiglu(weights.gate.matrix.type, rows);
+}
+
+void FeedForward::run(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {
+  const FeedForwardShape& shape = layer_shape.feed_forward;
+  const FeedForwardWeights& weights = layer.feed_forward;
+  const bool fused = fuses(rows, shape, weights);
+  const std::array projections{Product{&weights.gate.matrix, space.gate, false, fused ? &weights.up.matrix : nullptr},
+                               Product{&weights.up.matrix, space.up}};
+  const std::size_t first = shape.gated() ? 0 : 1;
+  products_.run(std::span(projections).subspan(first, shape.gated() && !fused ? 2 : 1), rows, space, [&](std::int64_t row, float* scratch) {
+    return residual_.read(row, layer_shape.feed_forward_norm, layer.feed_forward_norm, space, scratch);
   });
-  const std::int32_t width = shape.feed_forward.width;
-  residual_.add(layer.feed_forward.down, rows, space, [&](std::int64_t row, float* scratch) -> const float* {
-    if (fused) return space.gate.fetch(row, width);
-    table_.swiglu(space.gate[row], space.up[row], width, scratch);
+  products_.add_bias(weights.gate, space.gate, rows);
+  products_.add_bias(weights.up, space.up, rows);
+  residual_.add(weights.down, rows, space, [&](std::int64_t row, float* scratch) -> const float* {
+    if (fused) return space.gate.fetch(row, shape.width);
+    switch (shape.kind) {
+      case FeedForwardShape::Kind::kSwiGlu:
+        table_.swiglu(space.gate[row], space.up[row], shape.width, scratch);
+        break;
+      case FeedForwardShape::Kind::kGelu:
+        table_.gelu(space.up[row], shape.width, scratch);
+        break;
+    }
     return scratch;
   });
 }

@@ -20,9 +20,12 @@ class FeedForward {
       : table_(table), products_(products), residual_(residual) {}
 
   // Adds a layer's branch to `rows` rows of the residual stream.
-  void run(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
+  void run(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const;
 
  private:
+  // Whether one product of the gate gives silu(gate) * up.
+  bool fuses(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights) const;
+
   const kernels::KernelTable& table_;
   const ProductRunner& products_;
   const ResidualStream& residual_;

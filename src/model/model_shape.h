@@ -22,11 +22,11 @@ enum class Presence { kAbsent, kOptional, kRequired };
 // Whether a matrix may be packed rotated.
 enum class Rotation { kNever, kAllowed };
 
-// Root mean square: x / sqrt(mean(x^2) + epsilon) * weight.
+// kRms: x / sqrt(mean(x^2) + epsilon) * weight. kLayer: (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias.
 struct NormShape {
-  enum class Kind { kNone, kRms };
+  enum class Kind { kNone, kRms, kLayer };
   Kind kind = Kind::kNone;
-  std::string name;  // tensor "<name>.weight" [width]
+  std::string name;  // tensors "<name>.weight" and, kLayer, "<name>.bias" [width]
   std::int32_t width = 0;
   float epsilon = 0.0F;
 };
@@ -38,6 +38,9 @@ struct LinearShape {
   std::int64_t outputs = 0;
   Presence bias = Presence::kAbsent;
   Rotation rotation = Rotation::kNever;
+  // Where several lie in one tensor, one after the other: its outputs, of which these begin at first_output. 0: the tensor is its own.
+  std::int64_t stored_outputs = 0;
+  std::int64_t first_output = 0;
 };
 
 enum class RopeScaling { kNone, kLinear, kYarn, kLongrope };
@@ -79,10 +82,14 @@ struct AttentionShape {
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }
 };
 
-// down(silu(gate(x)) * up(x))
+// kSwiGlu: down(silu(gate(x)) * up(x)). kGelu: down(gelu(up(x))), without a gate.
 struct FeedForwardShape {
+  enum class Kind { kSwiGlu, kGelu };
+  Kind kind = Kind::kSwiGlu;
   std::int32_t width = 0;
   LinearShape gate, up, down;
+
+  bool gated() const { return kind != Kind::kGelu; }
 };
 
 // x += attention(norm(x)), then x += feed_forward(norm(x)).
@@ -94,7 +101,8 @@ struct LayerShape {
 };
 
 struct EmbeddingShape {
-  std::string name;  // tensor "<name>.weight" [vocab, embedding]
+  std::string name;       // tensor "<name>.weight" [vocab, embedding]
+  std::string positions;  // tensor "<positions>.weight" [context_length, embedding], added; or empty
 };
 
 struct OutputShape {

@@ -4,6 +4,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/rows.h"
+#include "model/weights.h"
 #include "model/workspace.h"
 
 #include <algorithm>
@@ -43,6 +44,14 @@ class ProductRunner {
       run_prepared(products.first(count), rows, space);
       products = products.subspan(count);
     }
+  }
+
+  // Adds a product's bias to its results, where it has one.
+  void add_bias(const LinearWeights& linear, const Rows& out, std::int64_t rows) const {
+    if (linear.bias.empty()) return;
+    team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t row = begin; row < end; ++row) table_.add(out[row], linear.bias.data(), linear.matrix.outputs);
+    });
   }
 
  private:

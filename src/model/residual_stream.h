@@ -3,6 +3,7 @@
 
 #include "kernels/kernel_table.h"
 #include "model/model_shape.h"
+#include "model/norm.h"
 #include "model/product_runner.h"
 #include "model/weights.h"
 #include "model/workspace.h"
@@ -19,8 +20,7 @@ class ResidualStream {
 
   // Row `row` after a norm, in `out`, which is returned.
   const float* read(std::int64_t row, const NormShape& shape, const NormWeights& norm, const Workspace& space, float* out) const {
-    const float* x = space.residual.fetch(row, shape.width);
-    table_.rms_norm(x, norm.weight.data(), shape.width, shape.epsilon, out);
+    normalise(table_, shape, norm, space.residual.fetch(row, shape.width), out);
     return out;
   }
 
@@ -29,8 +29,7 @@ class ResidualStream {
   void add(const LinearWeights& last, std::int64_t rows, Workspace& space, Input&& input) const {
     const Product product{&last.matrix, space.residual, true};
     products_.run({&product, 1}, rows, space, input);
-    if (last.bias.empty()) return;
-    for (std::int64_t row = 0; row < rows; ++row) table_.add(space.residual[row], last.bias.data(), last.matrix.outputs);
+    products_.add_bias(last, space.residual, rows);
   }
 
  private:

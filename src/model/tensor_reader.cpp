@@ -59,14 +59,21 @@ void TensorReader::vector(const std::string& name, std::int64_t size, Presence p
   kernels::dequantize_row(static_cast<kernels::WeightType>(tensor->type), tensor->bytes.data(), size, out.data());
 }
 
-void TensorReader::matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out,
-                          Rotation rotation) {
-  const files::GgufTensor* tensor = find(name, {inputs, outputs}, Presence::kRequired);
+void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out) {
+  const std::int64_t stored_outputs = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
+  const files::GgufTensor* tensor = find(shape.name + ".weight", {shape.inputs, stored_outputs}, Presence::kRequired);
   if (tensor == nullptr) return;
-  const kernels::WeightType type = packed_type(*tensor, rotation);
-  out = {.type = type, .outputs = outputs, .inputs = inputs, .data = nullptr};
-  matrices_.push_back({tensor, &out, packed_bytes_});
-  packed_bytes_ += (table_.packed_bytes(type, outputs, inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+  const kernels::WeightType type = packed_type(*tensor, shape.rotation);
+  out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr};
+  matrices_.push_back({tensor, shape.first_output, &out, packed_bytes_});
+  packed_bytes_ += (table_.packed_bytes(type, shape.outputs, shape.inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+}
+
+void TensorReader::bias(const LinearShape& shape, std::vector<float>& out) {
+  if (shape.stored_outputs == 0) return vector(shape.name + ".bias", shape.outputs, shape.bias, out);
+  std::vector<float> all;
+  vector(shape.name + ".bias", shape.stored_outputs, shape.bias, all);
+  if (!all.empty()) out.assign(all.begin() + shape.first_output, all.begin() + shape.first_output + shape.outputs);
 }
 
 // Rows that a type's blocks do not divide keep their own type.
@@ -83,9 +90,9 @@ kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, R
 void TensorReader::pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const {
   const kernels::PackedMatrix& out = *noted.out;
   const auto stored_type = static_cast<kernels::WeightType>(noted.tensor->type);
-  const std::byte* stored = noted.tensor->bytes.data();
-  if (stored_type == out.type) return table_.pack(out.type, stored, out.outputs, out.inputs, packed, begin, end);
   const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored_type), out.inputs);
+  const std::byte* stored = noted.tensor->bytes.data() + static_cast<std::size_t>(noted.first_row) * stored_bytes;
+  if (stored_type == out.type) return table_.pack(out.type, stored, out.outputs, out.inputs, packed, begin, end);
   const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(out.type), out.inputs);
   const std::int64_t first = begin * kernels::kPanel;
   const std::int64_t rows = std::min(out.outputs, end * kernels::kPanel) - first;

@@ -32,8 +32,10 @@ class TensorReader {
   void vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out);
 
   // Notes a matrix for pack(); `out` must stay where it is until then.
-  void matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs, kernels::PackedMatrix& out,
-              Rotation rotation = Rotation::kNever);
+  void matrix(const LinearShape& shape, kernels::PackedMatrix& out);
+
+  // Its bias, where there is one.
+  void bias(const LinearShape& shape, std::vector<float>& out);
 
   // A tensor that is allowed and not used.
   void ignore(const std::string& name) { seen_.insert(name); }
@@ -49,6 +51,7 @@ class TensorReader {
  private:
   struct Noted {
     const files::GgufTensor* tensor;
+    std::int64_t first_row;  // of the tensor's, the matrix's first
     kernels::PackedMatrix* out;
     std::size_t offset;
   };

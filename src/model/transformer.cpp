@@ -66,10 +66,16 @@ std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const 
 }
 
 void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) const {
-  team_.for_chunks(static_cast<std::int64_t>(tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+  const bool has_positions = !model_.input.positions.empty();
+  team_.for_chunks(static_cast<std::int64_t>(tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
+    auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
     for (std::int64_t row = begin; row < end; ++row) {
       const BatchToken& token = tokens[static_cast<std::size_t>(row)];
       table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
+      if (has_positions) {
+        table_.unpack_row(weights_.positions, token.position, scratch);
+        table_.add(space.residual[row], scratch, model_.embedding);
+      }
       for (std::size_t i = 0; i < ropes_.size(); ++i)
         ropes_[i].fill(token.position, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
       space.attention_rows[row] = {.blocks = token.blocks, .position = token.position};

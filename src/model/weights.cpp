@@ -16,12 +16,15 @@ namespace braid::model {
 namespace {
 
 void read_norm(TensorReader& reader, const NormShape& shape, NormWeights& norm) {
-  if (shape.kind != NormShape::Kind::kNone) reader.vector(shape.name + ".weight", shape.width, Presence::kRequired, norm.weight);
+  if (shape.kind == NormShape::Kind::kNone) return;
+  const Presence bias = shape.kind == NormShape::Kind::kLayer ? Presence::kRequired : Presence::kAbsent;
+  reader.vector(shape.name + ".weight", shape.width, Presence::kRequired, norm.weight);
+  reader.vector(shape.name + ".bias", shape.width, bias, norm.bias);
 }
 
 void read_linear(TensorReader& reader, const LinearShape& shape, LinearWeights& linear) {
-  reader.matrix(shape.name + ".weight", shape.inputs, shape.outputs, linear.matrix, shape.rotation);
-  reader.vector(shape.name + ".bias", shape.outputs, shape.bias, linear.bias);
+  reader.matrix(shape, linear.matrix);
+  reader.bias(shape, linear.bias);
 }
 
 void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
@@ -36,7 +39,7 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);
   const FeedForwardShape& feed_forward = shape.feed_forward;
-  read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
+  if (feed_forward.gated()) read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
   read_linear(reader, feed_forward.up, layer.feed_forward.up);
   read_linear(reader, feed_forward.down, layer.feed_forward.down);
 }
@@ -49,12 +52,15 @@ void read_rope_divisors(TensorReader& reader, const RopeParameters& rope, std::i
 }
 
 void read_model(TensorReader& reader, const ModelShape& model, std::int32_t context, Weights& weights) {
-  reader.matrix(model.input.name + ".weight", model.embedding, model.vocab, weights.embedding);
+  const auto table = [&](const std::string& name, std::int64_t rows) {
+    return LinearShape{.name = name, .inputs = model.embedding, .outputs = rows};
+  };
+  reader.matrix(table(model.input.name, model.vocab), weights.embedding);
+  if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions);
   weights.layers.resize(model.layers.size());
   for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) read_layer(reader, model.layers[i], weights.layers[i]);
   read_norm(reader, model.output.norm, weights.output_norm);
-  const std::string output = model.output.name + ".weight";
-  if (reader.has(output)) reader.matrix(output, model.embedding, model.vocab, weights.output);
+  if (reader.has(model.output.name + ".weight")) reader.matrix(table(model.output.name, model.vocab), weights.output);
   weights.rope_divisors.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);
   for (const std::string& name : model.unused) reader.ignore(name);

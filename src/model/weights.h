@@ -26,6 +26,7 @@ struct Packing {
 // Empty where the shape has no norm.
 struct NormWeights {
   std::vector<float> weight;  // [width]
+  std::vector<float> bias;    // [width], or empty
 };
 
 struct LinearWeights {
@@ -39,7 +40,8 @@ struct AttentionWeights {
 };
 
 struct FeedForwardWeights {
-  LinearWeights gate, up, down;
+  LinearWeights gate;  // or none
+  LinearWeights up, down;
 };
 
 struct LayerWeights {
@@ -52,6 +54,7 @@ struct LayerWeights {
 // Immutable after loading; the matrices point into `storage`.
 struct Weights {
   kernels::PackedMatrix embedding;  // [vocab, embedding], read by rows
+  kernels::PackedMatrix positions;  // [context_length, embedding], read by rows, or none
   kernels::PackedMatrix output;     // the same matrix where the file ties them
   NormWeights output_norm;
   std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty

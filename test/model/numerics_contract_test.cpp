@@ -16,13 +16,15 @@ const files::GgufFile& draft_model() {
   return file;
 }
 
-std::vector<DrivenRequest> make_requests(std::size_t count) {
+constexpr std::uint32_t kDraftTokens = 2000;
+
+std::vector<DrivenRequest> make_requests(std::size_t count, std::uint32_t tokens = kDraftTokens) {
   std::mt19937 random(7);
   std::vector<DrivenRequest> requests(count);
   for (std::size_t i = 0; i < count; ++i) {
     DrivenRequest& request = requests[i];
     request.prompt.resize(1 + random() % 40);
-    for (TokenId& id : request.prompt) id = static_cast<TokenId>(5 + random() % 2000);
+    for (TokenId& id : request.prompt) id = static_cast<TokenId>(5 + random() % tokens);
     request.sampling = {.temperature = i % 4 == 0 ? 0.0F : 0.5F + 0.1F * static_cast<float>(i % 8),
                         .top_p = i % 3 == 0 ? 0.9F : 1.0F,
                         .min_p = i % 5 == 0 ? 0.02F : 0.0F,
@@ -65,8 +67,8 @@ struct Machine {
   std::int32_t kv_limit = 0;
 };
 
-std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, const Machine& machine, const std::vector<DrivenRequest>& requests,
-                                     const Schedule& schedule) {
+std::vector<DrivenAnswer> answers_of(const files::GgufFile& file, const kernels::KernelTable& table, const Machine& machine,
+                                     const std::vector<DrivenRequest>& requests, const Schedule& schedule) {
   LoadOptions options{.threads = machine.threads,
                       .kv_type = machine.kv_type,
                       .kv_limit = machine.kv_limit,
@@ -74,9 +76,14 @@ std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, const Ma
                       .pass_rows = machine.pass_rows,
                       .end_tokens = {2},
                       .progress = {}};
-  auto model = LanguageModel::load(draft_model(), table, options).value();
+  auto model = LanguageModel::load(file, table, options).value();
   model->allocate_kv(kBlocks).value();
   return StepDriver(*model, kBlocks).run(requests, schedule);
+}
+
+std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, const Machine& machine, const std::vector<DrivenRequest>& requests,
+                                     const Schedule& schedule) {
+  return answers_of(draft_model(), table, machine, requests, schedule);
 }
 
 std::vector<DrivenAnswer> answers_of(const kernels::KernelTable& table, int threads, std::size_t requests, const Schedule& schedule) {
@@ -158,6 +165,30 @@ TEST(NumericsContract, HoldsForLongContexts) {
     }
   }
 }
+
+// Of every family that computes something of its own, on a model whose 200 tokens are small enough for every tier.
+class NumericsContractOfFamilies : public testing::TestWithParam<const char*> {};
+
+TEST_P(NumericsContractOfFamilies, HoldsForEveryScheduleOnEveryTier) {
+  const files::GgufFile file = files::GgufFile::open(std::string(BRAID_SOURCE_DIR "/test/model/reference/") + GetParam() + ".gguf").value();
+  const auto requests = make_requests(24, 190);
+  std::vector<DrivenAnswer> scalar;
+  for (const auto* table : available_tables()) {
+    const Machine machine{.threads = 2, .kv_type = kernels::KvType::kF32};
+    const auto alone = answers_of(file, *table, {.kv_type = kernels::KvType::kF32}, requests, {});
+    const std::string tier = table->name;
+    expect_same(alone, answers_of(file, *table, machine, requests, {.at_once = 24}), tier + ": together");
+    expect_same(alone, answers_of(file, *table, machine, requests, {.at_once = 24, .shuffle = true, .slice = 7, .seed = 2}),
+                tier + ": small slices");
+    expect_same(alone, answers_of(file, *table, machine, requests, {.at_once = 9, .shuffle = true, .slice = 33, .preempt = 0.1, .seed = 3}),
+                tier + ": preempted");
+    if (scalar.empty()) scalar = alone;
+    expect_same(scalar, alone, tier + ": as the scalar tier");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gpt2"),
+                         [](const auto& suite) { return std::string(suite.param); });
 
 TEST(NumericsContract, AllTiersGiveTheSameBits) {
   // Over an f32 pool, because AMX attends to the others in bf16.

@@ -100,6 +100,32 @@ TEST(Weights, FeedForwardMatricesOfLargeModelsArePackedRotated) {
   }
 }
 
+// GPT-2's queries, keys and values lie in one tensor, and so do their biases.
+TEST(Weights, SeveralInOneTensorAreTakenApart) {
+  const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/test/model/reference/gpt2.gguf").value();
+  const ModelShape model = describe_model(file).value();
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  const auto* matrix = reinterpret_cast<const float*>(file.tensor("blk.1.attn_qkv.weight")->bytes.data());
+  const auto* bias = reinterpret_cast<const float*>(file.tensor("blk.1.attn_qkv.bias")->bytes.data());
+  for (const auto type : {kernels::WeightType::kF32, kernels::WeightType::kF16}) {
+    const Weights weights = load_weights(file, model, 64, table, team, {}, {.float_type = type}).value();
+    const AttentionWeights& attention = weights.layers[1].attention;
+    std::int64_t first = 0;
+    for (const LinearWeights* part : {&attention.query, &attention.key, &attention.value}) {
+      ASSERT_EQ(part->matrix.outputs, 64);
+      std::vector<float> found(64);
+      for (const std::int64_t row : {0, 17, 63}) {
+        table.unpack_row(part->matrix, row, found.data());
+        for (std::size_t i = 0; i < found.size(); ++i)
+          EXPECT_NEAR(found[i], matrix[(first + row) * 64 + static_cast<std::int64_t>(i)], 1e-3);
+        EXPECT_EQ(part->bias[static_cast<std::size_t>(row)], bias[first + row]);
+      }
+      first += 64;
+    }
+  }
+}
+
 TEST(Weights, NameATypeOfOurOwn) {
   TinyModel tiny;
   tiny.tensors["blk.0.ffn_up.weight"].type = static_cast<std::uint32_t>(kernels::WeightType::kRotated8);

@@ -10,6 +10,7 @@ namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
+    Family{"gpt2", describe_gpt2},
     Family{"llama", describe_llama},
     Family{"qwen2", describe_qwen2},
     Family{"qwen3", describe_qwen3},

@@ -77,10 +77,12 @@ FeedForwardShape gated_feed_forward(const DecoderSize& size, std::int32_t index)
     return LinearShape{
         .name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kAbsent, .rotation = Rotation::kAllowed};
   };
-  return {.width = size.feed_forward,
-          .gate = linear("ffn_gate", size.embedding, size.feed_forward),
-          .up = linear("ffn_up", size.embedding, size.feed_forward),
-          .down = linear("ffn_down", size.feed_forward, size.embedding)};
+  FeedForwardShape shape;
+  shape.width = size.feed_forward;
+  shape.gate = linear("ffn_gate", size.embedding, size.feed_forward);
+  shape.up = linear("ffn_up", size.embedding, size.feed_forward);
+  shape.down = linear("ffn_down", size.feed_forward, size.embedding);
+  return shape;
 }
 
 }  // namespace
@@ -158,10 +160,11 @@ ModelShape rms_decoder(GgufKeys& keys) {
     const auto norm = [&](std::string_view part) {
       return NormShape{.kind = NormShape::Kind::kRms, .name = layer_tensor(i, part), .width = size.embedding, .epsilon = epsilon};
     };
-    LayerShape layer{.attention_norm = norm("attn_norm"),
-                     .attention = decoder_attention(size, i),
-                     .feed_forward_norm = norm("ffn_norm"),
-                     .feed_forward = gated_feed_forward(size, i)};
+    LayerShape layer;
+    layer.attention_norm = norm("attn_norm");
+    layer.attention = decoder_attention(size, i);
+    layer.feed_forward_norm = norm("ffn_norm");
+    layer.feed_forward = gated_feed_forward(size, i);
     layer.attention.rotary = 0;
     model.layers.push_back(std::move(layer));
     model.unused.push_back(layer_tensor(i, "attn_rot_embd.weight"));  // files of 2023 carry this table
