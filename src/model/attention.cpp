@@ -65,8 +65,9 @@ void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, cons
   table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);
 }
 
-void Attention::attend(std::int64_t rows, const AttentionShape& shape, const step::Visibility& visible, const AttentionWeights& weights,
+void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,
                        const KvLayer& pool, Workspace& space) const {
+  const AttentionShape& shape = layer_shape.attention;
   gather({.kv = &pool,
           .rows = space.attention_rows,
           .queries = space.query.data,
@@ -79,7 +80,8 @@ void Attention::attend(std::int64_t rows, const AttentionShape& shape, const ste
           .scale = shape.scale,
           .score_cap = shape.score_cap},
          rows, space);
-  residual_.add(weights.output, rows, space, [&](std::int64_t row, float*) { return space.attended.fetch(row, shape.query_width()); });
+  residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, rows, space,
+                [&](std::int64_t row, float*) { return space.attended.fetch(row, shape.query_width()); });
 }
 
 // Work is claimed by (tile of rows, key/value head), or, when that gives the team too little to share, by (row, chunk of its

@@ -28,7 +28,7 @@ class Attention {
                Workspace& space) const;
 
   // Adds to the first `rows` rows of the residual stream what their queries find in the pool. space.attention_rows tells their contexts.
-  void attend(std::int64_t rows, const AttentionShape& shape, const step::Visibility& visible, const AttentionWeights& weights,
+  void attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,
               const kernels::KvLayer& pool, Workspace& space) const;
 
  private:

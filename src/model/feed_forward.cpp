@@ -22,11 +22,15 @@ void FeedForward::run(std::int64_t rows, const LayerShape& layer_shape, const La
   });
   products_.add_bias(weights.gate, space.gate, rows);
   products_.add_bias(weights.up, space.up, rows);
-  residual_.add(weights.down, rows, space, [&](std::int64_t row, float* scratch) -> const float* {
+  const NormShape& post_norm = layer_shape.feed_forward_post_norm;
+  residual_.add(weights.down, post_norm, layer.feed_forward_post_norm, rows, space, [&](std::int64_t row, float* scratch) -> const float* {
     if (fused) return space.gate.fetch(row, shape.width);
     switch (shape.kind) {
       case FeedForwardShape::Kind::kSwiGlu:
         table_.swiglu(space.gate[row], space.up[row], shape.width, scratch);
+        break;
+      case FeedForwardShape::Kind::kGeGlu:
+        table_.geglu(space.gate[row], space.up[row], shape.width, scratch);
         break;
       case FeedForwardShape::Kind::kGelu:
         table_.gelu(space.up[row], shape.width, scratch);

@@ -82,9 +82,9 @@ struct AttentionShape {
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }
 };
 
-// kSwiGlu: down(silu(gate(x)) * up(x)). kGelu: down(gelu(up(x))), without a gate.
+// kSwiGlu: down(silu(gate(x)) * up(x)). kGeGlu: down(gelu(gate(x)) * up(x)). kGelu: down(gelu(up(x))), without a gate.
 struct FeedForwardShape {
-  enum class Kind { kSwiGlu, kGelu };
+  enum class Kind { kSwiGlu, kGeGlu, kGelu };
   Kind kind = Kind::kSwiGlu;
   std::int32_t width = 0;
   LinearShape gate, up, down;
@@ -92,22 +92,26 @@ struct FeedForwardShape {
   bool gated() const { return kind != Kind::kGelu; }
 };
 
-// x += attention(norm(x)), then x += feed_forward(norm(x)).
+// x += post_norm(attention(norm(x))), then x += post_norm(feed_forward(norm(x))). Either post-norm may be of kNone.
 struct LayerShape {
   NormShape attention_norm;
   AttentionShape attention;
+  NormShape attention_post_norm;
   NormShape feed_forward_norm;
   FeedForwardShape feed_forward;
+  NormShape feed_forward_post_norm;
 };
 
 struct EmbeddingShape {
   std::string name;       // tensor "<name>.weight" [vocab, embedding]
+  float scale = 1.0F;     // of its rows
   std::string positions;  // tensor "<positions>.weight" [context_length, embedding], added; or empty
 };
 
 struct OutputShape {
   NormShape norm;
   std::string name;  // tensor "<name>.weight" [vocab, embedding]; a file without it takes the embedding's
+  float cap = 0.0F;  // logits become cap * tanh(logit / cap); 0: they stay
 };
 
 struct ModelShape {

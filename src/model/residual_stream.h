@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
 #include "model/model_shape.h"
 #include "model/norm.h"
 #include "model/product_runner.h"
@@ -15,8 +16,9 @@ namespace braid::model {
 // No allocation. Strand only.
 class ResidualStream {
  public:
-  // Both outlive the stream.
-  ResidualStream(const kernels::KernelTable& table, const ProductRunner& products) : table_(table), products_(products) {}
+  // All arguments outlive the stream.
+  ResidualStream(const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products)
+      : table_(table), team_(team), products_(products) {}
 
   // Row `row` after a norm, in `out`, which is returned.
   const float* read(std::int64_t row, const NormShape& shape, const NormWeights& norm, const Workspace& space, float* out) const {
@@ -24,16 +26,30 @@ class ResidualStream {
     return out;
   }
 
-  // Adds a branch's last product, whose rows are those of ProductRunner::run.
+  // Adds a branch's last product after `post_norm`, which may be of kNone. input: as in ProductRunner::run.
   template <class Input>
-  void add(const LinearWeights& last, std::int64_t rows, Workspace& space, Input&& input) const {
-    const Product product{&last.matrix, space.residual, true};
+  void add(const LinearWeights& last, const NormShape& post_norm, const NormWeights& norm, std::int64_t rows, Workspace& space,
+           Input&& input) const {
+    const bool direct = post_norm.kind == NormShape::Kind::kNone;
+    const Rows& out = direct ? space.residual : space.branch;
+    const Product product{&last.matrix, out, direct};
     products_.run({&product, 1}, rows, space, input);
-    products_.add_bias(last, space.residual, rows);
+    products_.add_bias(last, out, rows);
+    if (!direct) add_branch(post_norm, norm, rows, space);
   }
 
  private:
+  void add_branch(const NormShape& post_norm, const NormWeights& norm, std::int64_t rows, const Workspace& space) const {
+    team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        normalise(table_, post_norm, norm, space.branch[row], space.branch[row]);
+        table_.add(space.residual[row], space.branch[row], post_norm.width);
+      }
+    });
+  }
+
   const kernels::KernelTable& table_;
+  kernels::ThreadTeam& team_;
   const ProductRunner& products_;
 };
 

@@ -19,8 +19,8 @@ bool in_range(const float* x, std::int64_t count) {
 
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
                          const kernels::KernelTable& table, kernels::ThreadTeam& team)
-    : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team), residual_(table, products_),
-      attention_(model, table, team, products_, residual_), feed_forward_(table, products_, residual_) {}
+    : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
+      residual_(table, team, products_), attention_(model, table, team, products_, residual_), feed_forward_(table, products_, residual_) {}
 
 void Transformer::forward(std::span<const BatchToken> tokens, std::span<const std::int32_t> picked, const KvArena& kv,
                           Workspace& space) const {
@@ -33,7 +33,7 @@ void Transformer::forward(std::span<const BatchToken> tokens, std::span<const st
     attention_.project(tokens, shape, layer, pool, space);
     if (i + 1 == model_.layers.size()) rows = keep_rows(picked, shape.attention, space);
     if (rows == 0) return;
-    attention_.attend(rows, shape.attention, model_.layer_visibility(i), layer.attention, pool, space);
+    attention_.attend(rows, shape, model_.layer_visibility(i), layer, pool, space);
     feed_forward_.run(rows, shape, layer, space);
   }
 }
@@ -43,6 +43,10 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
   products_.run({&product, 1}, count, space, [&](std::int64_t row, float* scratch) {
     return residual_.read(begin + row, model_.output.norm, weights_.output_norm, space, scratch);
   });
+  if (model_.output.cap != 0.0F)
+    team_.for_chunks(count, 1, [&](std::int64_t from, std::int64_t to, int) {
+      for (std::int64_t row = from; row < to; ++row) table_.soft_cap(space.logits[row], model_.vocab, model_.output.cap);
+    });
   // Of a row that has overflowed norms make zeros, from which any token would be drawn.
   for (std::int64_t row = 0; row < count; ++row)
     if (!in_range(space.residual[begin + row], model_.embedding))
@@ -72,6 +76,9 @@ void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) co
     for (std::int64_t row = begin; row < end; ++row) {
       const BatchToken& token = tokens[static_cast<std::size_t>(row)];
       table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
+      if (model_.input.scale != 1.0F)
+        std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],
+                       [&](float x) { return x * model_.input.scale; });
       if (has_positions) {
         table_.unpack_row(weights_.positions, token.position, scratch);
         table_.add(space.residual[row], scratch, model_.embedding);

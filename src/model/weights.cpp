@@ -36,12 +36,14 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
   read_norm(reader, attention.query_norm, layer.attention.query_norm);
   read_norm(reader, attention.key_norm, layer.attention.key_norm);
   read_linear(reader, attention.output, layer.attention.output);
+  read_norm(reader, shape.attention_post_norm, layer.attention_post_norm);
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);
   const FeedForwardShape& feed_forward = shape.feed_forward;
   if (feed_forward.gated()) read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
   read_linear(reader, feed_forward.up, layer.feed_forward.up);
   read_linear(reader, feed_forward.down, layer.feed_forward.down);
+  read_norm(reader, shape.feed_forward_post_norm, layer.feed_forward_post_norm);
 }
 
 // For a context of that many positions.

@@ -47,8 +47,10 @@ struct FeedForwardWeights {
 struct LayerWeights {
   NormWeights attention_norm;
   AttentionWeights attention;
+  NormWeights attention_post_norm;
   NormWeights feed_forward_norm;
   FeedForwardWeights feed_forward;
+  NormWeights feed_forward_post_norm;
 };
 
 // Immutable after loading; the matrices point into `storage`.

@@ -42,15 +42,18 @@ std::size_t most_prepared(const Weights& weights, const kernels::KernelTable& ta
     most = std::max(most, table.prepared_bytes(matrix.type, matrix.inputs, rows));
   };
   add(weights.output);
-  for (const auto& [attention_norm, attention, feed_forward_norm, feed_forward] : weights.layers) {
-    for (const auto* linear : {&attention.query, &attention.key, &attention.value, &attention.output}) add(linear->matrix);
-    for (const auto* linear : {&feed_forward.gate, &feed_forward.up, &feed_forward.down}) add(linear->matrix);
+  for (const LayerWeights& layer : weights.layers) {
+    const auto& [query, key, value, output, query_norm, key_norm] = layer.attention;
+    for (const auto* linear : {&query, &key, &value, &output}) add(linear->matrix);
+    const auto& [gate, up, down] = layer.feed_forward;
+    for (const auto* linear : {&gate, &up, &down}) add(linear->matrix);
   }
   return most;
 }
 
 // The most that any layer takes.
 struct Widths {
+  std::int64_t branch = 0;  // with a post-norm
   std::int64_t query = 0;
   std::int64_t key = 0;
   std::int64_t feed_forward = 0;
@@ -62,6 +65,8 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
   Widths most;
   for (const LayerShape& layer : model.layers) {
     const AttentionShape& attention = layer.attention;
+    for (const NormShape* norm : {&layer.attention_post_norm, &layer.feed_forward_post_norm})
+      if (norm->kind != NormShape::Kind::kNone) most.branch = model.embedding;
     most.query = std::max(most.query, attention.query_width());
     most.key = std::max(most.key, attention.kv_width());
     most.feed_forward = std::max<std::int64_t>(most.feed_forward, layer.feed_forward.width);
@@ -79,6 +84,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
   carver.take(space.residual, rows, model.embedding);
+  if (widths.branch > 0) carver.take(space.branch, rows, widths.branch);
   carver.take(space.query, rows, widths.query);
   carver.take(space.key, rows, widths.key);
   carver.take(space.value, rows, widths.key);

@@ -44,6 +44,7 @@ struct Workspace {
 
   WorkspaceShape shape;
   Rows residual;                                    // [rows, embedding]
+  Rows branch;                                      // [rows, embedding]: what a branch gives before its post-norm; or none
   Rows query;                                       // [rows, widest query]
   Rows key;                                         // [rows, widest key]
   Rows value;                                       // [rows, widest key]

@@ -142,6 +142,49 @@ TEST(Families, SeeWhatTheWindowsAndTheLimitLeave) {
   EXPECT_EQ(model.visibility().sink, kSinkTokens);
 }
 
+TEST(Families, Gemma2HasWindowsInEverySecondLayerAndItsOwnDefaults) {
+  TinyModel tiny("gemma2");
+  tiny.keys["gemma2.block_count"] = 4U;
+  tiny.keys["gemma2.attention.key_length"] = 32U;
+  const ModelShape model = describe_model(tiny.file()).value();
+  ASSERT_EQ(model.layers.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const LayerShape& layer = model.layers[i];
+    EXPECT_EQ(layer.attention.window, i % 2 == 0 ? 4096 : 0);
+    EXPECT_EQ(layer.attention.score_cap, 50.0F);
+    EXPECT_FLOAT_EQ(layer.attention.scale, 1.0F / std::sqrt(32.0F));
+    EXPECT_EQ(layer.attention_post_norm.name, "blk." + std::to_string(i) + ".post_attention_norm");
+    EXPECT_EQ(layer.feed_forward_post_norm.name, "blk." + std::to_string(i) + ".post_ffw_norm");
+  }
+  EXPECT_EQ(model.visibility().window, 0) << "every second layer sees everything";
+  EXPECT_EQ(model.input.scale, 8.0F);
+  EXPECT_EQ(model.output.cap, 30.0F);
+}
+
+// As its authors and llama.cpp do: no key tells it.
+TEST(Families, Gemma2Of27BScalesScoresByTheWidthOverTheHeads) {
+  TinyModel tiny("gemma2");
+  tiny.keys["gemma2.block_count"] = 46U;
+  tiny.keys["gemma2.attention.key_length"] = 32U;
+  EXPECT_FLOAT_EQ(describe_model(tiny.file()).value().layers[7].attention.scale, 1.0F / std::sqrt(16.0F));
+}
+
+TEST(Families, Gpt2HasNoRotationAndOneTensorForQueriesKeysAndValues) {
+  TinyModel tiny("gpt2");
+  tiny.keys["gpt2.attention.layer_norm_epsilon"] = 1e-5F;
+  const ModelShape model = describe_model(tiny.file()).value();
+  EXPECT_TRUE(model.rotary.empty());
+  const AttentionShape& attention = model.layers.front().attention;
+  EXPECT_EQ(attention.rotary, kNoRotary);
+  EXPECT_EQ(attention.value.name, "blk.0.attn_qkv");
+  EXPECT_EQ(attention.value.first_output, 96);
+  EXPECT_EQ(attention.value.stored_outputs, 128);
+  tiny.keys.erase("gpt2.attention.layer_norm_epsilon");
+  const auto missing = describe_model(tiny.file());
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, AllOf(HasSubstr("gpt2.attention.layer_norm_epsilon"), HasSubstr("missing")));
+}
+
 struct Broken {
   const char* key;
   TinyModel::Value value;
@@ -168,7 +211,7 @@ TEST(Families, NameTheKeyThatIsWrong) {
       {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
       {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
       {"llama.attention.causal", false, "llama.attention.causal is false", "cannot compute"},
-      {"general.architecture", std::string("mamba"), "\"mamba\"", "llama, qwen2, qwen3"},
+      {"general.architecture", std::string("mamba"), "\"mamba\"", "gemma2, gpt2, llama, qwen2, qwen3"},
   };
   for (const Broken& broken : cases) {
     TinyModel tiny;

@@ -187,8 +187,25 @@ TEST_P(NumericsContractOfFamilies, HoldsForEveryScheduleOnEveryTier) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gpt2"),
+INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gpt2", "gemma2"),
                          [](const auto& suite) { return std::string(suite.param); });
+
+// Gemma 2's windows and caps over contexts of several chunks, which a team splits.
+TEST(NumericsContract, HoldsForLongContextsWithWindowsInSomeLayers) {
+  const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/test/model/reference/gemma2.gguf").value();
+  auto requests = make_requests(3, 190);
+  std::mt19937 random(12);
+  for (DrivenRequest& request : requests) {
+    request.prompt.resize(300 + random() % 500);
+    for (TokenId& id : request.prompt) id = static_cast<TokenId>(5 + random() % 190);
+  }
+  const auto& table = kernels::best_kernel_table();
+  const auto alone = answers_of(file, table, {}, requests, {});
+  for (const int threads : {2, 5}) expect_same(alone, answers_of(file, table, {.threads = threads}, requests, {}), "a team");
+  expect_same(alone,
+              answers_of(file, table, {.threads = 3}, requests, {.at_once = 3, .shuffle = true, .slice = 150, .preempt = 0.05, .seed = 5}),
+              "together, sliced and preempted");
+}
 
 TEST(NumericsContract, AllTiersGiveTheSameBits) {
   // Over an f32 pool, because AMX attends to the others in bf16.

@@ -77,7 +77,8 @@ TEST_P(ReferenceLogits, AreReproducedOnEveryTier) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceLogits,
-                         testing::Values("llama-biased", "llama-llama3", "llama-linear", "llama-longrope", "qwen2-yarn", "qwen3", "gpt2"),
+                         testing::Values("llama-biased", "llama-llama3", "llama-linear", "llama-longrope", "qwen2-yarn", "qwen3", "gpt2",
+                                         "gemma2"),
                          [](const auto& suite) {
   std::string name = suite.param;
   std::erase(name, '-');
@@ -101,7 +102,8 @@ TEST_P(ReferenceGreedy, TokensAreReproducedOnEveryTier) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReferenceGreedy, testing::Values("gpt2"), [](const auto& suite) { return std::string(suite.param); });
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceGreedy, testing::Values("gpt2", "gemma2"),
+                         [](const auto& suite) { return std::string(suite.param); });
 
 }  // namespace
 }  // namespace braid::model::test

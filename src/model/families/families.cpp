@@ -10,10 +10,8 @@ namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{"gpt2", describe_gpt2},
-    Family{"llama", describe_llama},
-    Family{"qwen2", describe_qwen2},
-    Family{"qwen3", describe_qwen3},
+    Family{"gemma2", describe_gemma2}, Family{"gpt2", describe_gpt2},   Family{"llama", describe_llama},
+    Family{"qwen2", describe_qwen2},   Family{"qwen3", describe_qwen3},
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace braid::model {
 // range, or contradicts another one; the message names the key, what was found and what was expected.
 Result<ModelShape> describe_model(const files::GgufFile& file);
 
-// "gpt2, llama, qwen2", for messages.
+// "gemma2, gpt2, llama", for messages.
 std::string known_architectures();
 
 }  // namespace braid::model

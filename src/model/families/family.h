@@ -13,6 +13,7 @@ struct Family {
   ModelShape (*describe)(GgufKeys& keys);  // what has failed is in keys.error; the shape is then not used
 };
 
+ModelShape describe_gemma2(GgufKeys& keys);
 ModelShape describe_gpt2(GgufKeys& keys);
 ModelShape describe_llama(GgufKeys& keys);
 ModelShape describe_qwen2(GgufKeys& keys);
