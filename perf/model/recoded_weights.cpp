@@ -78,6 +78,7 @@ Result<model::Weights> recoded_weights(const model::Weights& weights, const Want
                                        kernels::ThreadTeam& team) {
   model::Weights recoded;
   recoded.embedding = weights.embedding;
+  recoded.positions = weights.positions;
   recoded.output = weights.output;
   recoded.output_norm = weights.output_norm;
   recoded.rope_divisors = weights.rope_divisors;
