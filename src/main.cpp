@@ -28,7 +28,7 @@ void explain_bus_errors() {
     constexpr std::string_view kWhy = "braid: a file that is being read has become shorter, or its disk has failed (SIGBUS)\n";
     if (::write(STDERR_FILENO, kWhy.data(), kWhy.size()) < 0) return;
   };
-  action.sa_flags = SA_RESETHAND;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
