@@ -233,7 +233,7 @@ Result<void> read_members(Draft& draft, ValueDict& body) {
   std::stable_partition(body.begin(), body.end(), [](const auto& member) { return member.first == "previous_response_id"; });
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
-    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&name = name](const Parameter& p) { return p.name == name; });
+    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&key = name](const Parameter& p) { return p.name == key; });
     const Result<void> read = known != kParameters.end() ? known->read(draft, value, name) : as_chat(draft, name, value);
     if (!read) return read;
   }
