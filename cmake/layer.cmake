@@ -1,7 +1,10 @@
-# braid_layer(NAME DEPENDS ...): the static library of one folder of src/, from all its sources.
+# braid_layer(NAME DEPENDS ... WITHOUT ...): the static library of one folder of src/, from all its sources but those of the folders WITHOUT.
 function(braid_layer name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(folder ${ARG_WITHOUT})
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${folder}/")
+  endforeach()
   if(NOT sources)
     add_library(braid_${name} INTERFACE)
     target_include_directories(braid_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
@@ -13,11 +16,14 @@ function(braid_layer name)
   target_link_libraries(braid_${name} PUBLIC ${ARG_DEPENDS} PRIVATE braid_warnings)
 endfunction()
 
-# braid_test(NAME DEPENDS ... LABELS ...): one GoogleTest program from the *_test.cpp (and helper) sources of the current folder.
+# braid_test(NAME DEPENDS ... LABELS ... WITHOUT ...): one GoogleTest program from the *_test.cpp (and helper) sources of the current folder,
+# but for those WITHOUT.
 # Each of its test cases becomes a CTest test.
 function(braid_test name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  list(TRANSFORM ARG_WITHOUT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(REMOVE_ITEM sources ${ARG_WITHOUT} "")
   if(NOT sources)
     return()
   endif()

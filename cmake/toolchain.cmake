@@ -9,6 +9,13 @@ if(BRAID_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${BRAID_CCACHE})
 endif()
 
+# Whether kernels for x86-64 are part of the program, its tests and benchmarks.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
+  set(BRAID_X86 ON)
+else()
+  set(BRAID_X86 OFF)
+endif()
+
 # The numerics contract: no contraction of a*b+c unless an intrinsic or std::fma asks for it.
 add_compile_options(-ffp-contract=off)
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno>)

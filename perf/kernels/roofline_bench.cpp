@@ -1,3 +1,4 @@
+#include "kernels/x86/cpu_features.h"
 #include "perf/kernels/bench.h"
 #include "perf/kernels/peaks.h"
 

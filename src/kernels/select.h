@@ -9,17 +9,6 @@
 
 namespace braid::kernels {
 
-// What CPUID and XGETBV say; the only place that asks.
-struct CpuFeatures {
-  bool avx2_fma_f16c = false;
-  bool avx_vnni = false;
-  bool avx512 = false;  // F, BW, VL, DQ and VNNI, with OS support
-  bool avx512_bf16 = false;
-  bool side_by_side = true;  // KernelTable::side_by_side
-  bool amx = false;          // tiles, INT8 and BF16, with OS support, and AVX-512-BF16
-};
-CpuFeatures cpu_features();
-
 // The table of a tier, or null with `missing` naming what the machine lacks. For AMX it asks the kernel for tile state, so call it before
 // any thread that computes is started.
 const KernelTable* kernel_table(Isa isa, std::string& missing);

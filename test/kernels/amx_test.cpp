@@ -5,6 +5,7 @@
 #include "kernels/emulated_tiles.h"
 #include "kernels/packed_layout.h"
 #include "kernels/tiers.h"
+#include "kernels/x86/cpu_features.h"
 
 #include <algorithm>
 #include <bit>

@@ -119,7 +119,9 @@ class Attention : public testing::TestWithParam<const KernelTable*> {};
 
 std::vector<const KernelTable*> tiers() {
   std::vector<const KernelTable*> tiers = test::machine_tiers();
+#if defined(__x86_64__)
   if (const KernelTable* emulated = test::emulated_attention()) tiers.push_back(emulated);
+#endif
   return tiers;
 }
 

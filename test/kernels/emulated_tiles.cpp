@@ -6,6 +6,7 @@
 #include "kernels/amx/tier.h"
 #include "kernels/avx512/tier.h"
 #include "kernels/select.h"
+#include "kernels/x86/cpu_features.h"
 
 #include <cstdlib>
 #include <cstring>

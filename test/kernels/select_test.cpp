@@ -28,11 +28,5 @@ TEST(Select, TheBestTierIsOneTheMachineHas) {
   EXPECT_EQ(kernel_table(best_kernel_table().isa, missing), &best_kernel_table());
 }
 
-TEST(Select, FeaturesImplyThoseTheyBuildOn) {
-  const CpuFeatures features = cpu_features();
-  EXPECT_TRUE(!features.amx || features.avx512);
-  EXPECT_TRUE(!features.avx512 || features.avx2_fma_f16c);
-}
-
 }  // namespace
 }  // namespace braid::kernels

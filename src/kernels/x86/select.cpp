@@ -1,0 +1,48 @@
+#include "kernels/select.h"
+
+#include "kernels/amx/tier.h"
+#include "kernels/avx2/tier.h"
+#include "kernels/avx512/tier.h"
+#include "kernels/scalar/tier.h"
+#include "kernels/x86/cpu_features.h"
+
+namespace braid::kernels {
+namespace {
+
+// A tier's table for processors that read in order.
+template <const KernelTable& kTable>
+const KernelTable& in_order() {
+  static const KernelTable table = [] {
+    KernelTable copy = kTable;
+    copy.side_by_side = false;
+    return copy;
+  }();
+  return table;
+}
+
+}  // namespace
+
+const KernelTable* kernel_table(Isa isa, std::string& missing) {
+  const CpuFeatures features = cpu_features();
+  switch (isa) {
+    case Isa::kScalar:
+      return &scalar::kTable;
+    case Isa::kAvx2:
+      if (features.avx2_fma_f16c) return features.side_by_side ? &avx2::kTable : &in_order<avx2::kTable>();
+      missing = "this processor or operating system lacks AVX2, FMA or F16C";
+      return nullptr;
+    case Isa::kAvx512:
+      if (features.avx512) return features.side_by_side ? &avx512::kTable : &in_order<avx512::kTable>();
+      missing = "this processor or operating system lacks AVX-512 F, BW, VL, DQ or VNNI";
+      return nullptr;
+    case Isa::kAmx:
+      if (features.amx && request_tiles()) return &amx::kTable;
+      missing = features.amx ? "the operating system refuses AMX tile state to this process (arch_prctl ARCH_REQ_XCOMP_PERM)"
+                             : "this processor or operating system lacks AMX tiles, INT8 or BF16, or AVX-512-BF16";
+      return nullptr;
+  }
+  missing = "unknown instruction set";
+  return nullptr;
+}
+
+}  // namespace braid::kernels
