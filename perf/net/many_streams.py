@@ -58,7 +58,7 @@ def watch(server, bench, streams):
     while bench.poll() is None:
         health.append(get(server.port, "/health")[1])
         if most < streams:
-            most = max(most, int(gauge(server.port, "open_streams")))
+            most = max(most, int(gauge(server.port, "braid_open_streams")))
         time.sleep(0.05)  # the questions cost the server's loop time, too
     return most, health
 

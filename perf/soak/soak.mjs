@@ -197,7 +197,7 @@ async function main(cleanups) {
   clearInterval(change);
   await frees_everything(server.url, { headers: withKey() });
   for (const [name, value] of await metrics(server.url, { headers: withKey() }))
-    if (/^(preemptions|client_disconnects|sequences_(submitted|finished|cancelled|failed))_total|^(backpressure|cancel_to_free_steps|requests_refused|timeouts)_total/.test(name) && value > 0) tally[name] = value;
+    if (/^braid_((preemptions|client_disconnects|sequences_(submitted|finished|cancelled|failed))_total|(backpressure|cancel_to_free_steps|requests_refused|timeouts)_total)/.test(name) && value > 0) tally[name] = value;
   const share = (from, to) => median(memory.slice(Math.floor(memory.length * from), Math.ceil(memory.length * to)));
   const growth = share(0.9, 1) / share(0.4, 0.6) - 1;
   console.log(JSON.stringify({ seconds, tally, resident_MB: Math.round(share(0.9, 1) / 1e6), growth_percent: Number((growth * 100).toFixed(2)) }, null, 1));

@@ -16,7 +16,7 @@ const wish = (hero, more = {}) => ({
 // `wanted` tokens fit, whatever a block takes: a server tells how much it would have had.
 async function memory_for(t, wanted, args) {
   const server = await serve(t, ["--no-warmup", "--kv-memory", "64M", ...args]);
-  const blocks = await metric(server.url, "kv_blocks_total");
+  const blocks = await metric(server.url, "braid_kv_blocks_total");
   server.child.kill("SIGTERM");
   await server.exited;
   return String(Math.ceil((64 * 1024 * 1024 * wanted) / (blocks * 16)));
@@ -48,23 +48,23 @@ async function compare(t, args) {
   assert.deepEqual((await ask(roomy, wishes[1])).choices, expected[1], "cold, with the cache on");
   const warm = await ask(roomy, wishes[1]);
   assert.deepEqual(warm.choices, expected[1], "warm");
-  assert.ok((await metric(roomy.url, "prefix_cache_hit_tokens_total")) > 0);
+  assert.ok((await metric(roomy.url, "braid_prefix_cache_hit_tokens_total")) > 0);
 
   const tight = ["--no-warmup", "--kv-memory", await memory_for(t, 240, args), ...args];
   const together = async (server) => (await Promise.all(wishes.map((body) => ask(server, body)))).map((answer) => answer.choices);
   const recomputing = await serve(t, [...tight, "--prefix-cache", "off"]);
   assert.deepEqual(await together(recomputing), expected, "given up and computed again");
-  assert.ok((await metric(recomputing.url, "preemptions_total")) > 0);
+  assert.ok((await metric(recomputing.url, "braid_preemptions_total")) > 0);
   const parking = await serve(t, [...tight, "--kv-disk", temporaryFolder(t), "--kv-disk-read", "always"]);
   for (let round = 0; round < 2; ++round) assert.deepEqual(await together(parking), expected, "given up and read from disk");
-  assert.ok((await metric(parking.url, "preemptions_total")) > 0);
+  assert.ok((await metric(parking.url, "braid_preemptions_total")) > 0);
   return parking;
 }
 
 for (const type of ["f16", "f32", "bf16", "int8"]) {
   test(`forked, warm, preempted and parked answers equal cold ones, ${type}`, async (t) => {
     const parking = await compare(t, ["--kv-dtype", type]);
-    assert.ok((await metric(parking.url, "prefix_cache_disk_hit_tokens_total")) > 0);
+    assert.ok((await metric(parking.url, "braid_prefix_cache_disk_hit_tokens_total")) > 0);
   });
   test(`so do those of a window, ${type}`, async (t) => {
     await compare(t, ["--kv-dtype", type, "--max-kv-size", "64"]);
@@ -82,7 +82,7 @@ test("a window answers prompts longer than the pool, and finds them on disk", as
   roomy.child.kill("SIGTERM");
   await roomy.exited;
   const small = await serve(t, ["--no-warmup", "--kv-memory", await memory_for(t, 112, args), ...disk, ...args]);
-  assert.equal(await metric(small.url, "kv_blocks_total"), 7);
+  assert.equal(await metric(small.url, "braid_kv_blocks_total"), 7);
   const restored = await ask(small, long);
   assert.deepEqual(restored.choices, expected);
   assert.ok(restored.cached > 112, `${restored.cached} tokens restored`);

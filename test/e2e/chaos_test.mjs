@@ -35,18 +35,18 @@ test("the disk is full", async (t) => {
   const server = await serve(t, ["--kv-disk", folder, "--kv-disk-write", "through"]);
   const wish = (i) => ({ ...body, prompt: `${i} foxes ${"and kites ".repeat(60)}` });
   const alone = await ask(server, wish(0));
-  await eventually("blocks are written", async () => (await metric(server.url, "disk_cache_writes_total")) > 0);
+  await eventually("blocks are written", async () => (await metric(server.url, "braid_disk_cache_writes_total")) > 0);
   await limit(t, server, "fsize=4096:unlimited");
   for (let i = 1; i < 4; ++i) assert.equal((await ask(server, wish(i))).tokens.length, body.max_tokens);
   await says(server, /disk cache: cannot write to .*: File too large; trying again in \d+ s/);
-  assert.ok((await metric(server.url, "disk_cache_write_errors_total")) > 0);
+  assert.ok((await metric(server.url, "braid_disk_cache_write_errors_total")) > 0);
   assert.deepEqual(await ask(server, wish(0)), alone);
   await limit(t, server, "fsize=unlimited:unlimited");
-  const written = await metric(server.url, "disk_cache_writes_total");
+  const written = await metric(server.url, "braid_disk_cache_writes_total");
   let i = 4;
   await eventually("blocks are written again", async () => {
     await ask(server, wish(i++));
-    return (await metric(server.url, "disk_cache_writes_total")) > written;
+    return (await metric(server.url, "braid_disk_cache_writes_total")) > written;
   }, 90);
 });
 

@@ -43,5 +43,5 @@ test("256 clients in one batch", async (t) => { await compare(t, []); });
 
 test("256 clients in a pool that is too small for them, with preemptions", async (t) => {
   const server = await compare(t, ["--kv-memory", "8MiB"]);
-  assert.ok((await metric(server.url, "preemptions_total")) > 0);
+  assert.ok((await metric(server.url, "braid_preemptions_total")) > 0);
 });

@@ -30,7 +30,7 @@ async function fill(t, folder, ...args) {
   const server = await serve(t, through(folder, ...args));
   const cold = await ask(server, wish("One morning,"));
   assert.equal(cold.cached, 0);
-  await eventually("blocks are written", async () => (await metric(server.url, "disk_cache_writes_total")) >= 6);
+  await eventually("blocks are written", async () => (await metric(server.url, "braid_disk_cache_writes_total")) >= 6);
   await killed(server);
   return cold;
 }
@@ -50,7 +50,7 @@ for (const type of ["f16", "f32", "bf16", "int8"]) {
     assert.equal(stats.tokens.disk_hits, restored.cached);
     assert.equal(stats.tokens.saved, restored.cached + warm.cached);
     assert.ok(stats.disk.reads > 0 && stats.disk.mean_read_ms > 0 && stats.disk.blocks > 0 && stats.disk.read_errors === 0);
-    assert.equal(await metric(server.url, "prefix_cache_disk_hit_tokens_total"), restored.cached);
+    assert.equal(await metric(server.url, "braid_prefix_cache_disk_hit_tokens_total"), restored.cached);
   });
 }
 
@@ -114,24 +114,24 @@ test("a successor has what the server before it computed, once that has ended", 
   const silent = net.connect(first.port, "127.0.0.1");  // its first request comes late, so the first server stays
   await new Promise((resolve) => silent.on("connect", resolve));
   const cold = await ask(first, wish("One morning,"));
-  await eventually("blocks are written", async () => (await metric(first.url, "disk_cache_writes_total")) >= 6);
+  await eventually("blocks are written", async () => (await metric(first.url, "braid_disk_cache_writes_total")) >= 6);
   const second = await serve(t, through(folder, ...takeover));
   await eventually("it waits", () => /is the other server's until that has ended/.test(second.errors));
   // The first one answers once more on the connection that was kept, and says that this was the last time.
   await eventually("the second one answers", async () => (await fetch(`${second.url}/health`)).headers.get("connection") !== "close");
   const apart = (salt) => ask(second, wish("One evening,", { cache_salt: salt }));
   assert.equal((await apart("a")).cached, 0);
-  assert.equal(await metric(second.url, "disk_cache_writes_total"), 0);
+  assert.equal(await metric(second.url, "braid_disk_cache_writes_total"), 0);
   silent.write("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n");
   for await (const part of silent) void part;
   assert.deepEqual(await first.exited, { code: 0, signal: null });
-  await eventually("what the first one wrote is found", async () => (await metric(second.url, "disk_cache_blocks")) >= 6);
+  await eventually("what the first one wrote is found", async () => (await metric(second.url, "braid_disk_cache_blocks")) >= 6);
   await apart("b");
-  await eventually("it writes", async () => (await metric(second.url, "disk_cache_writes_total")) > 0);
+  await eventually("it writes", async () => (await metric(second.url, "braid_disk_cache_writes_total")) > 0);
   const restored = await ask(second, wish("One morning,"));
   assert.ok(restored.cached > 0, "nothing was restored");
   assert.deepEqual(restored.choices, cold.choices);
-  assert.ok((await metric(second.url, "prefix_cache_disk_hit_tokens_total")) > 0);
+  assert.ok((await metric(second.url, "braid_prefix_cache_disk_hit_tokens_total")) > 0);
 });
 
 test("--kv-verify computes every hit again and finds no difference", async (t) => {
@@ -143,5 +143,5 @@ test("--kv-verify computes every hit again and finds no difference", async (t) =
     assert.equal(answer.cached, 0);
     assert.deepEqual(answer.choices, cold.choices);
   }
-  await eventually("blocks are compared", async () => (await metric(server.url, "prefix_cache_verified_blocks_total")) > 10);
+  await eventually("blocks are compared", async () => (await metric(server.url, "braid_prefix_cache_verified_blocks_total")) > 10);
 });

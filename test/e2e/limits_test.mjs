@@ -34,7 +34,7 @@ test("a header that does not arrive", async (t) => {
 test("a request that waits in the queue for too long", async (t) => {
   const server = await serve(t, ["--isa", "avx2", "--threads", "1", "--max-batch", "1", "--queue-timeout", "300ms"]);
   const running = ask(server.url, "/v1/completions", { body: { ...long, max_tokens: 900, stream: true } });
-  await eventually("the first one runs", async () => (await metric(server.url, "sequences_decoding")) === 1);
+  await eventually("the first one runs", async () => (await metric(server.url, "braid_sequences_decoding")) === 1);
   const others = await Promise.all(Array.from({ length: 4 }, (_, i) =>
     ask(server.url, "/v1/completions", { body: { ...long, stream: i % 2 === 1 } })));
   const told = others.filter(({ body }) => body.includes("waited in the queue"));

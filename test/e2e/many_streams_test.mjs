@@ -11,7 +11,7 @@ test("a thousand streams are open at one moment, and all end with the right text
   // The first answers end after 96 steps, long after the last request is in.
   const load = braid(t, ["bench", "serve", "--base-url", server.url, "--num-prompts", `${streams}`, "--input-len", "8", "--output-len", "96",
     "--ignore-eos", "--distinct", "8", "--verify"]);
-  await eventually("all streams are open", async () => (await metric(server.url, "open_streams")) === streams, 200);
+  await eventually("all streams are open", async () => (await metric(server.url, "braid_open_streams")) === streams, 200);
   const { code, stdout, stderr } = await load;
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   assert.match(stdout, new RegExp(`Completed requests +${streams}\n`));

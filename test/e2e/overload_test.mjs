@@ -30,6 +30,6 @@ test("more requests than the queue holds", async (t) => {
     assert.deepEqual(answer.tokens, answers[0].tokens);
     assert.equal(answer.tokens.length, 300);
   }
-  assert.equal(await metric(server.url, "sequences_refused_total"), refused.length);
+  assert.equal(await metric(server.url, "braid_sequences_refused_total"), refused.length);
   await frees_everything(server.url);
 });

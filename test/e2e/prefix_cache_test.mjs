@@ -25,8 +25,8 @@ test("warm answers equal cold ones", async (t) => {
   const again = await ask(warm, wish("One day"));
   assert.ok(again.cached > 0 && again.cached < again.prompt, `${again.cached} of ${again.prompt} tokens cached`);
   assert.equal(again.cached, again.prompt - 1, "all but the last token");
-  assert.ok((await metric(warm.url, "prefix_cache_hit_tokens_total")) > 0);
-  assert.equal(await metric(cold.url, "prefix_cache_hit_tokens_total"), 0);
+  assert.ok((await metric(warm.url, "braid_prefix_cache_hit_tokens_total")) > 0);
+  assert.equal(await metric(cold.url, "braid_prefix_cache_hit_tokens_total"), 0);
 });
 
 test("another cache_salt shares nothing", async (t) => {

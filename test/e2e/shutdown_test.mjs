@@ -39,7 +39,7 @@ test("an answer that is not streamed may be taken until the deadline, too", asyn
   const client = connect(server.port, "127.0.0.1");
   const body = JSON.stringify({ ...long, stream: false, n: 8, max_tokens: 250, logprobs: 20 });
   client.write(`POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-  await eventually("it is written", async () => (await metric(server.url, "client_backlog_bytes")) > 0);
+  await eventually("it is written", async () => (await metric(server.url, "braid_client_backlog_bytes")) > 0);
   server.child.kill("SIGTERM");
   await setTimeout(8000);
   let answer = "";
@@ -83,7 +83,7 @@ test("a second signal waits for no request that has not come", async (t) => {
   const starts = ["", "GET /health HT", "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{"];
   const clients = starts.map((start) => connect(server.port, "127.0.0.1").on("error", () => {}));
   clients.forEach((client, i) => client.write(starts[i]));
-  await eventually("they are here", async () => (await metric(server.url, "open_connections")) > clients.length);
+  await eventually("they are here", async () => (await metric(server.url, "braid_open_connections")) > clients.length);
   server.child.kill("SIGTERM");
   await eventually("it is heard", () => server.errors.includes("once more stops them"));
   server.child.kill("SIGTERM");

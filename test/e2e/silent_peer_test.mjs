@@ -26,8 +26,8 @@ async function falls_silent(t, requests, shown) {
 }
 
 if (process.env.BRAID_SILENT_NETWORK) {
-  test("while it is sent tokens", (t) => falls_silent(t, [endless], "sequences_decoding"));
-  test("while it waits in the queue and nothing is sent", (t) => falls_silent(t, [endless, { ...endless, stream: false }], "sequences_waiting"));
+  test("while it is sent tokens", (t) => falls_silent(t, [endless], "braid_sequences_decoding"));
+  test("while it waits in the queue and nothing is sent", (t) => falls_silent(t, [endless, { ...endless, stream: false }], "braid_sequences_waiting"));
 } else {
   test("in a network that can be taken down", async (t) => {
     const { code } = await run(t, "unshare", ["-Urn", "true"]);

@@ -29,7 +29,7 @@ async function curl(t, url, body) {
 
 async function streams_token_by_token(t, server, url) {
   const request = await curl(t, url, long);
-  assert.equal(await metric(server.url, "sequences_decoding"), 1, "the first token arrived after the last one was made");
+  assert.equal(await metric(server.url, "braid_sequences_decoding"), 1, "the first token arrived after the last one was made");
   assert.match(request.output, /^HTTP\/1\.1 200 /);
   assert.match(request.output, /\r\nContent-Type: text\/event-stream/i);
   assert.equal(await request.ended, 0);

@@ -41,7 +41,7 @@ class CodecJobs : public testing::Test {
   RawClient send_long(int long_requests) {
     RawClient client = server.connect();
     client.send(request);
-    const std::string line = "active_requests " + std::to_string(long_requests + 1) + "\n";  // and the one for the metrics
+    const std::string line = "braid_active_requests " + std::to_string(long_requests + 1) + "\n";  // and the one for the metrics
     bool taken = false;
     for (int i = 0; i < 1000 && !taken; ++i) taken = server.ask(get("/metrics")).body.find(line) != std::string::npos;
     EXPECT_TRUE(taken);
@@ -94,14 +94,14 @@ TEST_F(CodecJobs, DoNothingForATokenizationWhoseClientHasLeft) {
     RawClient second = server.connect();
     second.send(post("/tokenize", R"({"content":")" + std::string(50'000, 'a') + R"("})"));
     EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 2; }));
-    const std::string taken = "active_requests 3\n";
+    const std::string taken = "braid_active_requests 3\n";
     for (int i = 0; i < 1000 && server.ask(get("/metrics")).body.find(taken) == std::string::npos; ++i) {
     }
   }
   EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 1; })) << "its wait ends at once";
   const std::string metrics = server.ask(get("/metrics")).body;
-  EXPECT_EQ(figure(metrics, "client_disconnects_total"), 1);
-  EXPECT_NE(metrics.find("requests_refused_total{reason=\"draining\"} 0\n"), std::string::npos) << "nobody was answered";
+  EXPECT_EQ(figure(metrics, "braid_client_disconnects_total"), 1);
+  EXPECT_NE(metrics.find("braid_requests_refused_total{reason=\"draining\"} 0\n"), std::string::npos) << "nobody was answered";
   codec.gate.count_down();
   EXPECT_EQ(first.read_reply().status, 200);
   EXPECT_EQ(codec.calls, 1);

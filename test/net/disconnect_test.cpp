@@ -85,7 +85,7 @@ TEST(Backpressure, AStalledReaderIsDroppedAfterTheDeadline) {
     for (int i = 0; i < 100'000; ++i) server.engine().push(0, Token{'x', 0.0F, {}});
   });
   EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty() && server.server().open_connections() == 0; }));
-  EXPECT_NE(server.ask(get("/metrics")).body.find("timeouts_total{kind=\"write\"} 1\n"), std::string::npos);
+  EXPECT_NE(server.ask(get("/metrics")).body.find("braid_timeouts_total{kind=\"write\"} 1\n"), std::string::npos);
 }
 
 // What a client has not received is in the two buffers of client_buffer_bytes, or has not been taken from the engine.
@@ -103,7 +103,7 @@ TEST(Backpressure, WhatWaitsForAClientIsBoundedInBytes) {
     for (std::size_t i = 0; i < kTokens; ++i) server.engine().push(0, Token{'x', 0.0F, {}});
     server.engine().push(0, Finish{});
   });
-  const auto backlog = [&] { return figure(server.ask(get("/metrics")).body, "client_backlog_bytes"); };
+  const auto backlog = [&] { return figure(server.ask(get("/metrics")).body, "braid_client_backlog_bytes"); };
   double waiting = 0.0;
   for (int i = 0; i < 10'000 && waiting == 0.0; ++i) waiting = backlog();
   constexpr std::size_t kMostOfAnEvent = 512;
@@ -133,7 +133,7 @@ TEST(Backpressure, WhatTheSocketDidNotTakeNeedsNoOtherTokenToFollow) {
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})", "Connection: close\r\n"));
   ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
   std::size_t pushed = 0;
-  while (figure(server.ask(get("/metrics")).body, "client_backlog_bytes") == 0.0 && pushed < 100'000) {
+  while (figure(server.ask(get("/metrics")).body, "braid_client_backlog_bytes") == 0.0 && pushed < 100'000) {
     for (int i = 0; i < 100; ++i, ++pushed) server.on_loop([&] { server.engine().push(0, Token{'x', 0.0F, {}}); });
   }
   EXPECT_LT(pushed, 100'000U);

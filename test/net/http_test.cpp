@@ -367,8 +367,9 @@ TEST(Http, MetricsAreExposed) {
   const Reply reply = server.ask(get("/metrics"));
   EXPECT_EQ(reply.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   for (const std::string_view line :
-       {"requests_total{route=\"/completions\",status=\"200\"} 1\n", "time_to_first_token_ms_count 1\n", "active_requests 1\n",
-        "open_streams 0\n", "kv_blocks_total 64\n", "process_resident_memory_bytes ", "request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
+       {"braid_requests_total{route=\"/completions\",status=\"200\"} 1\n", "braid_time_to_first_token_ms_count 1\n",
+        "braid_active_requests 1\n", "braid_open_streams 0\n", "braid_kv_blocks_total 64\n", "process_resident_memory_bytes ",
+        "braid_request_duration_ms_bucket{le=\"+Inf\"} 1\n"})
     EXPECT_NE(reply.body.find(line), std::string::npos) << line << " in\n" << reply.body;
 }
 

@@ -65,6 +65,10 @@ TEST(Metrics, AServerServesNoOther) {
   for (const auto& [name, type] : served(server.ask(get("/metrics")).body)) EXPECT_TRUE(all.contains(name)) << name;
 }
 
+TEST(Metrics, NamesHaveOnePrefixButForPrometheusOwn) {
+  for (const auto& [name, type] : documented()) EXPECT_TRUE(name.starts_with("braid_") || name.starts_with("process_")) << name;
+}
+
 TEST(Metrics, TheJsonFormHasTheSameNamesTypesAndValues) {
   TestServer server;
   server.ask(post("/v1/completions", R"({"prompt":"a"})"));
@@ -76,7 +80,7 @@ TEST(Metrics, TheJsonFormHasTheSameNamesTypesAndValues) {
     types[name] = *family.find("type")->get_if<std::string>();
   EXPECT_EQ(types, text);
 
-  const Value& tokens = document.find("metrics")->find("inter_token_latency_ms")->find("values")->get_if<ValueList>()->front();
+  const Value& tokens = document.find("metrics")->find("braid_inter_token_latency_ms")->find("values")->get_if<ValueList>()->front();
   EXPECT_EQ(*tokens.find("count"), Value(std::int64_t{1}));  // "Hi" is two tokens
   const ValueList& buckets = *tokens.find("buckets")->get_if<ValueList>();
   EXPECT_EQ(*buckets.back().find("count"), Value(std::int64_t{1}));
@@ -105,10 +109,10 @@ TEST(Metrics, RefusalsAreCountedByReason) {
   server.on_loop([&] { server.engine().refusal = Error{ErrorCode::kOverloaded, "full", ""}; });
   server.ask(post("/v1/completions", R"({"prompt":"a"})"));
   const std::string text = server.ask(get("/metrics")).body;
-  EXPECT_NE(text.find("requests_refused_total{reason=\"malformed\"} 1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("requests_refused_total{reason=\"invalid\"} 5\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("requests_refused_total{reason=\"too_large\"} 1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_refused_total{reason=\"malformed\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_refused_total{reason=\"invalid\"} 5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_refused_total{reason=\"too_large\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_refused_total{reason=\"queue_full\"} 1\n"), std::string::npos) << text;
 }
 
 TEST(Metrics, WhatIsRefusedForItsTimeIsCounted) {
@@ -121,9 +125,9 @@ TEST(Metrics, WhatIsRefusedForItsTimeIsCounted) {
   EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a"})")).status, 504);
   EXPECT_EQ(server.ask(post("/v1/completions", R"({"prompt":"a","stream":true})")).status, 200) << "its headers have been sent";
   const std::string text = server.ask(get("/metrics")).body;
-  EXPECT_NE(text.find("requests_refused_total{reason=\"timeout\"} 2\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("timeouts_total{kind=\"header\"} 1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("timeouts_total{kind=\"total\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_refused_total{reason=\"timeout\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_timeouts_total{kind=\"header\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_timeouts_total{kind=\"total\"} 2\n"), std::string::npos) << text;
 }
 
 TEST(Metrics, WhatReachesNoRouteIsCountedByTheClassOfItsStatus) {
@@ -133,9 +137,9 @@ TEST(Metrics, WhatReachesNoRouteIsCountedByTheClassOfItsStatus) {
   server.ask("GET\r\n\r\n");
   server.ask("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n");
   const std::string text = server.ask(get("/metrics")).body;
-  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"2xx\"} 1\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"4xx\"} 2\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("requests_total{route=\"none\",status=\"5xx\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_total{route=\"none\",status=\"2xx\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_total{route=\"none\",status=\"4xx\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_total{route=\"none\",status=\"5xx\"} 1\n"), std::string::npos) << text;
 }
 
 TEST(Metrics, EndpointsOfOnePathAreOneSample) {
@@ -143,7 +147,7 @@ TEST(Metrics, EndpointsOfOnePathAreOneSample) {
   server.ask(get("/v1/responses/none"));
   server.ask("DELETE /v1/responses/none HTTP/1.1\r\nHost: a\r\n\r\n");
   const std::string text = server.ask(get("/metrics")).body;
-  EXPECT_NE(text.find("requests_total{route=\"/responses/\",status=\"404\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("braid_requests_total{route=\"/responses/\",status=\"404\"} 2\n"), std::string::npos) << text;
 }
 
 TEST(Histogram, ABoundBelongsToItsBucket) {

@@ -159,7 +159,7 @@ TEST_F(Tls, NewKeysWhileTheClientDoesNotReadCostNoBytes) {
   TlsClient client(server.port());
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})", "Connection: close\r\n"));
   double waiting = 0.0;
-  for (int i = 0; i < 100 && waiting == 0.0; ++i) waiting = figure(curl(server, "", "/metrics"), "client_backlog_bytes");
+  for (int i = 0; i < 100 && waiting == 0.0; ++i) waiting = figure(curl(server, "", "/metrics"), "braid_client_backlog_bytes");
   ASSERT_GT(waiting, 0.0);
   for (int i = 0; i < 3; ++i) {
     client.renew_keys();
@@ -180,7 +180,7 @@ TEST_F(Tls, AnEndIsSeenWhileTheClientDoesNotRead) {
     TlsClient client(server.port());
     client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})"));
     double waiting = 0.0;
-    for (int i = 0; i < 100 && waiting == 0.0; ++i) waiting = figure(curl(server, "", "/metrics"), "client_backlog_bytes");
+    for (int i = 0; i < 100 && waiting == 0.0; ++i) waiting = figure(curl(server, "", "/metrics"), "braid_client_backlog_bytes");
     ASSERT_GT(waiting, 0.0);
     if (behind_bytes) {
       client.renew_keys();

@@ -49,7 +49,7 @@ void add_sequences(FamilyList& families, const EngineStats& stats) {
       {{"paused", double(stats.stalls_total)}, {"parked", double(stats.parks_total)}, {"dropped", double(stats.slow_readers_dropped)}}};
   families.labelled(MetricType::Counter, "backpressure_total", "What was done about readers that were behind.", "action", actions);
   add_duration(families, "queue_wait_seconds", "From submission to a place in the batch.", stats.queue_wait);
-  add_duration(families, "braid_cancel_to_free_seconds", "From the loss of interest in a sequence to the release of its blocks.",
+  add_duration(families, "cancel_to_free_seconds", "From the loss of interest in a sequence to the release of its blocks.",
                stats.cancel_to_free);
   std::vector<Labelled> steps;
   constexpr std::array<const char*, 4> kSteps = {"0", "1", "2", "more"};

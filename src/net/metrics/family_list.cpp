@@ -62,6 +62,11 @@ std::string_view name_of(MetricType type) {
 
 }  // namespace
 
+void FamilyList::add(MetricFamily family) {
+  if (!family.name.starts_with("process_")) family.name.insert(0, "braid_");
+  families_.push_back(std::move(family));
+}
+
 void FamilyList::add_value(MetricType type, std::string_view name, std::string_view help, double value) {
   add({std::string(name), std::string(help), type, {value_metric(type, value)}});
 }

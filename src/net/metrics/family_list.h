@@ -10,7 +10,8 @@
 
 namespace braid::net {
 
-// Every name, its unit and meaning stand in docs/metrics.md; a test holds it against what is served.
+// Every name, its unit and meaning stand in docs/metrics.md; a test holds it against what is served. Names are served as braid_…, but for
+// those that begin with process_: these Prometheus defines.
 class FamilyList {
  public:
   struct Labelled {
@@ -29,7 +30,7 @@ class FamilyList {
   // `counts` are [bounds + 1] and not cumulative.
   void histogram(std::string_view name, std::string_view help, std::span<const double> bounds, std::span<const std::uint64_t> counts,
                  double sum);
-  void add(prometheus::MetricFamily family) { families_.push_back(std::move(family)); }
+  void add(prometheus::MetricFamily family);
 
   // Prometheus's text format 0.0.4.
   std::string text() const;

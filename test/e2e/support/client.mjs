@@ -44,7 +44,7 @@ export async function collect(response) {
   return answer;
 }
 
-// All figures of /metrics, by name with its labels: `requests_refused_total{reason="invalid"}`.
+// All figures of /metrics, by name with its labels: `braid_requests_refused_total{reason="invalid"}`.
 export async function metrics(url, options = {}) {
   const text = await (await fetch(`${url}/metrics`, options)).text();
   const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
@@ -71,10 +71,10 @@ export async function frees_everything(url, options = {}) {
   let left;
   const is_free = async () => {
     const now = await metrics(url, options);
-    left = ["sequences_waiting", "sequences_prefilling", "sequences_decoding", "sequences_stalled", "sequences_parked", "open_streams"]
+    left = ["braid_sequences_waiting", "braid_sequences_prefilling", "braid_sequences_decoding", "braid_sequences_stalled", "braid_sequences_parked", "braid_open_streams"]
       .map((name) => [name, now.get(name) ?? 0]).filter(([, count]) => count !== 0);
-    if (now.get("kv_blocks_free") !== now.get("kv_blocks_total")) left.push(["kv_blocks", now.get("kv_blocks_total") - now.get("kv_blocks_free")]);
-    if (now.get("active_requests") !== 1) left.push(["active_requests", now.get("active_requests") - 1]);  // this one
+    if (now.get("braid_kv_blocks_free") !== now.get("braid_kv_blocks_total")) left.push(["kv_blocks", now.get("braid_kv_blocks_total") - now.get("braid_kv_blocks_free")]);
+    if (now.get("braid_active_requests") !== 1) left.push(["braid_active_requests", now.get("braid_active_requests") - 1]);  // this one
     return left.length === 0;
   };
   await eventually("nothing runs and all KV blocks are free", is_free).catch((error) => assert.fail(`${error.message}: ${JSON.stringify(left)}`));
