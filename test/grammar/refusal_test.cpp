@@ -116,7 +116,9 @@ TEST(GrammarRefusal, BoundsHowManyRulesBeginAtOnePlace) {
 
 TEST(SchemaRefusal, ComparesSchemasThatItNeverCompiles) {
   const std::string odd = R"({"type":"object","required":["a"],"properties":{"a":{"type":"bogus"}}})";
-  (void)toy_compiler().compile(schema_spec(R"({"type":"string","oneOf":[)" + odd + "," + odd + "]}"));  // no crash
+  const auto refused = toy_compiler().compile(schema_spec(R"({"type":"string","oneOf":[)" + odd + "," + odd + "]}"));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no finite text"), std::string::npos) << refused.error().message;
 }
 
 TEST(Compiler, CompilesBigSchemas) {

@@ -58,12 +58,22 @@ TEST(Encode, OneSidedAndSteepRowsKeepTheirLargestValue) {
   }
 }
 
+// Not to what lies in other groups of the row.
 TEST(Encode, NonFiniteValuesDoNoHarm) {
-  std::vector<float> values(256, 1.0F);
+  std::vector<float> values(1024, 1.0F);
+  const std::vector<float> plain = values;
   values[3] = std::numeric_limits<float>::quiet_NaN();
   values[70] = std::numeric_limits<float>::infinity();
   values[150] = -std::numeric_limits<float>::max();
-  for (const WeightType type : test::kAllTypes) round_trip_error(type, values);
+  for (const WeightType type : test::kAllTypes) {
+    const std::size_t bytes = stored_row_bytes(*weight_format(type), 1024);
+    std::vector<std::byte> stored(bytes), expected(bytes);
+    encode_row(type, values.data(), 1024, stored.data());
+    encode_row(type, plain.data(), 1024, expected.data());
+    EXPECT_TRUE(std::equal(stored.begin() + static_cast<std::ptrdiff_t>(bytes / 2), stored.end(),
+                           expected.begin() + static_cast<std::ptrdiff_t>(bytes / 2)))
+        << weight_format(type)->name;
+  }
 }
 
 }  // namespace

@@ -103,11 +103,13 @@ TEST(ThreadTeam, PinsEachMemberToItsProcessorAndNobodyElse) {
 }
 
 TEST(ThreadTeam, EndsWhileIdleOrAsleep) {
+  std::atomic<int> chunks{0};
   for (int i = 0; i < 50; ++i) {
     ThreadTeam team(3);
-    if (i % 2 == 0) team.for_chunks(10, 1, [](std::int64_t, std::int64_t, int) {});
+    if (i % 2 == 0) team.for_chunks(10, 1, [&](std::int64_t, std::int64_t, int) { ++chunks; });
     if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  EXPECT_EQ(chunks, 250);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which want more addresses than the limit leaves
