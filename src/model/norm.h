@@ -5,6 +5,10 @@
 #include "model/model_shape.h"
 #include "model/weights.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
 namespace braid::model {
 
 // One row of shape.width values; `out` may be `x`. The shape is none of kNone.
@@ -14,6 +18,15 @@ inline void normalise(const kernels::KernelTable& table, const NormShape& shape,
   } else {
     table.rms_norm(x, norm.weight.data(), shape.width, shape.epsilon, out);
   }
+}
+
+// Whether the squares of `x` have a finite sum, whatever the others are. Of others norms make zeros, which look like an answer: instead,
+// what comes of such a row is to be NaNs.
+inline bool in_range(const float* x, std::int64_t count) {
+  constexpr float kTooLarge = 0x1p55F;
+  std::uint32_t largest = 0;  // magnitude, in bits: infinities and NaNs come last
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFFU);
+  return largest < std::bit_cast<std::uint32_t>(kTooLarge);
 }
 
 }  // namespace braid::model

@@ -9,7 +9,9 @@
 #include "model/weights.h"
 #include "model/workspace.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace braid::model {
 
@@ -42,8 +44,11 @@ class ResidualStream {
   void add_branch(const NormShape& post_norm, const NormWeights& norm, std::int64_t rows, const Workspace& space) const {
     team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t row = begin; row < end; ++row) {
-        normalise(table_, post_norm, norm, space.branch[row], space.branch[row]);
-        table_.add(space.residual[row], space.branch[row], post_norm.width);
+        float* branch = space.branch[row];
+        const bool sound = in_range(branch, post_norm.width);
+        normalise(table_, post_norm, norm, branch, branch);
+        if (!sound) std::fill_n(branch, post_norm.width, std::numeric_limits<float>::quiet_NaN());
+        table_.add(space.residual[row], branch, post_norm.width);
       }
     });
   }

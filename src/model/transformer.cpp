@@ -1,22 +1,11 @@
 #include "model/transformer.h"
 
+#include "model/norm.h"
+
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 namespace braid::model {
-namespace {
-
-// Whether the squares of `x` have a finite sum, whatever the others are: else its norm is zeros.
-bool in_range(const float* x, std::int64_t count) {
-  constexpr float kTooLarge = 0x1p55F;
-  std::uint32_t largest = 0;  // magnitude, in bits: infinities and NaNs come last
-  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFFU);
-  return largest < std::bit_cast<std::uint32_t>(kTooLarge);
-}
-
-}  // namespace
-
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
                          const kernels::KernelTable& table, kernels::ThreadTeam& team)
     : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
@@ -47,7 +36,6 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
     team_.for_chunks(count, 1, [&](std::int64_t from, std::int64_t to, int) {
       for (std::int64_t row = from; row < to; ++row) table_.soft_cap(space.logits[row], model_.vocab, model_.output.cap);
     });
-  // Of a row that has overflowed norms make zeros, from which any token would be drawn.
   for (std::int64_t row = 0; row < count; ++row)
     if (!in_range(space.residual[begin + row], model_.embedding))
       std::fill_n(space.logits[row], model_.vocab, std::numeric_limits<float>::quiet_NaN());

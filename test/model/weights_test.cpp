@@ -303,5 +303,17 @@ TEST(LanguageModel, ARowWhoseNormOverflowsEndsInAnErrorToo) {
   EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError);
 }
 
+TEST(LanguageModel, ABranchWhosePostNormOverflowsEndsItsRowInAnErrorToo) {
+  TinyModel tiny("gemma2");
+  tiny.tensors["blk.0.post_attention_norm.weight"] = {{64}};
+  tiny.tensors["blk.0.post_ffw_norm.weight"] = {{64}};
+  EXPECT_TRUE(first_step(tiny, 1.0F).rows.at(0).sampled);
+  tiny.spoilt = "blk.0.ffn_up.weight";
+  tiny.spoilt_by = 1e25F;
+  const step::StepResult result = first_step(tiny, 1.0F);
+  EXPECT_FALSE(result.rows.at(0).sampled);
+  EXPECT_EQ(result.rows.at(0).reason, FinishReason::kError);
+}
+
 }  // namespace
 }  // namespace braid::model::test
