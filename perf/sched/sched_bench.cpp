@@ -110,7 +110,7 @@ void plan_decodes(benchmark::State& state) {
   roster.admit(0.0);
   for (auto& [rank, sequence] : roster.batch()) {
     sequence.phase = SequencePhase::kDecode;
-    sequence.planned = kContext;
+    sequence.progress.reuse(kContext);
   }
   for ([[maybe_unused]] auto _ : state) {
     plan.clear();
@@ -121,9 +121,9 @@ void plan_decodes(benchmark::State& state) {
     roster.admit(0.0);
     planner.add_prefills(roster.batch(), step, pace);
     for (auto& [rank, sequence] : roster.batch()) {  // as if the step had never been
-      --sequence.planned;
-      sequence.pending = 0;
-      sequence.in_flight = 0;
+      sequence.progress.came_back({1, 1, 1, 1});
+      sequence.progress.came_back({1, 1, 0, 0}, kContext, kContext);
+      sequence.progress.leave_step();
     }
   }
   state.SetItemsProcessed(state.iterations() * rows);

@@ -144,6 +144,7 @@ void LanguageModel::check(const step::StepPlan& plan) const {
     check_blocks(std::span(plan.blocks).subspan(row.block_begin, row.block_count), row.position);
     require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
+    require(row.output != step::RowOutput::kVerify && row.slack == 0 && row.drafts == 0, "this model drafts nothing");
     require(row.scored >= 0 && row.scored <= row.count - (row.output != step::RowOutput::kNone ? 1 : 0), "more scored tokens than logits");
     require(row.scored == 0 ||
                 (!row.from_sampler() && std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),

@@ -27,7 +27,7 @@ std::chrono::seconds time_to_drain(const Roster& roster, const MeasuredRates& ra
   for (const SequenceMap* map : roster.all()) {
     for (const auto& [rank, sequence] : *map) {
       if (sequence.phase == SequencePhase::kDone || sequence.is_stalled()) continue;
-      prompt += sequence.known() - sequence.planned;
+      prompt += sequence.known() - sequence.progress.least();
       answers += std::clamp(rates.answer_tokens - sequence.generated(), 1.0, static_cast<double>(sequence.stop.max_tokens) + 1.0);
     }
   }

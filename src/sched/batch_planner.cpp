@@ -15,30 +15,50 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vecto
     }
     if (!sequence.may_decode()) continue;
     if (stream_room(sequence) <= 0) {
-      if (sequence.pending == 0) full.push_back(&sequence);
-      continue;
-    }
-    if (sequence.needs_block(block_tokens_) && !sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
-      complete = false;
+      if (sequence.progress.most_pending() == 0) full.push_back(&sequence);
       continue;
     }
     step::StepRow row;
     row.input = step::RowInput::kSampled;
-    row.output = step::RowOutput::kSample;
-    step.shape.add_decode(sequence.planned);
+    row.output = draft_tokens_ > 0 ? step::RowOutput::kVerify : step::RowOutput::kSample;
+    row.slack = sequence.progress.most() - sequence.progress.least();
+    row.drafts = drafts(sequence, step);
+    if (!cover(sequence, row)) {
+      complete = false;
+      continue;
+    }
+    step.shape.add_decode(sequence.progress.least(), row.drafts);
     add_row(sequence, step, row);
   }
   return complete;
+}
+
+// As many as are wanted, its stream and its answer have room for, and the step.
+std::int32_t BatchPlanner::drafts(const Sequence& sequence, const PlannedStep& step) const {
+  if (draft_tokens_ == 0) return 0;
+  const std::int32_t most = std::min({draft_tokens_, stream_room(sequence) - 1, sequence.most_positions() - sequence.progress.most() - 1,
+                                      max_batch_tokens_ - step.shape.decode_rows - max_batch_});
+  return std::max(most, 0);
+}
+
+// Takes the blocks that the row may reach, or does without drafts; false when there are too few even then.
+bool BatchPlanner::cover(Sequence& sequence, step::StepRow& row) const {
+  const auto blocks_of = [&](std::int32_t drafts) {
+    return blocks_for(std::min(sequence.progress.most() + 1 + drafts, sequence.most_positions()));
+  };
+  if (sequence.blocks.grow_to(std::max(sequence.blocks.size(), blocks_of(row.drafts)))) return true;
+  row.drafts = 0;
+  return sequence.blocks.grow_to(std::max(sequence.blocks.size(), blocks_of(0)));
 }
 
 void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const {
   for (auto& [rank, sequence] : batch) {
     if (sequence.phase != SequencePhase::kPrefill) continue;
     const std::int32_t left = max_batch_tokens_ - step.shape.decode_rows - step.shape.prefill_tokens;
-    const std::int32_t room = std::min(left, pace.slice_tokens(step.shape, sequence.planned));
+    const std::int32_t room = std::min(left, pace.slice_tokens(step.shape, sequence.progress.planned()));
     if (room == 0) return;
-    const bool is_doubted = sequence.tried_alone && sequence.planned < sequence.doubted;  // what follows gets a step of its own
-    add_prefill(sequence, step, is_doubted ? std::min(room, sequence.doubted - sequence.planned) : room);
+    const bool is_doubted = sequence.tried_alone && sequence.progress.planned() < sequence.doubted;  // what follows gets a step of its own
+    add_prefill(sequence, step, is_doubted ? std::min(room, sequence.doubted - sequence.progress.planned()) : room);
   }
 }
 
@@ -47,16 +67,16 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
   row.count = slice(sequence, std::min(room, max_batch_tokens_));
   if (row.count == 0) return 0;
   row.token_begin = static_cast<std::uint32_t>(step.plan->tokens.size());
-  const bool is_last = sequence.planned + row.count == sequence.known();
+  const bool is_last = sequence.progress.planned() + row.count == sequence.known();
   if (is_last && sequence.pooling != Pooling::kNone) {
     row.output = step::RowOutput::kVector;
   } else if (is_last && sequence.stop.max_tokens > 0) {
     row.output = step::RowOutput::kSample;
   }
-  const auto tokens = sequence.tokens.begin() + sequence.planned;
+  const auto tokens = sequence.tokens.begin() + sequence.progress.planned();
   step.plan->tokens.insert(step.plan->tokens.end(), tokens, tokens + row.count);
   if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
-  step.shape.add_prefill(sequence.planned, row.count);
+  step.shape.add_prefill(sequence.progress.planned(), row.count);
   add_row(sequence, step, row);
   if (is_last) sequence.phase = SequencePhase::kDecode;
   return row.count;
@@ -64,17 +84,17 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
 
 // Tokens of its next slice. Where not all blocks were taken at admission, a window lets go of old ones and new ones are taken.
 std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
-  const std::int32_t count = std::min(room, sequence.known() - sequence.planned);
-  const std::int32_t blocks = (sequence.planned + count + block_tokens_ - 1) / block_tokens_;
+  const std::int32_t count = std::min(room, sequence.known() - sequence.progress.planned());
+  const std::int32_t blocks = (sequence.progress.planned() + count + block_tokens_ - 1) / block_tokens_;
   if (sequence.blocks.size() >= blocks) return count;
   move_window(sequence, visibility_, block_tokens_, blocks);
-  return std::min(count, sequence.blocks.size() * block_tokens_ - sequence.planned);
+  return std::min(count, sequence.blocks.size() * block_tokens_ - sequence.progress.planned());
 }
 
 // The slice foretells the token after it as well, if that is one of the prompt.
 void BatchPlanner::add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) {
-  const std::int32_t end = sequence.planned + row.count;
-  row.scored = std::max(0, std::min(end, sequence.prompt_tokens - 1) - sequence.planned);
+  const std::int32_t end = sequence.progress.planned() + row.count;
+  row.scored = std::max(0, std::min(end, sequence.prompt_tokens - 1) - sequence.progress.planned());
   row.scored_top = sequence.prompt_logprobs;
   if (row.scored == row.count) plan.tokens.push_back(sequence.tokens[static_cast<std::size_t>(end)]);
 }
@@ -100,17 +120,16 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   step::StepPlan& plan = *step.plan;
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
-  row.position = sequence.planned;
+  row.position = sequence.progress.least();
   if (sequence.fork_source.size() > 0) {
     plan.forks.push_back({sequence.fork_source[0], sequence.blocks[(row.position - 1) / block_tokens_]});
     sequence.fork_source.clear();  // who gets it next writes to it in this step or later, after the copy
   }
   const auto invisible = visibility_.invisible(row.position, block_tokens_);
   drop_invisible(sequence, visibility_, block_tokens_);  // who gets them next writes in this step or later
-  sequence.planned += row.count;
-  sequence.pending += row.samples() ? 1 : 0;
-  ++sequence.in_flight;
-  const auto blocks = sequence.blocks.first((sequence.planned + block_tokens_ - 1) / block_tokens_);
+  sequence.progress.plan(advance_of(row));
+  const auto blocks =
+      sequence.blocks.first(blocks_for(std::min(sequence.progress.most(), std::max(sequence.most_positions(), sequence.known()))));
   row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());
   row.block_count = static_cast<std::uint32_t>(blocks.size());
   plan.blocks.insert(plan.blocks.end(), blocks.begin(), blocks.end());

@@ -25,7 +25,8 @@ struct PlannedStep {
 class BatchPlanner {
  public:
   explicit BatchPlanner(const SchedulerOptions& options)
-      : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens), visibility_(options.visibility) {}
+      : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens), max_batch_(options.max_batch),
+        draft_tokens_(options.draft_tokens), visibility_(options.visibility) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
   // full go to `full`. False when a sequence had to stay out for want of a block.
@@ -38,6 +39,9 @@ class BatchPlanner {
   std::int32_t add_prefill(Sequence& sequence, PlannedStep& step, std::int32_t room) const;
 
  private:
+  std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
+  std::int32_t drafts(const Sequence& sequence, const PlannedStep& step) const;
+  bool cover(Sequence& sequence, step::StepRow& row) const;
   static void add_start(Sequence& sequence, step::StepPlan& plan);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
@@ -45,6 +49,8 @@ class BatchPlanner {
 
   std::int32_t block_tokens_;
   std::int32_t max_batch_tokens_;
+  std::int32_t max_batch_;
+  std::int32_t draft_tokens_;
   step::Visibility visibility_;
 };
 

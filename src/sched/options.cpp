@@ -18,6 +18,7 @@ std::optional<Error> find_fault(const SchedulerOptions& options) {
   };
   if (options.stall_park.count() < 0 || options.stall_drop < options.stall_park)
     return invalid_argument("stall-drop must not be shorter than stall-park");
+  if (options.draft_tokens < 0) return invalid_argument("the number of drafted tokens must not be negative");
   if (options.priority_ageing.count() < 0) return invalid_argument("priority-ageing must not be negative");
   for (const auto& [name, value] : positive)
     if (value < 1) return invalid_argument(fmt::format("{} must be at least 1, not {}", name, value));

@@ -22,7 +22,7 @@ Sequence* Quarantine::accuse(std::span<Sequence* const> members) {
   if (suspects_.empty()) suspects_.assign(members.begin(), members.end());
   for (Sequence* suspect : suspects_) {
     suspect->proven = false;
-    suspect->doubted = suspect->computed;
+    suspect->doubted = suspect->progress.computed();
     if (++suspect->strikes > kMostStrikes) return suspect;
   }
   if (suspects_.size() == 1) {
@@ -40,7 +40,7 @@ Sequence* Quarantine::next_alone(SequenceMap& batch) const {
   if (!is_active_) return nullptr;
   const auto is_next = [](const auto& entry) {
     const Sequence& sequence = entry.second;
-    return sequence.tried_alone && sequence.phase == SequencePhase::kPrefill && sequence.planned >= sequence.doubted;
+    return sequence.tried_alone && sequence.phase == SequencePhase::kPrefill && sequence.progress.planned() >= sequence.doubted;
   };
   const auto found = std::ranges::find_if(batch, is_next);
   return found != batch.end() ? &found->second : nullptr;

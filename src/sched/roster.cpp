@@ -39,7 +39,7 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
 
 Sequence& Roster::enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
   const Rank rank(arrival, request.priority, ageing_, next_serial_++);
-  const auto place = waiting_.try_emplace(rank, rank, std::move(request), answer_room, pool_).first;
+  const auto place = waiting_.try_emplace(rank, rank, std::move(request), answer_room, pool_, block_tokens_).first;
   Sequence& sequence = place->second;
   sequence.home = &waiting_;
   sequence.self = place;
@@ -144,7 +144,7 @@ void Roster::start(Sequence& sequence) {
     sequence.queue_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.arrival).count();
     queue_wait_.observe(*sequence.queue_seconds);
   }
-  if (prefix_index_) shared_prefill_->lead(sequence, sequence.computed, released_);
+  if (prefix_index_) shared_prefill_->lead(sequence, sequence.progress.computed(), released_);
   begin_prefill(sequence);
 }
 
@@ -158,15 +158,14 @@ void Roster::compute_rest(Sequence& sequence) {
 // Of the first block that it does not share, as much as others have computed. Nothing when part of it is its own work.
 void Roster::fork_beginning(Sequence& sequence) {
   if (!prefix_index_ || kv_verify_ || sequence.computes_all()) return;
-  const std::int32_t begin = sequence.published * block_tokens_;
+  const std::int32_t begin = sequence.progress.published_positions();
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
-  if (!sequence.can_publish() || sequence.planned != begin || wanted <= 0) return;
+  if (!sequence.can_publish() || sequence.progress.planned() != begin || wanted <= 0) return;
   const auto known = sequence.view().first(static_cast<std::size_t>(begin + wanted));
   const auto found = prefix_index_->common_beginning(sequence.last_published(), known, static_cast<std::size_t>(begin));
   if (found.count == 0) return;
   sequence.fork_source.adopt({&found.block, 1});
-  sequence.planned += found.count;
-  sequence.reused += found.count;
+  sequence.progress.reuse(found.count);
 }
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch. Of a path
@@ -176,28 +175,27 @@ void Roster::reuse_prefix(Sequence& sequence) {
   path_.clear();
   prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
   sequence.blocks.adopt(path_);
-  sequence.published = sequence.blocks.size();
-  sequence.planned = sequence.computed = sequence.reused = sequence.published * block_tokens_;
+  sequence.progress.find(sequence.blocks.size());
   if (has_window_) drop_invisible(sequence, visibility_, block_tokens_);
   set_outside_holder(sequence, true);
 }
 
 void Roster::count_reuse(Sequence& sequence) {
-  if (!sequence.cached_tokens) sequence.cached_tokens = sequence.reused;
+  if (!sequence.cached_tokens) sequence.cached_tokens = sequence.progress.reused();
   if (!prefix_index_) return;
-  cache_hit_tokens_ += static_cast<std::uint64_t>(std::exchange(sequence.reused, 0));
-  cache_miss_tokens_ += static_cast<std::uint64_t>(sequence.known() - sequence.planned);
+  cache_hit_tokens_ += static_cast<std::uint64_t>(sequence.progress.take_reused());
+  cache_miss_tokens_ += static_cast<std::uint64_t>(sequence.known() - sequence.progress.planned());
 }
 
-void Roster::publish(Sequence& sequence, std::int32_t positions) {
-  publish_full(sequence, positions);
+void Roster::publish(Sequence& sequence) {
+  publish_full(sequence);
   if (write_through_ && disk_tier_) save_full(sequence);
 }
 
-void Roster::publish_full(Sequence& sequence, std::int32_t positions) {
-  sequence.computed = positions;
+void Roster::publish_full(Sequence& sequence) {
+  const std::int32_t positions = sequence.progress.computed();
   if (!prefix_index_ || !sequence.can_publish()) return stop_sharing(sequence);
-  for (std::int32_t next = sequence.published; (next + 1) * block_tokens_ <= positions; next = ++sequence.published) {
+  for (std::int32_t next = sequence.progress.published(); (next + 1) * block_tokens_ <= positions; ++next) {
     const cache::BlockId own = sequence.blocks[next];
     if (own == cache::BlockTable::kAbsent) return stop_sharing(sequence);
     const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
@@ -205,6 +203,7 @@ void Roster::publish_full(Sequence& sequence, std::int32_t positions) {
     if (!known) break;
     if (kv_verify_) verify(sequence, next, own, *known);
     if (*known != own) sequence.blocks.replace(next, *known);
+    sequence.progress.publish();
   }
   if (!sequence.leads) return;
   if (positions < sequence.known()) {
@@ -218,12 +217,12 @@ void Roster::publish_full(Sequence& sequence, std::int32_t positions) {
 
 // The block that is not full, as far as it is computed.
 void Roster::publish_tail(Sequence& sequence) {
-  const std::int32_t begin = sequence.published * block_tokens_;
-  const std::int32_t count = sequence.computed - begin;
+  const std::int32_t begin = sequence.progress.published_positions();
+  const std::int32_t count = sequence.progress.computed() - begin;
   if (!prefix_index_ || sequence.is_void || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
-  const cache::BlockId tail = sequence.blocks[sequence.published];
+  const cache::BlockId tail = sequence.blocks[sequence.progress.published()];
   if (tail == cache::BlockTable::kAbsent) return;  // posted rows have moved the window past it
-  const auto computed = sequence.view().first(static_cast<std::size_t>(sequence.computed));
+  const auto computed = sequence.view().first(static_cast<std::size_t>(sequence.progress.computed()));
   prefix_index_->insert_partial(sequence.last_published(), computed, static_cast<std::size_t>(begin), tail);
 }
 
@@ -244,7 +243,7 @@ void Roster::retry(Sequence& sequence) {
 }
 
 void Roster::release(Sequence& sequence) {
-  if (sequence.phase == SequencePhase::kRetrying && sequence.in_flight == 0) rewind(sequence);
+  if (sequence.phase == SequencePhase::kRetrying && !sequence.progress.is_in_flight()) rewind(sequence);
 }
 
 // Positions that came back before are right; what the failed step wrote behind them is written again. With a window the blocks that
@@ -254,8 +253,7 @@ void Roster::rewind(Sequence& sequence) {
     drop_blocks(sequence);
     if (!sequence.blocks.grow_to(blocks_to_start(sequence))) return preempt(sequence);
   }
-  sequence.planned = sequence.computed;
-  sequence.reused = std::min(sequence.reused, sequence.computed);
+  sequence.progress.rewind();
   sequence.starts = true;
   if (sequence.cached_tokens) {
     sequence.phase = SequencePhase::kPrefill;
@@ -265,7 +263,7 @@ void Roster::rewind(Sequence& sequence) {
 }
 
 void Roster::stall(Sequence& sequence) {
-  assert(sequence.phase == SequencePhase::kDecode && sequence.in_flight == 0);
+  assert(sequence.phase == SequencePhase::kDecode && !sequence.progress.is_in_flight());
   leave_batch(sequence, stalled_);
   wait_for_reader(sequence, SequencePhase::kStalled);
 }
@@ -295,11 +293,11 @@ void Roster::retire(Sequence& sequence, bool is_cancelled) {
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
   stop_sharing(sequence);
-  if (sequence.in_flight == 0) settle(sequence);
+  if (!sequence.progress.is_in_flight()) settle(sequence);
 }
 
 void Roster::settle(Sequence& sequence) {
-  assert(sequence.in_flight == 0);
+  assert(!sequence.progress.is_in_flight());
   if (sequence.phase == SequencePhase::kRetrying) {
     sequence.is_void = false;
     if (!sequence.held) rewind(sequence);

@@ -75,10 +75,10 @@ class Roster {
   DiskTier* disk_tier() { return disk_tier_ ? &*disk_tier_ : nullptr; }
   const DiskTier* disk_tier() const { return disk_tier_ ? &*disk_tier_ : nullptr; }
 
-  // Positions [0, positions) have come back from the strand, without failure: their full blocks can be found from now on. Where somebody
+  // More positions have come back from the strand, without failure: their full blocks can be found from now on. Where somebody
   // else has published the same tokens, the sequence goes on with his block. Its own may be handed out anew at once: posted steps that
   // still read it run before any step that could write to it.
-  void publish(Sequence& sequence, std::int32_t positions);
+  void publish(Sequence& sequence);
 
   // Preempts until every sequence of the batch that needs a block to decode can have one, now or when the blocks of those who leave have
   // come back: the worst priority first, then who loses the least work for each block that it frees, then the worst rank; never the
@@ -151,7 +151,7 @@ class Roster {
   bool follow(Sequence& sequence);
   void return_released();
   void stop_sharing(Sequence& sequence);
-  void publish_full(Sequence& sequence, std::int32_t positions);
+  void publish_full(Sequence& sequence);
   void publish_tail(Sequence& sequence);
   void save_full(Sequence& sequence);
   std::int32_t blocks_to_restore(const Sequence& sequence) const;

@@ -17,12 +17,13 @@ void Roster::prefetch(Sequence& sequence) {
 
 // After what the disk has of it.
 void Roster::begin_prefill(Sequence& sequence) {
-  const bool may_restore = disk_tier_ && !kv_verify_ && sequence.planned == sequence.published * block_tokens_ && !sequence.computes_all();
+  const bool may_restore =
+      disk_tier_ && !kv_verify_ && sequence.progress.planned() == sequence.progress.published_positions() && !sequence.computes_all();
   if (!may_restore || (!disk_always_ && !restore_choice_.takes_disk(prefill_rate_, sequence.restoration != nullptr))) {
     sequence.restoration.reset();
   } else {
-    sequence.restoration =
-        disk_tier_->restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1), sequence.published);
+    sequence.restoration = disk_tier_->restore(std::move(sequence.restoration), sequence.view().first(sequence.tokens.size() - 1),
+                                               sequence.progress.published());
   }
   if (sequence.restoration == nullptr) return compute_rest(sequence);
   sequence.phase = SequencePhase::kRestoring;
@@ -31,10 +32,11 @@ void Roster::begin_prefill(Sequence& sequence) {
 // All full blocks that have come back, whether they are published or not: where the pool has evicted the beginning of a sequence with a
 // window, the tree takes nothing more of it, but the disk does.
 void Roster::save_full(Sequence& sequence) {
-  for (std::int32_t end = (sequence.saved + 1) * block_tokens_; end <= sequence.computed; end += block_tokens_) {
+  for (std::int32_t end = (sequence.progress.saved() + 1) * block_tokens_; end <= sequence.progress.computed(); end += block_tokens_) {
     const auto begin = static_cast<std::size_t>(end - block_tokens_);
     sequence.saved_key = prefix_index_->next_key(sequence.saved_key, sequence.view(), begin);
-    const cache::BlockId block = sequence.blocks[sequence.saved++];
+    const cache::BlockId block = sequence.blocks[sequence.progress.saved()];
+    sequence.progress.save();
     if (block != cache::BlockTable::kAbsent)
       disk_tier_->save(block, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
   }
@@ -46,11 +48,10 @@ void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
     if (sequence.phase != SequencePhase::kRestoring) continue;
     if (has_window_) move_window(sequence, visibility_, block_tokens_, blocks_to_restore(sequence));
     const std::int32_t loaded = disk_tier_->load(sequence.restoration, sequence.blocks.first(sequence.blocks.size()), plan);
-    sequence.planned += loaded * block_tokens_;
-    sequence.reused += loaded * block_tokens_;
+    sequence.progress.reuse(loaded * block_tokens_);
     disk_hit_tokens_ += static_cast<std::uint64_t>(loaded * block_tokens_);
     if (loaded > 0) {
-      ++sequence.in_flight;
+      sequence.progress.name();
       loading.push_back(&sequence);
     }
     if (!sequence.restoration->has_ended()) continue;
@@ -63,7 +64,7 @@ void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
 
 // What is seen at once, and the places of what is not seen any more.
 std::int32_t Roster::blocks_to_restore(const Sequence& sequence) const {
-  const auto invisible = visibility_.invisible(sequence.planned, block_tokens_);
+  const auto invisible = visibility_.invisible(sequence.progress.planned(), block_tokens_);
   return std::min(sequence.restoration->end, window_blocks_ + std::max(0, invisible.last - invisible.first));
 }
 
@@ -93,7 +94,8 @@ bool Roster::give_up_restoring(std::chrono::steady_clock::time_point since) {
   bool any = false;
   for (auto& [rank, sequence] : batch_) {
     if (sequence.phase != SequencePhase::kRestoring || sequence.restoration->progress > since) continue;
-    if (sequence.restoration->has_next() || sequence.in_flight > 0) continue;  // it waits for steps that take long, not for the disk
+    if (sequence.restoration->has_next() || sequence.progress.is_in_flight())
+      continue;  // it waits for steps that take long, not for the disk
     sequence.restoration->end = sequence.restoration->next;
     any = true;
   }

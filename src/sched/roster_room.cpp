@@ -111,7 +111,7 @@ double Roster::loss_per_block(const Sequence& sequence) const {
   const std::int32_t freed = freed_by(sequence);
   if (freed == 0) return std::numeric_limits<double>::infinity();
   const std::int32_t kept = has_window_ ? 0 : (sequence.blocks.size() - freed) * block_tokens_;
-  return static_cast<double>(sequence.planned - kept) / freed;
+  return static_cast<double>(sequence.progress.least() - kept) / freed;
 }
 
 // True once `wanted` blocks are free, after taking them from the last in rank outside the batch as far as it needs; never from `keep`.
@@ -145,14 +145,14 @@ void Roster::drop_blocks(Sequence& sequence) {
   publish_tail(sequence);
   sequence.fork_source.clear();
   sequence.blocks.clear();
-  sequence.planned = sequence.computed = sequence.reused = sequence.published = sequence.saved = 0;
+  sequence.progress.clear();
 }
 
 void Roster::preempt(Sequence& sequence) {
   sequence.phase = SequencePhase::kPreempted;
   sequence.restoration.reset();
   stop_sharing(sequence);
-  if (sequence.in_flight == 0) settle(sequence);
+  if (!sequence.progress.is_in_flight()) settle(sequence);
 }
 
 }  // namespace braid::sched

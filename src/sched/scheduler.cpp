@@ -181,7 +181,7 @@ bool Scheduler::plan_next() {
 // So that it is seen whether a step of its row alone throws. False when it has no block for that.
 bool Scheduler::add_alone(Sequence& sequence, PlannedStep& step) {
   sequence.tried_alone = false;
-  return planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.planned)) > 0;
+  return planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.progress.planned())) > 0;
 }
 
 // With what is to be compared and saved before anybody writes to it.

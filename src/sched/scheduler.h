@@ -76,10 +76,12 @@ class Scheduler final : public Engine, private TicketListener {
   bool release_held(bool force);
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);
-  void count(const Step& step, const StepShape& shape);
+  void count(const Step& step, const StepShape& planned);
   void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void give_vector(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
+  void accept_drafted(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
+  void take_token(Sequence& sequence, Token token);
   void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   void finish_all(const Error& reason);

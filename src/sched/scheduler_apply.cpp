@@ -46,13 +46,21 @@ Error no_token_error(const step::RowResult& row) {
   return internal_error("no token was left to choose from: none of the model's logits is a number");
 }
 
-Token token_of(const step::RowResult& row, const step::StepResult& step) {
+// Of a row or of one more of its tokens.
+template <class Answered>
+Token token_of(const Answered& answered, const step::StepResult& step) {
   Token token;
-  token.id = row.token;
-  token.logprob = row.logprob;
-  const auto top = step.top.begin() + row.top_begin;
-  token.top.assign(top, top + row.top_count);
+  token.id = answered.token;
+  token.logprob = answered.logprob;
+  const auto top = step.top.begin() + answered.top_begin;
+  token.top.assign(top, top + answered.top_count);
   return token;
+}
+
+// The positions that its sequence has in the cache after a row that ran.
+std::int32_t end_of(const step::StepRow& row, const step::RowResult* result) {
+  const bool verifies = row.output == step::RowOutput::kVerify && result != nullptr;
+  return verifies ? result->position + 1 + static_cast<std::int32_t>(result->more_count) : row.position + row.count;
 }
 
 // What later rows need of their sequences has left the caches while the step was computed.
@@ -73,6 +81,21 @@ std::vector<TokenLogprob> top_of(const step::ScoredToken& scored, const step::St
   return {top, top + scored.top_count};
 }
 
+// The shape that a step turned out to have: fewer drafted tokens than there might have been, further on.
+StepShape shape_of(const Step& step, StepShape shape) {
+  const step::RowResult* result = step.result.rows.data();
+  const step::RowResult* const end = result + step.result.rows.size();
+  for (const step::StepRow& row : step.plan.rows) {
+    const bool has_result = result != end && result->slot == row.slot;
+    if (has_result && result->ran && row.output == step::RowOutput::kVerify) {
+      shape.decode_rows -= row.drafts - result->drafted;
+      shape.decode_read += result->position - row.position;
+    }
+    if (has_result) ++result;
+  }
+  return shape;
+}
+
 }  // namespace
 
 void Scheduler::apply(const Step& step) {
@@ -89,16 +112,16 @@ void Scheduler::apply(const Step& step) {
     const step::StepRow& row = step.plan.rows[i];
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
-    if (row.samples()) --sequence.pending;
+    sequence.progress.came_back(advance_of(row));
     if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
-      Quarantine::clear(sequence, row.position + row.count);
+      Quarantine::clear(sequence, end_of(row, has_result ? result : nullptr));
       apply_row(sequence, row, has_result ? result : nullptr, step.result);
     }
     if (has_result) ++result;
-    if (--sequence.in_flight == 0) roster_.settle(sequence);
+    if (sequence.progress.leave_step()) roster_.settle(sequence);
   }
   for (Sequence* sequence : planned.loading)
-    if (--sequence->in_flight == 0) roster_.settle(*sequence);
+    if (sequence->progress.leave_step()) roster_.settle(*sequence);
 }
 
 // Whoever is in it goes on from what came back before, but for who is found guilty. A step that was posted after the one that failed and
@@ -131,8 +154,9 @@ void Scheduler::apply_failure(const Step& step, const PlannedStep& planned) {
   finish(*guilty, FinishReason::kError, internal_error("the model failed in a step: " + describe(step.result.failure)));
 }
 
-void Scheduler::count(const Step& step, const StepShape& shape) {
+void Scheduler::count(const Step& step, const StepShape& planned) {
   if (step.plan.rows.empty()) return;
+  const StepShape shape = options_.draft_tokens > 0 && !step.result.failure ? shape_of(step, planned) : planned;
   ++counters_.steps;
   const double seconds = step.result.seconds;
   const double share = static_cast<double>(shape.prefill_tokens) / (shape.prefill_tokens + shape.decode_rows);
@@ -163,7 +187,10 @@ void Scheduler::apply_row(Sequence& sequence, const step::StepRow& row, const st
     finish(sequence, FinishReason::kError, internal_error("the model gave no vector of numbers for this prompt"));
     return;
   }
-  roster_.publish(sequence, row.position + row.count);
+  if (row.samples()) accept_drafted(sequence, *result, step);
+  const std::int32_t begin = result != nullptr && row.output == step::RowOutput::kVerify ? result->position : row.position;
+  sequence.progress.came_back(advance_of(row), begin, end_of(row, result));
+  roster_.publish(sequence);
   if (sequence.awaits_prompt_logprobs()) report_prompt(sequence, row, result, step);
   if (row.samples()) {
     accept(sequence, *result, step);
@@ -198,12 +225,24 @@ void Scheduler::give_vector(Sequence& sequence, const step::RowResult& row, cons
   finish(sequence, FinishReason::kStop);
 }
 
-void Scheduler::accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
-  sequence.tokens.push_back(row.token);
-  sequence.mirostat_mu = row.mirostat_mu;
+// All but the last of the row's tokens: they are in the cache by now, and can be published.
+void Scheduler::accept_drafted(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
+  if (row.more_count == 0) return;
+  take_token(sequence, token_of(row, step));
+  for (std::uint32_t i = 0; i + 1 < row.more_count; ++i) take_token(sequence, token_of(step.more[row.more_begin + i], step));
+}
+
+void Scheduler::take_token(Sequence& sequence, Token token) {
+  sequence.tokens.push_back(token.id);
   ++counters_.generated_tokens;
+  sequence.ticket->stream().push(std::move(token));
+}
+
+// The last of them, which the cache does not hold yet.
+void Scheduler::accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
+  take_token(sequence, row.more_count == 0 ? token_of(row, step) : token_of(step.more[row.more_begin + row.more_count - 1], step));
+  sequence.mirostat_mu = row.mirostat_mu;
   TokenStream& stream = sequence.ticket->stream();
-  stream.push(token_of(row, step));
   assert(row.finished || sequence.generated() < sequence.stop.max_tokens);
   if (row.finished) {
     finish(sequence, row.reason);

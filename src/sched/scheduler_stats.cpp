@@ -16,7 +16,7 @@ EngineStats Scheduler::stats() const {
   for (const SequenceMap* map : roster_.all()) {
     for (const auto& [rank, sequence] : *map) {
       const std::int32_t slots = sequence.blocks.size() * options_.block_tokens;
-      stats.kv_unused_slots += static_cast<std::uint64_t>(slots - std::min(sequence.planned, slots));
+      stats.kv_unused_slots += static_cast<std::uint64_t>(slots - std::min(sequence.progress.most(), slots));
       if (sequence.phase == SequencePhase::kStalled) ++stats.stalled;
       if (sequence.phase == SequencePhase::kParked) ++stats.parked;
       if (sequence.phase != SequencePhase::kWaiting) continue;

@@ -5,6 +5,7 @@
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"
+#include "sched/progress.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
 #include "step/step.h"
@@ -68,13 +69,19 @@ constexpr const char* phase_name(SequencePhase phase) {
   return "unknown";
 }
 
+// What a row adds to its sequence.
+inline Advance advance_of(const step::StepRow& row) {
+  const std::int32_t tokens = row.samples() ? 1 : 0;
+  return {row.count, row.count + row.drafts, tokens, tokens + row.drafts};
+}
+
 struct Sequence {
-  Sequence(const Rank& its_rank, Request request, std::int32_t answer_room, cache::BlockPool& pool)
+  Sequence(const Rank& its_rank, Request request, std::int32_t answer_room, cache::BlockPool& pool, std::int32_t block_tokens)
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
         media(std::move(request.media)), adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool),
-        fork_source(pool) {
+        fork_source(pool), progress(block_tokens) {
     stop.max_tokens = answer_room;
   }
 
@@ -89,15 +96,19 @@ struct Sequence {
   // It gives up its slot and blocks when the last posted step that names it has come back.
   bool is_leaving() const { return phase == SequencePhase::kPreempted || phase == SequencePhase::kDone; }
   // What it sampled last is all that is to be computed, but the strand has to be told: after a failed step, a pause or a preemption.
-  bool takes_up_decoding() const { return phase == SequencePhase::kPrefill && generated() > 0 && planned == known() - 1; }
+  bool takes_up_decoding() const { return phase == SequencePhase::kPrefill && generated() > 0 && progress.planned() == known() - 1; }
   // Its answer takes rows of its own; of a single token, or none, the prompt's last row makes it.
   bool decodes() const { return stop.max_tokens > 1; }
   // Its next token can be planned: what it has and what is on its way does not reach its limit yet.
-  bool may_decode() const { return phase == SequencePhase::kDecode && generated() + pending < stop.max_tokens; }
+  bool may_decode() const { return phase == SequencePhase::kDecode && generated() + progress.least_pending() < stop.max_tokens; }
+  // Positions that it will ever have in the cache: the last token of the answer is never written there.
+  std::int32_t most_positions() const { return prompt_tokens + std::max(stop.max_tokens, 1) - 1; }
   // Whether it still holds the block that the next one is to be published after. A window may have passed it.
-  bool can_publish() const { return published == 0 || blocks[published - 1] != cache::BlockTable::kAbsent; }
+  bool can_publish() const { return progress.published() == 0 || blocks[progress.published() - 1] != cache::BlockTable::kAbsent; }
   // The last block that others can find.
-  cache::BlockId last_published() const { return published > 0 ? blocks[published - 1] : cache::PrefixIndex::kNoParent; }
+  cache::BlockId last_published() const {
+    return progress.published() > 0 ? blocks[progress.published() - 1] : cache::PrefixIndex::kNoParent;
+  }
   // Prompt tokens whose log-probabilities are still to come.
   bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
   // Its vector is made of what all rows give, from the first one on.
@@ -105,7 +116,9 @@ struct Sequence {
   // All rows of the prompt must run: it takes nothing from the cache.
   bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
   // Whether the next position has no block yet.
-  bool needs_block(std::int32_t block_tokens) const { return planned == blocks.size() * block_tokens; }
+  bool needs_block(std::int32_t block_tokens) const {
+    return blocks.size() * block_tokens < std::min(progress.most() + 1, most_positions());
+  }
 
   const Rank rank;
   const std::int32_t priority;
@@ -125,18 +138,12 @@ struct Sequence {
   step::SlotId slot = 0;  // valid while in the batch
   bool starts = false;    // the strand has not heard of the slot's new owner yet
   cache::BlockTable blocks;
-  std::shared_ptr<Restoration> restoration;   // of its prefix from disk; null: none
-  cache::BlockTable fork_source;              // the block that the first row copies the beginning of its first block from; empty: none
-  std::int32_t planned = 0;                   // positions [0, planned) are cached once all posted steps are back
-  std::int32_t reused = 0;                    // of these, found in the prefix cache since it last had no blocks
-  std::int32_t computed = 0;                  // positions [0, computed) have come back from the strand, or were found
-  std::int32_t published = 0;                 // leading blocks that are in the prefix cache
-  std::int32_t saved = 0;                     // leading blocks that the disk tier has been offered, where it takes all
-  cache::PrefixKey saved_key;                 // of the last one
-  std::int32_t pending = 0;                   // samples that posted steps will bring
+  std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
+  cache::BlockTable fork_source;             // the block that the first row copies the beginning of its first block from; empty: none
+  Progress progress;
+  cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
   float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
   std::int32_t reported = 0;                  // leading prompt tokens that the consumer has, where prompt_logprobs asks for them
-  std::int32_t in_flight = 0;                 // posted steps that name it
   std::int32_t passes = 0;                    // smaller ones admitted before it while it was the first in line and lacked blocks
   std::optional<std::int32_t> cached_tokens;  // of the prompt, found in the prefix cache; set when it is first admitted
 
@@ -168,12 +175,13 @@ struct Sequence {
   SequenceMap::iterator self;        // and its node there: nodes are moved between maps, a sequence never moves in memory
 };
 
-// Gives back the blocks that no token from `planned` on sees. Those that steps which are still out compute stay, and the one before them:
+// Gives back the blocks that no token from the least planned position on sees. Those that steps which are still out compute stay, and the one before them:
 // they are to be published after it, also where a slice is longer than the window.
 inline void drop_invisible(Sequence& sequence, const step::Visibility& visibility, std::int32_t block_tokens) {
-  const auto invisible = visibility.invisible(sequence.planned, block_tokens);
-  const bool computes = sequence.in_flight > 0 && sequence.phase != SequencePhase::kRestoring;
-  sequence.blocks.drop(invisible.first, computes ? std::min(invisible.last, sequence.computed / block_tokens - 1) : invisible.last);
+  const auto invisible = visibility.invisible(sequence.progress.least(), block_tokens);
+  const bool computes = sequence.progress.is_in_flight() && sequence.phase != SequencePhase::kRestoring;
+  sequence.blocks.drop(invisible.first,
+                       computes ? std::min(invisible.last, sequence.progress.computed() / block_tokens - 1) : invisible.last);
 }
 
 // The same, then takes new ones, as far as there are any, until there are `blocks`.

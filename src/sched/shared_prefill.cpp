@@ -7,7 +7,7 @@ namespace braid::sched {
 
 // Of its first block that is not published, or of what there is of it.
 cache::PrefixKey SharedPrefill::next_key(const Sequence& sequence) {
-  const auto begin = static_cast<std::size_t>(sequence.published) * static_cast<std::size_t>(block_tokens_);
+  const auto begin = static_cast<std::size_t>(sequence.progress.published_positions());
   return index_.key_after(sequence.last_published(), sequence.view(), begin);
 }
 

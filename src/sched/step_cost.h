@@ -15,8 +15,9 @@ struct StepShape {
   double prefill_read = 0.0;  // and before all slices
   double prefill_met = 0.0;   // sum of the positions before each token of slices
 
-  void add_decode(std::int32_t position) {
-    ++decode_rows;
+  // A row that verifies drafted tokens counts as one for each of them, but reads its context once.
+  void add_decode(std::int32_t position, std::int32_t drafts = 0) {
+    decode_rows += 1 + drafts;
     decode_read += position;
   }
   void add_prefill(std::int32_t position, std::int32_t tokens) {

@@ -81,7 +81,7 @@ class SequenceTicket final : public TokenSource {
 // Tokens that the stream can still take when all posted steps have delivered theirs. The sequence has its ticket.
 inline std::int32_t stream_room(const Sequence& sequence) {
   const TokenStream& stream = sequence.ticket->stream();
-  return stream.capacity() - stream.size() - sequence.pending;
+  return stream.capacity() - stream.size() - sequence.progress.most_pending();
 }
 
 }  // namespace braid::sched

@@ -29,6 +29,7 @@ enum class RowInput : std::uint8_t {
 enum class RowOutput : std::uint8_t {
   kNone,    // its keys and values only
   kSample,  // the next token
+  kVerify,  // the next token, and as many after it as drafted ones turn out right
   kVector,  // the vector of all its sequence, by SlotStart::pooling
 };
 
@@ -59,15 +60,21 @@ inline bool needs_history(const SlotStart& start) {
 }
 
 // One sequence's part of a step: `count` tokens at positions [position, position + count).
+//
+// With kVerify the input is kSampled, and up to `drafts` tokens that the strand drafts follow it. How many of them hold is not known before
+// the result is back, and the next step is planned before that: so `position` is the least that the first token can have, and it may be
+// up to `slack` more. The blocks cover the most that the row can reach, or end where the answer must; the strand drafts no further.
 struct StepRow {
   SlotId slot = 0;
   std::int32_t position = 0;
   std::int32_t count = 1;
   std::uint32_t token_begin = 0;  // into StepPlan::tokens; only with RowInput::kTokens
   std::uint32_t block_begin = 0;  // into StepPlan::blocks
-  std::uint32_t block_count = 0;  // covers positions [0, position + count); -1 where Visibility hides a block
+  std::uint32_t block_count = 0;  // covers positions [0, position + slack + count + drafts); -1 where Visibility hides a block
   RowInput input = RowInput::kTokens;
   RowOutput output = RowOutput::kNone;
+  std::int32_t slack = 0;
+  std::int32_t drafts = 0;
   // Prompt log-probabilities: of the `scored` tokens that follow the row's first one, each given all before it. Those are
   // tokens[token_begin + 1, token_begin + 1 + scored): the plan has one token more behind a slice that is not the prompt's last.
   // At most count, and at most count - 1 with an output.
@@ -75,7 +82,7 @@ struct StepRow {
   std::int32_t scored_top = 0;  // so many best tokens with each, at most kMaxTopLogprobs
 
   bool from_sampler() const { return input == RowInput::kSampled; }
-  bool samples() const { return output == RowOutput::kSample; }
+  bool samples() const { return output == RowOutput::kSample || output == RowOutput::kVerify; }
 };
 
 // A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
@@ -131,6 +138,14 @@ struct ScoredToken {
   std::uint32_t top_count = 0;
 };
 
+// A token of an answer.
+struct AnswerToken {
+  TokenId token = 0;
+  float logprob = 0.0F;
+  std::uint32_t top_begin = 0;  // into StepResult::top
+  std::uint32_t top_count = 0;
+};
+
 // What one row with an output or with `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
 // `finished` without `sampled` is a failure of this sequence alone: `reason` is kError, no token could be chosen, or choosing it threw
 // `failure`.
@@ -150,6 +165,12 @@ struct RowResult {
   std::uint32_t scored_count = 0;
   std::uint32_t vector_begin = 0;  // into StepResult::vectors
   std::uint32_t vector_count = 0;  // its width; 0: none
+  // Of kVerify: where the row's first token was, how many drafted ones followed it, and the tokens that the right ones among these add
+  // after `token`. Positions [0, position + 1 + more_count) are what the cache holds of the sequence then.
+  std::int32_t position = 0;
+  std::int32_t drafted = 0;
+  std::uint32_t more_begin = 0;  // into StepResult::more
+  std::uint32_t more_count = 0;
   std::exception_ptr failure = nullptr;
 };
 
@@ -159,6 +180,7 @@ struct StepResult {
   std::vector<TokenLogprob> top;
   std::vector<std::uint32_t> unequal;  // indices of the plan's checks that found a difference
   std::vector<ScoredToken> scored;
+  std::vector<AnswerToken> more;
   std::vector<float> vectors;
   double seconds = 0.0;        // time on the strand
   std::exception_ptr failure;  // the step threw: no row has run, and saves and loads may be undone
@@ -168,6 +190,7 @@ struct StepResult {
     top.clear();
     unequal.clear();
     scored.clear();
+    more.clear();
     vectors.clear();
     seconds = 0.0;
     failure = nullptr;

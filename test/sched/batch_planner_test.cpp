@@ -55,11 +55,9 @@ class BatchPlannerTest : public testing::Test {
   void come_back() {
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
       Sequence& sequence = *step_.members[i];
-      if (plan_.rows[i].samples()) {
-        --sequence.pending;
-        sequence.tokens.push_back(1000);
-      }
-      if (--sequence.in_flight == 0) roster_.settle(sequence);
+      sequence.progress.came_back(advance_of(plan_.rows[i]));
+      if (plan_.rows[i].samples()) sequence.tokens.push_back(1000);
+      if (sequence.progress.leave_step()) roster_.settle(sequence);
     }
   }
 
@@ -169,7 +167,8 @@ TEST_F(BatchPlannerTest, FullStreamIsReportedOnlyWhenNothingIsOnItsWay) {
   ASSERT_EQ(plan().rows.size(), 1U);
   EXPECT_TRUE(plan().rows.empty()) << "the last place is taken by the token in flight";
   EXPECT_TRUE(full_.empty());
-  sequence.pending = sequence.in_flight = 0;
+  sequence.progress.came_back({1, 1, 1, 1});
+  sequence.progress.leave_step();
   tickets_[0]->stream().push({});
   EXPECT_TRUE(plan().rows.empty());
   EXPECT_EQ(full_, std::vector<Sequence*>{&sequence});
@@ -199,7 +198,7 @@ TEST_F(BatchPlannerTest, YoungestMakesRoom) {
   }
   EXPECT_EQ(preempted, 1);
   EXPECT_EQ(young.phase, SequencePhase::kWaiting);
-  EXPECT_EQ(young.planned, 0);
+  EXPECT_EQ(young.progress.planned(), 0);
   EXPECT_EQ(young.blocks.size(), 0);
   EXPECT_GT(young.generated(), 0) << "what it has generated becomes part of its prompt";
   EXPECT_EQ(old.phase, SequencePhase::kDecode);

@@ -72,7 +72,7 @@ void FakeModel::execute(const step::StepPlan& plan, step::StepResult& result) {
   check_blocks(plan);
   copy_blocks(plan, result);
   for (const step::SlotStart& start : plan.starts)
-    slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, false, start.pooling};
+    slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, -1, false, start.pooling};
   StepRecord record;
   record.rows = plan.rows;
   for (const step::StepRow& row : plan.rows) {
@@ -81,7 +81,7 @@ void FakeModel::execute(const step::StepPlan& plan, step::StepResult& result) {
     row_result.slot = row.slot;
     run_row(plan, row, row_result, result);
   }
-  if (poison_ >= 0) fail_if_poisoned(plan);
+  if (poison_ >= 0) fail_if_poisoned(plan, result);
   record.seconds =
       options_.step_seconds + record.decode_rows * options_.decode_row_seconds + record.prefill_tokens * options_.prefill_token_seconds;
   result.seconds = record.seconds;
@@ -89,14 +89,32 @@ void FakeModel::execute(const step::StepPlan& plan, step::StepResult& result) {
   steps_.push_back(std::move(record));
 }
 
-void FakeModel::fail_if_poisoned(const step::StepPlan& plan) {
-  for (const step::StepRow& row : plan.rows) {
-    if (slots_[row.slot].finished || std::ranges::count(read(plan, row), poison_.load()) == 0) continue;
-    for (const step::StepRow& other : plan.rows) {
-      for (std::int32_t position = other.position; position < other.position + other.count; ++position) {
-        const std::int32_t block = plan.blocks[other.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
-        cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)] = -7;
-      }
+namespace {
+
+std::int32_t end_of(const step::StepRow& row) { return row.position + row.count; }
+
+// Positions that a row has written.
+struct Written {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+Written written_by(const step::StepRow& row, const step::RowResult& result) {
+  if (row.output != step::RowOutput::kVerify) return {row.position, end_of(row)};
+  if (!result.ran) return {};
+  return {result.position, result.position + 1 + result.drafted};
+}
+
+}  // namespace
+
+void FakeModel::fail_if_poisoned(const step::StepPlan& plan, const step::StepResult& result) {
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    const step::StepRow& row = plan.rows[i];
+    if (slots_[row.slot].finished || std::ranges::count(read(plan, row, written_by(row, result.rows[i]).end), poison_.load()) == 0)
+      continue;
+    for (std::size_t j = 0; j < plan.rows.size(); ++j) {
+      const step::StepRow& other = plan.rows[j];
+      const auto [begin, end] = written_by(other, result.rows[j]);
+      for (std::int32_t position = begin; position < end; ++position) place(plan, other, position) = -7;
       slots_[other.slot].finished = true;
     }
     if (names_row_) throw step::RowFailure(row.slot, "poisoned");
@@ -141,9 +159,12 @@ void FakeModel::check_blocks(const step::StepPlan& plan) {
       ++named[block];
       if (static_cast<std::int32_t>(i) >= row.position / options_.block_tokens) written.push_back(block);
     }
-    const std::int32_t positions = row.position + row.count;
-    if (static_cast<std::int32_t>(row.block_count) != (positions + options_.block_tokens - 1) / options_.block_tokens)
+    const auto blocks_for = [&](std::int32_t positions) { return (positions + options_.block_tokens - 1) / options_.block_tokens; };
+    const auto blocks = static_cast<std::int32_t>(row.block_count);
+    const std::int32_t most = row.position + row.slack + row.count + row.drafts;
+    if (blocks > blocks_for(most) || blocks < blocks_for(row.output == step::RowOutput::kVerify ? row.position + 1 : most))
       violation("a row's blocks do not cover its positions");
+    if (row.output != step::RowOutput::kVerify && (row.slack != 0 || row.drafts != 0)) violation("drafts of a row that verifies nothing");
   }
   for (const std::int32_t block : written)
     if (named[block] > 1) violation("block " + std::to_string(block) + " is written by one row and named by another");
@@ -166,23 +187,62 @@ void FakeModel::run_row(const step::StepPlan& plan, const step::StepRow& row, st
   Slot& slot = slots_[row.slot];
   if (row.from_sampler() && slot.finished) return;
   result.ran = true;
+  if (row.output == step::RowOutput::kVerify) return verify(plan, row, slot, result, step);
   write(plan, row, slot);
   score(plan, row, result, step);
   if (slot.pooling != Pooling::kNone) pool(plan, row, slot, result, step);
   if (!row.samples()) return;
-  const std::vector<TokenId> context = read(plan, row);
+  const std::vector<TokenId> context = read(plan, row, end_of(row));
   if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
     slot.finished = result.finished = true;
     result.failure = std::make_exception_ptr(std::runtime_error("choked"));
     return;
   }
-  const TokenId token = next_token(context);
+  result.token = next_token(context);
+  answer(slot, result.token, result);
+}
+
+void FakeModel::answer(Slot& slot, TokenId token, step::RowResult& result) const {
   ++slot.generated;
   slot.last = token;
   slot.finished = ends(token, slot.generated, slot.stop, result.reason);
   result.sampled = true;
   result.finished = slot.finished;
-  result.token = token;
+}
+
+// Drafts as far as the row's blocks reach and the answer goes on. How many of them hold follows from what the sequence sees; those that do
+// not leave rubbish behind.
+void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step) {
+  if (slot.last < 0 || slot.next < row.position || slot.next > row.position + row.slack)
+    return violation("a row that verifies is not where its sequence is");
+  const std::int32_t base = slot.next;
+  const std::int32_t covered = static_cast<std::int32_t>(row.block_count) * options_.block_tokens;
+  if (base >= covered) return violation("a row's blocks do not reach its first token");
+  result.position = base;
+  result.drafted = std::min({row.drafts, covered - base - 1, slot.stop.max_tokens - slot.generated - 1});
+  result.more_begin = static_cast<std::uint32_t>(step.more.size());
+  const auto right =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(slot.last * 31 + base) % static_cast<std::uint32_t>(result.drafted + 1));
+  for (std::int32_t i = 0; i <= right && !slot.finished; ++i) {
+    place(plan, row, base + i) = slot.tint.at(base + i, slot.last);
+    const std::vector<TokenId> context = read(plan, row, base + i + 1);
+    if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
+      slot.finished = result.finished = true;
+      result.sampled = false;
+      result.failure = std::make_exception_ptr(std::runtime_error("choked"));
+      return;
+    }
+    const TokenId token = next_token(context);
+    if (i == 0) {
+      result.token = token;
+    } else {
+      step.more.push_back({token, 0.0F, 0, 0});
+      ++result.more_count;
+    }
+    answer(slot, token, result);
+    slot.next = base + i + 1;
+  }
+  for (std::int32_t position = slot.next; position <= base + result.drafted; ++position) place(plan, row, position) = -9;
 }
 
 namespace {
@@ -224,19 +284,22 @@ void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot
   if (row.from_sampler() && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
   for (std::int32_t i = 0; i < row.count; ++i) {
     const std::int32_t position = row.position + i;
-    const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
-    const auto at = static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens);
-    cache_[at] = slot.tint.at(position, row.from_sampler() ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)]);
+    const TokenId token = row.from_sampler() ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)];
+    place(plan, row, position) = slot.tint.at(position, token);
   }
+  slot.next = row.position + row.count;
 }
 
-std::vector<TokenId> FakeModel::read(const step::StepPlan& plan, const step::StepRow& row) {
+TokenId& FakeModel::place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position) {
+  const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
+  return cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)];
+}
+
+// What the token before position `end` sees.
+std::vector<TokenId> FakeModel::read(const step::StepPlan& plan, const step::StepRow& row, std::int32_t end) {
   std::vector<TokenId> context;
-  for (std::int32_t position = 0; position < row.position + row.count; ++position) {
-    if (!sees(row.position + row.count - 1, position)) continue;
-    const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
-    context.push_back(cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)]);
-  }
+  for (std::int32_t position = 0; position < end; ++position)
+    if (sees(end - 1, position)) context.push_back(place(plan, row, position));
   return context;
 }
 

@@ -93,6 +93,7 @@ class FakeModel final : public step::StepExecutor {
     Tint tint;
     std::int32_t generated = 0;
     TokenId last = -1;
+    std::int32_t next = -1;  // the position of its next token; -1: no row has told
     bool finished = false;
     Pooling pooling = Pooling::kNone;
     std::vector<TokenId> pooled = {};  // what the vector follows from so far
@@ -105,12 +106,15 @@ class FakeModel final : public step::StepExecutor {
   void run_row(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
   void pool(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step);
   void write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot);
-  std::vector<TokenId> read(const step::StepPlan& plan, const step::StepRow& row);
+  void verify(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step);
+  void answer(Slot& slot, TokenId token, step::RowResult& result) const;
+  TokenId& place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position);
+  std::vector<TokenId> read(const step::StepPlan& plan, const step::StepRow& row, std::int32_t end);
   TokenId next_token(const std::vector<TokenId>& context) const;
   bool sees(std::int32_t from, std::int32_t position) const;
   bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
   void violation(std::string what);
-  void fail_if_poisoned(const step::StepPlan& plan);
+  void fail_if_poisoned(const step::StepPlan& plan, const step::StepResult& result);
 
   FakeModelOptions options_;
   std::map<step::SlotId, Slot> slots_;

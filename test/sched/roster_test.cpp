@@ -31,7 +31,8 @@ struct Guests : TicketListener {
   void decode() {
     for (auto& [rank, sequence] : roster.batch()) {
       sequence.phase = SequencePhase::kDecode;
-      sequence.planned = sequence.blocks.size() * options.block_tokens;
+      sequence.progress.clear();
+      sequence.progress.reuse(sequence.blocks.size() * options.block_tokens);
     }
   }
 
@@ -62,8 +63,11 @@ TEST(Roster, BlocksSharedByThoseWhoLeaveAreCounted) {
   Guests::share(other, one, 5);
   ASSERT_TRUE(decoding[0]->blocks.grow_to(decoding[0]->blocks.size() + roster.pool().free()));
   guests.decode();
-  for (auto& [rank, sequence] : roster.batch()) sequence.in_flight = 1;
-  one.planned = other.planned = 19;
+  for (auto& [rank, sequence] : roster.batch()) sequence.progress.name();
+  for (Sequence* sequence : {&one, &other}) {
+    sequence->progress.clear();
+    sequence->progress.reuse(19);
+  }
   EXPECT_EQ(roster.make_room(), 2);
   EXPECT_EQ(one.phase, SequencePhase::kPreempted);
   EXPECT_EQ(other.phase, SequencePhase::kPreempted);
