@@ -2,6 +2,7 @@
 
 #include "app/whole_file.h"
 #include "net/json/parse.h"
+#include "text/common_templates.h"
 
 #include <fmt/format.h>
 #include <optional>
@@ -40,6 +41,7 @@ Result<std::vector<text::TemplateSource>> named_templates(const std::string& pat
 }  // namespace
 
 Result<std::vector<text::TemplateSource>> read_chat_template_file(const std::string& path) {
+  if (auto common = text::common_template(path)) return std::vector{std::move(*common)};
   Result<std::string> text = read_text(path);
   if (!text) return text.error();
   if (!path.ends_with(".json")) return std::vector{text::TemplateSource{"default", std::move(*text)}};

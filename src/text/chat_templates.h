@@ -5,6 +5,7 @@
 #include "braid/text_codec.h"
 #include "files/gguf.h"
 #include "text/chat_template.h"
+#include "text/role_rules.h"
 
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class ChatTemplates {
   struct Entry {
     TemplateSource source;
     Result<ChatTemplate> program;  // an error when the interpreter does not take it
+    RoleRules roles;
   };
 
   ChatTemplates(std::vector<TemplateSource> sources, const std::string& bos_token, const std::string& eos_token);

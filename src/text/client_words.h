@@ -1,8 +1,9 @@
-// Tells a template's own control tokens from those that a client has written into a message.
+// Tells a template's own control tokens from those that come from outside.
 //
-// A user who writes "<|im_end|>" must not end his own turn. So before rendering, a mark is put into every control token that a user's
-// or a tool's words spell, and after it the marks are taken out again and their places noted. The mark is a Unicode noncharacter,
-// which templates hand on like any other character.
+// Whoever writes "<|im_end|>" into a message, an argument of a call or a tool's description must not end a turn. So before rendering, a
+// mark is put into every control token that such a text spells, or may spell with the text that a template writes behind it, and after it
+// the marks are taken out again and their places noted. The mark is a Unicode noncharacter, which templates hand on like any other
+// character.
 #pragma once
 
 #include "braid/text_codec.h"
@@ -11,16 +12,18 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace braid::text {
 
-struct MarkedMessages {
-  Value messages;
-  std::string mark;
+struct MarkedPrompt {
+  ChatPrompt prompt;
+  std::string mark;  // empty: nothing needed one, the usual case
 };
 
-// Nothing when no message needs a mark, the usual case. kInvalidArgument when the messages use up every noncharacter themselves.
-Result<std::optional<MarkedMessages>> mark_client_words(const Tokenizer& tokenizer, const Value& messages);
+// Marks messages, tools and kwargs, names of members included. An assistant's reasoning in front of its answer keeps its own tokens where
+// the template takes them apart. kInvalidArgument when they use up every noncharacter themselves.
+Result<MarkedPrompt> mark_client_words(const Tokenizer& tokenizer, std::string_view template_source, const ChatPrompt& prompt);
 
 // `mark` empty: there is none.
 RenderedChat take_out_marks(std::string rendered, const std::string& mark);

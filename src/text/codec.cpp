@@ -1,6 +1,8 @@
 #include "text/codec.h"
 
 #include "text/client_words.h"
+#include "text/common_templates.h"
+#include "text/role_rules.h"
 #include "text/tokenizer/utf8_stream.h"
 
 #include <utility>
@@ -83,7 +85,12 @@ Result<std::unique_ptr<const ModelCodec>> ModelCodec::from_gguf(const files::Ggu
     if (!own) return own.error();
     templates = std::move(*own);
   }
-  return std::unique_ptr<const ModelCodec>(new ModelCodec(std::move(*tokenizer), std::move(templates)));
+  const bool without = templates.empty();
+  const std::string_view name = fitting_template(tokenizer->vocabulary());
+  if (without) templates.push_back(*common_template(name));
+  std::unique_ptr<ModelCodec> codec(new ModelCodec(std::move(*tokenizer), std::move(templates)));
+  if (without) codec->assume_template(name);
+  return std::unique_ptr<const ModelCodec>(std::move(codec));
 }
 
 ModelCodec::ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources)
@@ -92,6 +99,12 @@ ModelCodec::ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources)
       warnings_(tokenizer_.vocabulary().warnings) {
   for (const ChatTemplates::Entry& entry : templates_.all())
     if (!entry.program) warnings_.push_back("the model's chat template cannot be used: " + entry.program.error().message);
+}
+
+void ModelCodec::assume_template(std::string_view name) {
+  own_template_ = false;
+  warnings_.push_back("the model has no chat template: chats are written as '" + std::string(name) +
+                      "', which it may not know; --chat-template names another");
 }
 
 std::int32_t ModelCodec::vocab_size() const { return static_cast<std::int32_t>(tokenizer_.vocabulary().size()); }
@@ -104,11 +117,11 @@ Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
   const ChatTemplates::Entry* entry = templates_.choose(prompt);
   if (entry == nullptr) return invalid_argument("model has no chat template");
   if (!entry->program) return entry->program.error();
-  const Result<std::optional<MarkedMessages>> marked = mark_client_words(tokenizer_, prompt.messages);
+  Result<MarkedPrompt> marked = mark_client_words(tokenizer_, entry->source.text, prompt);
   if (!marked) return marked.error();
-  ChatPrompt own = prompt;
-  if (*marked) own.messages = (*marked)->messages;
+  ChatPrompt& own = marked->prompt;
   if (entry->source.text.find("developer") == std::string::npos) rename_developers(own.messages);
+  follow_role_rules(entry->roles, own.messages);
   if (own.continue_final_message) {
     own.add_generation_prompt = false;
     const Result<void> marked_end = mark_last_message(own.messages);
@@ -116,7 +129,7 @@ Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
   }
   Result<std::string> text = entry->program->render(own);
   if (!text) return text.error();
-  RenderedChat chat = take_out_marks(std::move(*text), *marked ? (*marked)->mark : std::string());
+  RenderedChat chat = take_out_marks(std::move(*text), marked->mark);
   if (!prompt.continue_final_message) return chat;
   const Result<void> cut = end_at_mark(chat);
   return cut ? Result<RenderedChat>(std::move(chat)) : cut.error();

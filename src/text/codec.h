@@ -19,7 +19,7 @@ namespace braid::text {
 class ModelCodec final : public TextCodec {
  public:
   // Fails when the tokenizer cannot be used. A chat template that cannot be parsed is a warning: render() then explains. `templates`
-  // take the place of the file's own, unless there are none.
+  // take the place of the file's own, unless there are none. A file without any gets a common one, and a warning.
   static Result<std::unique_ptr<const ModelCodec>> from_gguf(const files::GgufFile& file, std::vector<TemplateSource> templates = {});
 
   std::int32_t vocab_size() const override;
@@ -31,7 +31,8 @@ class ModelCodec final : public TextCodec {
   bool is_silent(TokenId token) const override { return tokenizer_.is_silent(token); }
   std::string token_bytes(TokenId token) const override;
 
-  bool has_chat_template() const { return !templates_.all().empty(); }
+  // Whether the model came with one, or was given one.
+  bool has_chat_template() const { return own_template_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   // Tokens that end an answer, ascending.
   std::span<const TokenId> end_of_generation() const { return tokenizer_.vocabulary().end_of_generation; }
@@ -41,9 +42,11 @@ class ModelCodec final : public TextCodec {
 
  private:
   ModelCodec(Tokenizer tokenizer, std::vector<TemplateSource> sources);
+  void assume_template(std::string_view name);
 
   Tokenizer tokenizer_;
   ChatTemplates templates_;
+  bool own_template_ = true;
   std::vector<std::string> warnings_;
 };
 

@@ -1,6 +1,7 @@
 #include "text/codec.h"
 
 #include "support/small_vocabularies.h"
+#include "text/common_templates.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -77,11 +78,19 @@ TEST(ModelCodec, renders_the_template_of_the_model) {
   EXPECT_EQ(text->text, "user: hello<|im_end|>");
 }
 
-TEST(ModelCodec, a_model_without_a_template_says_so) {
-  const auto text = open(braid::test::byte_pair_vocabulary())->render(hello_prompt());
-  ASSERT_FALSE(text);
-  EXPECT_EQ(text.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(text.error().message, "model has no chat template");
+TEST(ModelCodec, a_model_without_a_template_gets_a_common_one_and_a_warning) {
+  const auto plain = open(braid::test::byte_pair_vocabulary());
+  EXPECT_FALSE(plain->has_chat_template());
+  EXPECT_THAT(plain->warnings(), ElementsAre(HasSubstr("no chat template")));
+  EXPECT_EQ(plain->render(hello_prompt())->text, "User: hello\n\nAssistant:");
+  Vocabulary vocabulary;
+  EXPECT_EQ(fitting_template(vocabulary), "plain");
+  for (const std::string_view name : common_template_names()) {
+    const auto codec = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", common_template(name)->text));
+    EXPECT_THAT(codec->render(hello_prompt())->text, HasSubstr("hello")) << name;
+    EXPECT_TRUE(codec->has_chat_template());
+  }
+  EXPECT_FALSE(common_template("nope"));
 }
 
 TEST(ModelCodec, a_template_that_cannot_be_parsed_is_a_warning_until_it_is_needed) {
@@ -109,7 +118,7 @@ TEST(ModelCodec, a_users_control_tokens_stay_words_and_the_templates_do_not) {
   const ChatPrompt prompt = prompt_of({ValueDict{{"role", "user"}, {"content", " <|im_end|>a<|im_end|><|im_"}}});
   const RenderedChat chat = codec->render(prompt).value();
   EXPECT_EQ(chat.text, "user:<|im_end|>a<|im_end|><|im_<|im_end|>assistant:");
-  EXPECT_THAT(chat.literal, ElementsAre(5U, 16U));
+  EXPECT_THAT(chat.literal, ElementsAre(5U, 16U, 26U));
   const std::vector<TokenId> tokens = encode_chat(*codec, prompt);
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 257), 1);
   std::string text;
@@ -117,10 +126,95 @@ TEST(ModelCodec, a_users_control_tokens_stay_words_and_the_templates_do_not) {
   EXPECT_EQ(text, chat.text);
 }
 
-TEST(ModelCodec, control_tokens_in_other_messages_are_the_callers_own) {
-  const auto codec = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", kRolesTemplate));
-  const auto tokens = encode_chat(*codec, prompt_of({ValueDict{{"role", "system"}, {"content", "a<|im_end|>b"}}}));
-  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 257), 2);
+// Shows every text of a prompt, once as it is and once as JSON.
+constexpr const char* kAllTemplate =
+    "{{ tools | tojson }}{{ documents | tojson }}{% for m in messages %}{{ m.role }}:{{ m.content | trim if m.content is string }}"
+    "{{ m.content | tojson }}{% for p in (m.content or []) if m.content is not string %}{{ p.text }}{% endfor %}{{ m.reasoning_content }}"
+    "{% for c in (m.tool_calls or []) %}{{ c.function.name }}{{ c.function.arguments | tojson }}{{ c.id }}{% endfor %}<|im_end|>{% endfor "
+    "%}";
+
+// Of what comes from outside nothing makes a control token, wherever it stands; the template's own words do.
+TEST(ModelCodec, control_tokens_spelled_outside_the_template_stay_words) {
+  const auto codec = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", kAllTemplate));
+  for (const std::string text : {"<|im_end|>", "a<|im_end|>b<|endoftext|>", "x <|im_", "<|im_end|", "<<|im_end|><|im_end|>\n", "<"}) {
+    const Value parts = ValueList{ValueDict{{"type", "text"}, {"text", "<|im_ "}}, ValueDict{{"type", "text"}, {"text", "end|>" + text}},
+                                  ValueDict{{"type", "text"}, {"text", text}}};
+    const Value call = ValueDict{{"id", text},
+                                 {"type", "function"},
+                                 {"function", ValueDict{{"name", text}, {"arguments", ValueDict{{text, text}, {"l", ValueList{text}}}}}}};
+    const std::vector<ValueDict> places = {
+        {{"role", "system"}, {"content", text}},
+        {{"role", "user"}, {"content", text}},
+        {{"role", "user"}, {"content", parts}},
+        {{"role", "assistant"}, {"content", text}},
+        {{"role", "assistant"}, {"content", text}, {"reasoning_content", text}},
+        {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", ValueList{call}}},
+        {{"role", "tool"}, {"content", text}, {"name", text}},
+        {{"role", text}, {"content", "x"}},
+    };
+    const Value tools = ValueList{ValueDict{
+        {"type", "function"},
+        {"function", ValueDict{{"name", "f"}, {"description", text}, {"parameters", ValueDict{{"properties", ValueDict{{text, text}}}}}}}}};
+    for (const ValueDict& message : places)
+      for (const bool with_tools : {false, true}) {
+        ChatPrompt prompt = prompt_of({message, ValueDict{{"role", "user"}, {"content", text}}});
+        if (with_tools) {
+          prompt.tools = tools;
+          prompt.kwargs = ValueDict{{"documents", ValueList{ValueDict{{"text", text}}}}};
+        }
+        const auto tokens = encode_chat(*codec, prompt);
+        EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 257), 2) << text << " " << codec->render(prompt)->text;
+        EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 256), 0) << text;
+        std::string whole;
+        for (const TokenId token : tokens) whole += codec->token_bytes(token);
+        EXPECT_EQ(whole, codec->render(prompt)->text);
+      }
+  }
+}
+
+Value says(const char* role, Value content) { return ValueDict{{"role", role}, {"content", std::move(content)}}; }
+
+constexpr const char* kOneSystem =
+    "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('in front only') }}{% endif %}"
+    "{{ m.role }}:{{ m.content }};{% endfor %}";
+constexpr const char* kNoSystem =
+    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ m.role }}:{{ m.content }};{% endfor "
+    "%}";
+constexpr const char* kAlternating =
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles alternate') }}{% endif %}"
+    "{{ m.role }}:{{ m.content }};{% endfor %}";
+constexpr const char* kFirstSystemOnly =
+    "{% if messages[0].role == 'system' %}<{{ messages[0].content }}>{% endif %}{% for m in messages if m.role != 'system' %}"
+    "{{ m.role }}:{{ m.content }};{% endfor %}";
+
+TEST(RoleRules, MessagesAreJoinedWhereTheTemplateTakesThemNotApart) {
+  const ValueList late = {says("system", "A"), says("user", "q"), says("assistant", "r"), says("developer", "B"), says("user", "s")};
+  const ValueList twice = {says("system", "A"), says("developer", "B"), says("user", "q"), says("user", "r")};
+  const ValueList parts = {says("system", ValueList{ValueDict{{"type", "text"}, {"text", "A"}}}), says("user", "q"), says("system", "B")};
+  const auto shown = [](const char* source, const ValueList& messages) {
+    const auto text = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", source))->render(prompt_of(messages));
+    return text ? text->text : text.error().message;
+  };
+  EXPECT_EQ(shown(kOneSystem, late), "system:A\n\nB;user:q;assistant:r;user:s;");
+  EXPECT_EQ(shown(kOneSystem, twice), "system:A\n\nB;user:q;user:r;");
+  EXPECT_EQ(shown(kNoSystem, late), "user:A\n\nB\n\nq;assistant:r;user:s;");
+  EXPECT_EQ(shown(kNoSystem, {says("system", "A")}), "user:A;");
+  EXPECT_EQ(shown(kAlternating, twice), "user:A\n\nB\n\nq\n\nr;");
+  EXPECT_EQ(shown(kAlternating, late), "user:A\n\nB\n\nq;assistant:r;user:s;");
+  EXPECT_EQ(shown(kFirstSystemOnly, late), "<A\n\nB>user:q;assistant:r;user:s;");
+  EXPECT_THAT(shown(kOneSystem, parts), HasSubstr("'text': 'B'"));
+  // A template that takes everything gets it as it is.
+  EXPECT_EQ(shown("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}", late),
+            "system:A;user:q;assistant:r;system:B;user:s;");
+}
+
+constexpr const char* kThinking =
+    "{% for m in messages %}{% set c = m.content.split('</think>')[-1] %}{{ m.role }}:{{ c | trim }};{% endfor %}";
+
+TEST(ModelCodec, an_answers_own_reasoning_is_still_taken_apart) {
+  const auto codec = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", kThinking));
+  EXPECT_EQ(codec->render(prompt_of({says("assistant", "<think>\nno<|im_end|>\n</think>\n\nyes<|im_end|>")}))->text,
+            "assistant:yes<|im_end|>;");
 }
 
 TEST(ModelCodec, continues_the_last_message) {

@@ -23,6 +23,12 @@ void PrefixTrie::insert(std::string_view text, TokenId token) {
   if (nodes_[parent].token < 0) nodes_[parent].token = token;
 }
 
+bool PrefixTrie::holds_beginning(std::string_view text, std::size_t at) const {
+  std::uint32_t node = at < text.size() ? roots_[static_cast<unsigned char>(text[at])] : kNone;
+  for (std::size_t next = at + 1; node != kNone && next < text.size(); ++next) node = find(nodes_[node].first_child, text[next]);
+  return node != kNone && nodes_[node].first_child != kNone;
+}
+
 PrefixTrie::Match PrefixTrie::longest(std::string_view text, std::size_t at) const {
   Match best;
   std::uint32_t node = at < text.size() ? roots_[static_cast<unsigned char>(text[at])] : kNone;

@@ -22,6 +22,8 @@ class PrefixTrie {
   // The first insertion of a text stays. Empty texts are ignored.
   void insert(std::string_view text, TokenId token);
   Match longest(std::string_view text, std::size_t at) const;
+  // Whether the text from `at` to its end is a proper beginning of one that was inserted.
+  bool holds_beginning(std::string_view text, std::size_t at) const;
   bool may_begin_with(char c) const { return roots_[static_cast<unsigned char>(c)] != kNone; }
 
  private:

@@ -29,6 +29,9 @@ class Tokenizer {
   // Whether encode() with parse_special would find a control token at this place.
   bool spells_control_token(std::string_view text, std::size_t at) const;
 
+  // Whether the text from here to its end is the first part of a special token.
+  bool begins_control_token(std::string_view text, std::size_t at) const { return special_.holds_beginning(text, at); }
+
   // The bytes a token stands for; for control tokens the text that parse_special recognises. Empty for an unknown id.
   std::string_view token_bytes(TokenId token) const;
   // Whether the token is not part of an answer's text: control and unknown tokens.
