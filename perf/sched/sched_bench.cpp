@@ -74,7 +74,7 @@ void strand_round_trip(benchmark::State& state) {
   for (std::int64_t i = 0; i < state.range(0); ++i) post();
   for ([[maybe_unused]] auto _ : state) {
     while (strand.returned() == nullptr) loop.run_one();
-    strand.release();
+    strand.pop();
     post();
   }
   work.reset();

@@ -91,7 +91,7 @@ double ComputeStrand::running_seconds() const {
   return std::max(0.0, std::chrono::duration<double>(now - std::chrono::nanoseconds(began)).count());
 }
 
-const Step* ComputeStrand::returned() const { return released_ != returned_ ? &steps_[released_ % kMaxPosted] : nullptr; }
+const Step* ComputeStrand::returned() const { return popped_ != returned_ ? &steps_[popped_ % kMaxPosted] : nullptr; }
 
 void ComputeStrand::on_returned() {
   ++returned_;

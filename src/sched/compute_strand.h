@@ -35,19 +35,19 @@ class ComputeStrand {
   ComputeStrand(const ComputeStrand&) = delete;
   ComputeStrand& operator=(const ComputeStrand&) = delete;
 
-  bool can_post() const { return posted_ - released_ < kMaxPosted; }
+  bool can_post() const { return posted_ - popped_ < kMaxPosted; }
   // How long the step that runs has been running; 0 when none does.
   double running_seconds() const;
-  bool idle() const { return posted_ == released_; }
+  bool idle() const { return posted_ == popped_; }
 
   // An empty plan to fill, with its id; needs can_post(). It stays the same one until post().
   step::StepPlan& next_plan();
   void post();
 
-  // The oldest step that has come back and was not released, or null. An exception of the executor is in result.failure.
+  // The oldest step that has come back and was not popped, or null. An exception of the executor is in result.failure.
   // result.seconds is the thread's own measurement unless the executor, having a better clock, has set it.
   const Step* returned() const;
-  void release() { ++released_; }
+  void pop() { ++popped_; }
 
  private:
   struct Mailbox;
@@ -66,7 +66,7 @@ class ComputeStrand {
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
   std::uint64_t posted_ = 0;
   std::uint64_t returned_ = 0;
-  std::uint64_t released_ = 0;
+  std::uint64_t popped_ = 0;
 
   // Steps [returned_, posted_) belong to the thread.
   std::array<Step, kMaxPosted> steps_;

@@ -46,7 +46,7 @@ Sequence* Quarantine::next_alone(SequenceMap& batch) const {
   return found != batch.end() ? &found->second : nullptr;
 }
 
-void Quarantine::release(SequenceMap& batch, bool force, std::vector<Sequence*>& released) {
+void Quarantine::unhold(SequenceMap& batch, bool force, std::vector<Sequence*>& unheld) {
   if (!is_active_) return;
   const auto runs_suspected = [](const auto& entry) {
     const Sequence& sequence = entry.second;
@@ -59,7 +59,7 @@ void Quarantine::release(SequenceMap& batch, bool force, std::vector<Sequence*>&
     is_active_ = true;
     if (has_suspect && !sequence.tried_alone && !force) continue;
     sequence.held = false;
-    released.push_back(&sequence);
+    unheld.push_back(&sequence);
   }
 }
 

@@ -19,7 +19,7 @@ namespace braid::sched {
 class Quarantine {
  public:
   // A step threw; `members`, not empty, is who was in it and still runs. Returns who is to fail, or null. Who is not, is to be rewound;
-  // those it holds back (Sequence::held) only once they are released.
+  // those it holds back (Sequence::held) only once they are let go.
   Sequence* accuse(std::span<Sequence* const> members);
 
   // Its row, which ends before position `end`, has come back. What had come back before the failure tells nothing: with a window it is
@@ -36,9 +36,9 @@ class Quarantine {
 
   bool is_active() const { return is_active_; }
 
-  // Appends to `released` who is held back no longer: who is to be tried alone; and everybody, when nobody else who runs is under
+  // Appends to `unheld` who is held back no longer: who is to be tried alone; and everybody, when nobody else who runs is under
   // suspicion, or by `force`.
-  void release(SequenceMap& batch, bool force, std::vector<Sequence*>& released);
+  void unhold(SequenceMap& batch, bool force, std::vector<Sequence*>& unheld);
 
  private:
   bool is_active_ = false;

@@ -1,6 +1,6 @@
 #include "sched/roster.h"
 
-#include "sched/admission.h"
+#include "sched/limits.h"
 #include "sched/ticket.h"
 
 #include <algorithm>
@@ -23,9 +23,10 @@ constexpr std::int32_t kPassWindow = 16;
 }  // namespace
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
-    : block_tokens_(options.block_tokens), ageing_(options.priority_ageing), visibility_(options.visibility),
-      has_window_(options.visibility.window > 0), window_blocks_(blocks_in_window(options.visibility, options.block_tokens)),
-      pool_(options.blocks), write_through_(options.write_through), disk_always_(options.disk_always), kv_verify_(options.kv_verify) {
+    : block_tokens_(options.block_tokens), visibility_(options.visibility), has_window_(options.visibility.window > 0),
+      window_blocks_(blocks_in_window(options.visibility, options.block_tokens)), pool_(options.blocks),
+      write_through_(options.write_through), disk_always_(options.disk_always), kv_verify_(options.kv_verify),
+      queue_(options.priority_ageing) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
@@ -35,35 +36,6 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
     prefix_index_->on_evict([this](cache::BlockId block) { disk_tier_->save(block); });
   }
   for (auto slot = static_cast<step::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
-}
-
-Sequence& Roster::enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
-  const Rank rank(arrival, request.priority, ageing_, next_serial_++);
-  const auto place = waiting_.try_emplace(rank, rank, std::move(request), answer_room, pool_, block_tokens_).first;
-  Sequence& sequence = place->second;
-  sequence.home = &waiting_;
-  sequence.self = place;
-  sequence.arrival = arrival;
-  try {
-    if (!sequence.id.empty()) by_id_.emplace(sequence.id, &sequence);
-  } catch (...) {
-    waiting_.erase(place);
-    throw;
-  }
-  return sequence;
-}
-
-Sequence* Roster::find(std::string_view id) const {
-  const auto found = by_id_.find(id);
-  return found != by_id_.end() ? found->second : nullptr;
-}
-
-// From the end, where most belong.
-std::size_t Roster::place_of(std::int32_t priority, std::chrono::steady_clock::time_point arrival) const {
-  const Rank rank(arrival, priority, ageing_, next_serial_);
-  std::size_t behind = 0;
-  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->first > rank; ++at) ++behind;
-  return waiting_count() - behind + 1;
 }
 
 std::size_t Roster::decoding() const {
@@ -80,7 +52,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
     rows += sequence.decodes() ? 1 : 0;
     start(sequence);
   };
-  for (auto at = waiting_.begin(); at != waiting_.end() && !slots_.empty();) {
+  for (auto at = queue_.waiting().begin(); at != queue_.waiting().end() && !slots_.empty();) {
     Sequence& sequence = (at++)->second;
     if (rows >= most_rows && sequence.decodes()) return;
     if (blocked == nullptr) {
@@ -105,13 +77,13 @@ bool Roster::follow(Sequence& sequence) {
   reuse_prefix(sequence);
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
-  move(sequence, following_);
+  move(sequence, queue_.following());
   return true;
 }
 
-void Roster::return_released() {
-  for (Sequence* sequence : released_) move(*sequence, waiting_);
-  released_.clear();
+void Roster::return_woken() {
+  for (Sequence* sequence : woken_) move(*sequence, queue_.waiting());
+  woken_.clear();
 }
 
 // For its known tokens. With a window, for what is seen at once, of which it may hold a part: a long prefill takes the others as it goes
@@ -144,7 +116,7 @@ void Roster::start(Sequence& sequence) {
     sequence.queue_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.arrival).count();
     queue_wait_.observe(*sequence.queue_seconds);
   }
-  if (prefix_index_) shared_prefill_->lead(sequence, sequence.progress.computed(), released_);
+  if (prefix_index_) shared_prefill_->lead(sequence, sequence.progress.computed(), woken_);
   begin_prefill(sequence);
 }
 
@@ -207,12 +179,12 @@ void Roster::publish_full(Sequence& sequence) {
   }
   if (!sequence.leads) return;
   if (positions < sequence.known()) {
-    shared_prefill_->lead(sequence, positions, released_);
+    shared_prefill_->lead(sequence, positions, woken_);
   } else {
     publish_tail(sequence);
-    shared_prefill_->leave(sequence, released_);
+    shared_prefill_->leave(sequence, woken_);
   }
-  return_released();
+  return_woken();
 }
 
 // The block that is not full, as far as it is computed.
@@ -232,8 +204,8 @@ std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(
 void Roster::stop_sharing(Sequence& sequence) {
   if (!shared_prefill_) return;
   shared_prefill_->unfollow(sequence);
-  shared_prefill_->leave(sequence, released_);
-  return_released();
+  shared_prefill_->leave(sequence, woken_);
+  return_woken();
 }
 
 void Roster::retry(Sequence& sequence) {
@@ -242,7 +214,7 @@ void Roster::retry(Sequence& sequence) {
   sequence.restoration.reset();
 }
 
-void Roster::release(Sequence& sequence) {
+void Roster::unhold(Sequence& sequence) {
   if (sequence.phase == SequencePhase::kRetrying && !sequence.progress.is_in_flight()) rewind(sequence);
 }
 
@@ -284,12 +256,12 @@ void Roster::park(Sequence& sequence) {
 void Roster::resume(Sequence& sequence) {
   assert(sequence.is_stalled());
   sequence.phase = SequencePhase::kWaiting;
-  move(sequence, waiting_);
+  move(sequence, queue_.waiting());
 }
 
-void Roster::retire(Sequence& sequence, bool is_cancelled) {
+void Roster::remove(Sequence& sequence, bool is_cancelled) {
   if (is_cancelled) sequence.cancelled = {std::chrono::steady_clock::now(), steps_};
-  if (!sequence.id.empty()) by_id_.erase(sequence.id);
+  queue_.forget(sequence);
   sequence.phase = SequencePhase::kDone;
   sequence.restoration.reset();
   stop_sharing(sequence);
@@ -308,7 +280,7 @@ void Roster::settle(Sequence& sequence) {
     const TokenStream& stream = sequence.ticket->stream();
     const bool is_full = stream.size() == stream.capacity();
     sequence.phase = SequencePhase::kWaiting;
-    leave_batch(sequence, is_full ? stalled_ : waiting_);
+    leave_batch(sequence, is_full ? stalled_ : queue_.waiting());
     if (is_full) {
       wait_for_reader(sequence, SequencePhase::kParked);
       ++parks_;

@@ -7,6 +7,7 @@
 #include "cache/prefix_index.h"
 #include "sched/disk_tier.h"
 #include "sched/options.h"
+#include "sched/queue.h"
 #include "sched/restore_choice.h"
 #include "sched/sequence.h"
 #include "sched/shared_prefill.h"
@@ -21,7 +22,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace braid::sched {
@@ -48,11 +48,13 @@ class Roster {
   // With a store, which outlives it, the prefix cache goes on to disk; `on_progress` as in DiskTier.
   explicit Roster(const SchedulerOptions& options, store::BlockStore* store = nullptr, std::function<void()> on_progress = {});
 
-  // A new one in the queue. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has changed.
-  Sequence& enqueue(Request request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival);
+  // As in Queue.
+  Sequence& enqueue(GenerationRequest request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
+    return queue_.enqueue(std::move(request), answer_room, arrival, pool_, block_tokens_);
+  }
 
-  // By Request::id, until retired; null when unknown.
-  Sequence* find(std::string_view id) const;
+  // By GenerationRequest::id, until removed; null when unknown.
+  Sequence* find(std::string_view id) const { return queue_.find(id); }
 
   // Moves the first of the queue into the batch while there are slots and blocks for all its known tokens and a margin for the batch to
   // grow.
@@ -99,11 +101,11 @@ class Roster {
   // A step that names it threw: it goes on from what has come back before, once nothing of it is in flight and it is not held.
   void retry(Sequence& sequence);
   // Its `held` has been taken back.
-  void release(Sequence& sequence);
+  void unhold(Sequence& sequence);
 
   // Its end, in any phase. The sequence is destroyed at once or, while posted steps name it, by settle(). How long that takes one that is
   // not wanted any more is measured.
-  void retire(Sequence& sequence, bool is_cancelled = false);
+  void remove(Sequence& sequence, bool is_cancelled = false);
   void count_step() { ++steps_; }
   const DurationHistogram& cancel_to_free() const { return cancel_to_free_; }
   const std::array<std::uint64_t, 4>& cancel_to_free_steps() const { return cancel_to_free_steps_; }
@@ -112,18 +114,15 @@ class Roster {
   // To be called when the last posted step that names it has come back. May destroy it.
   void settle(Sequence& sequence);
 
-  bool empty() const { return waiting_count() == 0 && batch_.empty() && stalled_.empty(); }
+  bool empty() const { return queue_.size() == 0 && batch_.empty() && stalled_.empty(); }
   SequenceMap& batch() { return batch_; }
   const SequenceMap& batch() const { return batch_; }
-  const SequenceMap& waiting() const { return waiting_; }
   SequenceMap& stalled() { return stalled_; }
   const SequenceMap& stalled() const { return stalled_; }
-  // Where one that came now would stand in the queue, from 1.
-  std::size_t place_of(std::int32_t priority, std::chrono::steady_clock::time_point arrival) const;
-  std::size_t waiting_count() const { return waiting_.size() + following_.size(); }
+  const Queue& queue() const { return queue_; }
   // Running ones first.
-  std::array<SequenceMap*, 4> all() { return {&batch_, &stalled_, &waiting_, &following_}; }
-  std::array<const SequenceMap*, 4> all() const { return {&batch_, &stalled_, &waiting_, &following_}; }
+  std::array<SequenceMap*, 4> all() { return {&batch_, &stalled_, &queue_.waiting(), &queue_.following()}; }
+  std::array<const SequenceMap*, 4> all() const { return {&batch_, &stalled_, &queue_.waiting(), &queue_.following()}; }
   const cache::BlockPool& pool() const { return pool_; }
   // Known tokens of all admissions: found in the prefix cache (of these on disk), and not. All 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
@@ -149,7 +148,7 @@ class Roster {
   void fork_beginning(Sequence& sequence);
   std::size_t decoding() const;  // in the batch, or going to
   bool follow(Sequence& sequence);
-  void return_released();
+  void return_woken();
   void stop_sharing(Sequence& sequence);
   void publish_full(Sequence& sequence);
   void publish_tail(Sequence& sequence);
@@ -169,7 +168,6 @@ class Roster {
   void set_outside_holder(Sequence& sequence, bool is_holder);
 
   std::int32_t block_tokens_;
-  std::chrono::milliseconds ageing_;
   step::Visibility visibility_;
   bool has_window_;
   std::int32_t window_blocks_;  // see blocks_in_window()
@@ -186,15 +184,12 @@ class Roster {
   std::vector<std::string> checked_;  // parallel to it
   std::uint64_t verified_blocks_ = 0;
   std::vector<step::SlotId> slots_;  // free ones
-  SequenceMap waiting_;
+  Queue queue_;
   SequenceMap batch_;  // also those that have left it but are named by posted steps
   SequenceMap stalled_;
-  SequenceMap following_;
   std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
-  std::unordered_map<std::string_view, Sequence*> by_id_;
-  std::uint64_t next_serial_ = 0;
-  std::vector<cache::BlockId> path_;  // reused by lookups
-  std::vector<Sequence*> released_;   // followers to be returned to the queue
+  std::vector<cache::BlockId> path_;           // reused by lookups
+  std::vector<Sequence*> woken_;               // followers to be returned to the queue
   std::uint64_t cache_hit_tokens_ = 0;
   std::uint64_t disk_hit_tokens_ = 0;
   std::uint64_t cache_miss_tokens_ = 0;

@@ -1,7 +1,7 @@
 #include "sched/scheduler.h"
 
 #include "braid/last_memory.h"
-#include "sched/admission.h"
+#include "sched/limits.h"
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
@@ -49,7 +49,7 @@ drain_deadline_(loop), disk_timer_(loop), strand_(loop, executor, [this] { wake_
 
 Scheduler::~Scheduler() { finish_all({ErrorCode::kDraining, "the server is shutting down", {}}); }
 
-Result<Ticket> Scheduler::submit(Request request) {
+Result<Ticket> Scheduler::submit(GenerationRequest request) {
   if (draining_) return Error{ErrorCode::kDraining, "the server is shutting down and takes no new requests", {}};
   const Result<std::int32_t> room = answer_room(request, options_);
   if (!room) return room.error();
@@ -70,7 +70,7 @@ Result<void> Scheduler::check_queue(std::size_t requests, std::int32_t priority)
   const auto most = static_cast<std::size_t>(std::max(options_.max_waiting, 1));
   if (requests > most)
     return invalid_argument(fmt::format("{} answers at once are more than the queue ever takes, which is {}", requests, most));
-  if (roster_.waiting_count() + requests <= static_cast<std::size_t>(options_.max_waiting)) return {};
+  if (roster_.queue().size() + requests <= static_cast<std::size_t>(options_.max_waiting)) return {};
   ++counters_.refused;
   return overloaded(priority);
 }
@@ -81,10 +81,10 @@ Error Scheduler::overloaded(std::int32_t priority) {
     const double answer = answered_ > 0 ? static_cast<double>(answer_tokens_) / static_cast<double>(answered_) : 0.0;
     time_to_drain_ = time_to_drain(roster_, {pace_.tokens_per_second(), decode_rate_, answer});
   }
-  const std::size_t position = roster_.place_of(priority, std::chrono::steady_clock::now());
+  const std::size_t position = roster_.queue().place_of(priority, std::chrono::steady_clock::now());
   Error error{ErrorCode::kOverloaded,
               fmt::format("{} requests are waiting already; this one would have been number {}; try again in about {} s",
-                          roster_.waiting_count(), position, time_to_drain_->count()),
+                          roster_.queue().size(), position, time_to_drain_->count()),
               {}};
   error.retry_after = *time_to_drain_;
   error.queue_position = static_cast<std::uint32_t>(position);
@@ -127,7 +127,7 @@ void Scheduler::turn() {
   time_to_drain_.reset();
   while (const Step* step = strand_.returned()) {
     apply(*step);
-    strand_.release();
+    strand_.pop();
   }
   while (strand_.can_post() && post_next()) {
   }
@@ -142,17 +142,17 @@ void Scheduler::drop_slow_reader(Sequence& sequence, const std::string& reason) 
 }
 
 bool Scheduler::post_next() {
-  release_held(false);
+  unhold(false);
   if (plan_next()) return true;
   // Those who are held may have what the others lack.
-  return quarantine_.is_active() && strand_.idle() && release_held(true) && plan_next();
+  return quarantine_.is_active() && strand_.idle() && unhold(true) && plan_next();
 }
 
-bool Scheduler::release_held(bool force) {
-  released_.clear();
-  quarantine_.release(roster_.batch(), force, released_);
-  for (Sequence* sequence : released_) roster_.release(*sequence);
-  return !released_.empty();
+bool Scheduler::unhold(bool force) {
+  unheld_.clear();
+  quarantine_.unhold(roster_.batch(), force, unheld_);
+  for (Sequence* sequence : unheld_) roster_.unhold(*sequence);
+  return !unheld_.empty();
 }
 
 bool Scheduler::plan_next() {
@@ -212,7 +212,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   const bool is_cancelled = reason == FinishReason::kCancelled;
   ++(is_cancelled ? counters_.cancelled : counters_.finished);
   count_answer(sequence);
-  roster_.retire(sequence, is_cancelled);
+  roster_.remove(sequence, is_cancelled);
 }
 
 // Cut ones as well: they say how long an answer keeps the machine busy.
@@ -242,7 +242,7 @@ void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
   sequence.ticket = nullptr;
   ++(is_complete ? counters_.finished : counters_.cancelled);
   count_answer(sequence);
-  roster_.retire(sequence, !is_complete);
+  roster_.remove(sequence, !is_complete);
   wake_.notify();  // its slot or blocks may be what another one waits for
 }
 

@@ -43,14 +43,14 @@ class Scheduler final : public Engine, private TicketListener {
             store::BlockStore* store = nullptr, std::function<void()> on_busy = {});
   ~Scheduler() override;
 
-  // Engine. A Request::id in use is refused; requests with an empty id cannot be looked up.
-  Result<Ticket> submit(Request request) override;
+  // Engine. A GenerationRequest::id in use is refused; requests with an empty id cannot be looked up.
+  Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
-  // Lookup by Request::id: where it is, or nullopt when unknown or finished.
+  // Lookup by GenerationRequest::id: where it is, or nullopt when unknown or finished.
   std::optional<SequencePhase> find(std::string_view id) const;
 
   // Whether steps are out, and how long the one that runs has been running.
@@ -73,7 +73,7 @@ class Scheduler final : public Engine, private TicketListener {
   bool plan_next();
   bool add_alone(Sequence& sequence, PlannedStep& step);
   bool post(PlannedStep& step);
-  bool release_held(bool force);
+  bool unhold(bool force);
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);
   void count(const Step& step, const StepShape& planned);
@@ -102,8 +102,8 @@ class Scheduler final : public Engine, private TicketListener {
   EngineStats counters_;
   std::array<PlannedStep, ComputeStrand::kMaxPosted> posted_;  // by plan id, modulo its size
   std::vector<Sequence*> full_;
-  std::vector<Sequence*> suspects_;  // reused, like those released
-  std::vector<Sequence*> released_;
+  std::vector<Sequence*> suspects_;  // reused, like those let go
+  std::vector<Sequence*> unheld_;
   const std::shared_ptr<WakeList> wakes_;
   std::vector<TokenStream*> touched_;  // to be delivered at the end of the turn; no consumer runs before
   double decode_rate_ = 0.0;           // tokens per second of steps that only decode; 0: not measured

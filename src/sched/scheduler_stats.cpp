@@ -12,7 +12,7 @@ std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
 
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
-  stats.waiting = static_cast<std::uint32_t>(roster_.waiting_count());
+  stats.waiting = static_cast<std::uint32_t>(roster_.queue().size());
   for (const SequenceMap* map : roster_.all()) {
     for (const auto& [rank, sequence] : *map) {
       const std::int32_t slots = sequence.blocks.size() * options_.block_tokens;

@@ -76,7 +76,7 @@ inline Advance advance_of(const step::StepRow& row) {
 }
 
 struct Sequence {
-  Sequence(const Rank& its_rank, Request request, std::int32_t answer_room, cache::BlockPool& pool, std::int32_t block_tokens)
+  Sequence(const Rank& its_rank, GenerationRequest request, std::int32_t answer_room, cache::BlockPool& pool, std::int32_t block_tokens)
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
@@ -128,7 +128,7 @@ struct Sequence {
   StopRules stop;                                      // max_tokens cut to what fits
   std::vector<TokenId> tokens;                         // prompt and accepted answer
   const std::int32_t prompt_tokens;
-  const std::int32_t prompt_logprobs;  // as in Request
+  const std::int32_t prompt_logprobs;  // as in GenerationRequest
   const Pooling pooling;
   const std::vector<MediaSpan> media;
   const std::string adapter;

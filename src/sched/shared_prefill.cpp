@@ -32,17 +32,17 @@ void SharedPrefill::unfollow(Sequence& sequence) {
   sequence.leader = nullptr;
 }
 
-void SharedPrefill::lead(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& released) {
+void SharedPrefill::lead(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& woken) {
   resign(leader);
   leader.leads = next_key(leader);
   leaders_.try_emplace(*leader.leads, Leader{&leader, positions});
-  release(leader, positions, released);
+  wake(leader, positions, woken);
 }
 
-void SharedPrefill::leave(Sequence& leader, std::vector<Sequence*>& released) {
+void SharedPrefill::leave(Sequence& leader, std::vector<Sequence*>& woken) {
   if (!leader.leads) return;
   resign(leader);
-  release(leader, std::numeric_limits<std::int32_t>::max(), released);
+  wake(leader, std::numeric_limits<std::int32_t>::max(), woken);
 }
 
 void SharedPrefill::resign(Sequence& leader) {
@@ -52,12 +52,12 @@ void SharedPrefill::resign(Sequence& leader) {
   leader.leads.reset();
 }
 
-void SharedPrefill::release(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& released) {
+void SharedPrefill::wake(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& woken) {
   for (auto at = followers_.lower_bound({leader.rank, Rank()}); at != followers_.end() && at->first.first == leader.rank;) {
     Sequence& follower = *(at++)->second;
     if (follower.awaited > positions) continue;
     unfollow(follower);
-    released.push_back(&follower);
+    woken.push_back(&follower);
   }
 }
 

@@ -26,10 +26,10 @@ class SharedPrefill {
   // It does not any more. Does nothing for others.
   void unfollow(Sequence& sequence);
 
-  // `leader` is being prefilled, and positions [0, positions) are published. Appends to `released` who has waited for these.
-  void lead(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& released);
-  // Its prefill is complete, or it has left the batch: all its followers are released. Does nothing for others.
-  void leave(Sequence& leader, std::vector<Sequence*>& released);
+  // `leader` is being prefilled, and positions [0, positions) are published. Appends to `woken` who has waited for these.
+  void lead(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& woken);
+  // Its prefill is complete, or it has left the batch: all its followers are woken. Does nothing for others.
+  void leave(Sequence& leader, std::vector<Sequence*>& woken);
 
  private:
   struct Leader {
@@ -42,7 +42,7 @@ class SharedPrefill {
 
   cache::PrefixKey next_key(const Sequence& sequence);
   void resign(Sequence& leader);
-  void release(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& released);
+  void wake(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& woken);
 
   cache::PrefixIndex& index_;
   std::int32_t block_tokens_;

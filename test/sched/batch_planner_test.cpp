@@ -32,7 +32,7 @@ class BatchPlannerTest : public testing::Test {
   }
 
   Sequence& enqueue(std::int32_t prompt, std::int32_t max_tokens, SamplingParams sampling = {}) {
-    Request request;
+    GenerationRequest request;
     request.sampling = std::move(sampling);
     for (std::int32_t i = 0; i < prompt; ++i) request.prompt.push_back(i + 100 * static_cast<std::int32_t>(tickets_.size()));
     Sequence& sequence = roster_.enqueue(std::move(request), max_tokens, {});
@@ -133,7 +133,7 @@ TEST_F(BatchPlannerTest, APreemptedStartBringsItsAnswerToo) {
   }
   ASSERT_EQ(young.phase, SequencePhase::kWaiting);
   ASSERT_GT(young.generated(), 0);
-  roster_.retire(roster_.batch().begin()->second);  // the old one leaves
+  roster_.remove(roster_.batch().begin()->second);  // the old one leaves
   const step::StepPlan& step = plan();
   ASSERT_EQ(step.starts.size(), 1U);
   ASSERT_EQ(step.starts[0].history_count, young.tokens.size());
@@ -178,7 +178,7 @@ TEST_F(BatchPlannerTest, AdmissionKeepsAMarginForTheBatch) {
   enqueue(39, 1);  // ten of twenty blocks
   enqueue(40, 1);  // the other ten, and the margin is one
   EXPECT_EQ(plan().rows.size(), 1U);
-  EXPECT_EQ(roster_.waiting().size(), 1U);
+  EXPECT_EQ(roster_.queue().waiting().size(), 1U);
   EXPECT_EQ(roster_.pool().free(), 10);
 }
 

@@ -42,7 +42,7 @@ TEST(ComputeStrand, ResultsComeBackInOrderOnTheLoop) {
       EXPECT_EQ(step->result.id, step->plan.id);
       EXPECT_GT(step->result.seconds, 0.0);
       got.push_back(step->result.rows.front().token);
-      strand->release();
+      strand->pop();
     }
     refill();
   });
@@ -69,9 +69,9 @@ TEST(ComputeStrand, TwoStepsAreOutAtMost) {
   EXPECT_FALSE(strand.can_post());
   gate.release();
   loop.run_one();
-  EXPECT_FALSE(strand.can_post()) << "a step that is back still has its place until released";
+  EXPECT_FALSE(strand.can_post()) << "a step that is back still has its place until it is popped";
   ASSERT_NE(strand.returned(), nullptr);
-  strand.release();
+  strand.pop();
   EXPECT_TRUE(strand.can_post());
   gate.release();
   loop.run();

@@ -30,7 +30,7 @@ struct FakeModelOptions {
 };
 
 // What else than its tokens a sequence's blocks hold: an adapter's work in all of them, an image's in some. The fake learns of it by the
-// request's seed; the scheduler must keep it apart by Request::adapter and Request::media.
+// request's seed; the scheduler must keep it apart by GenerationRequest::adapter and GenerationRequest::media.
 struct Tint {
   std::uint16_t adapter = 0;  // 0: none
   std::uint16_t image = 0;    // 0: none

@@ -8,7 +8,7 @@ TEST(Hostile, AnIdThatRunsAlreadyIsRefused) {
   Rig rig;
   rig.model.hold();
   Client& first = rig.start(4, 10);
-  Request request;
+  GenerationRequest request;
   request.id = first.id;
   request.prompt = {1, 2, 3};
   request.stop.max_tokens = 5;
@@ -45,7 +45,7 @@ TEST(Hostile, NobodyWaitsForAWorseLeader) {
   Rig rig(options);
   rig.model.hold();
   const auto submit = [&](std::int32_t priority) -> Client& {
-    Request request;
+    GenerationRequest request;
     request.prompt = Rig::prompt_of(100, 1);
     request.stop.max_tokens = 3;
     request.priority = priority;

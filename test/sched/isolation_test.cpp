@@ -93,7 +93,7 @@ TEST(Isolation, AnswersGoOnAtOnceBesideALongPromptOfBetterPriority) {
   Rig rig(options);
   for (int i = 0; i < 4; ++i) rig.start(5 + i, 100);
   ASSERT_TRUE(rig.run_until([&] { return rig.clients[3]->tokens.size() >= 5; }));
-  Request request;
+  GenerationRequest request;
   request.prompt = Rig::prompt_of(480, 99);
   request.stop.max_tokens = 4;
   request.priority = -1;

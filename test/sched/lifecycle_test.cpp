@@ -29,7 +29,7 @@ TEST(Lifecycle, DrainingTakesNothingNew) {
   Rig rig;
   rig.start(5, 5);
   rig.scheduler->begin_drain();
-  Request request;
+  GenerationRequest request;
   request.prompt = {1, 2, 3};
   EXPECT_EQ(rig.scheduler->submit(std::move(request)).error().code, ErrorCode::kDraining);
   rig.run_to_end();

@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 class Priority : public testing::Test {
  protected:
   static Client& submit(Rig& rig, std::int32_t priority, std::int32_t prompt_length = 4, std::int32_t max_tokens = 4) {
-    Request request;
+    GenerationRequest request;
     request.prompt = Rig::prompt_of(prompt_length, static_cast<std::int32_t>(rig.clients.size()));
     request.stop.max_tokens = max_tokens;
     request.priority = priority;
@@ -64,7 +64,7 @@ TEST_F(Priority, WaitingOutweighsIt) {
 TEST_F(Priority, OutOfRangeIsRefused) {
   Rig rig;
   for (const std::int32_t priority : {-101, 101}) {
-    Request request;
+    GenerationRequest request;
     request.prompt = {1};
     request.priority = priority;
     const auto refused = rig.scheduler->submit(std::move(request));

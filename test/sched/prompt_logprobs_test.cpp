@@ -4,8 +4,8 @@
 namespace braid::sched::test {
 namespace {
 
-Request scoring_request(std::vector<TokenId> prompt, std::int32_t max_tokens, std::int32_t prompt_logprobs) {
-  Request request;
+GenerationRequest scoring_request(std::vector<TokenId> prompt, std::int32_t max_tokens, std::int32_t prompt_logprobs) {
+  GenerationRequest request;
   request.prompt = std::move(prompt);
   request.stop.max_tokens = max_tokens;
   request.prompt_logprobs = prompt_logprobs;

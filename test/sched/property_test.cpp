@@ -72,7 +72,7 @@ class Storm : RandomRig {
 
   void submit() {
     if (clients_.size() == kMostClients) return read();
-    Request request;
+    GenerationRequest request;
     request.prompt = Rig::prompt_of(1 + pick(40), pick(2) == 0 ? pick(3) : pick(1000));  // half of them begin like others
     if (pick(8) == 0) request.cache_salt = "salt";
     apply(tint(static_cast<std::int32_t>(request.prompt.size())), request);

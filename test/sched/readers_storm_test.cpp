@@ -171,7 +171,7 @@ class ReadersStorm : RandomRig {
   // One to four choices of the same prompt.
   void submit() {
     if (readers_.size() >= kMostReaders) return turn_loop();
-    Request request;
+    GenerationRequest request;
     request.prompt = Rig::prompt_of(prompt_length(), pick(2) == 0 ? pick(3) : pick(1000));
     if (pick(8) == 0) request.cache_salt = "salt";
     request.priority = pick(3) == 0 ? pick(201) - 100 : pick(3) - 1;
@@ -188,7 +188,7 @@ class ReadersStorm : RandomRig {
     }
   }
 
-  bool submit_one(const Request& request) {
+  bool submit_one(const GenerationRequest& request) {
     auto ticket = rig().scheduler->submit(request);
     if (!ticket) {
       EXPECT_TRUE(!may_run(request) || ticket.error().code == ErrorCode::kOverloaded) << ticket.error().message;
@@ -219,12 +219,12 @@ class ReadersStorm : RandomRig {
     return std::int64_t{options.blocks} * options.block_tokens;
   }
 
-  bool may_run(const Request& request) {
+  bool may_run(const GenerationRequest& request) {
     const auto length = static_cast<std::int64_t>(request.prompt.size());
     return length <= most_positions() && length + std::min(request.stop.max_tokens, 1) <= rig().options.context_length;
   }
 
-  std::int32_t room(const Request& request) {
+  std::int32_t room(const GenerationRequest& request) {
     const auto length = static_cast<std::int64_t>(request.prompt.size());
     const auto room = std::min<std::int64_t>(rig().options.context_length - length, most_positions() - length + 1);
     return static_cast<std::int32_t>(std::min<std::int64_t>(request.stop.max_tokens, room));
@@ -354,7 +354,7 @@ class ReadersStorm : RandomRig {
     std::future<bool> drained;
     if (way > 0) {
       rig().scheduler->begin_drain();
-      Request late;
+      GenerationRequest late;
       late.prompt = {1};
       late.stop.max_tokens = 1;
       ASSERT_FALSE(rig().scheduler->submit(late));

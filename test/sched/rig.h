@@ -62,7 +62,7 @@ struct Client {
 };
 
 // As the sessions of a server with adapters and images would.
-inline void apply(const Tint& tint, Request& request) {
+inline void apply(const Tint& tint, GenerationRequest& request) {
   request.sampling.seed = tint.seed();
   if (tint.adapter > 0) request.adapter = "adapter " + std::to_string(tint.adapter);
   if (tint.image > 0) request.media = {{tint.first, tint.count, {0, tint.image}}};
@@ -120,8 +120,8 @@ struct Rig {
     return prompt;
   }
 
-  static Request tinted(const Tint& tint, std::vector<TokenId> prompt, std::int32_t max_tokens) {
-    Request request;
+  static GenerationRequest tinted(const Tint& tint, std::vector<TokenId> prompt, std::int32_t max_tokens) {
+    GenerationRequest request;
     request.prompt = std::move(prompt);
     request.stop.max_tokens = max_tokens;
     apply(tint, request);
@@ -134,7 +134,7 @@ struct Rig {
   }
 
   Client& submit(std::vector<TokenId> prompt, std::int32_t max_tokens, StopRules stop = {}, std::string cache_salt = {}) {
-    Request request;
+    GenerationRequest request;
     request.prompt = std::move(prompt);
     request.stop = std::move(stop);
     request.stop.max_tokens = max_tokens;
@@ -143,7 +143,7 @@ struct Rig {
   }
 
   // Its id becomes one of our own.
-  Client& submit(Request request) {
+  Client& submit(GenerationRequest request) {
     auto client = std::make_unique<Client>();
     request.id = client->id = "request-" + std::to_string(clients.size());
     client->prompt = request.prompt;

@@ -12,7 +12,7 @@ struct Guests : TicketListener {
   explicit Guests(const SchedulerOptions& scheduler_options) : options(scheduler_options), roster(scheduler_options) {}
 
   Sequence& enqueue(std::int32_t prompt, std::int32_t seed, std::int32_t priority = 0) {
-    Request request;
+    GenerationRequest request;
     request.prompt = Rig::prompt_of(prompt, seed);
     request.priority = priority;
     Sequence& sequence = roster.enqueue(std::move(request), 100, {});

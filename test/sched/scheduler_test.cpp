@@ -6,8 +6,8 @@
 namespace braid::sched::test {
 namespace {
 
-Request request_of(std::int32_t prompt_length, std::int32_t max_tokens, std::string id = {}) {
-  Request request;
+GenerationRequest request_of(std::int32_t prompt_length, std::int32_t max_tokens, std::string id = {}) {
+  GenerationRequest request;
   request.id = std::move(id);
   request.prompt = Rig::prompt_of(prompt_length, 1);
   request.stop.max_tokens = max_tokens;
@@ -67,7 +67,7 @@ TEST(Scheduler, RefusesWhatCanNeverRun) {
   SchedulerOptions options = Rig::small_options();
   options.blocks = 8;
   Rig rig(options);
-  const auto code = [&](Request request) { return rig.scheduler->submit(std::move(request)).error().code; };
+  const auto code = [&](GenerationRequest request) { return rig.scheduler->submit(std::move(request)).error().code; };
   EXPECT_EQ(code(request_of(0, 5)), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(request_of(5, -1)), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code(request_of(512, 1)), ErrorCode::kContextLength);

@@ -110,7 +110,7 @@ TEST(Window, PromptsLongerThanThePoolAreRefusedWhereTheirWindowDoesNotFit) {
   SchedulerOptions options = windowed(40, 4);
   options.blocks = 9;
   Rig rig(options);
-  Request request;
+  GenerationRequest request;
   request.prompt = Rig::prompt_of(37, 1);
   request.stop.max_tokens = 5;
   EXPECT_EQ(rig.scheduler->submit(std::move(request)).error().code, ErrorCode::kInvalidArgument);

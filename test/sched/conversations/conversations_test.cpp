@@ -60,7 +60,7 @@ std::string marker_of(std::size_t index) {
 }
 
 asio::awaitable<Answer> ask(Scheduler& scheduler, std::vector<TokenId> prompt) {
-  Request request;
+  GenerationRequest request;
   request.prompt = std::move(prompt);
   request.sampling.temperature = 0.0F;
   request.sampling.top_logprobs = 0;

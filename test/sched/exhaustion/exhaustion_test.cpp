@@ -111,7 +111,7 @@ TEST_F(Exhaustion, ClientsLeaveAndAreCancelled) {
 TEST_F(Exhaustion, ANewRequestIsRefusedAndLeavesNothing) {
   submit(5, 200);
   const std::vector<TokenId> prompt = Rig::prompt_of(300, 7);
-  Request request;
+  GenerationRequest request;
   request.prompt = prompt;
   request.stop.max_tokens = 10;
   is_exhausted = true;
@@ -135,7 +135,7 @@ TEST(ExhaustionWithADisk, ANewRequestIsRefusedAndLeavesNothing) {
   Server server(folder.path(), tier_options(100));
   bool is_refused = true;
   for (std::size_t allocations = 0; is_refused; ++allocations) {
-    Request request;
+    GenerationRequest request;
     request.id = "request";
     request.prompt = prompt;
     request.stop.max_tokens = 3;

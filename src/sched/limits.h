@@ -20,7 +20,7 @@ std::int32_t blocks_in_window(const step::Visibility& visibility, std::int32_t b
 // token sees holds all.
 // 0 only where that was asked for: then the prompt may fill the context.
 // kContextLength or kInvalidArgument when there is no room for a single one.
-Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions& options);
+Result<std::int32_t> answer_room(const GenerationRequest& request, const SchedulerOptions& options);
 
 // Tokens per second, 0: not measured; and the usual length of an answer.
 struct MeasuredRates {

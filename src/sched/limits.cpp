@@ -1,4 +1,4 @@
-#include "sched/admission.h"
+#include "sched/limits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +35,7 @@ std::chrono::seconds time_to_drain(const Roster& roster, const MeasuredRates& ra
   return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::clamp(seconds, 1.0, kMostSeconds))));
 }
 
-Result<std::int32_t> answer_room(const Request& request, const SchedulerOptions& options) {
+Result<std::int32_t> answer_room(const GenerationRequest& request, const SchedulerOptions& options) {
   if (request.prompt.empty()) return invalid_argument("the prompt is empty", "prompt");
   if (request.priority < kBestPriority || request.priority > kWorstPriority)
     return invalid_argument(fmt::format("priority must be from {} to {}, not {}", kBestPriority, kWorstPriority, request.priority),
