@@ -22,7 +22,7 @@ MetricFamily requests_family(const Counters& counters) {
     family.metric.push_back(std::move(metric));
   };
   for (const auto& [key, count] : counters.requests) add(std::string(key.first), std::to_string(key.second), count);
-  for (const std::size_t digit : {2, 4, 5}) add("none", std::to_string(digit) + "xx", counters.unrouted[digit]);
+  for (const std::size_t digit : {2U, 4U, 5U}) add("none", std::to_string(digit) + "xx", counters.unrouted[digit]);
   return family;
 }
 
