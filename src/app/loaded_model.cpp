@@ -7,7 +7,7 @@
 #include "app/units.h"
 #include "kernels/select.h"
 #include "model/kv_identity.h"
-#include "sched/admission.h"
+#include "sched/limits.h"
 #include "store/options.h"
 
 #include <fmt/format.h>

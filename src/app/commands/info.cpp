@@ -5,7 +5,7 @@
 #include "files/gguf_tensor_type.h"
 #include "kernels/kv_type.h"
 #include "model/families/families.h"
-#include "sched/admission.h"
+#include "sched/limits.h"
 
 #include <algorithm>
 #include <cstdlib>
