@@ -9,49 +9,9 @@
 
 namespace braid::sched {
 
-// Where the completions of the two steps live while they are in the loop's queue: posting one allocates nothing.
-// A slot is free again before its step can be posted anew, so nothing needs to track its use.
+// Shared with completions that are still in the loop's queue when the strand is gone.
 struct ComputeStrand::Mailbox {
-  static constexpr std::size_t kSlotBytes = 192;
-  alignas(std::max_align_t) std::array<std::array<std::byte, kSlotBytes>, kMaxPosted> slots;
-  ComputeStrand* strand = nullptr;  // null once the strand is gone
-};
-
-template <class T>
-struct ComputeStrand::MailboxAllocator {
-  using value_type = T;
-
-  std::shared_ptr<Mailbox> mailbox;
-  std::uint32_t slot;
-
-  MailboxAllocator(std::shared_ptr<Mailbox> owner, std::uint32_t index) : mailbox(std::move(owner)), slot(index) {}
-  template <class U>
-  MailboxAllocator(const MailboxAllocator<U>& other) : mailbox(other.mailbox), slot(other.slot) {}
-
-  T* allocate(std::size_t count) const {
-    static_assert(sizeof(T) <= Mailbox::kSlotBytes && alignof(T) <= alignof(std::max_align_t));
-    assert(count == 1);
-    static_cast<void>(count);
-    return reinterpret_cast<T*>(mailbox->slots[slot].data());
-  }
-  void deallocate(T*, std::size_t) const {}
-
-  template <class U>
-  bool operator==(const MailboxAllocator<U>& other) const {
-    return mailbox == other.mailbox && slot == other.slot;
-  }
-};
-
-struct ComputeStrand::Return {
-  std::shared_ptr<Mailbox> mailbox;
-  std::uint32_t slot;
-
-  using allocator_type = MailboxAllocator<std::byte>;
-  allocator_type get_allocator() const { return {mailbox, slot}; }
-
-  void operator()() const {
-    if (mailbox->strand != nullptr) mailbox->strand->on_returned();
-  }
+  ComputeStrand* strand = nullptr;  // null once it is gone
 };
 
 ComputeStrand::ComputeStrand(boost::asio::io_context& loop, step::StepExecutor& executor, std::function<void()> on_return)
@@ -104,8 +64,9 @@ void ComputeStrand::run() {
     handed_.wait(taken, std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     execute(step(taken));
-    Return completion{mailbox_, taken % kMaxPosted};
-    boost::asio::post(loop_, std::move(completion));
+    boost::asio::post(loop_, [mailbox = mailbox_] {
+      if (mailbox->strand != nullptr) mailbox->strand->on_returned();
+    });
   }
 }
 

@@ -51,9 +51,6 @@ class ComputeStrand {
 
  private:
   struct Mailbox;
-  struct Return;
-  template <class T>
-  struct MailboxAllocator;
 
   Step& step(std::uint64_t number) { return steps_[number % kMaxPosted]; }
   void run();
