@@ -9,7 +9,6 @@
 #include <boost/intrusive/list_hook.hpp>
 #include <cassert>
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -64,9 +63,6 @@ class Signal : public boost::intrusive::list_base_hook<boost::intrusive::link_mo
   // The two stages of fetching what a waiter needs.
   void prefetch_hint() const {
     if (hint_ != nullptr) prefetch_lines(hint_, WakeHint::kBytes);
-    void* coroutine = nullptr;
-    std::memcpy(&coroutine, waiter_, sizeof coroutine);  // Asio's handler is a pointer to its coroutine's first frame
-    prefetch_lines(coroutine, 128);
   }
   void prefetch_waiter() const {
     if (hint_ != nullptr) hint_->prefetch();

@@ -127,7 +127,6 @@ class Generation final : WakeHint {
     const http::Framing framing = request_.version == 10 ? http::Framing::kClose : http::Framing::kChunked;
     const bool keep_alive = framing == http::Framing::kChunked && request_.keep_alive && !service_.is_closing();
     http::BodyWriter body(framing, service_.piece);
-    frame_ = &body;
     if (!co_await send_stream_head(framing, keep_alive)) co_return lost();
     if (!dialect_.framing().ping.empty()) connection_.begin_pings(service_.options.ping_interval);
     body.clear();
@@ -277,7 +276,6 @@ class Generation final : WakeHint {
   }
 
   void prefetch() const noexcept override {
-    prefetch_lines(static_cast<const std::byte*>(frame_) - 256, 512);
     if (choices_) choices_->prefetch();
     prefetch_lines(format_.get(), 192);
     prefetch_lines(&connection_, 192);
@@ -290,7 +288,6 @@ class Generation final : WakeHint {
   Service& service_;
   Connection& connection_;
   access::Visit& visit_;
-  const void* frame_ = nullptr;  // a place in that of stream()
   std::unique_ptr<AnswerFormat> format_;
   std::optional<RunningChoices> choices_;  // from its submission to its end
   Clock::time_point start_ = Clock::now();
