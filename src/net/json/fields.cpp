@@ -1,15 +1,23 @@
 #include "net/json/fields.h"
 
-#include <array>
 #include <cmath>
+#include <cstdint>
 #include <fmt/format.h>
+#include <variant>
 
 namespace braid::net::json {
 
 std::string_view type_name(const Value& value) {
-  static constexpr std::array<std::string_view, 7> kNames = {"null",     "a boolean", "an integer", "a number",
-                                                             "a string", "an array",  "an object"};
-  return kNames.at(value.storage().index());
+  struct Names {
+    std::string_view operator()(std::nullptr_t) const { return "null"; }
+    std::string_view operator()(bool) const { return "a boolean"; }
+    std::string_view operator()(std::int64_t) const { return "an integer"; }
+    std::string_view operator()(double) const { return "a number"; }
+    std::string_view operator()(const std::string&) const { return "a string"; }
+    std::string_view operator()(const ValueList&) const { return "an array"; }
+    std::string_view operator()(const ValueDict&) const { return "an object"; }
+  };
+  return std::visit(Names(), value.storage());
 }
 
 Error wrong_type(const std::string& path, std::string_view expected, const Value& got) {

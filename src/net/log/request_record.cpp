@@ -18,28 +18,53 @@ constexpr int kClientClosedRequest = 499;  // nginx's name for it
 
 struct Ending {
   std::string_view name;
-  level::level_enum level;
+  level::level_enum level = level::off;
 };
 
-constexpr std::array<Ending, 11> kEndings = {{
-    {"done", level::off},
-    {"refused", level::off},
-    {"client gone", level::info},
-    {"write timeout", level::info},
-    {"slow reader", level::info},
-    {"queue timeout", level::info},
-    {"first token timeout", level::info},
-    {"total timeout", level::info},
-    {"cancelled by id", level::info},
-    {"server drain", level::warn},
-    {"internal", level::err},
-}};
-
-const Ending& ending_of(RequestEnd reason) { return kEndings.at(static_cast<std::size_t>(reason)); }
+Ending ending_of(RequestEnd reason) {
+  switch (reason) {
+    case RequestEnd::kDone:
+      return {"done", level::off};
+    case RequestEnd::kRefused:
+      return {"refused", level::off};
+    case RequestEnd::kClientGone:
+      return {"client gone", level::info};
+    case RequestEnd::kWriteTimeout:
+      return {"write timeout", level::info};
+    case RequestEnd::kSlowReader:
+      return {"slow reader", level::info};
+    case RequestEnd::kQueueTimeout:
+      return {"queue timeout", level::info};
+    case RequestEnd::kFirstTokenTimeout:
+      return {"first token timeout", level::info};
+    case RequestEnd::kTotalTimeout:
+      return {"total timeout", level::info};
+    case RequestEnd::kCancelled:
+      return {"cancelled by id", level::info};
+    case RequestEnd::kDrain:
+      return {"server drain", level::warn};
+    case RequestEnd::kInternal:
+      return {"internal", level::err};
+  }
+  return {};
+}
 
 std::string_view name_of(http::Method method) {
-  constexpr std::array<std::string_view, 6> kNames = {"GET", "HEAD", "POST", "DELETE", "OPTIONS", "-"};
-  return kNames.at(static_cast<std::size_t>(method));
+  switch (method) {
+    case http::Method::kGet:
+      return "GET";
+    case http::Method::kHead:
+      return "HEAD";
+    case http::Method::kPost:
+      return "POST";
+    case http::Method::kDelete:
+      return "DELETE";
+    case http::Method::kOptions:
+      return "OPTIONS";
+    case http::Method::kOther:
+      return "-";
+  }
+  return {};
 }
 
 // Which wait of the server's ran out, if one did.
@@ -53,9 +78,16 @@ std::optional<Timeout> timeout_of(RequestEnd reason) {
       return Timeout::kFirstToken;
     case RequestEnd::kTotalTimeout:
       return Timeout::kTotal;
-    default:
+    case RequestEnd::kDone:
+    case RequestEnd::kRefused:
+    case RequestEnd::kClientGone:
+    case RequestEnd::kSlowReader:
+    case RequestEnd::kCancelled:
+    case RequestEnd::kDrain:
+    case RequestEnd::kInternal:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 }  // namespace

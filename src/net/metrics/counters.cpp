@@ -9,6 +9,7 @@ Refusal refusal_of(ErrorCode code) {
     case ErrorCode::kTooLarge:
       return Refusal::kTooLarge;
     case ErrorCode::kUnauthorized:
+    case ErrorCode::kForbidden:
       return Refusal::kUnauthorized;
     case ErrorCode::kRateLimited:
       return Refusal::kRateLimit;
@@ -26,9 +27,13 @@ Refusal refusal_of(ErrorCode code) {
     case ErrorCode::kNotFound:
     case ErrorCode::kMethodNotAllowed:
       return Refusal::kInvalid;
-    default:
+    case ErrorCode::kBadFile:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
       return Refusal::kInternal;
   }
+  return Refusal::kInternal;
 }
 
 }  // namespace braid::net

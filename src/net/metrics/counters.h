@@ -27,15 +27,67 @@ enum class Refusal {
   kTimeout,
   kInternal
 };
-inline constexpr std::array<std::string_view, 11> kRefusalNames = {"malformed",    "invalid",    "context_length", "too_large",
-                                                                   "unauthorized", "rate_limit", "queue_full",     "not_ready",
-                                                                   "draining",     "timeout",    "internal"};
-
 Refusal refusal_of(ErrorCode code);
 
 // Which of the server's waits ran out.
 enum class Timeout { kHeader, kBody, kIdle, kQueue, kFirstToken, kTotal, kWrite };
-inline constexpr std::array<std::string_view, 7> kTimeoutNames = {"header", "body", "idle", "queue", "first_token", "total", "write"};
+
+// The label's values; empty behind the last one.
+constexpr std::string_view name_of(Refusal value) {
+  switch (value) {
+    case Refusal::kMalformed:
+      return "malformed";
+    case Refusal::kInvalid:
+      return "invalid";
+    case Refusal::kContextLength:
+      return "context_length";
+    case Refusal::kTooLarge:
+      return "too_large";
+    case Refusal::kUnauthorized:
+      return "unauthorized";
+    case Refusal::kRateLimit:
+      return "rate_limit";
+    case Refusal::kQueueFull:
+      return "queue_full";
+    case Refusal::kNotReady:
+      return "not_ready";
+    case Refusal::kDraining:
+      return "draining";
+    case Refusal::kTimeout:
+      return "timeout";
+    case Refusal::kInternal:
+      return "internal";
+  }
+  return {};
+}
+
+constexpr std::string_view name_of(Timeout value) {
+  switch (value) {
+    case Timeout::kHeader:
+      return "header";
+    case Timeout::kBody:
+      return "body";
+    case Timeout::kIdle:
+      return "idle";
+    case Timeout::kQueue:
+      return "queue";
+    case Timeout::kFirstToken:
+      return "first_token";
+    case Timeout::kTotal:
+      return "total";
+    case Timeout::kWrite:
+      return "write";
+  }
+  return {};
+}
+
+// How many values have a name: those of an enum without gaps.
+template <class Enum>
+constexpr std::size_t count_of() {
+  std::size_t count = 0;
+  while (!name_of(static_cast<Enum>(count)).empty()) ++count;
+  return count;
+}
 
 struct Counters {
   void count(Refusal reason) { ++refusals[static_cast<std::size_t>(reason)]; }
@@ -43,8 +95,8 @@ struct Counters {
 
   std::map<std::pair<std::string_view, int>, std::uint64_t> requests;  // by route, a constant, and status
   std::array<std::uint64_t, 6> unrouted{};  // requests that reached no endpoint, by the first digit of their status
-  std::array<std::uint64_t, kRefusalNames.size()> refusals{};
-  std::array<std::uint64_t, kTimeoutNames.size()> timeouts{};
+  std::array<std::uint64_t, count_of<Refusal>()> refusals{};
+  std::array<std::uint64_t, count_of<Timeout>()> timeouts{};
   std::uint64_t disconnects = 0;  // clients gone while their request ran
   std::uint64_t connections = 0;  // accepted
   std::uint32_t active_requests = 0;

@@ -26,10 +26,11 @@ MetricFamily requests_family(const Counters& counters) {
   return family;
 }
 
-template <std::size_t size>
-std::vector<Labelled> by_name(const std::array<std::string_view, size>& names, const std::array<std::uint64_t, size>& counts) {
+template <class Enum>
+std::vector<Labelled> by_name(const std::array<std::uint64_t, count_of<Enum>()>& counts) {
   std::vector<Labelled> values;
-  for (std::size_t i = 0; i < size; ++i) values.push_back({std::string(names[i]), static_cast<double>(counts[i])});
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    values.push_back({std::string(name_of(static_cast<Enum>(i))), static_cast<double>(counts[i])});
   return values;
 }
 
@@ -42,9 +43,9 @@ void add_histogram(FamilyList& families, std::string_view name, std::string_view
 void add_http(FamilyList& families, const Counters& counters, const http::ConnectionSet& connections) {
   families.add(requests_family(counters));
   families.labelled(MetricType::Counter, "requests_refused_total", "Requests answered with an error before their work began.", "reason",
-                    by_name(kRefusalNames, counters.refusals));
+                    by_name<Refusal>(counters.refusals));
   families.labelled(MetricType::Counter, "timeouts_total", "Waits of the server for a client or a request that ran out.", "kind",
-                    by_name(kTimeoutNames, counters.timeouts));
+                    by_name<Timeout>(counters.timeouts));
   add_histogram(families, "request_duration_ms", "From a request's arrival to the end of its answer.", counters.request_ms);
   add_histogram(families, "time_to_first_token_ms", "From a request's arrival to its first token.", counters.first_token_ms);
   add_histogram(families, "inter_token_latency_ms", "Between two tokens of a choice.", counters.inter_token_ms);

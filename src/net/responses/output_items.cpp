@@ -10,11 +10,23 @@
 namespace braid::net::responses {
 namespace {
 
-constexpr std::string_view kIdPrefixes[] = {"msg", "rs", "fc"};
-constexpr std::string_view kDeltaEvents[] = {"response.output_text.delta", "response.reasoning_text.delta",
-                                             "response.function_call_arguments.delta"};
-constexpr std::string_view kDoneEvents[] = {"response.output_text.done", "response.reasoning_text.done",
-                                            "response.function_call_arguments.done"};
+// What an item of one kind is called: at the beginning of its id, and in its events.
+struct Words {
+  std::string_view prefix;
+  std::string_view event;
+};
+
+Words words_of(OutputItems::Kind kind) {
+  switch (kind) {
+    case OutputItems::Kind::kMessage:
+      return {"msg", "response.output_text"};
+    case OutputItems::Kind::kReasoning:
+      return {"rs", "response.reasoning_text"};
+    case OutputItems::Kind::kFunctionCall:
+      return {"fc", "response.function_call_arguments"};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -41,7 +53,7 @@ OutputItems::Item& OutputItems::open(std::string& out, Kind kind) {
   close(out, true);
   if (kind != Kind::kFunctionCall) items_.push_back({kind, "", "", "", "", ""});
   Item& item = items_.back();
-  item.id = fmt::format("{}_{}_{}", kIdPrefixes[static_cast<int>(kind)], suffix_, items_.size() - 1);
+  item.id = fmt::format("{}_{}_{}", words_of(kind).prefix, suffix_, items_.size() - 1);
   is_open_ = true;
   if (!events_) return item;
   std::string members = fmt::format(R"(,"output_index":{},"item":)", items_.size() - 1);
@@ -74,7 +86,7 @@ void OutputItems::grow(std::string& out, Item& item, std::string_view text, cons
   std::string members = item.kind == Kind::kFunctionCall ? place(item) : content_place(item);
   members += R"(,"delta":)" + json::quoted(text);
   if (item.kind == Kind::kMessage) members += R"(,"logprobs":[)" + logprobs + "]";
-  append_event(out, kDeltaEvents[static_cast<int>(item.kind)], members);
+  append_event(out, fmt::format("{}.delta", words_of(item.kind).event), members);
 }
 
 void OutputItems::close(std::string& out, bool complete) {
@@ -91,7 +103,7 @@ void OutputItems::close(std::string& out, bool complete) {
     members += R"(,"text":)" + json::quoted(item.text);
     if (item.kind == Kind::kMessage) members += R"(,"logprobs":[)" + item.logprobs + "]";
   }
-  append_event(out, kDoneEvents[static_cast<int>(item.kind)], members);
+  append_event(out, fmt::format("{}.done", words_of(item.kind).event), members);
   if (item.kind != Kind::kFunctionCall) {
     members = content_place(item) + R"(,"part":)";
     append_part(members, item);

@@ -16,6 +16,8 @@ namespace braid::net::responses {
 // output_item.done. Numbers events from 0.
 class OutputItems {
  public:
+  enum class Kind { kMessage, kReasoning, kFunctionCall };
+
   // `events`: whether they are wanted; `logprobs`: whether text carries them. The codec outlives the items.
   OutputItems(std::string_view response_id, const TextCodec& codec, bool events, bool logprobs);
 
@@ -34,7 +36,6 @@ class OutputItems {
   Value as_message() const;
 
  private:
-  enum class Kind { kMessage, kReasoning, kFunctionCall };
   struct Item {
     Kind kind;
     std::string id;
