@@ -55,3 +55,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND BRAID_SANITIZE MATCHES "thread")
   # Asio's handlers begin with a fence, which TSan does not model; the queue's mutex orders them, and that it sees.
   target_compile_options(braid_warnings INTERFACE -Wno-tsan)
 endif()
+
+# What an answer's fingerprint calls the build (app/fingerprint.cpp).
+add_link_options(-Wl,--build-id=sha1)

@@ -4,9 +4,10 @@
 #include "cache/prefix_index.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cstring>
+#include <elf.h>
 #include <fmt/format.h>
-#include <fstream>
+#include <link.h>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -38,11 +39,34 @@ struct Summary {
   void operator()(Number value) { text += fmt::format("{};", value); }
 };
 
+// What the linker has noted of the program (--build-id), where it lies in memory: nothing is read, and /proc not needed.
+std::span<const std::byte> build_id(const dl_phdr_info& program) {
+  for (const auto& segment : std::span(program.dlpi_phdr, program.dlpi_phnum)) {
+    if (segment.p_type != PT_NOTE) continue;
+    std::span<const std::byte> notes(reinterpret_cast<const std::byte*>(program.dlpi_addr + segment.p_vaddr), segment.p_memsz);
+    const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+    while (notes.size() >= sizeof(ElfW(Nhdr))) {
+      ElfW(Nhdr) note;
+      std::memcpy(&note, notes.data(), sizeof note);
+      const std::size_t begin = sizeof note + padded(note.n_namesz);
+      const std::size_t end = begin + padded(note.n_descsz);
+      if (end > notes.size()) break;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(notes.data() + sizeof note, "GNU", 4) == 0)
+        return notes.subspan(begin, note.n_descsz);
+      notes = notes.subspan(end);
+    }
+  }
+  return {};
+}
+
 std::string build_digest() {
-  constexpr const char* kProgram = "/proc/self/exe";
-  std::string bytes(std::filesystem::file_size(kProgram), '\0');
-  std::ifstream(kProgram, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return fmt::format("{:08x}", digest_of(bytes) >> 32U);
+  std::uint64_t digest = 0;
+  const auto look_at_first = [](dl_phdr_info* program, std::size_t, void* found) {
+    *static_cast<std::uint64_t*>(found) = digest_of(build_id(*program));
+    return 1;  // the program itself is the first
+  };
+  ::dl_iterate_phdr(look_at_first, &digest);
+  return fmt::format("{:08x}", digest >> 32U);
 }
 
 }  // namespace

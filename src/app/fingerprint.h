@@ -14,7 +14,7 @@ namespace braid::app {
 // depend on: enough to tell models apart without reading gigabytes.
 std::string model_digest(const files::GgufFile& file, const model::LoadOptions& options);
 
-// "braid-<version>+<build>-<tier>-<KV type>-<model>". The build is a digest of the running program.
+// "braid-<version>+<build>-<tier>-<KV type>-<model>". The build is a digest of the build ID that the linker has made of the program.
 std::string fingerprint(std::string_view tier, kernels::KvType kv_type, std::string_view model_digest);
 
 }  // namespace braid::app

@@ -1,8 +1,10 @@
 #include "app/fingerprint.h"
 
+#include "cache/prefix_index.h"
 #include "support/gguf_writer.h"
 
 #include <array>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <set>
@@ -38,6 +40,9 @@ TEST(Fingerprint, TellsArithmeticsApart) {
 TEST(Fingerprint, NamesWhatNumbersDependOn) {
   const std::string name = fingerprint("avx2", kernels::KvType::kF16, "0123");
   EXPECT_EQ(name.find("braid-"), 0U);
+  const std::string build = name.substr(name.find('+') + 1, 8);
+  EXPECT_EQ(build.find_first_not_of("0123456789abcdef"), std::string::npos) << name;
+  EXPECT_NE(build, fmt::format("{:08x}", cache::xxh3_key({}).low >> 32U)) << "the linker has made no build ID";
   EXPECT_TRUE(name.ends_with("-avx2-f16-0123")) << name;
 }
 
