@@ -1,5 +1,6 @@
 #include "app/command_line.h"
 #include "app/commands/commands.h"
+#include "app/standard_stream.h"
 
 #include <csignal>
 #include <cstdio>
@@ -37,7 +38,7 @@ int run(const braid::app::Command& command) {
   const int code = std::visit([](const auto& options) { return braid::app::run_command(options); }, command);
   if (code != EXIT_SUCCESS || std::holds_alternative<braid::app::ServeOptions>(command)) return code;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return EXIT_SUCCESS;
-  fmt::print(stderr, "braid: standard output could not be written\n");
+  braid::app::complain("standard output could not be written");
   return EXIT_FAILURE;
 }
 
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   try {
     return run(braid::app::parse_command_line(argc, argv));
   } catch (const std::exception& e) {
-    fmt::print(stderr, "braid: internal error: {}\n", e.what());
+    braid::app::complain(fmt::format("internal error: {}", e.what()));
     return EXIT_FAILURE;
   }
 }

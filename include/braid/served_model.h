@@ -25,8 +25,9 @@ struct ServedModel {
   std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
 };
 
-// kLate: ready, but for a step that takes too long; requests are still accepted.
-enum class ServiceState { kLoading, kReady, kNoModel, kLate, kDraining, kFailed };
+// kLate: ready, but for a step that takes too long; requests are still accepted. kLeaving: likewise, but the
+// server is going to shut down.
+enum class ServiceState { kLoading, kReady, kNoModel, kLate, kLeaving, kDraining, kFailed };
 
 // One per process; the composition root writes it, sessions read it.
 struct ServiceStatus {

@@ -1,15 +1,13 @@
 #include "app/logging.h"
 
+#include "app/standard_stream.h"
 #include "net/log/line.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <iterator>
 #include <mutex>
-#include <poll.h>
 #include <spdlog/async.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
@@ -24,8 +22,6 @@ namespace {
 using net::LogFormat;
 
 constexpr std::size_t kBufferedLines = 4096;
-constexpr std::size_t kWriteBytes = 4096;  // PIPE_BUF: what poll() promises of a pipe
-constexpr int kPatienceMs = 1000;
 
 std::string_view name_of(spdlog::level::level_enum level) {
   const spdlog::string_view_t name = spdlog::level::to_string_view(level);
@@ -59,50 +55,45 @@ class LineFormatter final : public spdlog::formatter {
   LogFormat format_;
 };
 
-// Only the logging thread writes; a reader of standard error that has stopped reading costs it a second, once.
-class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
+// Only the logging thread writes; a reader of the stream that has stopped reading costs it a second, once.
+class StandardStream final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // `pool` is the one whose thread writes: it outlives every line. Were it shared here, its own thread could come to end it.
-  explicit StandardError(spdlog::details::thread_pool& pool) : pool_(pool) {}
+  // `pool` is the one whose thread writes: it outlives every line. Were it shared here, its own thread could come to end it. Null where
+  // nobody is told of lines that are lost.
+  StandardStream(int file, spdlog::details::thread_pool* pool) : file_(file), pool_(pool) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    const std::size_t overrun = pool_.overrun_counter();
-    lost_ += overrun - std::exchange(overrun_, overrun);
-    if (lost_ > 0) {
-      const std::string notice = fmt::format("{} lines of the log were lost: nobody took them in time", lost_);
-      if (write_line(spdlog::details::log_msg("braid", spdlog::level::warn, notice))) lost_ = 0;
-    }
+    if (pool_ != nullptr) tell_of_losses(*pool_);
     if (!write_line(message)) ++lost_;
   }
 
   void flush_() override {}
 
  private:
+  void tell_of_losses(spdlog::details::thread_pool& pool) {
+    const std::size_t overrun = pool.overrun_counter();
+    lost_ += overrun - std::exchange(overrun_, overrun);
+    if (lost_ == 0) return;
+    const std::string notice = fmt::format("{} lines of the log were lost: nobody took them in time", lost_);
+    if (write_line(spdlog::details::log_msg("braid", spdlog::level::warn, notice))) lost_ = 0;
+  }
+
   bool write_line(const spdlog::details::log_msg& message) {
     spdlog::memory_buf_t line;
     if (torn_) line.push_back('\n');
     formatter_->format(message, line);
-    torn_ = false;
-    std::string_view rest(line.data(), line.size());
-    while (!rest.empty()) {
-      pollfd ready{STDERR_FILENO, POLLOUT, 0};
-      stuck_ = ::poll(&ready, 1, stuck_ ? 0 : kPatienceMs) <= 0;
-      const ssize_t written = stuck_ ? -1 : ::write(STDERR_FILENO, rest.data(), std::min(rest.size(), kWriteBytes));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        torn_ = rest.size() < line.size();
-        return false;
-      }
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return true;
+    const std::size_t written = write_patiently(file_, {line.data(), line.size()}, stuck_ ? std::chrono::milliseconds(0) : kStreamPatience);
+    stuck_ = written < line.size();
+    torn_ = stuck_ && (written > 0 || torn_);
+    return !stuck_;
   }
 
-  spdlog::details::thread_pool& pool_;
+  const int file_;
+  spdlog::details::thread_pool* const pool_;
   std::size_t overrun_ = 0;
   std::size_t lost_ = 0;
-  bool stuck_ = false;  // it took nothing last time
+  bool stuck_ = false;  // it did not take the last line
   bool torn_ = false;   // the last line has no end
 };
 
@@ -112,15 +103,20 @@ std::unique_ptr<spdlog::formatter> line_formatter(LogFormat format) { return std
 
 Logging::Logging(const LogOptions& options) {
   spdlog::init_thread_pool(kBufferedLines, 1);
-  const auto sink = std::make_shared<StandardError>(*spdlog::thread_pool());
-  sink->set_formatter(line_formatter(options.format));
-  const auto make_logger = [&](const char* name) {
-    auto logger = std::make_shared<spdlog::async_logger>(name, sink, spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
-    logger->set_level(spdlog::level::from_str(options.level));
+  const auto pool = spdlog::thread_pool();
+  const auto make_logger = [&pool](const char* name, spdlog::sink_ptr sink, spdlog::level::level_enum level) {
+    auto logger = std::make_shared<spdlog::async_logger>(name, std::move(sink), pool, spdlog::async_overflow_policy::overrun_oldest);
+    logger->set_level(level);
     return logger;
   };
-  spdlog::set_default_logger(make_logger("braid"));
-  requests_ = make_logger(kRequestLogger);
+  const auto log = std::make_shared<StandardStream>(STDERR_FILENO, pool.get());
+  log->set_formatter(line_formatter(options.format));
+  const auto level = spdlog::level::from_str(options.level);
+  spdlog::set_default_logger(make_logger("braid", log, level));
+  requests_ = make_logger(kRequestLogger, log, level);
+  const auto output = std::make_shared<StandardStream>(STDOUT_FILENO, nullptr);
+  output->set_pattern("%v");
+  output_ = make_logger("output", output, spdlog::level::info);
 }
 
 Logging::~Logging() { spdlog::shutdown(); }

@@ -1,4 +1,4 @@
-// Where the program's log goes: standard error, by a thread of its own.
+// Where a server's log and its other lines go: standard error and standard output, by a thread of their own.
 #pragma once
 
 #include "app/options.h"
@@ -15,7 +15,7 @@ namespace braid::app {
 inline constexpr char kRequestLogger[] = "requests";
 std::unique_ptr<spdlog::formatter> line_formatter(net::LogFormat format);
 
-// While it lives, spdlog's default logger and requests() write to standard error. Whoever logs never waits for that: lines wait in a
+// While it lives, spdlog's default logger and requests() write to standard error, output() to standard output. Whoever logs never waits for that: lines wait in a
 // buffer of a few thousand, and when it is full, or standard error takes nothing for a second, the oldest are lost; a line says how many.
 class Logging {
  public:
@@ -25,9 +25,11 @@ class Logging {
   Logging& operator=(const Logging&) = delete;
 
   const std::shared_ptr<spdlog::logger>& requests() const { return requests_; }
+  const std::shared_ptr<spdlog::logger>& output() const { return output_; }  // lines as they are
 
  private:
   std::shared_ptr<spdlog::logger> requests_;
+  std::shared_ptr<spdlog::logger> output_;
 };
 
 }  // namespace braid::app

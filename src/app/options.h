@@ -76,10 +76,11 @@ struct ServeOptions {
   bool no_warmup = false;
   std::string alias;  // the model's id; empty: its file name
   net::ServerOptions http;
-  net::TcpAddress address;       // of --host and --port, one of http.listen where it is used
-  bool names_addresses = false;  // whether any of http's is more than the default
-  std::string takeover;          // Unix socket on which this server is found by its successor; empty: none
-  std::chrono::milliseconds drain_timeout{30'000};
+  net::TcpAddress address;                          // of --host and --port, one of http.listen where it is used
+  bool names_addresses = false;                     // whether any of http's is more than the default
+  std::string takeover;                             // Unix socket on which this server is found by its successor; empty: none
+  std::chrono::milliseconds drain_delay{0};         // between SIGTERM and the end of accepting
+  std::chrono::milliseconds drain_timeout{25'000};  // below the 30 s after which Kubernetes kills
   WatchOptions watch;
   AccessOptions access;
   LogOptions log;

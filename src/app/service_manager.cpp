@@ -13,6 +13,8 @@
 namespace braid::app {
 namespace {
 
+constexpr std::int64_t kLeastIntervalUs = 500;  // below, there would be no time for anything else
+
 std::int64_t number_in(const char* name) {
   const char* text = std::getenv(name);
   std::int64_t number = 0;
@@ -27,7 +29,7 @@ ServiceManager::ServiceManager() {
   const std::int64_t allowed_us = number_in("WATCHDOG_USEC");
   const std::int64_t watched = number_in("WATCHDOG_PID");
   if (allowed_us > 0 && (watched == 0 || watched == getpid()))
-    interval_ = std::chrono::milliseconds(std::max<std::int64_t>(1000, allowed_us / 2000));
+    interval_ = std::chrono::microseconds(std::max(kLeastIntervalUs, allowed_us / 2));
 }
 
 void ServiceManager::notify(std::string_view state) const {

@@ -13,15 +13,16 @@ class ServiceManager {
  public:
   ServiceManager();
 
-  // "READY=1", "STOPPING=1", "WATCHDOG=1"; what cannot be sent is lost.
+  // "READY=1", "STOPPING=1", "WATCHDOG=1", "EXTEND_TIMEOUT_USEC=..."; several with a line's end between. What cannot be sent is lost. Any
+  // thread.
   void notify(std::string_view state) const;
 
-  // How often it wants "WATCHDOG=1": twice in the time that it allows, at most once a second. nullopt: it does not watch.
-  std::optional<std::chrono::milliseconds> watchdog_interval() const { return interval_; }
+  // How often it wants "WATCHDOG=1": twice in the time that it allows. nullopt: it does not watch.
+  std::optional<std::chrono::microseconds> watchdog_interval() const { return interval_; }
 
  private:
   std::string socket_;  // empty: none; a leading '@' stands for the abstract namespace
-  std::optional<std::chrono::milliseconds> interval_;
+  std::optional<std::chrono::microseconds> interval_;
 };
 
 }  // namespace braid::app

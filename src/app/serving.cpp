@@ -4,6 +4,8 @@
 #include "app/heap.h"
 #include "app/key_file.h"
 #include "app/load_progress.h"
+#include "app/signals.h"
+#include "app/standard_stream.h"
 #include "app/version.h"
 #include "app/warm_up.h"
 
@@ -12,10 +14,10 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -44,13 +46,6 @@ constexpr int kHungExitCode = 70;  // EX_SOFTWARE
 constexpr auto rethrow = [](const std::exception_ptr& failure) {
   if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
 };
-
-// What the program says to whoever started it: a line of stdout, or nothing where that is full or closed (fmt::print would throw).
-template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args) {
-  std::puts(fmt::format(format, std::forward<Args>(args)...).c_str());
-  std::fflush(stdout);
-}
 
 // While it lives, this thread blocks with nothing to lose: SIGINT and SIGTERM end the process, and SIGHUP comes afterwards.
 class BlockingWait {
@@ -90,10 +85,10 @@ std::chrono::milliseconds tick_for(const net::ServerOptions& http) {
 
 }  // namespace
 
-Serving::Serving(asio::io_context& loop, const ServeOptions& options, std::shared_ptr<spdlog::logger> request_log)
-    : loop_(loop), options_(options), request_log_(std::move(request_log)),
+Serving::Serving(asio::io_context& loop, const ServeOptions& options, const Logging& logging)
+    : loop_(loop), options_(options), logging_(logging),
       watchdog_(loop, manager_, {.late = options.watch.step_timeout, .hung = options.watch.step_abort}, watchdog_hooks()),
-      predecessors_end_(loop), signals_(loop), farewell_(loop) {
+      predecessors_end_(loop), signals_(loop), farewell_(loop), delay_(loop) {
   status_.reason = "the model is loading";
 }
 
@@ -117,14 +112,13 @@ Watchdog::Hooks Serving::watchdog_hooks() {
     if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.model};
           },
       .on_hung = [](Watchdog::Seconds age) {
-        fmt::print(stderr, "braid: a step has been running for {:.0f} s and will not end: giving up\n", age.count());
-        std::fflush(stderr);
+        complain(fmt::format("a step has been running for {:.0f} s and will not end: giving up", age.count()));
         std::_Exit(kHungExitCode);
       }};
 }
 
 Result<void> Serving::start() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);  // one that comes before await_signal() waits for it
+  add_operator_signals(signals_);  // one that comes before await_signal() waits for it
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
   server_.emplace(loop_, http_options(std::move(*keys)), status_);
@@ -149,7 +143,7 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
   http.tick = tick_for(http);
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
-  http.log = {request_log_, options_.log.format, options_.log.access};
+  http.log = {logging_.requests(), options_.log.format, options_.log.access};
   return http;
 }
 
@@ -195,7 +189,7 @@ void Serving::begin_loading() {
                          disk_lock = predecessor_ ? predecessor_->take_disk_lock() : net::FileDescriptor()]() mutable {
     Result<LoadedModel> loaded = [this, &exhausted, &disk_lock]() -> Result<LoadedModel> {
       try {
-        LoadProgress progress;
+        LoadProgress progress(&manager_);
         const bool has_disk = !options_.disk.directory.empty();
         Result<LoadedModel> model = load_model(
             options_.model, options_.batch.max_batch,
@@ -305,11 +299,23 @@ void Serving::await_signal() {
 }
 
 void Serving::on_signal(int number) {
-  if (number == SIGHUP) return reload();
-  const char* name = number == SIGINT ? "SIGINT" : "SIGTERM";
+  const std::string name = signal_name(number);
+  switch (wish_of(number)) {
+    case Wish::kEnd:
+      return end(name);
+    case Wish::kReload:
+      return reload();
+    case Wish::kReport:
+      return report_state(name);
+    case Wish::kNothing:
+      spdlog::info("{} is nothing to this server: going on", name);
+  }
+}
+
+void Serving::end(const std::string& signal) {
   if (loader_.joinable()) {
     // Loading cannot be interrupted and holds nothing that must be saved.
-    spdlog::info("{} while the model loads: stopping", name);
+    spdlog::info("{} while the model loads: stopping", signal);
     if (!predecessor_) server_->stop_accepting();
     spdlog::shutdown();  // writes what waits
     std::_Exit(EXIT_SUCCESS);
@@ -317,20 +323,28 @@ void Serving::on_signal(int number) {
   const bool again = std::exchange(signalled_, true);
   if (!shutting_down_) {
     if (succession_) succession_->stop();
-    if (activated_ || (succession_ && succession_->has_successor())) return take_leave(name);
-    spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", name, server_->running_requests(),
+    if (activated_ || (succession_ && succession_->has_successor())) return take_leave(signal);
+    spdlog::info("{}: finishing {} running requests, up to {}; once more stops them", signal, server_->running_requests(),
                  options_.drain_timeout);
     shutting_down_ = true;
-    asio::co_spawn(loop_, shut_down(Clock::now() + options_.drain_timeout), rethrow);
+    asio::co_spawn(loop_, end_after_delay(), rethrow);
   } else if (!again) {
-    spdlog::info("{}: still finishing {} running requests; once more stops them", name, server_->running_requests());
+    spdlog::info("{}: still finishing {} running requests; once more stops them", signal, server_->running_requests());
   } else {
-    spdlog::info("{} again: stopping at once", name);
+    spdlog::info("{} again: stopping at once", signal);
+    delay_.cancel();
     if (scheduler_) scheduler_->abort_remaining({ErrorCode::kDraining, "the server was stopped before the answer was complete", {}});
     server_->stop_accepting();
     server_->close_waiting();
     say_farewell(Clock::now() + kFarewell);
   }
+}
+
+void Serving::report_state(const std::string& signal) const {
+  const EngineStats stats = scheduler_ ? scheduler_->stats() : EngineStats();
+  spdlog::info("{}: {}; {} connections, {} requests, {} sequences run and {} wait, {} of {} KV blocks are free", signal,
+               status_.reason.empty() ? "ready" : status_.reason, server_->open_connections(), server_->running_requests(),
+               stats.prefilling + stats.decoding, stats.waiting, stats.blocks_free, stats.blocks_total);
 }
 
 void Serving::reload() {
@@ -352,6 +366,7 @@ void Serving::take_leave(std::string_view reason) {
 }
 
 asio::awaitable<void> Serving::leave() {
+  manager_.notify("STOPPING=1");
   using namespace asio::experimental::awaitable_operators;
   server_->leave_sockets();
   const Clock::time_point until = Clock::now() + options_.drain_timeout;
@@ -364,8 +379,21 @@ asio::awaitable<void> Serving::leave() {
   co_await shut_down(until);
 }
 
+// Who sends requests here by /readyz has until the end of the delay to look elsewhere; until then all are taken.
+asio::awaitable<void> Serving::end_after_delay() {
+  const auto most = options_.drain_delay + options_.drain_timeout + 2 * kFarewell;
+  manager_.notify(fmt::format("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", std::chrono::microseconds(most).count()));
+  if (options_.drain_delay.count() > 0) {
+    status_.state = ServiceState::kLeaving;
+    status_.reason = "the server is going to shut down";
+    delay_.expires_after(options_.drain_delay);
+    boost::system::error_code is_over;  // or cut short
+    co_await delay_.async_wait(asio::redirect_error(asio::use_awaitable, is_over));
+  }
+  co_await shut_down(Clock::now() + options_.drain_timeout);
+}
+
 asio::awaitable<void> Serving::shut_down(Clock::time_point drain_until) {
-  manager_.notify("STOPPING=1");
   status_.state = ServiceState::kDraining;
   status_.reason = "the server is shutting down";
   if (scheduler_) co_await drain_engine(drain_until);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/loaded_model.h"
+#include "app/logging.h"
 #include "app/options.h"
 #include "app/service_manager.h"
 #include "app/watchdog.h"
@@ -18,11 +19,13 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <exception>
+#include <fmt/format.h>
 #include <memory>
 #include <optional>
-#include <spdlog/logger.h>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace braid::app {
@@ -30,8 +33,8 @@ namespace braid::app {
 // Everything belongs to the loop but the loading thread, which hands its model over and ends. While it runs, the io_context has work.
 class Serving {
  public:
-  // `loop` and `options` outlive it. `request_log` takes the lines about requests.
-  Serving(boost::asio::io_context& loop, const ServeOptions& options, std::shared_ptr<spdlog::logger> request_log);
+  // All outlive it.
+  Serving(boost::asio::io_context& loop, const ServeOptions& options, const Logging& logging);
   ~Serving();
   Serving(const Serving&) = delete;
   Serving& operator=(const Serving&) = delete;
@@ -43,6 +46,12 @@ class Serving {
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  // What the program says to whoever started it: a line of standard output.
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) const {
+    logging_.output()->info(format, std::forward<Args>(args)...);
+  }
+
   net::ServerOptions http_options(std::vector<net::access::ApiKey> keys) const;
   Result<void> find_predecessor();
   Result<void> take_activated();
@@ -55,11 +64,14 @@ class Serving {
 
   void await_signal();
   void on_signal(int number);
+  void end(const std::string& signal);
+  void report_state(const std::string& signal) const;
   void reload();  // TLS certificate, API keys
   bool announce_ready();
   void await_disk(net::FileDescriptor predecessor);
   void take_leave(std::string_view reason);
   boost::asio::awaitable<void> leave();
+  boost::asio::awaitable<void> end_after_delay();
   boost::asio::awaitable<void> shut_down(std::chrono::steady_clock::time_point drain_until);
   boost::asio::awaitable<void> drain_engine(std::chrono::steady_clock::time_point until);
   boost::asio::awaitable<void> close_connections(std::chrono::steady_clock::time_point drain_until);
@@ -67,7 +79,7 @@ class Serving {
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;
-  std::shared_ptr<spdlog::logger> request_log_;
+  const Logging& logging_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<Error> failure_;
   ServiceStatus status_;
@@ -85,6 +97,7 @@ class Serving {
   bool activated_ = false;                                  // somebody else holds the listening sockets, too
   boost::asio::signal_set signals_;
   boost::asio::steady_timer farewell_;
+  boost::asio::steady_timer delay_;  // between SIGTERM and the end of accepting
   bool shutting_down_ = false;
   bool signalled_ = false;  // to end
   bool stopped_ = false;

@@ -1,6 +1,8 @@
 // The watchdog, on ages of steps that the tests make up.
 #include "app/watchdog.h"
 
+#include "app/load_progress.h"
+
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +12,7 @@
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace braid::app {
 namespace {
@@ -99,7 +102,7 @@ class Listener {
   }
 
   std::string received() const {
-    std::array<char, 64> text{};
+    std::array<char, 128> text{};
     const ssize_t size = ::recv(socket_, text.data(), text.size(), 0);
     return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : "";
   }
@@ -115,6 +118,21 @@ TEST(ServiceManager, IsToldByDatagrams) {
   manager.notify("READY=1");
   EXPECT_EQ(listener.received(), "READY=1");
   EXPECT_EQ(manager.watchdog_interval(), std::chrono::milliseconds(2000));
+}
+
+TEST(ServiceManager, WatchesTwiceInAnyTime) {
+  const Listener listener;
+  for (const auto& [allowed_us, interval_us] : {std::pair("200000", 100'000), std::pair("30000000", 15'000'000), std::pair("1", 500)}) {
+    ::setenv("WATCHDOG_USEC", allowed_us, 1);
+    EXPECT_EQ(ServiceManager().watchdog_interval(), std::chrono::microseconds(interval_us));
+  }
+}
+
+TEST(LoadProgress, PutsTheServiceManagersTimeLimitOff) {
+  const Listener listener;
+  const ServiceManager manager;
+  LoadProgress progress(&manager);
+  EXPECT_EQ(listener.received(), "EXTEND_TIMEOUT_USEC=90000000\nSTATUS=loading model: 0%");
 }
 
 TEST(ServiceManager, WatchesThisProcessOnly) {

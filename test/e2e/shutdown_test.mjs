@@ -128,3 +128,20 @@ test("five start, serve and stop cycles", async (t) => {
     assert.deepEqual(await server.exited, { code: 0, signal: null });
   }
 });
+
+test("--drain-delay keeps everything going after SIGTERM, but for /readyz", async (t) => {
+  const server = await serve(t, ["--drain-delay", "1h"]);
+  server.child.kill("SIGTERM");
+  await eventually("/readyz says so", async () => (await fetch(`${server.url}/readyz`)).status === 503);
+  assert.equal((await fetch(`${server.url}/health`)).status, 200);
+  const answer = await collect(await post(completions(server), { ...long, max_tokens: 5 }));
+  assert.equal(answer.done, true);
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("after --drain-delay it ends by itself", async (t) => {
+  const server = await serve(t, ["--no-model", "--drain-delay", "200ms"]);
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { braidBinary, run, serve } from "./support/processes.mjs";
-import { collect, post } from "./support/client.mjs";
+import { braidBinary, freePort, Process, run, serve } from "./support/processes.mjs";
+import { collect, eventually, post } from "./support/client.mjs";
 
 const limited = (limit) => ["sh", "-c", `ulimit ${limit}; exec "$0" "$@"`];
 const story = { prompt: "Once upon a time", max_tokens: 8, ignore_eos: true, stream: true };
@@ -60,4 +60,75 @@ test("a KV pool that a control group's limit leaves room for can be filled", asy
   assert.ok(answers.every((answer) => answer.done));
   server.child.kill("SIGTERM");
   assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+const unknown = ["SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR", "SIGSTKFLT", "SIGXCPU"];
+
+test("signals that mean nothing to it end nothing, and are told", async (t) => {
+  const server = await serve(t, ["--no-model"]);
+  for (const signal of unknown) {
+    server.child.kill(signal);
+    await eventually(signal, () => server.errors.includes(`${signal} is nothing to this server`));
+  }
+  await run(t, "sh", ["-c", `kill -40 ${server.child.pid}`]);
+  await eventually("a real-time one", () => /SIGRTMIN\+\d+ is nothing to this server/.test(server.errors));
+  server.child.kill("SIGUSR1");
+  await eventually("its state", () => /SIGUSR1: .* connections, .* KV blocks are free/.test(server.errors));
+  for (const signal of ["SIGPIPE", "SIGXFSZ", "SIGWINCH", "SIGCONT", "SIGCHLD", "SIGURG"]) server.child.kill(signal);
+  assert.equal((await fetch(`${server.url}/health`)).status, 200);
+  server.child.kill("SIGQUIT");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+});
+
+test("a stream goes on through them", async (t) => {
+  const server = await serve(t, ["--threads", "1"]);
+  const answer = post(`${server.url}/v1/completions`, { ...story, max_tokens: 200 }).then(collect);
+  for (const signal of [...unknown, "SIGUSR1"]) server.child.kill(signal);
+  assert.equal((await answer).done, true);
+});
+
+// A server on a port that is known beforehand, since it cannot say it; `shell` starts "$@".
+async function mute_server(t, shell) {
+  const port = await freePort();
+  const server = new Process(t, "bash", ["-c", shell, "bash", braidBinary, "serve", "--no-model", "--port", `${port}`]);
+  const health = () => fetch(`http://127.0.0.1:${port}/health`).then((answer) => answer.ok, () => false);
+  await eventually("it serves", health);
+  return { server, health };
+}
+
+// Pipes that have neither room nor a reader that makes any, and some whose reader has gone; from the beginning.
+const full = 'mkfifo "$0" && exec 9<>"$0" && rm "$0" && { dd if=/dev/zero bs=4096 count=17 oflag=nonblock >&9 2>/dev/null; true; }';
+const outputs = {
+  "closed": 'exec "$@" >&- 2>&-',
+  "on a full disk": 'exec "$@" >/dev/full 2>/dev/full',
+  "pipes without a reader": 'exec "$@" 1> >(exec true) 2> >(exec true)',
+  "full pipes": `${full.replaceAll('"$0"', '/tmp/braid-fifo-$$')} && exec "$@" >&9 2>&9`,
+};
+for (const [kind, shell] of Object.entries(outputs)) {
+  test(`standard output and standard error ${kind}: it serves and ends`, async (t) => {
+    const { server, health } = await mute_server(t, shell);
+    for (const signal of Array(100).fill("SIGUSR1")) server.child.kill(signal);  // each is a line
+    assert.equal(await health(), true);
+    server.child.kill("SIGTERM");
+    assert.deepEqual(await server.exited, { code: 0, signal: null });
+  });
+}
+
+test("a start that fails says so to nobody and still ends", async (t) => {
+  for (const shell of Object.values(outputs)) {
+    const refused = await run(t, "bash", ["-c", shell, "bash", braidBinary, "serve", "--port", "0", "/no/such/model.gguf"]);
+    assert.deepEqual([refused.code, refused.signal], [1, null]);
+  }
+});
+
+test("without /proc and /sys it wants --kv-memory and then serves", async (t) => {
+  const hidden = 'mount -t tmpfs none /proc && mount -t tmpfs none /sys && exec "$@"';
+  const prefix = ["unshare", "-m", "sh", "-c", hidden, "sh"];
+  const probe = await run(t, prefix[0], [...prefix.slice(1), "true"]);
+  if (probe.code !== 0) return t.skip(`no mount namespace can be made here: ${probe.stderr.trim()}`);
+  const refused = await run(t, prefix[0], [...prefix.slice(1), braidBinary, "serve", "--port", "0"]);
+  assert.equal(refused.code, 1, refused.stderr);
+  assert.match(refused.stderr, /cannot find out how much memory there is.*; say with --kv-memory how much the KV pool may take/);
+  const server = await serve(t, ["--kv-memory", "64MiB"], { prefix });
+  assert.equal((await collect(await post(`${server.url}/v1/completions`, story))).done, true);
 });

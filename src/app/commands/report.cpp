@@ -1,4 +1,5 @@
 #include "app/commands/commands.h"
+#include "app/standard_stream.h"
 #include "braid/printable.h"
 
 #include <cstdio>
@@ -15,7 +16,7 @@ int run_command(const Farewell& farewell) {
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "braid: {}\n", printable(error.message, "\n"));  // it may quote a model file
+  complain(printable(error.message, "\n"));  // it may quote a model file
   return error.code == ErrorCode::kInvalidArgument ? 2 : EXIT_FAILURE;
 }
 

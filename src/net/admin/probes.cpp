@@ -12,6 +12,7 @@ std::string_view reason_of(const ServiceStatus& status) {
   switch (status.state) {
     case ServiceState::kLoading:
       return "the model is being loaded";
+    case ServiceState::kLeaving:
     case ServiceState::kDraining:
       return "the server is shutting down";
     case ServiceState::kFailed:
