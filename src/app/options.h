@@ -61,6 +61,7 @@ struct LogOptions {
   std::string level = "info";
   net::LogFormat format = net::LogFormat::kText;
   bool access = false;  // a line for every request
+  net::TrustedProxies proxies;
 };
 
 struct AccessOptions {

@@ -143,7 +143,7 @@ net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) 
   http.tick = tick_for(http);
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
-  http.log = {logging_.requests(), options_.log.format, options_.log.access};
+  http.log = {logging_.requests(), options_.log.format, options_.log.access, options_.log.proxies};
   return http;
 }
 

@@ -46,6 +46,7 @@ Wish wish_of(int signal) {
 
 std::string signal_name(int signal) {
   if (signal >= SIGRTMIN) return fmt::format("SIGRTMIN+{}", signal - SIGRTMIN);
+  if (signal == SIGIO) return "SIGIO";  // which is SIGPOLL there
   const char* const name = ::sigabbrev_np(signal);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }

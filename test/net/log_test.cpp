@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using net::LogFormat;
 using net::LogLine;
+using net::TrustedProxies;
 
 constexpr std::string_view kHostile = "a\nb\"c\\d=e \x1b[31m\x7f\xC2\x9B\xff \xC3\xA4";
 
@@ -105,6 +106,51 @@ TEST_F(RequestLog, HasALineForEveryRequestWithWhatItTook) {
   EXPECT_GT(number("bytes"), 100);
   for (const char* name : {"queue_ms", "first_token_ms", "total_ms"}) EXPECT_NE(read->find(name)->get_if<double>(), nullptr) << name;
   EXPECT_EQ(line.find("hidden"), std::string::npos);
+}
+
+TEST_F(RequestLog, NamesTheClientThatATrustedProxyNames) {
+  net::ServerOptions behind = options();
+  behind.log.proxies = TrustedProxies::parse({"127.0.0.0/8"}).value();
+  TestServer server(behind);
+  server.ask(get("/health", "X-Forwarded-For: 203.0.113.7, 198.51.100.4\r\nX-Forwarded-For: 127.0.0.9\r\n"));
+  EXPECT_EQ(lines(server, "client=198.51.100.4 ").size(), 1U) << log.str();
+  server.ask(get("/health"));
+  EXPECT_EQ(lines(server, "client=127.0.0.1 ").size(), 1U) << log.str();
+}
+
+TEST_F(RequestLog, WithoutTrustedProxiesTellsOfThePeerAlone) {
+  TestServer server(options());
+  server.ask(get("/health", "X-Forwarded-For: 203.0.113.7\r\n"));
+  EXPECT_EQ(lines(server, "peer=127.0.0.1:").size(), 1U);
+  EXPECT_EQ(lines(server, "203.0.113.7", 0).size(), 0U);
+}
+
+TEST(TrustedProxies, TheLastAddressThatIsNoneOfTheirsIsTheClients) {
+  const TrustedProxies proxies = TrustedProxies::parse({"10.0.0.0/8", "2001:db8::/33", "192.0.2.1", "unix"}).value();
+  const auto client = [&](std::string_view peer, std::string_view forwarded) { return proxies.client(peer, forwarded); };
+  EXPECT_EQ(client("10.1.2.3:80", "203.0.113.7"), "203.0.113.7");
+  EXPECT_EQ(client("10.1.2.3:80", "6.6.6.6, 203.0.113.7 ,\t192.0.2.1, 10.9.9.9"), "203.0.113.7") << "who is before it may be made up";
+  EXPECT_EQ(client("10.1.2.3:80", "10.0.0.1, 10.0.0.2"), "10.0.0.1") << "all are theirs";
+  EXPECT_EQ(client("[2001:db8:7fff::1]:80", "[2001:db8:8000::1]:443"), "2001:db8:8000::1");
+  EXPECT_EQ(client("[::ffff:10.1.2.3]:80", "203.0.113.7:5000"), "203.0.113.7");
+  EXPECT_EQ(client("unix", "203.0.113.7"), "203.0.113.7");
+  EXPECT_EQ(client("192.0.2.2:80", "203.0.113.7"), "192.0.2.2") << "nobody believes it";
+  EXPECT_EQ(client("11.0.0.1:80", "203.0.113.7"), "11.0.0.1");
+  EXPECT_EQ(TrustedProxies().client("unix", "203.0.113.7"), "unix");
+}
+
+TEST(TrustedProxies, WhatIsNoAddressEndsWhatIsBelieved) {
+  const TrustedProxies proxies = TrustedProxies::parse({"10.0.0.0/8"}).value();
+  for (const std::string& forwarded :
+       {std::string(), std::string(","), std::string("unknown"), std::string("6.6.6.6, _hidden"), std::string("6.6.6.6,"),
+        std::string("1.2.3.4.5"), std::string("["), std::string("[]"), std::string("6.6.6.6, a\x1b[2J"), std::string(60'000, ',')})
+    EXPECT_EQ(proxies.client("10.0.0.1:80", forwarded), "10.0.0.1") << forwarded.substr(0, 20);
+}
+
+TEST(TrustedProxies, NetworksThatAreNoneAreRefused) {
+  for (const char* word : {"", "10", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0.0/8x", "::/129", "localhost", "/8", "unix/8"})
+    EXPECT_FALSE(TrustedProxies::parse({word})) << word;
+  EXPECT_EQ(TrustedProxies::parse({"0.0.0.0/0"}).value().client("203.0.113.7:80", "unknown"), "203.0.113.7");
 }
 
 TEST_F(RequestLog, NamesThePathOfWhatReachedNoRouteAndCutsIt) {

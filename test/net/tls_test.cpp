@@ -5,11 +5,17 @@
 #include "support/folder.h"
 
 #include <arpa/inet.h>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sstream>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +84,22 @@ class Tls : public testing::Test {
                                 " -out " + path(file + ".crt") + " 2>/dev/null";
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
+  // Lets it end an hour ago.
+  void expire(const std::string& file) const {
+    FILE* key_file = std::fopen(path(file + ".key").c_str(), "r");
+    FILE* certificate_file = std::fopen(path(file + ".crt").c_str(), "r");
+    EVP_PKEY* key = PEM_read_PrivateKey(key_file, nullptr, nullptr, nullptr);
+    X509* certificate = PEM_read_X509(certificate_file, nullptr, nullptr, nullptr);
+    X509_gmtime_adj(X509_getm_notBefore(certificate), -7200);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), -3600);
+    EXPECT_GT(X509_sign(certificate, key, EVP_sha256()), 0);
+    certificate_file = std::freopen(path(file + ".crt").c_str(), "w", certificate_file);
+    EXPECT_EQ(PEM_write_X509(certificate_file, certificate), 1);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    std::fclose(certificate_file);
+    std::fclose(key_file);
+  }
   std::string path(const std::string& file) const { return folder_ / file; }
   net::ServerOptions options() const {
     net::ServerOptions options = test_options();
@@ -129,13 +151,36 @@ TEST_F(Tls, RefusesOldVersions) {
   EXPECT_THAT(curl(server, "--tlsv1.0 --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0", "/health"), HasSubstr("curl: (35)"));
 }
 
-TEST_F(Tls, PlainHttpAndSilenceAreClosed) {
+TEST_F(Tls, PlainHttpIsToldAndClosed) {
+  TestServer server(options());
+  for (const std::string& request : {get("/health"), post("/v1/completions", R"({"prompt":"a"})")}) {
+    RawClient plain = server.connect();
+    plain.send(request);
+    const std::string answer = plain.read_to_close();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 Bad Request\r\n")) << answer;
+    EXPECT_THAT(answer, HasSubstr("this port speaks HTTPS: use https://"));
+  }
+  RawClient neither = server.connect();
+  neither.send("SSH-2.0-x\r\n");
+  EXPECT_TRUE(neither.closed());
+  EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
+}
+
+TEST_F(Tls, ACertificateThatHasExpiredIsUsedWithAWarning) {
+  expire("server");
+  std::ostringstream log;
+  spdlog::default_logger()->sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(log, true));
+  TestServer server(options());
+  spdlog::default_logger()->sinks().pop_back();
+  EXPECT_THAT(log.str(), HasSubstr("server.crt has expired: it was valid until "));
+  EXPECT_EQ(curl(server, "-k", "/health"), R"({"status":"ok"})");
+  EXPECT_THAT(curl(server, "", "/health"), HasSubstr("certificate has expired"));
+}
+
+TEST_F(Tls, SilenceIsClosed) {
   net::ServerOptions short_options = options();
   short_options.header_timeout = std::chrono::milliseconds(30);
   TestServer server(short_options);
-  RawClient plain = server.connect();
-  plain.send(get("/health"));
-  EXPECT_TRUE(plain.closed());
   RawClient silent = server.connect();
   EXPECT_TRUE(silent.closed());
   EXPECT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));

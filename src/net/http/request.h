@@ -21,6 +21,7 @@ struct Request {
   bool is_preflight = false;          // has Access-Control-Request-Method
   std::string asked_headers;          // Access-Control-Request-Headers
   std::string capability;             // X-Braid-Token, or empty
+  std::string forwarded_for;          // X-Forwarded-For, several joined by commas
   std::string body;
   bool is_whole = true;                                             // false: its header is enough for its answer, and its body was not read
   std::vector<std::pair<std::string, std::string>> answer_headers;  // of any answer to it

@@ -150,6 +150,11 @@ Request RequestReader::header() const {
   request.is_preflight = message.count(beast_http::field::access_control_request_method) > 0;
   request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);
   request.capability = std::string(message["X-Braid-Token"]);
+  const auto [begin, end] = message.equal_range("X-Forwarded-For");
+  for (auto field = begin; field != end; ++field) {
+    if (!request.forwarded_for.empty()) request.forwarded_for += ',';
+    request.forwarded_for += field->value();
+  }
   return request;
 }
 

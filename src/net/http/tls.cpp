@@ -1,16 +1,22 @@
 #include "net/http/tls.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/error.hpp>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <new>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <spdlog/spdlog.h>
+#include <string_view>
+#include <sys/socket.h>
 #include <system_error>
 #include <utility>
 
@@ -34,6 +40,19 @@ Error unusable(const std::string& file) {
   return Error{ErrorCode::kBadFile, fmt::format("cannot use {} for TLS: {}", file, reason != nullptr ? reason : "unknown reason"), ""};
 }
 
+// One that has expired still serves clients that do not look, and those that others serve meanwhile: no reason not to start.
+void warn_of_dates(const SSL_CTX* context, const std::string& file) {
+  const X509* certificate = SSL_CTX_get0_certificate(context);
+  const auto written = [](const ASN1_TIME* time) {
+    std::tm date{};
+    return ASN1_TIME_to_tm(time, &date) == 1 ? fmt::format("{:%F %T} UTC", date) : std::string("a time that cannot be read");
+  };
+  if (const ASN1_TIME* end = X509_get0_notAfter(certificate); X509_cmp_current_time(end) < 0)
+    spdlog::warn("the certificate {} has expired: it was valid until {}, and clients that check it will not connect", file, written(end));
+  if (const ASN1_TIME* begin = X509_get0_notBefore(certificate); X509_cmp_current_time(begin) > 0)
+    spdlog::warn("the certificate {} is not valid before {}: clients that check it will not connect until then", file, written(begin));
+}
+
 Result<Context> make_context(const std::string& certificate, const std::string& key) {
   for (const std::string& file : {certificate, key}) {  // the library would read one without an end for ever, and wait for a pipe
     std::error_code error;
@@ -51,7 +70,20 @@ Result<Context> make_context(const std::string& certificate, const std::string& 
   if (SSL_CTX_use_certificate_chain_file(context.get(), certificate.c_str()) != 1) return unusable(certificate);
   if (SSL_CTX_use_PrivateKey_file(context.get(), key.c_str(), SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(context.get()) != 1)
     return unusable(key);
+  warn_of_dates(context.get(), certificate);
   return context;
+}
+
+// What a client that speaks plain HTTP to this port can read. What it has sent is taken off, or the system would reset the connection.
+void answer_plain_http(int socket) {
+  constexpr std::string_view kAnswer =
+      "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 116\r\nConnection: close\r\n\r\n"
+      R"({"error":{"message":"this port speaks HTTPS: use https://","type":"invalid_request_error","param":null,"code":null}})";
+  static_assert(kAnswer.size() - kAnswer.find("\r\n\r\n") - 4 == 116);
+  if (::send(socket, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+  ::shutdown(socket, SHUT_WR);
+  std::array<char, 4096> rest{};
+  for (int reads = 0; reads < 16 && ::recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++reads) continue;
 }
 
 }  // namespace
@@ -67,6 +99,7 @@ void TlsStream::read_result(int result, error_code& failure) {
     return;
   }
   broken_ = reason != SSL_ERROR_ZERO_RETURN;
+  if (reason == SSL_ERROR_SSL && ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST) answer_plain_http(SSL_get_fd(session_));
   if (reason == SSL_ERROR_SYSCALL && system_error != 0) {
     failure.assign(system_error, boost::system::system_category());
   } else {

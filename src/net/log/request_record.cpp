@@ -107,6 +107,7 @@ RequestRecord::RequestRecord(Counters& counters, const RequestLogOptions& log, c
 void RequestRecord::begin(const http::Request& request) {
   id_ = request.request_id;
   method_ = name_of(request.method);
+  if (log_.access && !log_.proxies.empty()) forwarded_for_ = request.forwarded_for;
   path_ = request.target.substr(0, request.target.find('?'));  // a query may hold secrets
   if (path_.size() > kMaxPathBytes) path_.resize(kMaxPathBytes);
 }
@@ -159,7 +160,9 @@ void RequestRecord::write_abort() const {
 
 void RequestRecord::write_access(double total_ms) const {
   LogLine line(log_.format, "request");
-  line.add("request", id_).add("peer", connection_.peer()).add("key", key).add("method", method_);
+  line.add("request", id_).add("peer", connection_.peer());
+  if (!log_.proxies.empty()) line.add("client", log_.proxies.client(connection_.peer(), forwarded_for_));
+  line.add("key", key).add("method", method_);
   line.add("route", route_.empty() ? std::string_view(path_) : route_);
   line.add("status", std::int64_t{status}).add("reason", ending_of(reason).name).add("model", model);
   line.add("prompt_tokens", std::int64_t{usage.prompt_tokens}).add("cached_tokens", std::int64_t{usage.cached_tokens});

@@ -67,8 +67,9 @@ class RequestRecord {
   const http::Connection& connection_;
   std::string id_;
   std::string_view method_ = "-";
-  std::string path_;        // of a request that reached no endpoint
-  std::string_view route_;  // empty: it has reached no endpoint
+  std::string path_;           // of a request that reached no endpoint
+  std::string_view route_;     // empty: it has reached no endpoint
+  std::string forwarded_for_;  // of a line of the access log
   std::uint64_t bytes_before_;
   http::Clock::time_point start_ = http::Clock::now();
 };

@@ -1,5 +1,9 @@
 #include "app/cli/serve/groups.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace braid::app {
 
 void add_log_options(CLI::App& app, LogOptions& options) {
@@ -13,10 +17,21 @@ void add_log_options(CLI::App& app, LogOptions& options) {
       ->default_str("text")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--access-log", options.access, "A line for every request, at level info");
+  app.add_option_function<std::vector<std::string>>(
+         "--trusted-proxy",
+         [&options](const std::vector<std::string>& words) {
+    Result<net::TrustedProxies> proxies = net::TrustedProxies::parse(words);
+    if (!proxies) throw CLI::ValidationError("--trusted-proxy", proxies.error().message);
+    options.proxies = std::move(*proxies);
+         },
+         "Network of proxies whose X-Forwarded-For names the client in --access-log; unix: those on the Unix socket")
+      ->type_name("CIDR")
+      ->delimiter(',');
 }
 
 std::string log_fault(const LogOptions& options) {
   const bool silent = options.level == "warning" || options.level == "error" || options.level == "off";
+  if (!options.proxies.empty() && !options.access) return "--trusted-proxy is about --access-log, which is not given";
   return options.access && silent ? "--access-log writes at level info, which --log-level leaves out" : "";
 }
 
