@@ -117,7 +117,8 @@ Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOp
   if (budget->context < language_model.context_length())
     spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
                  language_model.context_length());
-  if (const auto allocated = language_model.allocate_kv(budget->blocks); !allocated) return allocated.error();
+  if (const auto allocated = language_model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground); !allocated)
+    return allocated.error();
   return budget;
 }
 

@@ -19,7 +19,7 @@
 
 namespace braid::app {
 
-// Weights, pre-faulted KV arena and codec. Immutable here; the strand computes with `language_model`.
+// Weights, KV arena and codec. Immutable here; the strand computes with `language_model`.
 struct LoadedModel {
   std::string id;
   std::string architecture;

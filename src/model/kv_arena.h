@@ -23,6 +23,9 @@ class KvArena {
   // All bytes of one block, layout().block_bytes() of them and nothing else: what copying, parking or restoring a block moves.
   std::span<std::byte> block(std::int32_t index) const;
 
+  std::size_t bytes() const { return mapping_.size(); }
+  void touch(std::size_t begin, std::size_t end) const { mapping_.prefault(begin, end); }  // the pages of these bytes
+
   // Touches every page, so that no step pays for it.
   void prefault(kernels::ThreadTeam& team, const files::Progress& progress) const;
 

@@ -98,12 +98,28 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
   picked_.reserve(rows);
 }
 
-Result<void> LanguageModel::allocate_kv(std::int32_t blocks) {
+Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) {
   auto arena = KvArena::create(kv_layout_, blocks, options_.huge_pages);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
-  kv_->prefault(*team_, options_.progress);
+  if (prefault == Prefault::kInBackground) {
+    kv_growth_.emplace(*kv_);
+  } else {
+    kv_->prefault(*team_, options_.progress);
+  }
   return {};
+}
+
+// Blocks are handed out in the order in which the pool grows, and it grows faster than any step fills them, so there is hardly ever
+// anything to do here.
+void LanguageModel::reach_blocks(const step::StepPlan& plan) {
+  if (!kv_growth_) return;
+  if (kv_growth_->is_over()) return kv_growth_.reset();
+  std::int32_t last = -1;
+  for (const std::int32_t block : plan.blocks) last = std::max(last, block);
+  for (const step::BlockCopy& load : plan.loads) last = std::max(last, load.block);
+  for (const step::BlockFork& fork : plan.forks) last = std::max(last, fork.to);
+  kv_growth_->reach(std::min(last + 1, kv_->blocks()));
 }
 
 void LanguageModel::execute(const step::StepPlan& plan, step::StepResult& result) {
@@ -111,6 +127,7 @@ void LanguageModel::execute(const step::StepPlan& plan, step::StepResult& result
   result.clear();
   result.id = plan.id;
   team_->pin_strand();
+  reach_blocks(plan);
   try {
     check(plan);
     run(plan, result);

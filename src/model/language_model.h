@@ -8,6 +8,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/kv_arena.h"
+#include "model/kv_growth.h"
 #include "model/model_shape.h"
 #include "model/pooling.h"
 #include "model/rope.h"
@@ -55,8 +56,10 @@ class LanguageModel final : public step::StepExecutor {
   // The file is not needed after loading.
   static Result<std::unique_ptr<LanguageModel>> load(const files::GgufFile& file, const kernels::KernelTable& table, LoadOptions options);
 
-  // Allocates and pre-faults the pool; once, before the first step.
-  Result<void> allocate_kv(std::int32_t blocks);
+  // Allocates and pre-faults the pool; once, before the first step. What of it is not needed for the first steps may be left to a thread
+  // that does so while they run.
+  enum class Prefault { kNow, kInBackground };
+  Result<void> allocate_kv(std::int32_t blocks, Prefault prefault = Prefault::kNow);
 
   const ModelShape& shape() const { return model_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
@@ -84,6 +87,7 @@ class LanguageModel final : public step::StepExecutor {
                 const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
 
   void check(const step::StepPlan& plan) const;
+  void reach_blocks(const step::StepPlan& plan);
   void check_start(const step::SlotStart& start, const step::StepPlan& plan) const;
   void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const;
   void move_blocks(const step::StepPlan& plan, step::StepResult& result);
@@ -111,6 +115,7 @@ class LanguageModel final : public step::StepExecutor {
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;
+  std::optional<KvGrowth> kv_growth_;  // until it is over
   std::vector<Slot> slots_;
   std::vector<Pool> pools_;        // by slot
   std::vector<float> hidden_;      // [embedding]

@@ -1,10 +1,14 @@
-#include "model/kv_arena.h"
+#include "model/kv_growth.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <set>
 #include <span>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
 
 namespace braid::model::test {
 namespace {
@@ -74,6 +78,42 @@ TEST(KvArena, MoreThanTheAddressSpaceIsAnError) {
   const auto arena = KvArena::create(layout, 1 << 30);
   ASSERT_FALSE(arena);
   EXPECT_NE(arena.error().message.find("KV cache"), std::string::npos) << arena.error().message;
+}
+
+// How many pages of the arena's first `bytes` there are.
+std::size_t pages_present(const KvArena& arena, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> present(bytes / page);
+  EXPECT_EQ(::mincore(arena.block(0).data(), present.size() * page, present.data()), 0);
+  return static_cast<std::size_t>(std::ranges::count_if(present, [](unsigned char flags) { return (flags & 1U) != 0; }));
+}
+
+std::int32_t blocks_in(std::size_t bytes) { return static_cast<std::int32_t>(bytes / kLayout.block_bytes()); }
+
+TEST(KvGrowth, MakesEveryPagePresent) {
+  const KvArena arena = KvArena::create(kLayout, blocks_in(std::size_t{80} << 20)).value();
+  KvGrowth growth(arena);
+  EXPECT_GE(growth.present(), std::size_t{64} << 20);
+  growth.reach(arena.blocks());
+  while (!growth.is_over()) std::this_thread::yield();  // what a large page leaves behind the last block
+  EXPECT_EQ(pages_present(arena, arena.bytes()), arena.bytes() / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+TEST(KvGrowth, AStepReachesItsBlocks) {
+  const KvArena arena = KvArena::create(kLayout, blocks_in(std::size_t{8} << 30), files::HugePages::kOff).value();
+  const std::size_t wanted = std::size_t{96} << 20;
+  {
+    KvGrowth growth(arena);
+    growth.reach(blocks_in(wanted));
+    EXPECT_GE(growth.present() + kLayout.block_bytes(), wanted);
+    growth.reach(1);
+  }
+  EXPECT_EQ(pages_present(arena, wanted / 2), wanted / 2 / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+TEST(KvGrowth, ASmallArenaIsOverAtOnce) {
+  const KvArena arena = KvArena::create(kLayout, 4).value();
+  EXPECT_TRUE(KvGrowth(arena).is_over());
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+#include "model/kv_growth.h"
+
+#include <algorithm>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace braid::model {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{2} << 20;   // a large page: a fraction of a millisecond
+constexpr std::size_t kFirst = std::size_t{64} << 20;  // before anything is computed
+constexpr int kNice = 10;  // a tenth of a processor where the compute threads want them all, which is still faster than they fill blocks
+
+}  // namespace
+
+KvGrowth::KvGrowth(const KvArena& arena) : arena_(arena) {
+  while (present() < std::min(kFirst, arena_.bytes())) touch_piece();
+  if (is_over()) return;
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+    while (!stop.stop_requested() && !is_over()) {
+      is_awaited_.wait(true);  // or it would take the mutex again before the step does
+      const std::lock_guard lock(mutex_);
+      touch_piece();
+    }
+  });
+}
+
+KvGrowth::~KvGrowth() = default;
+
+void KvGrowth::reach(std::int32_t blocks) {
+  const std::size_t end = static_cast<std::size_t>(blocks) * arena_.layout().block_bytes();
+  if (present() >= end) return;
+  is_awaited_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    while (present() < end) touch_piece();
+  }
+  is_awaited_ = false;
+  is_awaited_.notify_one();
+}
+
+void KvGrowth::touch_piece() {
+  const std::size_t begin = present();
+  const std::size_t end = std::min(begin + kPiece, arena_.bytes());
+  if (begin < end) arena_.touch(begin, end);
+  present_.store(end, std::memory_order_release);
+}
+
+}  // namespace braid::model

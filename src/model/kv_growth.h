@@ -1,0 +1,39 @@
+// Makes the pages of a KV arena present after the start, so that the start need not wait for gigabytes that nobody uses yet.
+#pragma once
+
+#include "model/kv_arena.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace braid::model {
+
+// A thread of little weight touches a piece at a time, from the beginning of the arena to its end; blocks are handed out in that order.
+class KvGrowth {
+ public:
+  // Returns when the first pieces are present. The arena, whose memory has been promised already, outlives it.
+  explicit KvGrowth(const KvArena& arena);
+  ~KvGrowth();  // stops where it is, within a piece
+  KvGrowth(const KvGrowth&) = delete;
+  KvGrowth& operator=(const KvGrowth&) = delete;
+
+  // Before a step that uses blocks up to the `blocks`th: what is not present of them yet, it makes so. Strand.
+  void reach(std::int32_t blocks);
+
+  std::size_t present() const { return present_.load(std::memory_order_acquire); }  // bytes. Any thread.
+  bool is_over() const { return present() == arena_.bytes(); }
+
+ private:
+  void touch_piece();
+
+  const KvArena& arena_;
+  std::mutex mutex_;                     // of who touches: the thread, piece by piece, or a step that has caught up with it
+  std::atomic<bool> is_awaited_{false};  // by a step
+  std::atomic<std::size_t> present_{0};
+  std::jthread thread_;
+};
+
+}  // namespace braid::model
