@@ -37,7 +37,8 @@ TEST(CommandLine, ServeHasDefaults) {
   EXPECT_EQ(options.batch.prefill_slice_ms, 35);
   EXPECT_EQ(options.batch.max_waiting, 16384);
   EXPECT_EQ(options.model.block_size, 16);
-  EXPECT_EQ(options.drain_timeout, std::chrono::seconds(30));
+  EXPECT_EQ(options.drain_timeout, std::chrono::seconds(25));
+  EXPECT_EQ(options.drain_delay, std::chrono::seconds(0));
   EXPECT_TRUE(options.model.model.empty());
   EXPECT_FALSE(options.model.kv_memory.has_value());
 }
@@ -185,6 +186,8 @@ TEST(CommandLine, MistakesNameOptionAndValue) {
   EXPECT_THAT(mistake({"serve", "--max-batch", "99999999999999999999"}), HasSubstr("--max-batch"));
   EXPECT_THAT(mistake({"serve", "--kv-memory", "4XB"}), HasSubstr("--kv-memory: '4XB' is not a size"));
   EXPECT_THAT(mistake({"serve", "--drain-timeout", "x"}), HasSubstr("--drain-timeout: 'x' is not a duration"));
+  EXPECT_THAT(mistake({"serve", "--access-log", "--trusted-proxy", "10.0.0.0/40"}), HasSubstr("'10.0.0.0/40' is no network"));
+  EXPECT_THAT(mistake({"serve", "--trusted-proxy", "unix"}), HasSubstr("--access-log, which is not given"));
   EXPECT_THAT(mistake({"serve", "--block-size", "24"}), HasSubstr("--block-size"));
   EXPECT_THAT(mistake({"serve", "--isa", "sse"}), HasSubstr("--isa: 'sse'"));
   EXPECT_THAT(mistake({"serve", "--dtype", "q8"}), HasSubstr("--dtype: 'q8' is not an arithmetic"));
