@@ -53,7 +53,7 @@ void SharedPrefill::resign(Sequence& leader) {
 }
 
 void SharedPrefill::wake(Sequence& leader, std::int32_t positions, std::vector<Sequence*>& woken) {
-  for (auto at = followers_.lower_bound({leader.rank, Rank()}); at != followers_.end() && at->first.first == leader.rank;) {
+  for (auto at = followers_.lower_bound({leader.rank, Rank::first()}); at != followers_.end() && at->first.first == leader.rank;) {
     Sequence& follower = *(at++)->second;
     if (follower.awaited > positions) continue;
     unfollow(follower);

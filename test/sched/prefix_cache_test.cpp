@@ -207,6 +207,27 @@ TEST(PrefixCache, FollowersGoOnWhenTheirLeaderLeaves) {
   rig.run_to_end();
 }
 
+// The clock begins with the machine, so that on one that has just started a good priority lies before its beginning.
+TEST(PrefixCache, FollowersWhoseRankLiesBeforeTheClockGoOn) {
+  SchedulerOptions options = Rig::small_options();
+  options.max_batch_tokens = 20;
+  options.priority_ageing = std::chrono::hours(24 * 365 * 100);
+  Rig rig(options);
+  rig.model.hold();
+  for (int i = 0; i < 2; ++i) {
+    GenerationRequest request;
+    request.prompt = Rig::prompt_of(100, 1);
+    request.stop.max_tokens = 5;
+    request.priority = -1;
+    rig.submit(std::move(request));
+  }
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().prefilling == 1; }));
+  rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); })) << "the second waits for ever";
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  rig.run_to_end();
+}
+
 TEST(PrefixCache, FollowersOfAFailedLeaderComputeThemselves) {
   Rig rig;
   rig.model.poison(7777);
