@@ -19,8 +19,7 @@ constexpr std::chrono::seconds kPatience{90};  // without progress, from then on
 }  // namespace
 
 LoadProgress::LoadProgress(const ServiceManager* manager)
-    : manager_(manager), terminal_(isatty(STDERR_FILENO) == 1),
-      next_(Clock::now() + (terminal_ ? Clock::duration::zero() : kLogInterval)) {
+    : manager_(manager), terminal_(isatty(STDERR_FILENO) == 1), next_(Clock::now() + (terminal_ ? Clock::duration::zero() : kLogInterval)) {
   if (manager_ != nullptr) tell_manager("model", 0.0, Clock::now());
 }
 
