@@ -29,7 +29,7 @@ void sample(benchmark::State& state, SamplingParams params) {
   model::SamplingState sampled{.params = params, .history = step::looks_back(params) ? &history : nullptr};
   for (auto _ : state) {
     sampled.position += 1;
-    const auto token = sampler.sample(logits, sampled).value().token;
+    auto token = sampler.sample(logits, sampled).value().token;
     if (params.top_logprobs >= 0) benchmark::DoNotOptimize(sampler.log_probability(logits, token, top));
     benchmark::DoNotOptimize(token);
   }

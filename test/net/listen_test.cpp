@@ -185,7 +185,7 @@ TEST_F(UnixSocket, AsksForItsTokenOnAnAbstractOne) {
   ASSERT_EQ(::bind(file.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(file.get(), 16), 0);
   std::vector<ListeningSocket> alone;
-  alone.push_back(std::move(*net::adopt_socket(FileDescriptor(::dup(file.get())))));
+  alone.push_back(*net::adopt_socket(FileDescriptor(::dup(file.get()))));
   auto socket = net::adopt_socket(std::move(file));
   ASSERT_TRUE(socket);
   EXPECT_EQ(socket->unix_path, "@" + name.substr(1));
@@ -288,7 +288,7 @@ TEST(Activation, ASocketThatIsGivenTwiceIsServedOnce) {
   auto other = net::listen_tcp({"127.0.0.1", 0}, 16, false);
   ASSERT_TRUE(one && other);
   std::vector<ListeningSocket> sockets, others;
-  others.push_back(std::move(*net::adopt_socket(FileDescriptor(::dup(one->file.get())))));
+  others.push_back(*net::adopt_socket(FileDescriptor(::dup(one->file.get()))));
   others.push_back(std::move(*other));
   const std::uint16_t added = others[1].port;
   sockets.push_back(std::move(*one));

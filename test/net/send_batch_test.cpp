@@ -222,7 +222,7 @@ void forbid(unsigned system_call) {
 }
 
 TEST(SendRing, IsNoneWhereAnyOfItsCallsIsForbidden) {
-  for (const unsigned call : {__NR_io_uring_setup, __NR_io_uring_register, __NR_io_uring_enter}) {
+  for (const unsigned call : {0U + __NR_io_uring_setup, 0U + __NR_io_uring_register, 0U + __NR_io_uring_enter}) {
     const pid_t child = ::fork();
     if (child == 0) {
       forbid(call);
