@@ -79,7 +79,7 @@ TEST(Messages, ErrorsHaveItsEnvelope) {
   const auto error_of = [&](const std::string& members) {
     return server.ask(post("/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],)" + members + "}")).body;
   };
-  EXPECT_NE(error_of(R"("stop_sequences":[""])").find("'stop_sequences[0]'"), std::string::npos);
+  EXPECT_NE(error_of(R"("stop_sequences":[1])").find("'stop_sequences[0]'"), std::string::npos);
   EXPECT_NE(error_of(R"("tools":[{"name":"f","input_schema":5}])").find("'tools[0].input_schema'"), std::string::npos);
 }
 

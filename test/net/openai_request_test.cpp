@@ -59,7 +59,8 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
       {R"("max_tokens":1)", "accepted"},
       {R"("max_tokens":0)", "accepted"},
       {R"("max_tokens":-1)", "max_tokens"},
-      {R"("max_tokens":1.0)", "max_tokens"},
+      {R"("max_tokens":1.0)", "accepted"},
+      {R"("max_tokens":1.5)", "max_tokens"},
       {R"("max_tokens":true)", "max_tokens"},
       {R"("max_tokens":4,"min_tokens":4)", "accepted"},
       {R"("max_tokens":4,"min_tokens":5)", "min_tokens"},
@@ -71,8 +72,8 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
       {R"("stop":null)", "accepted"},
       {R"("stop":"x")", "accepted"},
       {R"("stop":[])", "accepted"},
-      {R"("stop":"")", "stop"},
-      {R"("stop":["x",""])", "stop[1]"},
+      {R"("stop":"")", "accepted"},
+      {R"("stop":["x",""])", "accepted"},
       {R"("stop":["x",1])", "stop[1]"},
       {R"("stop":1)", "stop"},
       {R"("stop":["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16"])", "accepted"},
@@ -109,8 +110,11 @@ TEST(OpenAiParameters, AreCheckedByTypeAndRange) {
 
 TEST(OpenAiParameters, AWholeNumberInAnotherFormIsToldFromOneThatIsNone) {
   const auto says = [](const std::string& fields) { return chat(fields).error().message; };
-  for (const char* fields : {R"("seed":18446744073709551615)", R"("seed":1.0)", R"("seed":1e3)"})
-    EXPECT_EQ(says(fields), "'seed' must be an integer of 64 bits with a sign, without a point or an exponent") << fields;
+  for (const char* fields : {R"("seed":18446744073709551615)", R"("seed":1e30)"})
+    EXPECT_EQ(says(fields), "'seed' must be an integer of 64 bits with a sign") << fields;
+  EXPECT_EQ(chat(R"("seed":16.0)")->sampling.seed, 16U);
+  EXPECT_EQ(chat(R"("max_tokens":1.6e1)")->max_tokens, 16);
+  EXPECT_EQ(completion(R"("stop_token_ids":[65.0,66])")->stop.stop_token_ids, (std::vector<TokenId>{65, 66}));
   EXPECT_EQ(says(R"("seed":1.5)"), "'seed' must be an integer, not a number");
 }
 
@@ -139,7 +143,7 @@ TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
       {"mirostat_tau", {"0", "5"}, {"-1", "101"}},
       {"mirostat_eta", {"0", "1"}, {"-1", "2"}},
       {"prompt_logprobs", {"0", "20"}, {"-1", "21", "true"}},
-      {"priority", {"-100", "100"}, {"-101", "101", "1.0"}},
+      {"priority", {"-100", "100", "1.0"}, {"-101", "101", "1.5"}},
       {"include_stop_str_in_output", {"true", "false"}, {"1"}},
       {"timings", {"true"}, {"1"}},
       {"timings_per_token", {"true"}, {"1"}},
@@ -206,7 +210,9 @@ TEST(OpenAiParameters, LogitBiasTakesTwoForms) {
   EXPECT_EQ(param_of(biases(R"({"7x":1})")), "logit_bias.7x");
   EXPECT_EQ(param_of(biases(R"({"7":100.5})")), "logit_bias.7");
   EXPECT_EQ(param_of(biases(R"({"7":"1"})")), "logit_bias.7");
-  EXPECT_EQ(param_of(biases(R"({"7":1,"07":2})")), "logit_bias.07");
+  const auto twice = biases(R"({"7":1,"8":5,"07":2})");
+  ASSERT_EQ(twice->sampling.logit_bias.size(), 2U);
+  EXPECT_EQ(twice->sampling.logit_bias[0].bias, 3.0F);
   EXPECT_EQ(param_of(biases("[[300,1]]")), "logit_bias[0][0]");
   EXPECT_EQ(param_of(biases("[[3,true]]")), "logit_bias[0][1]");
   EXPECT_EQ(param_of(biases("[[3]]")), "logit_bias[0]");

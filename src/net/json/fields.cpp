@@ -30,14 +30,18 @@ Result<bool> read_bool(const Value& value, const std::string& path) {
 }
 
 Result<std::int64_t> read_integer(const Value& value, const std::string& path, std::int64_t low, std::int64_t high) {
-  const auto* number = value.get_if<std::int64_t>();
-  if (const auto* real = value.get_if<double>(); real != nullptr && std::trunc(*real) == *real)
-    return invalid_argument(fmt::format("'{}' must be an integer of 64 bits with a sign, without a point or an exponent", path), path);
-  if (number == nullptr) return wrong_type(path, "an integer", value);
-  if (*number >= low && *number <= high) return *number;
+  constexpr double kBeyond = 0x1p63;
+  const auto* integer = value.get_if<std::int64_t>();
+  const auto* real = value.get_if<double>();
+  const bool whole = real != nullptr && std::trunc(*real) == *real;  // 16.0 is 16
+  if (whole && std::fabs(*real) >= kBeyond)
+    return invalid_argument(fmt::format("'{}' must be an integer of 64 bits with a sign", path), path);
+  if (integer == nullptr && !whole) return wrong_type(path, "an integer", value);
+  const std::int64_t number = integer != nullptr ? *integer : static_cast<std::int64_t>(*real);
+  if (number >= low && number <= high) return number;
   if (high == std::numeric_limits<std::int64_t>::max())
-    return invalid_argument(fmt::format("'{}' is {}, but must be at least {}", path, *number, low), path);
-  return invalid_argument(fmt::format("'{}' is {}, but must be from {} to {}", path, *number, low, high), path);
+    return invalid_argument(fmt::format("'{}' is {}, but must be at least {}", path, number, low), path);
+  return invalid_argument(fmt::format("'{}' is {}, but must be from {} to {}", path, number, low, high), path);
 }
 
 Result<float> read_number(const Value& value, const std::string& path, float low, float high) {

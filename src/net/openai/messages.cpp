@@ -15,16 +15,18 @@ using json::at_index;
 using json::at_key;
 
 Result<std::string> text_of_part(const Value& part, const std::string& path) {
+  if (const auto* plain = part.get_if<std::string>()) return *plain;
   if (part.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", part);
   const Value* type = part.find("type");
   if (type == nullptr || type->get_if<std::string>() == nullptr)
     return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
   const std::string& kind = *type->get_if<std::string>();
-  if (kind != "text" && kind != "refusal")
+  if (kind != "text" && kind != "refusal" && kind != "input_text" && kind != "output_text")
     return invalid_argument(fmt::format("'{}' is a content part of type '{}', and only text is supported", path, kind), path);
-  const Value* text = part.find(kind);
-  if (text == nullptr) return invalid_argument(fmt::format("'{}' has no '{}'", path, kind), at_key(path, kind));
-  return json::read_string(*text, at_key(path, kind));
+  const std::string member = kind == "refusal" ? kind : "text";
+  const Value* text = part.find(member);
+  if (text == nullptr) return invalid_argument(fmt::format("'{}' has no '{}'", path, member), at_key(path, member));
+  return json::read_string(*text, at_key(path, member));
 }
 
 Result<std::string> join_parts(const ValueList& parts, const std::string& path) {

@@ -77,7 +77,7 @@ Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
     if (!stop) return stop.error();
     if (stop->size() > kMaxStopBytes)
       return invalid_argument(fmt::format("'{}' is longer than {} bytes", item_path, kMaxStopBytes), item_path);
-    if (stop->empty()) return invalid_argument(fmt::format("'{}' is empty: every text contains it", item_path), item_path);
+    if (stop->empty()) continue;  // what clients send for "none"
     stops.push_back(std::move(*stop));
   }
   return {};
@@ -254,8 +254,10 @@ Result<std::vector<TokenId>> read_token_ids(const Value& value, const std::strin
   for (const Value& item : *list) {
     const auto* id = item.get_if<std::int64_t>();  // the path is made only for an error: a prompt may have 100,000 ids
     if (id == nullptr || *id < 0 || *id > last) {
-      const Result<std::int64_t> wrong = json::read_integer(item, at_index(path, ids.size()), 0, last);
-      return wrong.error();
+      const Result<std::int64_t> other = json::read_integer(item, at_index(path, ids.size()), 0, last);  // 16.0, or none
+      if (!other) return other.error();
+      ids.push_back(static_cast<TokenId>(*other));
+      continue;
     }
     ids.push_back(static_cast<TokenId>(*id));
   }

@@ -34,7 +34,8 @@ Result<PromptItem> read_prompt_item(Value& item, const std::string& path, const 
 Result<void> read_prompt(Draft& draft, Value& value, const std::string& path) {
   auto* list = value.get_if<ValueList>();
   std::vector<PromptItem> items;
-  const bool single = list == nullptr || (!list->empty() && list->front().get_if<std::int64_t>() != nullptr);
+  const bool single =
+      list == nullptr || (!list->empty() && (list->front().get_if<std::int64_t>() != nullptr || list->front().get_if<double>() != nullptr));
   if (list == nullptr && value.get_if<std::string>() == nullptr)
     return json::wrong_type(path, "a string, an array of strings, or token ids", value);
   if (list != nullptr && list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);

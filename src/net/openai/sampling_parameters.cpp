@@ -72,13 +72,9 @@ Result<LogitBias> read_bias_pair(const Value& value, const std::string& path, co
   return LogitBias{token, *bias};
 }
 
+// What names a token twice adds up.
 Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path) {
-  std::vector<std::pair<LogitBias, std::string>> read;
-  const auto add = [&](Result<LogitBias> bias, std::string item_path) -> Result<void> {
-    if (!bias) return bias.error();
-    read.emplace_back(*bias, std::move(item_path));
-    return {};
-  };
+  std::vector<LogitBias> read;
   const auto* members = value.get_if<ValueDict>();
   const auto* list = value.get_if<ValueList>();
   if (members == nullptr && list == nullptr) return json::wrong_type(path, "an object from token id to bias", value);
@@ -86,17 +82,21 @@ Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path
   if (count > kMaxBiases)
     return invalid_argument(fmt::format("'{}' has {} tokens, at most {} may be given", path, count, kMaxBiases), path);
   for (std::size_t i = 0; i < count; ++i) {
-    std::string item_path = members != nullptr ? at_key(path, (*members)[i].first) : at_index(path, i);
+    const std::string item_path = members != nullptr ? at_key(path, (*members)[i].first) : at_index(path, i);
     Result<LogitBias> bias = members != nullptr ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, draft.model)
                                                 : read_bias_pair((*list)[i], item_path, draft.model);
-    const Result<void> added = add(std::move(bias), std::move(item_path));
-    if (!added) return added;
+    if (!bias) return bias.error();
+    read.push_back(*bias);
   }
-  std::stable_sort(read.begin(), read.end(), [](const auto& a, const auto& b) { return a.first.token < b.first.token; });
-  for (std::size_t i = 1; i < read.size(); ++i)
-    if (read[i].first.token == read[i - 1].first.token)
-      return invalid_argument(fmt::format("'{}' names token {} a second time", read[i].second, read[i].first.token), read[i].second);
-  for (const auto& [bias, item_path] : read) draft.call.sampling.logit_bias.push_back(bias);
+  std::stable_sort(read.begin(), read.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+  std::vector<LogitBias>& biases = draft.call.sampling.logit_bias;
+  for (const LogitBias& bias : read) {
+    if (!biases.empty() && biases.back().token == bias.token) {
+      biases.back().bias += bias.bias;
+    } else {
+      biases.push_back(bias);
+    }
+  }
   return {};
 }
 
