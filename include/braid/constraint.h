@@ -36,6 +36,9 @@ struct ConstraintSpec {
   struct FreeUntil {
     std::string end;
   };  // any text that ends with the first `end`
+  struct FreeWithout {
+    std::string end;
+  };  // any text that `end` does not stand in
   struct Sequence {
     std::vector<ConstraintSpec> parts;
   };
@@ -48,7 +51,7 @@ struct ConstraintSpec {
     std::int32_t most = -1;
   };  // one item; -1: no limit
 
-  std::variant<JsonObject, JsonSchema, Regex, Choice, Grammar, Literal, FreeUntil, Sequence, Alternatives, Repeat> kind;
+  std::variant<JsonObject, JsonSchema, Regex, Choice, Grammar, Literal, FreeUntil, FreeWithout, Sequence, Alternatives, Repeat> kind;
   std::string path;
 };
 

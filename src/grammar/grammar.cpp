@@ -65,6 +65,13 @@ ExprId Grammar::graph(std::vector<GraphEdge> edges, std::vector<std::uint32_t> a
   return add(std::move(expr));
 }
 
+ExprId Grammar::without(std::string_view trigger) {
+  Expr expr;
+  expr.kind = ExprKind::kWithout;
+  expr.bytes = trigger;
+  return add(std::move(expr));
+}
+
 RuleId Grammar::declare(std::string name) {
   rules_.push_back({std::move(name), 0});
   return static_cast<RuleId>(rules_.size() - 1);

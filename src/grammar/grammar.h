@@ -27,6 +27,7 @@ enum class ExprKind : std::uint8_t {
   kRepeat,    // the only child, `min` to `max` times
   kRule,      // rule `rule`
   kUntil,     // any bytes up to and including the first occurrence of `bytes`
+  kWithout,   // any bytes in which `bytes` do not occur
   kGraph,     // the labels along a way through `edges`, from state 0 to one of `accepting`
 };
 
@@ -62,6 +63,7 @@ class Grammar {
   ExprId optional(ExprId child) { return repeat(child, 0, 1); }
   ExprId until(std::string_view trigger);  // `trigger` is not empty
 
+  ExprId without(std::string_view trigger);
   ExprId graph(std::vector<GraphEdge> edges, std::vector<std::uint32_t> accepting);
 
   // A rule may be referred to before it is defined; one that never is matches nothing. `name` appears in error messages.

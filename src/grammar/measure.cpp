@@ -41,6 +41,9 @@ void Measure::find_nullable() {
         case ExprKind::kRepeat:
           now = expr.min == 0 || nullable_[expr.children.front()];
           break;
+        case ExprKind::kWithout:
+          now = true;
+          break;
         case ExprKind::kGraph:
           now = std::find(expr.accepting.begin(), expr.accepting.end(), 0U) != expr.accepting.end();
           break;
@@ -58,6 +61,7 @@ std::uint32_t Measure::own_weight(const Expr& expr) const {
   switch (expr.kind) {
     case ExprKind::kBytes:
     case ExprKind::kUntil:
+    case ExprKind::kWithout:
       sum = expr.bytes.size();
       break;
     case ExprKind::kChars:

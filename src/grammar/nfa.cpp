@@ -76,10 +76,12 @@ std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
     }
     case ExprKind::kGraph:
       return build_graph(expr, next);
+    case ExprKind::kWithout:
+      return build_until(expr.bytes, next, true);
     case ExprKind::kUntil:
       break;
   }
-  return build_until(expr.bytes, next);
+  return build_until(expr.bytes, next, false);
 }
 
 // What may begin a unit: rules and choices are taken in until something is read. Without left recursion that comes to an end.
@@ -186,8 +188,9 @@ std::uint32_t NfaBuilder::build_graph(const Expr& expr, std::uint32_t next) {
   return start;
 }
 
-// Knuth, Morris and Pratt's automaton: node i has read the first i bytes of the trigger.
-std::uint32_t NfaBuilder::build_until(const std::string& trigger, std::uint32_t next) {
+// Knuth, Morris and Pratt's automaton: node i has read the first i bytes of the trigger. `without`: the text may end in all of them, and
+// never gets to the whole trigger.
+std::uint32_t NfaBuilder::build_until(const std::string& trigger, std::uint32_t next, bool without) {
   const std::size_t size = trigger.size();
   std::vector<std::uint32_t> node(size + 1, next);
   for (std::size_t i = 0; i < size; ++i) node[i] = add();
@@ -199,12 +202,14 @@ std::uint32_t NfaBuilder::build_until(const std::string& trigger, std::uint32_t 
     fallback[i] = i > 1 && trigger[length] == trigger[i - 1] ? length + 1 : 0;
   }
   const std::size_t control = std::min(size, trigger.find(kControlByte));  // a control token's name is read whole or not at all
+  for (std::size_t i = 0; without && i <= std::min(control, size - 1); ++i) nodes_[node[i]].free.push_back(next);
   for (std::size_t i = 0; i < size; ++i)
     for (unsigned byte = 0; byte <= 0xFF; ++byte) {
       std::size_t length = i;
       while (length > 0 && static_cast<std::uint8_t>(trigger[length]) != byte) length = fallback[length];
       if (static_cast<std::uint8_t>(trigger[length]) == byte) length += 1;
       const bool extends = length == i + 1;
+      if (without && length == size) continue;
       if (!extends && (i > control || static_cast<char>(byte) == kControlByte)) continue;
       nodes_[node[i]].bytes.push_back({static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), node[length]});
     }

@@ -67,6 +67,11 @@ class Translator {
     return grammar_.until(vocabulary_.mark_control_tokens(kind.end));
   }
 
+  Result<ExprId> of(const ConstraintSpec::FreeWithout& kind, const std::string& path) {
+    if (kind.end.empty()) return refused(path, "free text needs an end");
+    return grammar_.without(vocabulary_.mark_control_tokens(kind.end));
+  }
+
   Result<ExprId> of(const ConstraintSpec::Sequence& kind, const std::string&) {
     auto parts = translate_all(kind.parts);
     return parts ? Result<ExprId>(grammar_.sequence(std::move(*parts))) : parts.error();
@@ -152,6 +157,7 @@ class Key {
   void of(const ConstraintSpec::Grammar& kind) { text(kind.text); }
   void of(const ConstraintSpec::Literal& kind) { text(kind.text); }
   void of(const ConstraintSpec::FreeUntil& kind) { text(kind.end); }
+  void of(const ConstraintSpec::FreeWithout& kind) { text(kind.end); }
   void of(const ConstraintSpec::Sequence& kind) { all(kind.parts); }
   void of(const ConstraintSpec::Alternatives& kind) { all(kind.options); }
   void of(const ConstraintSpec::Repeat& kind) {

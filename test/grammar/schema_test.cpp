@@ -186,5 +186,24 @@ TEST(JsonSchema, NamesOfPropertiesAreListedOrMatched) {
   expect_accepts(R"({"type":"object","properties":{"a":{},"b":{}},"minProperties":1,"maxProperties":1})", {R"({"a":1})"}, {"{}"});
 }
 
+// What an answer may be under tools that are strict: free text, and calls where the marker stands.
+TEST(FreeText, IsBoundFromAMarkerOn) {
+  using Spec = ConstraintSpec;
+  const auto sequence = [](std::vector<Spec> parts) { return Spec{Spec::Sequence{std::move(parts)}, ""}; };
+  const Spec call =
+      sequence({{Spec::FreeUntil{"<call>"}, ""}, schema_spec(R"({"type":"integer","minimum":3})"), {Spec::Literal{"</call>"}, ""}});
+  const auto constraint = compile_or_die(sequence({{Spec::Repeat{{call}, 0, -1}, ""}, {Spec::FreeWithout{"<call>"}, ""}}));
+  for (const char* text : {"", "any < text", "<cal", "a<call>3</call>", "<call>3</call>b<<call>44</call>c<call"})
+    EXPECT_TRUE(accepts(*constraint, text)) << text;
+  for (const char* text : {"a<call>", "a<call>2</call>", "<call>3</call><call>", "<call>3"})
+    EXPECT_FALSE(accepts(*constraint, text)) << text;
+  // Before the marker every token may come, but other control tokens and the byte that stands for them here.
+  const auto state = constraint->start({});
+  const std::size_t free = allowed_tokens(*state).size();
+  for (const char c : std::string_view("text <")) state->accept(2 + c);
+  EXPECT_EQ(free, toy_tokens().size() - 2);
+  EXPECT_EQ(allowed_tokens(*state).size(), free);
+}
+
 }  // namespace
 }  // namespace braid::test

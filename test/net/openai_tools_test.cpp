@@ -1,5 +1,6 @@
 // Tools: what is taken, which path an error names, and the constraint that forces calls.
 #include "net/fake_chat.h"
+#include "net/generation/choice_text.h"
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
 #include "net/test_server.h"
@@ -46,7 +47,7 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
        "!tool_choice.allowed_tools.tools"},
       {with_tools(R"("parallel_tool_calls":false)"), "auto f g single"},
       {with_tools(R"("parallel_tool_calls":1)"), "!parallel_tool_calls"},
-      {with_tools(R"("tool_choice":"required","response_format":{"type":"json_object"})"), "!tool_choice"},
+      {with_tools(R"("tool_choice":"required","response_format":{"type":"json_object"})"), "required f g"},
       {R"("tool_choice":"required")", "!tool_choice"},
       {R"("tool_choice":"auto")", "none"},
       {R"("tools":{})", "!tools"},
@@ -86,6 +87,7 @@ struct Print {
   }
   std::string operator()(const ConstraintSpec::Literal& literal) const { return "'" + literal.text + "'"; }
   std::string operator()(const ConstraintSpec::FreeUntil& free) const { return "...'" + free.end + "'"; }
+  std::string operator()(const ConstraintSpec::FreeWithout& free) const { return "[^'" + free.end + "']"; }
   std::string operator()(const ConstraintSpec::Sequence& sequence) const { return "(" + joined(sequence.parts, " ") + ")"; }
   std::string operator()(const ConstraintSpec::Alternatives& all) const { return "(" + joined(all.options, " | ") + ")"; }
   std::string operator()(const ConstraintSpec::Repeat& repeat) const {
@@ -112,6 +114,57 @@ std::string forced(std::string_view chat_template, bool parallel, const net::Rea
   syntax.begins_in_reasoning = begun;
   net::ToolRules rules{{{"f", ValueDict{{"required", ValueList{}}}, false, "p"}, {"g", {}, false, "p"}}, true, parallel};
   return print(net::forced_calls(rules, syntax, true));
+}
+
+net::AnswerSyntax syntax_of(std::string_view chat_template, const net::ReasoningTags& reasoning, bool begun) {
+  net::AnswerSyntax syntax;
+  syntax.calls = &net::call_syntax_of(chat_template);
+  syntax.reasoning = reasoning;
+  syntax.begins_in_reasoning = begun;
+  return syntax;
+}
+
+std::string strict(std::string_view chat_template, bool is_strict = true, const net::ReasoningTags& reasoning = {}, bool begun = false) {
+  const net::ToolRules rules{{{"f", ValueDict{{"required", ValueList{}}}, is_strict, "p"}}, false, true};
+  const auto spec = net::strict_calls(rules, syntax_of(chat_template, reasoning, begun), true);
+  return spec ? print(*spec) : "none";
+}
+
+TEST(StrictCalls, BeginAtTheModelsOwnMarkerInFreeText) {
+  EXPECT_EQ(strict("<tool_call>", false), "none");
+  EXPECT_EQ(strict("unknown"), "none");
+  const std::string spoken =
+      "((...'<tool_call>' (('\n{\"name\": \"f\", \"arguments\": ' SCHEMA '}\n</tool_call>'))){0,-1} [^'<tool_call>'])";
+  EXPECT_EQ(strict("<tool_call>"), spoken);
+  EXPECT_EQ(strict("[TOOL_CALLS] [ARGS]"), "((...'[TOOL_CALLS]' (('f[ARGS]' SCHEMA))){0,-1} [^'[TOOL_CALLS]'])");
+  EXPECT_EQ(strict("<tool_call>", true, {"<think>", "</think>"}, true), "((...'</think>' " + spoken + ") | ([^'</think>']))");
+  EXPECT_EQ(strict("<tool_call>", true, {"<think>", "</think>"}),
+            "(('<think>' ...'</think>' " + spoken + ") | ('<think>' [^'</think>']) | " + spoken + ")");
+}
+
+TEST(StrictCalls, StandBesideAnAnswersSchema) {
+  const net::ToolRules rules{{{"f", {}, false, "p"}}, false, false};
+  const ConstraintSpec text{ConstraintSpec::JsonObject{}, "response_format"};
+  EXPECT_EQ(print(net::calls_or(rules, syntax_of("<tool_call>", {}, false), text, true)),
+            "((((('<tool_call>\n{\"name\": \"f\", \"arguments\": ' OBJECT '}\n</tool_call>'))) | OBJECT))");
+}
+
+// What max_tokens cuts off before the function is known is a call's markup.
+TEST(ForcedCalls, ThatAreCutOffGiveNoText) {
+  const FakeCodec codec;
+  for (const bool required : {true, false}) {
+    net::GenerationCall call;
+    call.tools = net::ToolRules{{{"f", {}, false, "p"}}, required, true};
+    call.syntax = syntax_of("<tool_call>", {}, false);
+    call.syntax->functions = {"f"};
+    net::ChoiceText text(codec, call, 1);
+    for (const char c : std::string_view("<tool_call>\n{\"na")) text.add({.id = c, .logprob = 0.0F, .top = {}});
+    EXPECT_EQ(text.finish(FinishReason::kLength).reason, net::EndReason::kLength);
+    std::string said;
+    for (const net::Delta& delta : text.pending().deltas)
+      if (const auto* piece = std::get_if<net::TextDelta>(&delta)) said += piece->text;
+    EXPECT_EQ(said, required ? "" : "<tool_call>\n{\"na");
+  }
 }
 
 TEST(ForcedCalls, AreInTheModelsOwnSyntax) {

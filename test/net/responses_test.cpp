@@ -3,6 +3,7 @@
 #include "net/responses/input_items.h"
 #include "net/test_server.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -280,10 +281,20 @@ TEST(Responses, MessagesOfErrorsNameThemToo) {
   const auto message_of = [&](const std::string& body) { return server.ask(post("/v1/responses", body)).body; };
   EXPECT_NE(message_of(R"({"input":"x","tools":[{"type":"function"}]})").find("'tools[0].name' is missing"), std::string::npos);
   EXPECT_NE(message_of(R"({"input":[{"type":"reasoning","summary":[]}]})").find("'input' is empty"), std::string::npos);
-  EXPECT_NE(message_of(R"({"input":"x","tools":[{"type":"function","name":"f"}],"tool_choice":"required","text":{"format":)"
-                       R"({"type":"json_schema","name":"x","schema":{}}}})")
-                .find("'tool_choice' and 'text.format.schema' exclude each other"),
-            std::string::npos);
+}
+
+TEST(Responses, TakeToolsAndASchemaTogether) {
+  const FakeCompiler compiler;
+  TestServer server;
+  server.on_loop([&] { server.model().constraints = &compiler; });
+  for (const char* choice : {"auto", "required"})
+    EXPECT_EQ(server
+                  .ask(post("/v1/responses", fmt::format(R"({{"input":"x","tools":[{{"type":"function","name":"f"}}],"tool_choice":"{}",)"
+                                                         R"("text":{{"format":{{"type":"json_schema","name":"x","schema":{{}}}}}}}})",
+                                                         choice)))
+                  .status,
+              200)
+        << choice;
 }
 
 TEST(Responses, AReferenceStandsForAnItemThatIsKept) {

@@ -7,6 +7,7 @@
 #include "net/generation/parser/answer_syntax.h"
 #include "net/generation/tool_rules.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,7 +60,10 @@ struct GenerationCall {
   std::optional<AnswerSyntax> syntax;             // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
 
-  bool wants_constraint() const { return constraint_spec || (tools && tools->required); }
+  bool wants_constraint() const {
+    return constraint_spec ||
+           (tools && (tools->required || std::ranges::any_of(tools->functions, [](const ToolFunction& one) { return one.strict; })));
+  }
   bool wants_logprobs() const { return sampling.top_logprobs >= 0; }
 };
 

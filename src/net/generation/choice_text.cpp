@@ -39,6 +39,8 @@ ChoiceEnd ChoiceText::finish(FinishReason reason) {
   if (parser_ != nullptr && !stopped) {
     parsed_.clear();
     parser_->finish(cut, parsed_);
+    const bool forced = call_.tools && call_.tools->required;  // what is cut off before it is told is markup of a call, no text
+    if (cut && forced) std::erase_if(parsed_, [](const Delta& delta) { return std::holds_alternative<TextDelta>(delta); });
     for (Delta& delta : parsed_) stopped = stopped || settle(std::move(delta));
   }
   if (stopped) return stopped_end();

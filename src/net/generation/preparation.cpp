@@ -56,17 +56,26 @@ struct Preparation {
 
   // Schemas of functions that are not strict are honoured where they can be.
   Result<void> compile() {
-    const bool forced = call->tools && call->tools->required;
-    const auto compile_spec = [this](const ConstraintSpec& spec) { return model.constraints->compile(spec); };
-    if (!forced && call->syntax) call->constraint_spec = after_reasoning(*call->syntax, std::move(*call->constraint_spec));
-    auto constraint = compile_spec(forced ? forced_calls(*call->tools, *call->syntax, true) : *call->constraint_spec);
     const auto is_strict = [](const ToolFunction& function) { return function.strict; };
-    if (forced && !constraint && std::none_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict))
-      constraint = compile_spec(forced_calls(*call->tools, *call->syntax, false));
+    const bool strict = call->tools && std::any_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict);
+    std::optional<ConstraintSpec> spec = whole_spec(true);
+    if (!spec || model.constraints == nullptr) return {};
+    auto constraint = model.constraints->compile(*spec);
+    if (!constraint && call->tools && !strict) constraint = model.constraints->compile(*whole_spec(false));
     if (!constraint) return constraint.error();
     call->schema_ignored.assign((*constraint)->left_out().begin(), (*constraint)->left_out().end());
     call->constraint = std::move(*constraint);
     return {};
+  }
+
+  // What binds the answer; with tools, `schemas` are those of their arguments.
+  std::optional<ConstraintSpec> whole_spec(bool schemas) const {
+    const bool callable = call->tools && call->syntax && call->syntax->calls != nullptr;
+    if (callable && call->tools->required) return forced_calls(*call->tools, *call->syntax, schemas);
+    if (callable && call->constraint_spec) return calls_or(*call->tools, *call->syntax, *call->constraint_spec, schemas);
+    if (callable) return strict_calls(*call->tools, *call->syntax, schemas);
+    if (!call->syntax || !call->constraint_spec) return call->constraint_spec;
+    return after_reasoning(*call->syntax, *call->constraint_spec);
   }
 
   Prepared take() { return {std::move(*call), std::move(prompts)}; }

@@ -223,8 +223,6 @@ Result<void> finish_tools(Draft& draft) {
     draft.chat.tools = Value();
     return {};
   }
-  if (required && draft.call.constraint_spec)
-    return invalid_argument(fmt::format("'tool_choice' and '{}' exclude each other", draft.call.constraint_spec->path), "tool_choice");
   if (required && draft.model.constraints == nullptr)
     return invalid_argument("'tool_choice' cannot force calls on this server: use 'auto'", "tool_choice");
   draft.call.tools = ToolRules{std::move(draft.functions), required, choice.parallel};
