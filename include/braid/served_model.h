@@ -8,7 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace braid {
 
@@ -22,7 +26,30 @@ struct ServedModel {
   const TextCodec* codec = nullptr;                 // likewise
   const ConstraintCompiler* constraints = nullptr;  // likewise; null: structured output is refused
   std::string fingerprint = {};                     // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
+  Pooling pooling = Pooling::kLast;                 // of embeddings
   std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
+};
+
+// The models that are served, by name. A plain value: a copy may be asked on any thread.
+class ModelDirectory {
+ public:
+  ModelDirectory() = default;
+  explicit ModelDirectory(std::vector<const ServedModel*> models) : models_(std::move(models)) {}
+
+  // The model of that id; the first one for "" and "default". Null: there is none.
+  const ServedModel* find(std::string_view name) const {
+    if (models_.empty()) return nullptr;
+    if (name.empty() || name == "default") return models_.front();
+    for (const ServedModel* model : models_)
+      if (model->id == name) return model;
+    return nullptr;
+  }
+
+  std::span<const ServedModel* const> all() const { return models_; }
+  bool empty() const { return models_.empty(); }
+
+ private:
+  std::vector<const ServedModel*> models_;  // not null; they outlive every session
 };
 
 // kLate: ready, but for a step that takes too long; requests are still accepted. kLeaving: likewise, but the
@@ -32,8 +59,8 @@ enum class ServiceState { kLoading, kReady, kNoModel, kLate, kLeaving, kDraining
 // One per process; the composition root writes it, sessions read it.
 struct ServiceStatus {
   ServiceState state = ServiceState::kLoading;
-  std::string reason;                  // for /readyz while not ready
-  const ServedModel* model = nullptr;  // null until loaded
+  std::string reason;     // for /readyz while not ready
+  ModelDirectory models;  // empty until loaded
 };
 
 }  // namespace braid

@@ -140,7 +140,7 @@ struct Bench {
   StepEngine engine{loop};
   WordCodec codec;
   ServedModel model{"bench", 0, 100'000, "none", 0, &engine, &codec};
-  ServiceStatus status{ServiceState::kReady, "", &model};
+  ServiceStatus status{ServiceState::kReady, "", ModelDirectory({&model})};
   asio::steady_timer timer{loop};
   std::size_t streams = 0;
   int tokens = 0;

@@ -1,6 +1,7 @@
 // What the command line asks for, one struct a command, with the defaults. Plain values: parsed once, then only read.
 #pragma once
 
+#include "braid/generation_request.h"
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
 #include "net/service/server_options.h"
@@ -75,7 +76,8 @@ struct ServeOptions {
   DiskOptions disk;
   bool no_model = false;
   bool no_warmup = false;
-  std::string alias;  // the model's id; empty: its file name
+  Pooling pooling = Pooling::kLast;  // of /v1/embeddings
+  std::string alias;                 // the model's id; empty: its file name
   net::ServerOptions http;
   net::TcpAddress address;                          // of --host and --port, one of http.listen where it is used
   bool names_addresses = false;                     // whether any of http's is more than the default

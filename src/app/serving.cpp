@@ -109,7 +109,7 @@ Watchdog::Hooks Serving::watchdog_hooks() {
           .on_recovered =
               [this] {
     spdlog::warn("the late step has ended");
-    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.model};
+    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.models};
           },
       .on_hung = [](Watchdog::Seconds age) {
         complain(fmt::format("a step has been running for {:.0f} s and will not end: giving up", age.count()));
@@ -121,7 +121,9 @@ Result<void> Serving::start() {
   add_operator_signals(signals_);  // one that comes before await_signal() waits for it
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
   if (!keys) return keys.error();
-  server_.emplace(loop_, http_options(std::move(*keys)), status_);
+  net::ServerOptions http = http_options(std::move(*keys));
+  http.reload = [this] { return read_again(); };
+  server_.emplace(loop_, std::move(http), status_);
   if (const Result<void> activated = take_activated(); !activated) return activated;
   if (const Result<void> found = find_predecessor(); !found) return found;
   await_signal();
@@ -130,7 +132,7 @@ Result<void> Serving::start() {
     if (const Result<void> serving = begin_serving({}); !serving) return serving;
   }
   if (options_.no_model) {
-    status_ = {ServiceState::kNoModel, "started without a model", nullptr};
+    status_ = {ServiceState::kNoModel, "started without a model", {}};
     if (announce_ready()) say("ready without a model");
   } else {
     begin_loading();
@@ -227,6 +229,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.parameters = loaded_->language_model->parameters();
   served_.fingerprint = loaded_->fingerprint;
   served_.engine = &*scheduler_;
+  served_.pooling = options_.pooling;
   served_.codec = loaded_->codec.get();
   served_.constraints = loaded_->constraints.get();
   say("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
@@ -245,7 +248,7 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (shutting_down_) co_return;
   if (options_.model.huge_pages != files::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
-  status_ = {ServiceState::kReady, {}, &served_};
+  status_ = {ServiceState::kReady, {}, ModelDirectory({&served_})};
   if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 
@@ -286,7 +289,7 @@ void Serving::await_disk(net::FileDescriptor predecessor) {
 
 void Serving::fail(const Error& error) {
   failure_ = error;
-  status_ = {ServiceState::kFailed, error.message, nullptr};
+  status_ = {ServiceState::kFailed, error.message, {}};
   loop_.stop();
 }
 
@@ -347,13 +350,21 @@ void Serving::report_state(const std::string& signal) const {
                stats.prefilling + stats.decoding, stats.waiting, stats.blocks_free, stats.blocks_total);
 }
 
-void Serving::reload() {
+// What cannot be read leaves that of before as it is; the other is read nevertheless.
+Result<std::size_t> Serving::read_again() {
   Result<std::vector<net::access::ApiKey>> keys = load_api_keys(options_.access.api_key_file, options_.access.limits);
+  const std::size_t count = keys ? keys->size() : 0;
+  if (keys) server_->replace_api_keys(std::move(*keys));
   const Result<void> certificate = server_->reload_tls();
-  if (!certificate) spdlog::error("SIGHUP: {}; the certificate of before stays", certificate.error().message);
-  if (!keys) return spdlog::error("SIGHUP: {}; the API keys of before stay", keys.error().message);
-  spdlog::info("SIGHUP: files read again, {} API keys", keys->size());
-  server_->replace_api_keys(std::move(*keys));
+  if (!certificate) return Error{ErrorCode::kIo, fmt::format("{}; the certificate of before stays", certificate.error().message), ""};
+  if (!keys) return Error{ErrorCode::kIo, fmt::format("{}; the API keys of before stay", keys.error().message), ""};
+  return count;
+}
+
+void Serving::reload() {
+  const Result<std::size_t> keys = read_again();
+  if (!keys) return spdlog::error("SIGHUP: {}", keys.error().message);
+  spdlog::info("SIGHUP: files read again, {} API keys", *keys);
 }
 
 // Another process has the listening sockets: whoever is connected here is answered, and nobody is turned away.

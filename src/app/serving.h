@@ -66,7 +66,8 @@ class Serving {
   void on_signal(int number);
   void end(const std::string& signal);
   void report_state(const std::string& signal) const;
-  void reload();  // TLS certificate, API keys
+  Result<std::size_t> read_again();  // TLS certificate, API keys
+  void reload();                     // the same, on SIGHUP
   bool announce_ready();
   void await_disk(net::FileDescriptor predecessor);
   void take_leave(std::string_view reason);

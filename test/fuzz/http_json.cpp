@@ -12,6 +12,8 @@
 #include "net/http/error_response.h"
 #include "net/http/request_reader.h"
 #include "net/json/parse.h"
+#include "net/ollama/request.h"
+#include "net/openai/embeddings.h"
 #include "net/openai/request.h"
 #include "net/responses/request.h"
 #include "net/responses/store.h"
@@ -34,7 +36,7 @@ void require_client_error(const Error& error) {
   require(!net::http::error_response(error).body.empty());
 }
 
-Result<net::GenerationCall> read(Value& body, const ServedModel& model, BodyKind kind) {
+Result<net::Wish> read(Value& body, const ServedModel& model, BodyKind kind) {
   net::responses::ResponseStore none;
   switch (kind) {
     case BodyKind::kCompletion:
@@ -45,6 +47,12 @@ Result<net::GenerationCall> read(Value& body, const ServedModel& model, BodyKind
       return net::responses::read_response(body, model, {none, ""});
     case BodyKind::kScored:
       return net::openai::read_scored(body, model);
+    case BodyKind::kEmbedded:
+      return net::openai::read_embeddings(body, model);
+    case BodyKind::kOllamaChat:
+      return net::ollama::read_chat(body, model);
+    case BodyKind::kOllamaPrompt:
+      return net::ollama::read_generate(body, model);
     default:
       return net::anthropic::read_message(body, model);
   }
@@ -73,6 +81,7 @@ void require_json(std::string text) { require(net::json::parse(text).has_value()
 constexpr std::pair<std::string_view, BodyKind> kKinds[] = {
     {"/completions", BodyKind::kCompletion}, {"/chat/completions", BodyKind::kChat},       {"/responses", BodyKind::kResponse},
     {"/messages", BodyKind::kMessage},       {"/messages/count_tokens", BodyKind::kCount}, {"/perplexity", BodyKind::kScored},
+    {"/embeddings", BodyKind::kEmbedded},    {"/api/chat", BodyKind::kOllamaChat},         {"/api/generate", BodyKind::kOllamaPrompt},
     {"/tokenize", BodyKind::kTokenize},      {"/detokenize", BodyKind::kDetokenize},       {"/apply-template", BodyKind::kTemplate},
 };
 
@@ -97,13 +106,14 @@ void fuzz_body(std::string_view body, BodyKind kind) {
     const Result<std::string> answered = answer(*document, model);
     return answered ? require_json(*answered) : require_client_error(answered.error());
   }
-  Result<net::GenerationCall> call = read(*document, model, kind);
-  if (!call) return require_client_error(call.error());
-  auto prompts = net::encode_prompts(codec, *call);
+  Result<net::Wish> wish = read(*document, model, kind);
+  if (!wish) return require_client_error(wish.error());
+  net::GenerationCall call(std::move(*wish));
+  auto prompts = net::encode_prompts(codec, call);
   if (!prompts) return require_client_error(prompts.error());
-  if (call->tools && call->tools->required) net::forced_calls(*call->tools, *call->syntax, true);
-  call->constraint = net::with_thinking_budget(codec, *call);
-  const auto requests = net::make_requests(model, *call, "id", 1, std::move(*prompts));
+  if (call.tools && call.tools->required) net::forced_calls(*call.tools, *call.syntax, true);
+  call.constraint = net::with_thinking_budget(codec, call);
+  const auto requests = net::make_requests(model, call, "id", 1, std::move(*prompts));
   if (!requests) return require_client_error(requests.error());
   for (const Request& request : *requests) {
     require(!request.prompt.empty() && request.stop.max_tokens >= 0);

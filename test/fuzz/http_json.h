@@ -10,10 +10,23 @@ namespace braid::test {
 void fuzz_http_json(std::string_view bytes);
 
 // The same for a body alone, as that of one of the endpoints that generate or work with text.
-enum class BodyKind { kCompletion, kChat, kResponse, kMessage, kScored, kCount, kTokenize, kDetokenize, kTemplate };
-inline constexpr BodyKind kBodyKinds[] = {BodyKind::kCompletion, BodyKind::kChat,       BodyKind::kResponse,
-                                          BodyKind::kMessage,    BodyKind::kScored,     BodyKind::kCount,
-                                          BodyKind::kTokenize,   BodyKind::kDetokenize, BodyKind::kTemplate};
+enum class BodyKind {
+  kCompletion,
+  kChat,
+  kResponse,
+  kMessage,
+  kScored,
+  kCount,
+  kTokenize,
+  kDetokenize,
+  kTemplate,
+  kEmbedded,
+  kOllamaChat,
+  kOllamaPrompt
+};
+inline constexpr BodyKind kBodyKinds[] = {BodyKind::kCompletion, BodyKind::kChat,     BodyKind::kResponse,   BodyKind::kMessage,
+                                          BodyKind::kScored,     BodyKind::kCount,    BodyKind::kTokenize,   BodyKind::kDetokenize,
+                                          BodyKind::kTemplate,   BodyKind::kEmbedded, BodyKind::kOllamaChat, BodyKind::kOllamaPrompt};
 void fuzz_body(std::string_view body, BodyKind kind);
 
 }  // namespace braid::test

@@ -42,11 +42,71 @@ std::string request_for(const net::Endpoint& route) {
   return std::string(method) + " " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 }
 
+// Every route of the table, asked by everybody who may or may not.
+TEST(Callers, EachRouteIsOpenToThoseOfItsRow) {
+  Rules administrator;
+  administrator.is_administrator = true;
+  net::ServerOptions options = with_keys({key("client", "sk-client"), key("ops", "sk-ops", administrator)});
+  options.reload = [] { return Result<std::size_t>(2U); };
+  TestServer server(options);
+  for (const net::Endpoint& route : net::endpoints()) {
+    const std::string request = request_for(route);
+    const auto with = [&request](std::string_view secret) {
+      return request.substr(0, request.find("Content-Length")) + bearer(secret) + request.substr(request.find("Content-Length"));
+    };
+    const bool is_open = route.caller == net::Caller::kAnybody;
+    EXPECT_EQ(server.ask(request).status == 401, !is_open) << route.path;
+    EXPECT_EQ(server.ask(with("sk-client")).status == 403, route.caller == net::Caller::kAdministrator) << route.path;
+    const int status = server.ask(with("sk-ops")).status;
+    EXPECT_TRUE(status != 401 && status != 403) << route.path << " " << status;
+  }
+}
+
+TEST(Callers, AServerWithoutKeysLetsPagesOfThisMachineAloneChangeIt) {
+  net::ServerOptions options = test_options();
+  options.reload = [] { return Result<std::size_t>(0U); };
+  TestServer server(options);
+  const auto status = [&server](std::string_view host, std::string_view headers) {
+    return server.ask(fmt::format("POST /reload HTTP/1.1\r\nHost: {}\r\n{}Content-Length: 0\r\n\r\n", host, headers)).status;
+  };
+  EXPECT_EQ(status("localhost:8000", ""), 200);
+  EXPECT_EQ(status("127.0.0.1", "Origin: http://localhost:3000\r\n"), 200);
+  EXPECT_EQ(status("127.0.0.1", "Origin: https://example.org\r\n"), 403);
+  EXPECT_EQ(status("rebound.example.org", ""), 403);
+}
+
+TEST(Callers, AnAdministratorHasTheUnixSocketInsteadOfAKey) {
+  const std::string path = testing::TempDir() + "/administrator.sock";
+  net::ServerOptions options = with_keys({key("client", "sk-client")});
+  options.unix_socket = path;
+  options.unix_token = net::kNoToken;
+  options.reload = [] { return Result<std::size_t>(1U); };
+  TestServer server(options);
+  const auto status = [&path](std::string_view bytes) {
+    RawClient client(path);
+    client.send(bytes);
+    return client.read_reply().status;
+  };
+  EXPECT_EQ(status(post("/reload", "{}")), 200);
+  EXPECT_EQ(status(get("/slots")), 401) << "which is a client's";
+}
+
+TEST(Callers, WhatCannotBeReadAgainIsToldAndAServerWithoutAnyHasNoSuchRoute) {
+  net::ServerOptions options = test_options();
+  EXPECT_EQ(TestServer(options).ask(post("/reload", "", "")).status, 403) << "the host is not of this machine";
+  const std::string request = "POST /reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+  EXPECT_EQ(TestServer(options).ask(request).status, 404);
+  options.reload = [] { return Result<std::size_t>(Error{ErrorCode::kIo, "keys:1: a mistake", ""}); };
+  const Reply reply = TestServer(options).ask(request);
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_NE(reply.body.find("keys:1: a mistake"), std::string::npos);
+}
+
 TEST(ApiKeys, EveryRouteButTheProbesAndTheDescriptionWantsOne) {
   TestServer server(with_keys({key("a", "sk-right")}));
   for (const net::Endpoint& route : net::endpoints()) {
     const bool open = route.path == "/health" || route.path == "/livez" || route.path == "/readyz" || route.path == "/openapi.json" ||
-                      route.path == "/docs";
+                      route.path == "/docs" || route.path == "/api/version";
     const Reply reply = server.ask(request_for(route));
     EXPECT_EQ(reply.status == 401, !open) << route.path << " " << reply.status;
     if (open) continue;

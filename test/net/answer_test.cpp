@@ -263,12 +263,12 @@ TEST(Errors, TheEnginesRefusalsHaveTheirStatus) {
 
 TEST(Errors, WithoutAModelGenerationSaysWhy) {
   TestServer server;
-  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", nullptr}; });
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", {}}; });
   const Reply none = server.ask(post("/v1/completions", R"({"prompt":"a"})"));
   EXPECT_EQ(none.status, 503);
   EXPECT_NE(none.body.find("without a model"), std::string::npos);
   EXPECT_NE(none.body.find(R"("code":"model_not_loaded")"), std::string::npos);
-  server.on_loop([&] { server.status() = {ServiceState::kLoading, "", nullptr}; });
+  server.on_loop([&] { server.status() = {ServiceState::kLoading, "", {}}; });
   EXPECT_NE(server.ask(post("/v1/completions", R"({"prompt":"a"})")).body.find("still being loaded"), std::string::npos);
 }
 

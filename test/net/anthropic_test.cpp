@@ -109,7 +109,7 @@ TEST(Messages, BlocksBecomeChatMessages) {
   ASSERT_EQ(chat.size(), 3U);
   EXPECT_EQ(*chat[0].find("reasoning_content"), Value("hm"));
   const Value& call = chat[0].find("tool_calls")->get_if<ValueList>()->front();
-  EXPECT_EQ(*call.find("function")->find("arguments"), Value(R"({"x":1})"));
+  EXPECT_EQ(*call.find("function")->find("arguments"), Value(ValueDict{{"x", 1}}));
   EXPECT_EQ(*chat[1].find("role"), Value("tool"));
   EXPECT_EQ(*chat[2].find("content"), Value("and"));
 }

@@ -3,6 +3,7 @@
 
 #include "net/fake_codec.h"
 #include "net/fake_constraints.h"
+#include "net/generation/call.h"
 #include "net/json/parse.h"
 #include "net/openai/request.h"
 
@@ -16,11 +17,13 @@ inline const FakeCompiler kFakeCompiler;
 inline const ServedModel kFakeModel = {"fake-model", 0, 1000, "fake", 42, nullptr, &kFakeCodec, &kFakeCompiler};
 
 // `body` as JSON text, read by one of a dialect's readers.
-template <class Read>
-auto read_text(Read read, std::string body, const ServedModel& model = kFakeModel) -> decltype(read(std::declval<Value&>(), model)) {
+inline Result<net::GenerationCall> read_text(Result<net::Wish> (*read)(Value&, const ServedModel&), std::string body,
+                                             const ServedModel& model = kFakeModel) {
   Result<Value> document = net::json::parse_object(body);
   if (!document) return document.error();
-  return read(*document, model);
+  Result<net::Wish> wish = read(*document, model);
+  if (!wish) return wish.error();
+  return net::GenerationCall(std::move(*wish));
 }
 
 // `fields` are further members of a request that is right.

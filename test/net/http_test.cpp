@@ -24,12 +24,12 @@ TEST(Http, ProbesAnswer) {
 
 TEST(Http, ReadyzNamesTheReason) {
   TestServer server;
-  server.on_loop([&] { server.status() = {ServiceState::kLoading, "weights: 40%", nullptr}; });
+  server.on_loop([&] { server.status() = {ServiceState::kLoading, "weights: 40%", {}}; });
   const Reply loading = server.ask(get("/readyz"));
   EXPECT_EQ(loading.status, 503);
   EXPECT_EQ(loading.body, R"({"status":"unavailable","reasons":["weights: 40%"]})");
   EXPECT_EQ(server.ask(get("/health")).status, 200);
-  server.on_loop([&] { server.status() = {ServiceState::kDraining, "", nullptr}; });
+  server.on_loop([&] { server.status() = {ServiceState::kDraining, "", {}}; });
   EXPECT_EQ(server.ask(get("/readyz")).status, 503);
 }
 
@@ -43,7 +43,7 @@ TEST(Http, ModelsAreListedAndShown) {
   const Reply unknown = server.ask(get("/v1/models/org/other"));
   EXPECT_EQ(unknown.status, 404);
   EXPECT_NE(unknown.body.find(R"("code":"model_not_found")"), std::string::npos);
-  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", nullptr}; });
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", {}}; });
   EXPECT_EQ(server.ask(get("/v1/models")).body, R"({"object":"list","data":[]})");
 }
 

@@ -3,7 +3,7 @@
 #include "net/endpoints/endpoint.h"
 #include "net/endpoints/router.h"
 #include "net/json/parse.h"
-#include "net/openai/parameters.h"
+#include "net/openai/request.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -104,26 +104,26 @@ struct RangeCheck {
     ASSERT_NE(schema.find(key), nullptr) << name << " " << key;
     EXPECT_NEAR(number(*schema.find(key)), expected, 1e-6) << name << " " << key;
   }
-  void operator()(net::openai::Reader) const {}
-  void operator()(const net::openai::FlagRule&) const { EXPECT_EQ(*schema.find("type"), Value("boolean")) << name; }
-  void operator()(const net::openai::NumberRule& rule) const {
+  void operator()(net::wish::Reader) const {}
+  void operator()(const net::wish::FlagRule&) const { EXPECT_EQ(*schema.find("type"), Value("boolean")) << name; }
+  void operator()(const net::wish::NumberRule& rule) const {
     limit(rule.above_low ? "exclusiveMinimum" : "minimum", rule.low);
     limit("maximum", rule.high);
   }
   template <class Owner>
-  void operator()(const net::openai::CountRule<Owner>& rule) const {
+  void operator()(const net::wish::CountRule<Owner>& rule) const {
     limit("minimum", rule.low);
     if (rule.high != std::numeric_limits<std::int64_t>::max()) limit("maximum", static_cast<double>(rule.high));
   }
 };
 
-void check_parameters(std::string_view path, std::initializer_list<std::span<const net::openai::Parameter>> tables) {
+void check_parameters(std::string_view path, std::initializer_list<std::span<const net::wish::Parameter>> tables) {
   const Value api = document();
   ValueDict members;
   gather(api, at(api, {"paths", path, "post", "requestBody", "content", "application/json", "schema"}), members);
   std::set<std::string_view> known;
   for (const auto table : tables)
-    for (const net::openai::Parameter& parameter : table) {
+    for (const net::wish::Parameter& parameter : table) {
       known.insert(parameter.name);
       const auto found = std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == parameter.name; });
       ASSERT_NE(found, members.end()) << path << " does not describe " << parameter.name;
@@ -133,11 +133,12 @@ void check_parameters(std::string_view path, std::initializer_list<std::span<con
 }
 
 TEST(OpenApi, DescribesEveryParameterWithItsRange) {
-  using namespace net::openai;
-  check_parameters("/v1/completions",
-                   {completion_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
-  check_parameters("/v1/chat/completions",
-                   {chat_parameters(), tool_parameters(), common_parameters(), sampling_parameters(), structured_output_parameters()});
+  namespace openai = net::openai;
+  namespace wish = net::wish;
+  check_parameters("/v1/completions", {openai::completion_parameters(), wish::common_parameters(), wish::sampling_parameters(),
+                                       wish::structured_output_parameters()});
+  check_parameters("/v1/chat/completions", {openai::chat_parameters(), openai::tool_parameters(), wish::chat_parameters(),
+                                            wish::common_parameters(), wish::sampling_parameters(), wish::structured_output_parameters()});
 }
 
 }  // namespace

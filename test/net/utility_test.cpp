@@ -158,7 +158,7 @@ TEST(Props, NameTheModel) {
   TestServer server;
   const Reply reply = server.ask(get("/props"));
   EXPECT_NE(reply.body.find(R"("model_alias":"fake-model")"), std::string::npos) << reply.body;
-  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", nullptr}; });
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", {}}; });
   EXPECT_EQ(server.ask(get("/props")).status, 503);
   EXPECT_EQ(server.ask(get("/slots")).body, "[]");
   EXPECT_EQ(server.ask(post("/tokenize", R"({"content":"a"})")).status, 503);

@@ -1,9 +1,12 @@
 #include "net/admin/cache_stats.h"
 
 #include "net/http/error_response.h"
+#include "net/http/query.h"
+#include "net/service/service.h"
 
 #include <fmt/format.h>
 #include <iterator>
+#include <string>
 
 namespace braid::net::admin {
 namespace {
@@ -22,9 +25,11 @@ void append_disk(std::string& out, const DiskCacheStats& disk) {
 
 }  // namespace
 
-http::Response cache_stats(const ServiceStatus& status) {
-  if (status.model == nullptr) return http::error_response({ErrorCode::kModelNotLoaded, "no model is loaded", ""});
-  const EngineStats stats = status.model->engine->stats();
+http::Response cache_stats(const ServiceStatus& status, std::string_view query) {
+  if (status.models.empty()) return http::error_response({ErrorCode::kModelNotLoaded, "no model is loaded", ""});
+  const Result<const ServedModel*> model = find_model(status.models, http::query_value(query, "model").value_or(std::string()));
+  if (!model) return http::error_response(model.error());
+  const EngineStats stats = (*model)->engine->stats();
   http::Response response;
   fmt::format_to(std::back_inserter(response.body),
                  R"({{"blocks":{{"total":{},"in_use":{},"cached":{},"empty":{}}},)"

@@ -4,9 +4,11 @@
 #include "braid/served_model.h"
 #include "net/http/response.h"
 
+#include <string_view>
+
 namespace braid::net::admin {
 
-// 503 without a model.
-http::Response cache_stats(const ServiceStatus& status);
+// Of the model that the query names, else of the first one; 503 without one.
+http::Response cache_stats(const ServiceStatus& status, std::string_view query);
 
 }  // namespace braid::net::admin

@@ -2,6 +2,7 @@
 
 #include "net/generation/prompts.h"
 #include "net/http/error_response.h"
+#include "net/http/query.h"
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
@@ -28,10 +29,11 @@ const RunningAnswer* find_answer(const Service& service, const std::string& id, 
   return found != service.answers.end() && found->second.client->name() == client ? &found->second : nullptr;
 }
 
-bool cancel_all(const Service& service, Engine& engine, const std::string& id, std::string_view client) {
+bool cancel_all(const Service& service, const std::string& id, std::string_view client) {
   const RunningAnswer* answer = find_answer(service, id, client);
   if (answer == nullptr) return false;
   bool any = false;
+  Engine& engine = *answer->engine;
   const std::size_t choices = answer->sequences;  // cancelling may end the answer
   for (std::size_t i = 0; i < choices; ++i) any = engine.cancel(choice_id(id, i, choices)) || any;
   return any;
@@ -64,8 +66,7 @@ void append_defaults(std::string& out, std::int32_t context) {
 http::Response abort(Service& service, std::string& body, std::string_view client) {
   const Result<std::string> id = read_id(body);
   if (!id) return http::error_response(id.error());
-  const ServedModel* model = service.status.model;
-  if (model == nullptr || !cancel_all(service, *model->engine, *id, client))
+  if (!cancel_all(service, *id, client))
     return http::error_response({ErrorCode::kNotFound, fmt::format("no answer with the id '{}' is running", *id), "id"});
   http::Response response;
   response.body = R"({"id":)";
@@ -77,8 +78,8 @@ http::Response abort(Service& service, std::string& body, std::string_view clien
 http::Response slots(const Service& service, std::string_view client) {
   http::Response response;
   response.body = "[";
-  if (const ServedModel* model = service.status.model) {
-    std::size_t index = 0;
+  std::size_t index = 0;
+  for (const ServedModel* model : service.status.models.all()) {
     for (const SequenceSnapshot& sequence : model->engine->sequences(kMaxSlots)) {
       if (find_answer(service, answer_id(sequence.id), client) == nullptr) continue;
       if (index > 0) response.body += ',';
@@ -89,8 +90,8 @@ http::Response slots(const Service& service, std::string_view client) {
   return response;
 }
 
-http::Response props(const ServiceStatus& status) {
-  const Result<const ServedModel*> served = served_model(status);
+http::Response props(const ServiceStatus& status, std::string_view query) {
+  const Result<const ServedModel*> served = served_model(status, http::query_value(query, "model").value_or(std::string()));
   if (!served) return http::error_response(served.error());
   const ServedModel& model = **served;
   const ChatPrompt plain;

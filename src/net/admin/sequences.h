@@ -16,7 +16,7 @@ http::Response abort(Service& service, std::string& body, std::string_view clien
 // The client's sequences that run or wait, each an object; running ones first.
 http::Response slots(const Service& service, std::string_view client);
 
-// What clients of llama-server ask for: the model, its template and the defaults of a generation.
-http::Response props(const ServiceStatus& status);
+// What clients of llama-server ask for, of the model that the query names, else of the first one: the model, its template and the defaults of a generation.
+http::Response props(const ServiceStatus& status, std::string_view query);
 
 }  // namespace braid::net::admin

@@ -8,9 +8,10 @@
 namespace braid::net::anthropic {
 
 Result<std::string> count_tokens(Value& body, const ServedModel& model) {
-  Result<GenerationCall> call = read_count(body, model);
-  if (!call) return call.error();
-  const auto prompts = encode_prompts(*model.codec, *call);
+  Result<Wish> wish = read_count(body, model);
+  if (!wish) return wish.error();
+  GenerationCall call(std::move(*wish));
+  const auto prompts = encode_prompts(*model.codec, call);
   if (!prompts) return prompts.error();
   return fmt::format(R"({{"input_tokens":{}}})", prompts->front().size());
 }

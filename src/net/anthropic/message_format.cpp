@@ -1,6 +1,6 @@
 #include "net/anthropic/message_format.h"
 
-#include "net/generation/parser/json_scanner.h"
+#include "net/generation/parser/whole_object.h"
 #include "net/generation/timings.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
@@ -78,16 +78,6 @@ struct BlockDelta {
     return R"({"type":"input_json_delta","partial_json":)" + json::quoted(delta.text) + "}";
   }
 };
-
-// max_tokens may have cut the arguments, and a document needs a whole object.
-std::string whole_object(const std::string& text) {
-  JsonScanner scanner;
-  std::string out;
-  for (const char c : text)
-    if (scanner.feed(c, out) != JsonScanner::Status::kMore) break;
-  scanner.close(out);
-  return out;
-}
 
 // The whole blocks of an answer. A call is two deltas: its begin and its arguments.
 void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
@@ -189,19 +179,9 @@ std::unique_ptr<AnswerFormat> message_format(const std::string& id, const Served
   return std::make_unique<MessageFormat>(id, model, timings);
 }
 
-// Names of the chat request that a message became.
 http::Response error_response(const Error& error) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNames = {{
-      {"'stop[", "'stop_sequences["},
-      {"'stop'", "'stop_sequences'"},
-      {".function.parameters", ".input_schema"},
-      {".function.", "."},
-      {"response_format.json_schema.", "output_config.format."},
-      {"'continue_final_message' needs a last message with text", "a last message of the assistant needs text"},
-  }};
   Error own = error;
-  for (const auto& [chat, name] : kNames)
-    if (const std::size_t at = own.message.find(chat); at != std::string::npos) own.message.replace(at, chat.size(), name);
+  if (own.param == "continue_final_message") own.message = "a last message of the assistant needs text";  // what it stands for here
   http::Response response = http::error_response(own);
   response.body.clear();
   append_error_body(response.body, own);

@@ -1,6 +1,5 @@
 #include "net/anthropic/request.h"
 #include "net/json/fields.h"
-#include "net/json/write_value.h"
 
 #include <fmt/format.h>
 #include <string_view>
@@ -47,9 +46,7 @@ Result<void> gather_call(Gathered& gathered, const Value& block, const std::stri
   const std::string input_path = at_key(path, "input");
   if (input == nullptr) return missing(input_path);
   if (input->get_if<ValueDict>() == nullptr) return json::wrong_type(input_path, "an object", *input);
-  std::string arguments;
-  json::append_value(arguments, *input);
-  ValueDict function{{"name", std::move(*name)}, {"arguments", std::move(arguments)}};
+  ValueDict function{{"name", std::move(*name)}, {"arguments", *input}};
   gathered.calls.emplace_back(ValueDict{{"id", std::move(*id)}, {"type", "function"}, {"function", std::move(function)}});
   return {};
 }

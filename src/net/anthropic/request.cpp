@@ -1,115 +1,105 @@
 #include "net/anthropic/request.h"
 
 #include "net/json/fields.h"
-#include "net/openai/request.h"
+#include "net/wish/finish.h"
+#include "net/wish/parameters.h"
+#include "net/wish/tools.h"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <limits>
-#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace braid::net::anthropic {
 namespace {
 
 using json::at_index;
 using json::at_key;
+using wish::BodyFields;
 
-struct Draft {
-  ValueList messages;
+// What is read of the body: its own form of a conversation, and what every chat has.
+struct MessageFields {
+  explicit MessageFields(const ServedModel& model) : chat(model) {}
+
+  BodyFields chat;
+  ValueList messages;                // as chat has them
+  std::vector<std::size_t> sources;  // [messages]: the index in the body of the message that each is of
   std::string system;
-  ValueDict chat;  // the chat request in the making
-  bool has_max_tokens = false;
-  std::optional<bool> thinks;
 };
 
-using Reader = Result<void> (*)(Draft& draft, Value& value, const std::string& path);
+using Reader = Result<void> (*)(MessageFields& fields, Value& value, const std::string& path);
 
-Result<void> as_chat(Draft& draft, std::string_view name, Value value) {
-  draft.chat.emplace_back(name, std::move(value));
-  return {};
-}
+// Any number of them, with names as long as Claude Code has them.
+constexpr wish::ToolForm kToolForm = {
+    .holder = "", .parameters = "input_schema", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
 
-Result<void> read_messages(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_messages(MessageFields& fields, Value& value, const std::string& path) {
   const auto* list = value.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", value);
   if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
   for (std::size_t i = 0; i < list->size(); ++i) {
-    const Result<void> appended = append_message(draft.messages, (*list)[i], at_index(path, i));
+    const Result<void> appended = append_message(fields.messages, (*list)[i], at_index(path, i));
     if (!appended) return appended;
+    fields.sources.resize(fields.messages.size(), i);
   }
   // An answer that the client has begun is continued.
   if (*list->back().find("role") == Value("assistant")) {
-    draft.chat.emplace_back("continue_final_message", true);
-    draft.chat.emplace_back("add_generation_prompt", false);
+    fields.chat.chat.continue_final_message = true;
+    fields.chat.add_generation_prompt = false;
   }
   return {};
 }
 
-Result<void> read_system(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_system(MessageFields& fields, Value& value, const std::string& path) {
   Result<std::string> text = block_text(value, path);
   if (!text) return text.error();
-  draft.system = std::move(*text);
+  fields.system = std::move(*text);
   return {};
 }
 
-Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path) {
-  draft.has_max_tokens = true;
-  const Result<std::int64_t> count = json::read_integer(value, path, 1);
-  if (!count) return count.error();
-  return as_chat(draft, "max_tokens", std::move(value));
-}
-
-Result<void> read_temperature(Draft& draft, Value& value, const std::string& path) {
-  const Result<float> temperature = json::read_number(value, path, 0.0F, 1.0F);
-  if (!temperature) return temperature.error();
-  return as_chat(draft, "temperature", std::move(value));
-}
-
-Result<void> read_stop_sequences(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_stop_sequences(MessageFields& fields, Value& value, const std::string& path) {
   if (value.get_if<ValueList>() == nullptr) return json::wrong_type(path, "an array of strings", value);
-  return as_chat(draft, "stop", std::move(value));
+  return wish::read_stop(fields.chat, value, path);
 }
 
-Result<void> read_tools(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_tools(MessageFields& fields, Value& value, const std::string& path) {
   const auto* tools = value.get_if<ValueList>();
-  if (tools == nullptr) return json::wrong_type(path, "an array", value);
-  ValueList chat_tools;
-  for (std::size_t i = 0; i < tools->size(); ++i) {
-    const Value& tool = (*tools)[i];
+  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     const std::string tool_path = at_index(path, i);
-    if (tool.get_if<ValueDict>() == nullptr) return json::wrong_type(tool_path, "an object", tool);
-    const Value* type = tool.find("type");
+    if ((*tools)[i].get_if<ValueDict>() == nullptr) return json::wrong_type(tool_path, "an object", (*tools)[i]);
+    const Value* type = (*tools)[i].find("type");
     if (type != nullptr && !type->is_null() && *type != Value("custom"))
       return invalid_argument(fmt::format("'{}' is a tool of the provider's; only custom tools are supported", tool_path),
                               at_key(tool_path, "type"));
-    ValueDict function;
-    for (const auto& [own, chat] : {std::pair("name", "name"), std::pair("description", "description"),
-                                    std::pair("input_schema", "parameters"), std::pair("strict", "strict")})
-      if (const Value* member = tool.find(own)) function.emplace_back(chat, *member);
-    chat_tools.emplace_back(ValueDict{{"type", "function"}, {"function", std::move(function)}});
   }
-  return as_chat(draft, "tools", std::move(chat_tools));
+  return wish::read_tools(fields.chat, value, path, kToolForm);
 }
 
-Result<void> read_tool_choice(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_tool_choice(MessageFields& fields, Value& value, const std::string& path) {
+  using Mode = wish::ToolChoice::Mode;
+  wish::ToolChoice& choice = fields.chat.tool_choice;
   const Value* type = value.find("type");
   const std::string type_path = at_key(path, "type");
   if (type == nullptr) return invalid_argument(fmt::format("'{}' is missing", type_path), type_path);
-  if (const Value* single = value.find("disable_parallel_tool_use"); single != nullptr && *single == Value(true))
-    draft.chat.emplace_back("parallel_tool_calls", false);
-  if (*type == Value("auto") || *type == Value("none")) return as_chat(draft, "tool_choice", *type);
-  if (*type == Value("any")) return as_chat(draft, "tool_choice", "required");
+  if (const Value* single = value.find("disable_parallel_tool_use"); single != nullptr && *single == Value(true)) choice.parallel = false;
+  for (const auto& [name, mode] : {std::pair("auto", Mode::kAuto), std::pair("none", Mode::kNone), std::pair("any", Mode::kRequired)}) {
+    if (*type != Value(name)) continue;
+    choice.mode = mode;
+    return {};
+  }
   if (*type != Value("tool")) return invalid_argument(fmt::format("'{}' must be one of auto, any, tool, none", type_path), type_path);
-  const std::string name_path = at_key(path, "name");
-  const Value* name = value.find("name");
-  if (name == nullptr) return invalid_argument(fmt::format("'{}' is missing", name_path), name_path);
-  return as_chat(draft, "tool_choice", ValueDict{{"type", "function"}, {"function", ValueDict{{"name", *name}}}});
+  Result<std::string> name = wish::read_function_name(value, path, kToolForm.most_name_bytes);
+  if (!name) return name.error();
+  choice.mode = Mode::kRequired;
+  choice.names = {std::move(*name)};
+  return {};
 }
 
-Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_thinking(MessageFields& fields, Value& value, const std::string& path) {
   const Value* type = value.find("type");
   if (type == nullptr || type->get_if<std::string>() == nullptr)
     return invalid_argument(fmt::format("'{}' has no 'type'", path), at_key(path, "type"));
@@ -117,111 +107,110 @@ Result<void> read_thinking(Draft& draft, Value& value, const std::string& path) 
     const std::string type_path = at_key(path, "type");
     return invalid_argument(fmt::format("'{}' must be one of enabled, disabled, adaptive", type_path), type_path);
   }
-  draft.thinks = *type != Value("disabled");
+  fields.chat.thinks = *type != Value("disabled");
   if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null()) {
     const Result<std::int64_t> tokens =
         json::read_integer(*budget, at_key(path, "budget_tokens"), 0, std::numeric_limits<std::int64_t>::max());
     if (!tokens) return tokens.error();
-    draft.chat.emplace_back("thinking_budget", *tokens);
+    fields.chat.wish.thinking_budget = static_cast<std::int32_t>(std::min<std::int64_t>(*tokens, std::numeric_limits<std::int32_t>::max()));
   }
   return {};
 }
 
-// The switches that the common families' templates know. A request's own chat_template_kwargs win.
-void add_switches(ValueDict& chat, bool thinks) {
-  Value* kwargs = find_member(chat, "chat_template_kwargs");
-  if (kwargs == nullptr) kwargs = &chat.emplace_back("chat_template_kwargs", ValueDict{}).second;
-  auto* members = kwargs->get_if<ValueDict>();
-  if (members == nullptr) return;  // which the chat's reader refuses
-  for (const char* name : {"enable_thinking", "thinking"})
-    if (kwargs->find(name) == nullptr) members->emplace_back(name, thinks);
-}
-
 // {"type":"json_schema","schema":{…}}
-Result<void> read_output_format(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_output_format(MessageFields& fields, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   const Value* type = value.find("type");
   const std::string type_path = at_key(path, "type");
   if (type == nullptr || *type != Value("json_schema"))
     return invalid_argument(fmt::format("'{}' must be 'json_schema'", type_path), type_path);
-  ValueDict format;
-  if (const Value* schema = value.find("schema")) format.emplace_back("schema", *schema);
-  return as_chat(draft, "response_format", ValueDict{{"type", "json_schema"}, {"json_schema", std::move(format)}});
+  return wish::read_named_schema(fields.chat, value, path);
 }
 
-Result<void> read_output_config(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_output_config(MessageFields& fields, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
-  const Value* format = value.find("format");
+  Value* format = find_member(*value.get_if<ValueDict>(), "format");
   if (format == nullptr || format->is_null()) return {};
-  Value own = *format;
-  return read_output_format(draft, own, at_key(path, "format"));
+  return read_output_format(fields, *format, at_key(path, "format"));
 }
 
-// Fields that say nothing here; the form of those that are described is checked.
-Result<void> accept_object(Draft&, Value& value, const std::string& path) {
-  return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
-}
+Result<void> read_nothing(MessageFields&, Value&, const std::string&) { return {}; }
 
-Result<void> accept_string(Draft&, Value& value, const std::string& path) {
-  const Result<std::string> text = json::read_string(value, path);
-  return text ? Result<void>() : text.error();
-}
-
-Result<void> read_nothing(Draft&, Value&, const std::string&) { return {}; }
-
-struct Parameter {
+struct OwnParameter {
   std::string_view name;
   Reader read;
 };
 
-constexpr std::array kParameters = {
-    Parameter{"messages", read_messages},
-    Parameter{"system", read_system},
-    Parameter{"max_tokens", read_max_tokens},
-    Parameter{"temperature", read_temperature},
-    Parameter{"stop_sequences", read_stop_sequences},
-    Parameter{"tools", read_tools},
-    Parameter{"tool_choice", read_tool_choice},
-    Parameter{"thinking", read_thinking},
-    Parameter{"output_config", read_output_config},
-    Parameter{"output_format", read_output_format},  // the older name of output_config.format
-    Parameter{"n",
-              [](Draft&, Value&, const std::string& path) -> Result<void> {
-                return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
-              }},
-    Parameter{"metadata", accept_object},
-    Parameter{"service_tier", accept_string},
-    Parameter{"container", read_nothing},
-    Parameter{"betas", read_nothing},
+constexpr std::array kConversation = {
+    OwnParameter{"messages", read_messages},
+    OwnParameter{"system", read_system},
+    OwnParameter{"stop_sequences", read_stop_sequences},
+    OwnParameter{"tools", read_tools},
+    OwnParameter{"tool_choice", read_tool_choice},
+    OwnParameter{"thinking", read_thinking},
+    OwnParameter{"output_config", read_output_config},
+    OwnParameter{"output_format", read_output_format},  // the older name of output_config.format
+    OwnParameter{"container", read_nothing},
+    OwnParameter{"betas", read_nothing},
 };
 
-Result<Draft> read_members(ValueDict& body) {
-  Draft draft;
-  for (auto& [name, value] : body) {
-    if (value.is_null()) continue;
-    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&key = name](const Parameter& p) { return p.name == key; });
-    const Result<void> read = known != kParameters.end() ? known->read(draft, value, name) : as_chat(draft, name, value);
-    if (!read) return read.error();
-  }
-  return draft;
+Result<void> refuse_choices(BodyFields&, Value&, const std::string& path) {
+  return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
 }
 
-Result<GenerationCall> read(Value& body, const ServedModel& model, bool counting) {
-  Result<Draft> draft = read_members(*body.get_if<ValueDict>());
-  if (!draft) return draft.error();
-  if (draft->messages.empty()) return invalid_argument("'messages' is missing", "messages");
-  if (!draft->has_max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
-  if (!draft->system.empty())
-    draft->messages.insert(draft->messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(draft->system)}});
-  if (draft->thinks) add_switches(draft->chat, *draft->thinks);
-  draft->chat.emplace_back("messages", std::move(draft->messages));
-  Value chat(std::move(draft->chat));
-  return openai::read_chat(chat, model);
+Result<void> read_max_tokens(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path, 1);
+  if (!count) return count.error();
+  fields.wish.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(*count, std::numeric_limits<std::int32_t>::max()));
+  return {};
+}
+
+// What other dialects have under the same names, within the bounds of this one.
+constexpr std::array kNarrower = {
+    wish::Parameter{"max_tokens", read_max_tokens},
+    wish::Parameter{"temperature", wish::NumberRule{&SamplingParams::temperature, 0.0F, 1.0F}},
+    wish::Parameter{"n", refuse_choices},
+    wish::Parameter{"metadata", wish::accept_object},
+    wish::Parameter{"service_tier", wish::accept_string},
+};
+
+Result<void> read_members(MessageFields& fields, ValueDict& body) {
+  const std::array own = {std::span<const wish::Parameter>(kNarrower)};
+  for (auto& [name, value] : body) {
+    if (value.is_null()) continue;
+    const auto is_named = [&key = name](const auto& parameter) { return parameter.name == key; };
+    const auto* known = std::find_if(kConversation.begin(), kConversation.end(), is_named);
+    Result<void> read;
+    if (known != kConversation.end()) {
+      read = known->read(fields, value, name);
+    } else if (std::any_of(kNarrower.begin(), kNarrower.end(), is_named)) {
+      read = wish::read_parameter(fields.chat, name, value, name, own);
+    } else {
+      read = wish::read_parameter(fields.chat, name, value, name, wish::chat_tables());
+    }
+    if (!read) return read;
+  }
+  return {};
+}
+
+Result<Wish> read(Value& body, const ServedModel& model, bool counting) {
+  MessageFields fields(model);
+  const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
+  if (!read) return read.error();
+  if (fields.messages.empty()) return invalid_argument("'messages' is missing", "messages");
+  if (!fields.chat.wish.max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
+  const bool has_system = !fields.system.empty();
+  if (has_system) fields.messages.insert(fields.messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(fields.system)}});
+  const auto path_of = [has_system, &fields](std::size_t index) {
+    if (has_system && index == 0) return std::string("system");
+    return at_index("messages", fields.sources[index - (has_system ? 1 : 0)]);
+  };
+  return wish::finish_chat(std::move(fields.chat), std::move(fields.messages), path_of, "messages");
 }
 
 }  // namespace
 
-Result<GenerationCall> read_message(Value& body, const ServedModel& model) { return read(body, model, false); }
-Result<GenerationCall> read_count(Value& body, const ServedModel& model) { return read(body, model, true); }
+Result<Wish> read_message(Value& body, const ServedModel& model) { return read(body, model, false); }
+Result<Wish> read_count(Value& body, const ServedModel& model) { return read(body, model, true); }
 
 }  // namespace braid::net::anthropic

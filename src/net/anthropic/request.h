@@ -4,17 +4,17 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "braid/value.h"
-#include "net/generation/call.h"
+#include "net/wish/wish.h"
 
 #include <string>
 
 namespace braid::net::anthropic {
 
-// The body becomes a chat request. Errors name Anthropic's fields, such as messages[1].content[0].text.
-Result<GenerationCall> read_message(Value& body, const ServedModel& model);
+// The body, an object, becomes a wish; they may move out of it. Errors name Anthropic's fields, such as messages[1].content[0].text.
+Result<Wish> read_message(Value& body, const ServedModel& model);
 
 // The same for counting: max_tokens may be absent.
-Result<GenerationCall> read_count(Value& body, const ServedModel& model);
+Result<Wish> read_count(Value& body, const ServedModel& model);
 
 // Appends the chat messages that one message of the dialect stands for: a user's tool results become messages of their own.
 Result<void> append_message(ValueList& chat, const Value& message, const std::string& path);

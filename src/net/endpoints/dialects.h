@@ -14,9 +14,12 @@ struct Dialects {
   responses::ResponseStore stored_responses;
   std::unique_ptr<const Dialect> completions;
   std::unique_ptr<const Dialect> chat_completions;
+  std::unique_ptr<const Dialect> embeddings;
   std::unique_ptr<const Dialect> perplexity;
   std::unique_ptr<const Dialect> responses;
   std::unique_ptr<const Dialect> messages;
+  std::unique_ptr<const Dialect> ollama_chat;
+  std::unique_ptr<const Dialect> ollama_generate;
 };
 
 }  // namespace braid::net

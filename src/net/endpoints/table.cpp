@@ -1,11 +1,14 @@
 #include "net/admin/cache_stats.h"
 #include "net/admin/metrics.h"
 #include "net/admin/probes.h"
+#include "net/admin/reload.h"
 #include "net/admin/sequences.h"
 #include "net/anthropic/count_tokens.h"
 #include "net/anthropic/dialect.h"
 #include "net/docs/documents.h"
 #include "net/endpoints/endpoint.h"
+#include "net/ollama/dialects.h"
+#include "net/ollama/models.h"
 #include "net/openai/models.h"
 #include "net/responses/kept.h"
 #include "net/text/tokens.h"
@@ -23,14 +26,17 @@ constexpr Answer kLivez = [](Q) { return admin::livez(); };
 constexpr Answer kReadyz = [](Q q) { return admin::readyz(q.service.status); };
 constexpr Answer kMetrics = [](Q q) { return admin::metrics_text(q.service); };
 constexpr Answer kMetricsJson = [](Q q) { return admin::metrics_json(q.service); };
-constexpr Answer kCacheStats = [](Q q) { return admin::cache_stats(q.service.status); };
+constexpr Answer kCacheStats = [](Q q) { return admin::cache_stats(q.service.status, q.query); };
 constexpr Answer kModels = [](Q q) { return openai::list_models(q.service.status); };
 constexpr Answer kModel = [](Q q) { return openai::show_model(q.service.status, std::string(q.argument)); };
 constexpr Answer kResponse = [](Q q) { return responses::show({q.dialects.stored_responses, q.client}, q.argument, q.query); };
 constexpr Answer kDeleteResponse = [](Q q) { return responses::erase({q.dialects.stored_responses, q.client}, q.argument); };
 constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
-constexpr Answer kProps = [](Q q) { return admin::props(q.service.status); };
+constexpr Answer kReload = [](Q q) { return admin::reload(q.service, q.body); };
+constexpr Answer kProps = [](Q q) { return admin::props(q.service.status, q.query); };
 constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.client); };
+constexpr Answer kOllamaTags = [](Q q) { return ollama::tags(q.service.status); };
+constexpr Answer kOllamaVersion = [](Q) { return ollama::version(); };
 constexpr Answer kOpenApi = [](Q) { return docs::openapi(); };
 constexpr Answer kDocs = [](Q) { return docs::page(); };
 
@@ -42,16 +48,23 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kDelete, "/responses/", true, Caller::kKey, kDeleteResponse},
     {Method::kPost, "/messages", false, Caller::kKey, &Dialects::messages},
     {Method::kPost, "/messages/count_tokens", false, Caller::kKey, TextJob{anthropic::count_tokens, &anthropic::kVoice}},
+    {Method::kPost, "/embeddings", false, Caller::kKey, &Dialects::embeddings},
     {Method::kPost, "/perplexity", false, Caller::kKey, &Dialects::perplexity},
     {Method::kPost, "/tokenize", false, Caller::kKey, TextJob{text::tokenize}},
     {Method::kPost, "/detokenize", false, Caller::kKey, TextJob{text::detokenize}},
     {Method::kPost, "/apply-template", false, Caller::kKey, TextJob{text::apply_template}},
     {Method::kPost, "/abort", false, Caller::kKey, kAbort},
+    {Method::kPost, "/api/chat", false, Caller::kKey, &Dialects::ollama_chat},
+    {Method::kPost, "/api/generate", false, Caller::kKey, &Dialects::ollama_generate},
+    {Method::kPost, "/api/show", false, Caller::kKey, TextJob{ollama::show, &ollama::kVoice}},
+    {Method::kGet, "/api/tags", false, Caller::kKey, kOllamaTags},
+    {Method::kGet, "/api/version", false, Caller::kAnybody, kOllamaVersion},
     {Method::kGet, "/models", false, Caller::kKey, kModels},
     {Method::kGet, "/models/", true, Caller::kKey, kModel},
     {Method::kGet, "/props", false, Caller::kKey, kProps},
     {Method::kGet, "/slots", false, Caller::kKey, kSlots},
     {Method::kGet, "/cache/stats", false, Caller::kKey, kCacheStats},
+    {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},
     {Method::kGet, "/livez", false, Caller::kAnybody, kLivez},
     {Method::kGet, "/readyz", false, Caller::kAnybody, kReadyz},

@@ -18,6 +18,7 @@ struct ChoiceAnswer {
   ChoiceEnd end;
   std::vector<PromptToken> prompt;  // if the call asks for them
   double mean_logprob = 0.0;        // of its tokens, if the call has more candidates than choices
+  std::vector<float> vector = {};   // [the model's width], if the call asks for one instead of an answer
 };
 
 // Members append to `out`: whole server-sent events, or for append_whole a JSON document. A stream is: append_begin; per choice its

@@ -1,70 +1,26 @@
-// What a dialect's parser makes of a request body: the prompts, still as text or messages, and everything about the answer.
+// A wish, and what its preparation adds: what a generation works with.
 #pragma once
 
 #include "braid/constraint.h"
-#include "braid/generation_request.h"
-#include "braid/text_codec.h"
 #include "net/generation/parser/answer_syntax.h"
-#include "net/generation/tool_rules.h"
+#include "net/wish/wish.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace braid::net {
 
-using PromptItem = std::variant<std::string, std::vector<TokenId>>;
+struct GenerationCall : Wish {
+  GenerationCall() = default;
+  explicit GenerationCall(Wish wish) : Wish(std::move(wish)) {}
 
-// What a dialect's own format wants to know of the body, beyond what is in the call.
-class DialectDetails {
- public:
-  virtual ~DialectDetails() = default;
-};
-
-struct GenerationCall {
-  std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
-  std::string_view prompt_field = "prompt";                  // where it came from, for errors
-  std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
-  std::int32_t choices = 1;                                  // for each prompt
-  std::int32_t candidates = 1;  // generated for each prompt, at least `choices`: the best by mean log-probability are answered
-  SamplingParams sampling;      // `choice` is set per choice; `seed` only if `seeded`
-  bool seeded = false;
-  StopRules stop;                          // its max_tokens is replaced by the member below
-  std::optional<std::int32_t> max_tokens;  // nullopt: the rest of the context
-  std::vector<std::string> stop_strings;
-  bool include_stop_string = false;  // in the text
-  std::optional<ConstraintSpec> constraint_spec;
   std::shared_ptr<const Constraint> constraint;  // what the spec was compiled to
   std::vector<std::string> schema_ignored;       // paths of what its schemas say and it does not keep
-  std::int32_t thinking_budget = -1;             // tokens of reasoning until it is closed; -1: no limit
-  std::int32_t prompt_logprobs = -1;             // as in Request, for an own member of the answer
-  std::optional<std::int32_t> priority;          // as in Request; nullopt: what the client's requests have
-  std::string cache_salt;                        // as in Request
-  std::string service_tier;                      // as it was asked for; empty: not at all
-  bool echo = false;                             // each choice begins with its prompt
+  std::optional<AnswerSyntax> syntax;            // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
   std::vector<std::string> echoes;               // [prompts]: the prompts' texts, if `echo`
-  bool stream = false;
-  bool include_usage = false;
-  bool continuous_usage = false;
-  bool timings = false;
-  bool return_token_ids = false;
-  bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
-
-  std::optional<ToolRules> tools;                 // chats: nothing when none may be called
-  std::optional<AnswerSyntax> syntax;             // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
-  std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
-
-  bool wants_constraint() const {
-    return constraint_spec ||
-           (tools && (tools->required || std::ranges::any_of(tools->functions, [](const ToolFunction& one) { return one.strict; })));
-  }
-  bool wants_logprobs() const { return sampling.top_logprobs >= 0; }
 };
 
 }  // namespace braid::net

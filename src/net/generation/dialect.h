@@ -8,6 +8,7 @@
 #include "net/generation/call.h"
 #include "net/http/error_response.h"
 #include "net/http/response.h"
+#include "net/wish/wish.h"
 
 #include <cstddef>
 #include <memory>
@@ -41,8 +42,8 @@ class Dialect {
   virtual const Voice& voice() const { return kOpenAiVoice; }
   virtual const EventFraming& framing() const { return kServerSentEvents; }
 
-  // The body, a JSON object, becomes a call of `client` (access::Account::name). May move out of `body`. Any thread.
-  virtual Result<GenerationCall> read(Value& body, const ServedModel& model, std::string_view client) const = 0;
+  // The body, a JSON object, becomes a wish of `client` (access::Account::name). May move out of `body`. Any thread.
+  virtual Result<Wish> read(Value& body, const ServedModel& model, std::string_view client) const = 0;
 
   // Of what the body does not hold but names, so that read() takes as long as if it were there. Any thread.
   virtual std::size_t recalled_bytes(const Value& /*body*/, std::string_view /*client*/) const { return 0; }

@@ -3,7 +3,7 @@
 
 #include "braid/constraint.h"
 #include "net/generation/parser/answer_syntax.h"
-#include "net/generation/tool_rules.h"
+#include "net/wish/tool_rules.h"
 
 #include <optional>
 

@@ -85,13 +85,11 @@ class Generation final : WakeHint {
 
   // Parsing, tokenising and submitting: nothing has been sent yet, so every failure still has a status.
   asio::awaitable<Result<void>> begin() {
-    const Result<const ServedModel*> model = served_model(service_.status);
-    if (!model) co_return model.error();
-    model_ = *model;
-    record_.model = model_->id;
-    Result<Prepared> prepared = co_await prepare(service_, dialect_, *model_, visit_.account().name(), request_.body, abandonment_);
+    Result<Prepared> prepared = co_await prepare(service_, dialect_, visit_.account().name(), request_.body, abandonment_);
     if (!prepared && prepared.error().code == ErrorCode::kCancelled && miss_deadline(Progress::kQueued)) co_return failure_->error;
     if (!prepared) co_return prepared.error();
+    model_ = prepared->model;
+    record_.model = model_->id;
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
     call_ = std::move(prepared->call);
@@ -114,7 +112,7 @@ class Generation final : WakeHint {
     Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);
     if (!tickets) return tickets.error();
     answer_id_ = id;
-    service_.answers[id] = {&visit_.account(), tickets->size()};
+    service_.answers[id] = {&visit_.account(), model_->engine, tickets->size()};
     call_.prompt = std::vector<PromptItem>();
     format_ = dialect_.make_format(id, *model_, call_);
     choices_.emplace(executor, std::move(*tickets), *model_->codec, call_, service_, visit_, meter_);

@@ -22,35 +22,39 @@ using Prompts = std::vector<std::vector<TokenId>>;
 // Touches nothing but its members and what is immutable of the model: may run on any thread.
 struct Preparation {
   const Dialect& dialect;
-  const ServedModel& model;
+  const ModelDirectory models;  // of the time when the request came
   std::string_view client;
   std::string& body;
   std::optional<Value> document = {};       // once parsed
+  const ServedModel* model = nullptr;       // likewise
   std::optional<GenerationCall> call = {};  // once read
   Prompts prompts = {};
 
   Result<void> parse() {
     Result<Value> parsed = json::parse_object(body);
     if (!parsed) return parsed.error();
+    const Result<const ServedModel*> found = named_model(models, *parsed);
+    if (!found) return found.error();
     document = std::move(*parsed);
+    model = *found;
     return {};
   }
 
   Result<void> read() {
-    Result<GenerationCall> wanted = dialect.read(*document, model, client);
-    if (!wanted) return wanted.error();
-    call = std::move(*wanted);
+    Result<Wish> wish = dialect.read(*document, *model, client);
+    if (!wish) return wish.error();
+    call.emplace(std::move(*wish));
     document.reset();
     return {};
   }
 
   Result<void> encode() {
-    Result<Prompts> encoded = encode_prompts(*model.codec, *call);
+    Result<Prompts> encoded = encode_prompts(*model->codec, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
-    if (call->echo) call->echoes = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(call->prompt));
+    if (call->echo) call->echoes = prompt_texts(*model->codec, std::get<std::vector<PromptItem>>(call->prompt));
     const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();
-    if (compiled) call->constraint = with_thinking_budget(*model.codec, *call);
+    if (compiled) call->constraint = with_thinking_budget(*model->codec, *call);
     return compiled;
   }
 
@@ -59,9 +63,9 @@ struct Preparation {
     const auto is_strict = [](const ToolFunction& function) { return function.strict; };
     const bool strict = call->tools && std::any_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict);
     std::optional<ConstraintSpec> spec = whole_spec(true);
-    if (!spec || model.constraints == nullptr) return {};
-    auto constraint = model.constraints->compile(*spec);
-    if (!constraint && call->tools && !strict) constraint = model.constraints->compile(*whole_spec(false));
+    if (!spec || model->constraints == nullptr) return {};
+    auto constraint = model->constraints->compile(*spec);
+    if (!constraint && call->tools && !strict) constraint = model->constraints->compile(*whole_spec(false));
     if (!constraint) return constraint.error();
     call->schema_ignored.assign((*constraint)->left_out().begin(), (*constraint)->left_out().end());
     call->constraint = std::move(*constraint);
@@ -78,14 +82,16 @@ struct Preparation {
     return after_reasoning(*call->syntax, *call->constraint_spec);
   }
 
-  Prepared take() { return {std::move(*call), std::move(prompts)}; }
+  Prepared take() { return {model, std::move(*call), std::move(prompts)}; }
 };
 
 }  // namespace
 
-boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
-                                                 std::string_view client, std::string& body, Abandonment& abandonment) {
-  Preparation preparation{dialect, model, client, body};
+boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, std::string_view client, std::string& body,
+                                                 Abandonment& abandonment) {
+  const Result<const ModelDirectory*> models = served_models(service.status);
+  if (!models) co_return models.error();
+  Preparation preparation{dialect, **models, client, body};
   const std::size_t most = service.options.max_inline_body_bytes;
   Result<void> result;
   if (body.size() <= most) {

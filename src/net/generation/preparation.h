@@ -17,13 +17,14 @@
 namespace braid::net {
 
 struct Prepared {
-  GenerationCall call;  // its constraint is compiled
+  const ServedModel* model;  // that the body names
+  GenerationCall call;       // its constraint is compiled
   std::vector<std::vector<TokenId>> prompts;
 };
 
-// On the loop when that is quick; long bodies and constraints to be compiled go to the codec worker (run_codec_job). The body is used up.
+// Finds the body's model, reads the body and makes token ids of it: on the loop when that is quick; long bodies and constraints to be compiled go to the codec worker (run_codec_job). The body is used up.
 // Everything outlives the wait.
-boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, const ServedModel& model,
-                                                 std::string_view client, std::string& body, Abandonment& abandonment);
+boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, std::string_view client, std::string& body,
+                                                 Abandonment& abandonment);
 
 }  // namespace braid::net

@@ -156,6 +156,7 @@ Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std:
   request.priority = call.priority.value_or(0);
   request.prompt_logprobs = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   request.constraint = call.constraint;
+  request.pooling = call.pooling;
   return request;
 }
 

@@ -26,12 +26,13 @@ RunningChoices::RunningChoices(const boost::asio::any_io_executor& executor, std
 Ended RunningChoices::take(ChoiceEvent&& event) {
   if (auto* token = std::get_if<Token>(&event.event)) return take_token(event.choice, std::move(*token));
   if (auto* finish = std::get_if<Finish>(&event.event)) return take_finish(event.choice, *finish);
-  choices_[event.choice].text.add_prompt(std::move(std::get<PromptTokens>(event.event)));
+  if (auto* prompt = std::get_if<PromptTokens>(&event.event)) choices_[event.choice].text.add_prompt(std::move(*prompt));
+  if (auto* pooled = std::get_if<PooledVector>(&event.event)) choices_[event.choice].vector = std::move(pooled->values);
   return {};
 }
 
 Ended RunningChoices::take_token(std::uint32_t choice, Token&& token) {
-  auto& [text, usage] = choices_[choice];
+  auto& [text, usage, vector] = choices_[choice];
   meter_.add_token(usage, streams_, choice);
   visit_.take_generated(1);
   const std::int32_t reasoning_before = text.reasoning_tokens();
@@ -44,7 +45,7 @@ Ended RunningChoices::take_token(std::uint32_t choice, Token&& token) {
 }
 
 Ended RunningChoices::take_finish(std::uint32_t choice, const Finish& finish) {
-  auto& [text, usage] = choices_[choice];
+  auto& [text, usage, vector] = choices_[choice];
   --running_;
   meter_.take_finish(usage, finish.usage);
   if (finish.reason == FinishReason::kError || finish.reason == FinishReason::kCancelled) return failure_of(finish);

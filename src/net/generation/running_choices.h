@@ -35,6 +35,7 @@ class RunningChoices {
   bool all_ended() const { return running_ == 0; }
   ChoiceStreams& streams() { return streams_; }
   ChoiceText& text(std::uint32_t choice) { return choices_[choice].text; }
+  std::vector<float>& vector(std::uint32_t choice) { return choices_[choice].vector; }
 
   // Takes one event of streams() into its choice's text.
   Ended take(ChoiceEvent&& event);
@@ -45,6 +46,7 @@ class RunningChoices {
   struct Choice {
     ChoiceText text;
     ChoiceUsage usage;
+    std::vector<float> vector = {};
   };
 
   Ended take_token(std::uint32_t choice, Token&& token);

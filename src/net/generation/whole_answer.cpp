@@ -36,7 +36,8 @@ std::optional<Failure> WholeAnswer::add(RunningChoices& choices, ChoiceEvent&& e
   piece.take(text.pending());
   if (auto* end = std::get_if<ChoiceEnd>(&ended)) {
     piece.tokens.take(text.pending().tokens);
-    gathered_[choice] = {std::move(piece), std::move(*end), std::move(text.prompt()), text.mean_logprob()};
+    gathered_[choice] = {std::move(piece), std::move(*end), std::move(text.prompt()), text.mean_logprob(),
+                         std::move(choices.vector(choice))};
   }
   return std::nullopt;
 }

@@ -95,7 +95,7 @@ FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& c
                           const SystemFigures& figures) {
   FamilyList families;
   add_http(families, counters, connections);
-  if (status.model != nullptr) add_engine(families, status.model->engine->stats());
+  if (const ServedModel* model = status.models.find({})) add_engine(families, model->engine->stats());
   add_system(families, figures);
   return families;
 }

@@ -1,5 +1,6 @@
 #include "net/openai/answer_parts.h"
 
+#include "net/generation/logprob_entries.h"
 #include "net/generation/timings.h"
 #include "net/json/write.h"
 
@@ -16,19 +17,6 @@ std::string printable_token(const TextCodec& codec, TokenId id) {
   std::string text = "bytes:";
   for (const char c : bytes) fmt::format_to(std::back_inserter(text), "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   return text;
-}
-
-// "token":…,"logprob":…,"bytes":[…]
-void append_chat_token(std::string& out, const TextCodec& codec, TokenId id, float logprob) {
-  const std::string bytes = codec.token_bytes(id);
-  out += R"("token":)";
-  json::append_lossy_string(out, bytes);
-  out += R"(,"logprob":)";
-  json::append_float(out, logprob);
-  out += R"(,"bytes":[)";
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    fmt::format_to(std::back_inserter(out), "{}{}", i > 0 ? "," : "", static_cast<unsigned>(static_cast<unsigned char>(bytes[i])));
-  out += ']';
 }
 
 // One object from token to log-probability: the best ones, and the sampled one if it is not among them; null without any.
@@ -143,21 +131,6 @@ void AnswerTail::append_stream_end(std::string& out, std::string_view prefix, co
     out += "}\n\n";
   }
   out += "data: [DONE]\n\n";
-}
-
-void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
-  for (std::size_t entry = 0; entry < tokens.size(); ++entry) {
-    const Token& token = tokens[entry];
-    out += entry > 0 ? ",{" : "{";
-    append_chat_token(out, codec, token.id, token.logprob);
-    out += R"(,"top_logprobs":[)";
-    for (std::size_t i = 0; i < token.top.size(); ++i) {
-      out += i > 0 ? ",{" : "{";
-      append_chat_token(out, codec, token.top[i].id, token.top[i].logprob);
-      out += '}';
-    }
-    out += "]}";
-  }
 }
 
 void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {

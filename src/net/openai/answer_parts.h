@@ -61,9 +61,6 @@ struct ScoredToken {
   std::size_t offset = 0;             // characters before it
 };
 
-// {"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]} per token, comma-separated.
-void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens);
-
 // {"content":[{"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]}],"refusal":null}
 void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens);
 

@@ -2,10 +2,11 @@
 
 #include "net/http/error_response.h"
 #include "net/json/write.h"
-#include "net/openai/request.h"
 
 #include <fmt/format.h>
 #include <iterator>
+#include <string_view>
+#include <utility>
 
 namespace braid::net::openai {
 namespace {
@@ -26,16 +27,20 @@ void append_model(std::string& out, const ServedModel& model) {
 http::Response list_models(const ServiceStatus& status) {
   http::Response response;
   response.body = R"({"object":"list","data":[)";
-  if (status.model != nullptr) append_model(response.body, *status.model);
+  std::string_view separator = "";
+  for (const ServedModel* model : status.models.all()) {
+    response.body += std::exchange(separator, ",");
+    append_model(response.body, *model);
+  }
   response.body += "]}";
   return response;
 }
 
 http::Response show_model(const ServiceStatus& status, const std::string& id) {
+  const ServedModel* model = status.models.find(id);
+  if (model == nullptr) return http::error_response({ErrorCode::kNotFound, fmt::format("the model '{}' does not exist", id), "model"});
   http::Response response;
-  if (status.model == nullptr || !names_model(*status.model, id))
-    return http::error_response({ErrorCode::kNotFound, fmt::format("the model '{}' does not exist", id), "model"});
-  append_model(response.body, *status.model);
+  append_model(response.body, *model);
   return response;
 }
 

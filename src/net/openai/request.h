@@ -4,22 +4,33 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "braid/value.h"
-#include "net/generation/call.h"
+#include "net/wish/parameters.h"
+#include "net/wish/wish.h"
 
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace braid::net::openai {
 
-// kInvalidArgument with the path of the offending field; kNotFound for the name of a model that is not served. What OpenAI
+// kInvalidArgument with the path of the offending field. What OpenAI
 // documents and this server lacks is refused when it would change the answer; fields that nobody documents are ignored. The body
 // is an object; they may move out of it.
-Result<GenerationCall> read_completion(Value& body, const ServedModel& model);
-Result<GenerationCall> read_chat(Value& body, const ServedModel& model);
+Result<Wish> read_completion(Value& body, const ServedModel& model);
+Result<Wish> read_chat(Value& body, const ServedModel& model);
 
 // {"input": text or token ids}: scores the input and samples nothing.
-Result<GenerationCall> read_scored(Value& body, const ServedModel& model);
+Result<Wish> read_scored(Value& body, const ServedModel& model);
 
-// Whether a request may call the served model `name`: its id, "default" or nothing.
-bool names_model(const ServedModel& model, const std::string& name);
+// A string, token ids, or a list of either: the prompts of what is no chat.
+Result<void> read_prompt(wish::BodyFields& fields, Value& value, const std::string& path);
+
+// The wish for these prompts and no answer: of the common parameters, those about an answer mean nothing. `field` is where they stood.
+Wish unanswered(wish::BodyFields& fields, std::string_view field);
+
+// What each of them takes of its own, beside what it shares with the others (wish/parameters.h).
+std::span<const wish::Parameter> completion_parameters();
+std::span<const wish::Parameter> chat_parameters();  // but for tools
+std::span<const wish::Parameter> tool_parameters();
 
 }  // namespace braid::net::openai

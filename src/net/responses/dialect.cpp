@@ -7,15 +7,12 @@
 namespace braid::net::responses {
 namespace {
 
-constexpr Voice kVoice = {error_response, {}};
-
 class Responses final : public Dialect {
  public:
   explicit Responses(ResponseStore& store) : store_(store) {}
 
   std::string_view id_prefix() const override { return "resp"; }
-  const Voice& voice() const override { return kVoice; }
-  Result<GenerationCall> read(Value& body, const ServedModel& model, std::string_view client) const override {
+  Result<Wish> read(Value& body, const ServedModel& model, std::string_view client) const override {
     return read_response(body, model, {store_, client});
   }
   std::size_t recalled_bytes(const Value& body, std::string_view client) const override { return named_bytes(body, {store_, client}); }

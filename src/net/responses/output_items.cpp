@@ -1,7 +1,7 @@
 #include "net/responses/output_items.h"
 
+#include "net/generation/logprob_entries.h"
 #include "net/json/write.h"
-#include "net/openai/answer_parts.h"
 
 #include <fmt/format.h>
 #include <iterator>
@@ -73,7 +73,7 @@ void OutputItems::add_end(const DeltaTokens& rest) {
 std::string OutputItems::add_logprobs(Item& item, const DeltaTokens& tokens) const {
   std::string logprobs;
   if (!logprobs_ || item.kind != Kind::kMessage) return logprobs;
-  openai::append_logprob_entries(logprobs, codec_, tokens.scored);
+  append_logprob_entries(logprobs, codec_, tokens.scored);
   if (!item.logprobs.empty() && !logprobs.empty()) item.logprobs += ',';
   item.logprobs += logprobs;
   return logprobs;

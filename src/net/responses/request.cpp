@@ -1,16 +1,18 @@
-#include "net/openai/request.h"
+#include "net/responses/request.h"
 
-#include "net/http/error_response.h"
 #include "net/json/fields.h"
 #include "net/json/write_value.h"
 #include "net/responses/input_items.h"
 #include "net/responses/item_references.h"
-#include "net/responses/request.h"
+#include "net/wish/finish.h"
+#include "net/wish/parameters.h"
+#include "net/wish/tools.h"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -19,154 +21,168 @@ namespace {
 
 using json::at_index;
 using json::at_key;
+using wish::BodyFields;
 
-// What is read of the body before the chat's reader sees the rest.
-struct Draft {
-  explicit Draft(const Shelf& shelf_of_client) : shelf(shelf_of_client) {}
+// What is read of the body: its own form of a conversation, and what every chat has.
+struct ResponseFields {
+  ResponseFields(const ServedModel& model, const Shelf& shelf_of_client) : chat(model), shelf(shelf_of_client) {}
 
+  BodyFields chat;
   const Shelf& shelf;
   std::shared_ptr<ResponseDetails> details = std::make_shared<ResponseDetails>();
+  std::size_t recalled = 0;  // messages of the conversation that were there before the input
   std::string instructions;
   bool store = true;
-  bool logprobs = false;
-  ValueDict chat;  // the chat request in the making
 };
 
-using Reader = Result<void> (*)(Draft& draft, Value& value, const std::string& path);
+using Reader = Result<void> (*)(ResponseFields& fields, Value& value, const std::string& path);
 
-Result<void> as_chat(Draft& draft, std::string_view name, Value value) {
-  draft.chat.emplace_back(name, std::move(value));
-  return {};
-}
+constexpr wish::ToolForm kToolForm = {.holder = "", .parameters = "parameters", .most_tools = 128, .most_name_bytes = 64};
 
-Result<void> read_instructions(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_instructions(ResponseFields& fields, Value& value, const std::string& path) {
   Result<std::string> text = json::read_string(value, path);
   if (!text) return text.error();
-  draft.instructions = std::move(*text);
+  fields.instructions = std::move(*text);
   return {};
 }
 
-Result<void> read_previous(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_previous(ResponseFields& fields, Value& value, const std::string& path) {
   const Result<std::string> id = json::read_string(value, path);
   if (!id) return id.error();
-  const auto previous = draft.shelf.find(*id);
+  const auto previous = fields.shelf.find(*id);
   if (previous == nullptr)
     return Error{ErrorCode::kUnknownResponse, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
-  draft.details->conversation = previous->messages;
+  fields.details->conversation = previous->messages;
+  fields.recalled = previous->messages.size();
   return {};
 }
 
-Result<void> read_input(Draft& draft, Value& value, const std::string& path) {
-  const Result<void> resolved = resolve_references(value, draft.shelf, path);
+Result<void> read_input(ResponseFields& fields, Value& value, const std::string& path) {
+  const Result<void> resolved = resolve_references(value, fields.shelf, path);
   if (!resolved) return resolved;
-  const Result<void> appended = append_input(draft.details->conversation, value, path);
+  const Result<void> appended = append_input(fields.details->conversation, value, path);
   if (!appended) return appended;
   if (auto* items = value.get_if<ValueList>()) {
-    draft.details->input = std::move(*items);
+    fields.details->input = std::move(*items);
   } else {
     ValueDict part{{"type", "input_text"}, {"text", std::move(value)}};
-    draft.details->input.emplace_back(ValueDict{{"type", "message"}, {"role", "user"}, {"content", ValueList{Value(std::move(part))}}});
+    fields.details->input.emplace_back(ValueDict{{"type", "message"}, {"role", "user"}, {"content", ValueList{Value(std::move(part))}}});
   }
   return {};
 }
 
-Result<void> read_max_output_tokens(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_max_output_tokens(ResponseFields& fields, Value& value, const std::string& path) {
   const Result<std::int64_t> count = json::read_integer(value, path, 1);
   if (!count) return count.error();
-  return as_chat(draft, "max_completion_tokens", std::move(value));
-}
-
-Result<void> read_store(Draft& draft, Value& value, const std::string& path) {
-  const Result<bool> store = json::read_bool(value, path);
-  if (!store) return store.error();
-  draft.store = *store;
+  fields.chat.wish.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(*count, std::numeric_limits<std::int32_t>::max()));
   return {};
 }
 
-// {"type":"function","name":…} here is {"type":"function","function":{"name":…}} in chat.
-Result<void> read_tools(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_store(ResponseFields& fields, Value& value, const std::string& path) {
+  const Result<bool> store = json::read_bool(value, path);
+  if (!store) return store.error();
+  fields.store = *store;
+  return {};
+}
+
+Result<void> read_tools(ResponseFields& fields, Value& value, const std::string& path) {
   const auto* tools = value.get_if<ValueList>();
-  if (tools == nullptr) return json::wrong_type(path, "an array", value);
-  ValueList chat_tools;
-  for (std::size_t i = 0; i < tools->size(); ++i) {
+  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     const std::string tool_path = at_index(path, i);
-    const auto* tool = (*tools)[i].get_if<ValueDict>();
-    if (tool == nullptr) return json::wrong_type(tool_path, "an object", (*tools)[i]);
+    if ((*tools)[i].get_if<ValueDict>() == nullptr) return json::wrong_type(tool_path, "an object", (*tools)[i]);
     const Value* type = (*tools)[i].find("type");
     if (type == nullptr || *type != Value("function"))
       return invalid_argument(fmt::format("'{}' is not a function; tools that run on the server are not supported", tool_path),
                               at_key(tool_path, "type"));
-    ValueDict function;
-    for (const auto& [name, member] : *tool)
-      if (name != "type") function.emplace_back(name, member);
-    chat_tools.emplace_back(ValueDict{{"type", "function"}, {"function", std::move(function)}});
   }
-  return as_chat(draft, "tools", std::move(chat_tools));
+  return wish::read_tools(fields.chat, value, path, kToolForm);
 }
 
-// {"type":"function","name":…} of a tool here is {"type":"function","function":{"name":…}} there.
-Value chat_tool(const Value& tool) {
-  const Value* type = tool.find("type");
-  const Value* name = tool.find("name");
-  ValueDict function{{"name", name != nullptr ? *name : Value()}};
-  return ValueDict{{"type", type != nullptr ? *type : Value()}, {"function", std::move(function)}};
-}
-
-Result<void> read_tool_choice(Draft& draft, Value& value, const std::string& path) {
-  const Value* name = value.find("name");
+// The name in {"type":"function","name":…}.
+Result<std::string> read_named(const Value& value, const std::string& path) {
+  if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   const Value* type = value.find("type");
-  if (type != nullptr && *type == Value("allowed_tools")) {
-    const Value* mode = value.find("mode");
-    const Value* tools = value.find("tools");
-    ValueList chosen;
-    if (const auto* list = tools != nullptr ? tools->get_if<ValueList>() : nullptr)
-      for (const Value& tool : *list) chosen.push_back(chat_tool(tool));
-    ValueDict allowed{{"mode", mode != nullptr ? *mode : Value()}, {"tools", std::move(chosen)}};
-    return as_chat(draft, "tool_choice", ValueDict{{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}});
+  const std::string type_path = at_key(path, "type");
+  if (type == nullptr || *type != Value("function")) return invalid_argument(fmt::format("'{}' must be 'function'", type_path), type_path);
+  return wish::read_function_name(value, path, kToolForm.most_name_bytes);
+}
+
+// {"type":"allowed_tools","mode":…,"tools":[…]}
+Result<void> read_allowed(wish::ToolChoice& choice, const Value& value, const std::string& path) {
+  const Value* mode_value = value.find("mode");
+  const auto mode = wish::read_tool_mode(mode_value != nullptr ? *mode_value : Value(), at_key(path, "mode"));
+  if (!mode) return mode.error();
+  const std::string tools_path = at_key(path, "tools");
+  const Value* tools = value.find("tools");
+  const auto* list = tools != nullptr ? tools->get_if<ValueList>() : nullptr;
+  if (list == nullptr || list->empty()) return invalid_argument(fmt::format("'{}' must be an array of tools", tools_path), tools_path);
+  choice.mode = *mode;
+  auto& names = choice.names.emplace();
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    Result<std::string> name = read_named((*list)[i], at_index(tools_path, i));
+    if (!name) return name.error();
+    names.push_back(std::move(*name));
   }
-  if (value.get_if<ValueDict>() == nullptr) return as_chat(draft, "tool_choice", std::move(value));
+  return {};
+}
+
+Result<void> read_tool_choice(ResponseFields& fields, Value& value, const std::string& path) {
+  wish::ToolChoice& choice = fields.chat.tool_choice;
+  if (value.get_if<ValueDict>() == nullptr) {
+    const auto mode = wish::read_tool_mode(value, path);
+    if (!mode) return mode.error();
+    choice.mode = *mode;
+    return {};
+  }
+  const Value* type = value.find("type");
+  if (type != nullptr && *type == Value("allowed_tools")) return read_allowed(choice, value, path);
   if (type == nullptr || *type != Value("function")) {
     const std::string type_path = at_key(path, "type");
     return invalid_argument(fmt::format("'{}' must be 'function' or 'allowed_tools'", type_path), type_path);
   }
-  if (name == nullptr) return invalid_argument(fmt::format("'{0}.name' is missing", path), at_key(path, "name"));
-  return as_chat(draft, "tool_choice", ValueDict{{"type", "function"}, {"function", ValueDict{{"name", *name}}}});
+  Result<std::string> name = read_named(value, path);
+  if (!name) return name.error();
+  choice.mode = wish::ToolChoice::Mode::kRequired;
+  choice.names = {std::move(*name)};
+  return {};
 }
 
-Result<void> read_text(Draft& draft, Value& value, const std::string& path) {
-  if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
-  if (const Value* verbosity = value.find("verbosity")) draft.chat.emplace_back("verbosity", *verbosity);
-  const Value* format = value.find("format");
+Result<void> read_text(ResponseFields& fields, Value& value, const std::string& path) {
+  auto* members = value.get_if<ValueDict>();
+  if (members == nullptr) return json::wrong_type(path, "an object", value);
+  if (Value* verbosity = find_member(*members, "verbosity"); verbosity != nullptr && !verbosity->is_null()) {
+    const Result<void> read = wish::read_parameter(fields.chat, "verbosity", *verbosity, at_key(path, "verbosity"), wish::chat_tables());
+    if (!read) return read;
+  }
+  Value* format = find_member(*members, "format");
   if (format == nullptr || format->is_null()) return {};
   const Value* type = format->find("type");
-  if (type == nullptr || *type != Value("json_schema")) return as_chat(draft, "response_format", *format);
-  ValueDict schema;
-  for (const auto& [name, member] : *format->get_if<ValueDict>())
-    if (name != "type") schema.emplace_back(name, member);
-  return as_chat(draft, "response_format", ValueDict{{"type", "json_schema"}, {"json_schema", std::move(schema)}});
+  const std::string format_path = at_key(path, "format");
+  if (type == nullptr || *type != Value("json_schema")) return wish::read_response_format(fields.chat, *format, format_path);
+  return wish::read_named_schema(fields.chat, *format, format_path);
 }
 
-Result<void> read_reasoning(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_reasoning(ResponseFields& fields, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   if (const Value* summary = value.find("summary"); summary != nullptr && !summary->is_null() && summary->get_if<std::string>() == nullptr)
     return json::wrong_type(at_key(path, "summary"), "a string", *summary);
-  const Value* effort = value.find("effort");
+  Value* effort = find_member(*value.get_if<ValueDict>(), "effort");
   if (effort == nullptr || effort->is_null()) return {};
-  return as_chat(draft, "reasoning_effort", *effort);
+  return wish::read_reasoning_effort(fields.chat, *effort, at_key(path, "effort"));
 }
 
-Result<void> read_top_logprobs(Draft& draft, Value& value, const std::string&) {
-  draft.logprobs = true;
-  return as_chat(draft, "top_logprobs", std::move(value));
+Result<void> read_top_logprobs(ResponseFields& fields, Value& value, const std::string& path) {
+  fields.chat.logprobs = true;
+  return wish::read_top_logprobs(fields.chat, value, path);
 }
 
-Result<void> read_include(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_include(ResponseFields& fields, Value& value, const std::string& path) {
   const auto* list = value.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", value);
   for (std::size_t i = 0; i < list->size(); ++i) {
     const Result<std::string> wanted = json::read_string((*list)[i], at_index(path, i));
     if (!wanted) return wanted.error();
-    draft.logprobs = draft.logprobs || *wanted == "message.output_text.logprobs";  // the others name what is never there
+    fields.chat.logprobs = fields.chat.logprobs || *wanted == "message.output_text.logprobs";  // the others name what is never there
   }
   return {};
 }
@@ -175,66 +191,67 @@ Result<void> refuse(const std::string& path, std::string_view instead) {
   return invalid_argument(fmt::format("'{}' is not supported; {}", path, instead), path);
 }
 
-Result<void> read_background(Draft&, Value& value, const std::string& path) {
+Result<void> read_background(ResponseFields&, Value& value, const std::string& path) {
   const Result<bool> background = json::read_bool(value, path);
   if (!background) return background.error();
   return *background ? refuse(path, "the answer comes with its own request") : Result<void>();
 }
 
-Result<void> read_truncation(Draft&, Value& value, const std::string& path) {
+Result<void> read_truncation(ResponseFields&, Value& value, const std::string& path) {
   if (value == Value("disabled")) return {};
   return refuse(path, "only 'disabled' is: a conversation that does not fit is an error");
 }
 
-Result<void> read_conversation(Draft&, Value&, const std::string& path) { return refuse(path, "use 'previous_response_id'"); }
-Result<void> read_prompt(Draft&, Value&, const std::string& path) { return refuse(path, "use 'instructions' and 'input'"); }
+Result<void> read_conversation(ResponseFields&, Value&, const std::string& path) { return refuse(path, "use 'previous_response_id'"); }
+Result<void> read_prompt(ResponseFields&, Value&, const std::string& path) { return refuse(path, "use 'instructions' and 'input'"); }
 
 // Of tools that run on the server, and here there are none.
-Result<void> accept_max_tool_calls(Draft&, Value& value, const std::string& path) {
+Result<void> accept_max_tool_calls(ResponseFields&, Value& value, const std::string& path) {
   const Result<std::int64_t> count = json::read_integer(value, path, 0);
   return count ? Result<void>() : count.error();
 }
 
 // Obfuscation is all that these ask for.
-Result<void> accept_stream_options(Draft&, Value& value, const std::string& path) {
+Result<void> accept_stream_options(ResponseFields&, Value& value, const std::string& path) {
   return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
 }
 
-struct Parameter {
+struct OwnParameter {
   std::string_view name;
   Reader read;
 };
 
-// Everything else goes to the chat's reader under its own name.
-constexpr std::array kParameters = {
-    Parameter{"input", read_input},
-    Parameter{"instructions", read_instructions},
-    Parameter{"previous_response_id", read_previous},
-    Parameter{"max_output_tokens", read_max_output_tokens},
-    Parameter{"store", read_store},
-    Parameter{"tools", read_tools},
-    Parameter{"tool_choice", read_tool_choice},
-    Parameter{"text", read_text},
-    Parameter{"reasoning", read_reasoning},
-    Parameter{"top_logprobs", read_top_logprobs},
-    Parameter{"include", read_include},
-    Parameter{"background", read_background},
-    Parameter{"truncation", read_truncation},
-    Parameter{"conversation", read_conversation},
-    Parameter{"prompt", read_prompt},
-    Parameter{"stream_options", accept_stream_options},
-    Parameter{"max_tool_calls", accept_max_tool_calls},
-    Parameter{"messages", [](Draft&, Value&, const std::string& path) { return refuse(path, "use 'input'"); }},
-    Parameter{"n", [](Draft&, Value&, const std::string& path) { return refuse(path, "a response is one answer"); }},
+// Everything else is read as in every chat.
+constexpr std::array kOwn = {
+    OwnParameter{"input", read_input},
+    OwnParameter{"instructions", read_instructions},
+    OwnParameter{"previous_response_id", read_previous},
+    OwnParameter{"max_output_tokens", read_max_output_tokens},
+    OwnParameter{"store", read_store},
+    OwnParameter{"tools", read_tools},
+    OwnParameter{"tool_choice", read_tool_choice},
+    OwnParameter{"text", read_text},
+    OwnParameter{"reasoning", read_reasoning},
+    OwnParameter{"top_logprobs", read_top_logprobs},
+    OwnParameter{"include", read_include},
+    OwnParameter{"background", read_background},
+    OwnParameter{"truncation", read_truncation},
+    OwnParameter{"conversation", read_conversation},
+    OwnParameter{"prompt", read_prompt},
+    OwnParameter{"stream_options", accept_stream_options},
+    OwnParameter{"max_tool_calls", accept_max_tool_calls},
+    OwnParameter{"messages", [](ResponseFields&, Value&, const std::string& path) { return refuse(path, "use 'input'"); }},
+    OwnParameter{"n", [](ResponseFields&, Value&, const std::string& path) { return refuse(path, "a response is one answer"); }},
 };
 
-Result<void> read_members(Draft& draft, ValueDict& body) {
+Result<void> read_members(ResponseFields& fields, ValueDict& body) {
   // Calls at the beginning of the input join the last message of what came before it, which so has to be known.
   std::stable_partition(body.begin(), body.end(), [](const auto& member) { return member.first == "previous_response_id"; });
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
-    const auto* known = std::find_if(kParameters.begin(), kParameters.end(), [&key = name](const Parameter& p) { return p.name == key; });
-    const Result<void> read = known != kParameters.end() ? known->read(draft, value, name) : as_chat(draft, name, value);
+    const auto* known = std::find_if(kOwn.begin(), kOwn.end(), [&key = name](const OwnParameter& p) { return p.name == key; });
+    const Result<void> read =
+        known != kOwn.end() ? known->read(fields, value, name) : wish::read_parameter(fields.chat, name, value, name, wish::chat_tables());
     if (!read) return read;
   }
   return {};
@@ -285,64 +302,28 @@ std::string echo_of(const Value& body) {
   return echo;
 }
 
-using Renaming = std::pair<std::string_view, std::string_view>;
-
-constexpr std::array<Renaming, 6> kOwnNames = {{
-    {"verbosity", "text.verbosity"},
-    {"max_completion_tokens", "max_output_tokens"},
-    {"response_format.json_schema", "text.format"},
-    {"response_format", "text.format"},
-    {"reasoning_effort", "reasoning.effort"},
-    {"messages", "input"},
-}};
-
-// The path of a field of the chat request as the path that it has here.
-std::string own_path(std::string path) {
-  for (const auto& [chat, own] : kOwnNames)
-    if (path.starts_with(chat)) return path.replace(0, chat.size(), own);
-  if (path.starts_with("tools[") || path.starts_with("tool_choice."))
-    for (const std::string_view level : {".allowed_tools", ".function"})  // which these have not
-      if (const std::size_t at = path.find(level); at != std::string::npos) path.erase(at, level.size());
-  return path;
-}
-
-void replace_first(std::string& text, std::string_view old, std::string_view with) {
-  if (const std::size_t at = text.find(old); !old.empty() && at != std::string::npos) text.replace(at, old.size(), with);
-}
-
-// Names of the chat request in an error become those of this dialect.
-Error in_own_terms(Error error) {
-  std::string param = own_path(error.param);
-  replace_first(error.message, error.param, param);
-  replace_first(error.message, "'response_format.json_schema", "'text.format");  // of two fields that exclude each other
-  replace_first(error.message, "'response_format", "'text.format");
-  error.param = std::move(param);
-  return error;
-}
-
 }  // namespace
 
-http::Response error_response(const Error& error) { return http::error_response(in_own_terms(error)); }
-
-Result<GenerationCall> read_response(Value& body, const ServedModel& model, const Shelf& shelf) {
-  Draft draft(shelf);
-  draft.details->echo = echo_of(body);
-  const Result<void> read = read_members(draft, *body.get_if<ValueDict>());
+Result<Wish> read_response(Value& body, const ServedModel& model, const Shelf& shelf) {
+  ResponseFields fields(model, shelf);
+  fields.details->echo = echo_of(body);
+  const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
   if (!read) return read.error();
-  if (draft.details->input.empty()) return invalid_argument("'input' is missing", "input");
-  if (draft.store) draft.details->shelf = shelf;
-  ValueList messages = draft.details->conversation;
-  if (!draft.instructions.empty())
-    messages.insert(messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(draft.instructions)}});
-  draft.chat.emplace_back("messages", std::move(messages));
-  if (draft.logprobs) draft.chat.emplace_back("logprobs", true);
-  Value chat(std::move(draft.chat));
-  Result<GenerationCall> call = openai::read_chat(chat, model);
-  if (!call) return call.error();
-  call->prompt_field = "input";
-  call->scores_text_only = true;
-  call->details = std::move(draft.details);
-  return call;
+  if (fields.details->input.empty()) return invalid_argument("'input' is missing", "input");
+  if (fields.store) fields.details->shelf = shelf;
+  ValueList messages = fields.details->conversation;
+  const bool has_instructions = !fields.instructions.empty();
+  if (has_instructions) messages.insert(messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(fields.instructions)}});
+  const auto path_of = [first = has_instructions ? 1U : 0U, recalled = fields.recalled](std::size_t index) -> std::string {
+    if (index < first) return "instructions";
+    return index - first < recalled ? "previous_response_id" : "input";
+  };
+  const std::shared_ptr<ResponseDetails> details = fields.details;
+  Result<Wish> wish = wish::finish_chat(std::move(fields.chat), std::move(messages), path_of, "input");
+  if (!wish) return wish;
+  wish->scores_text_only = true;
+  wish->details = details;
+  return wish;
 }
 
 }  // namespace braid::net::responses

@@ -4,9 +4,8 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "braid/value.h"
-#include "net/generation/call.h"
-#include "net/http/response.h"
 #include "net/responses/store.h"
+#include "net/wish/wish.h"
 
 #include <optional>
 #include <string>
@@ -21,11 +20,8 @@ struct ResponseDetails final : DialectDetails {
   std::optional<Shelf> shelf;  // nullopt: not to be kept
 };
 
-// An error in this dialect's terms, whatever part of the server has it.
-http::Response error_response(const Error& error);
-
-// The body becomes a chat request: the conversation of previous_response_id, then `input`, under `instructions`. kUnknownResponse when the
+// The body, an object, becomes a chat: the conversation of previous_response_id, then `input`, under `instructions`. kUnknownResponse when the
 // previous response is no longer kept, or another client's.
-Result<GenerationCall> read_response(Value& body, const ServedModel& model, const Shelf& shelf);
+Result<Wish> read_response(Value& body, const ServedModel& model, const Shelf& shelf);
 
 }  // namespace braid::net::responses

@@ -1,12 +1,14 @@
 // What can be set about the HTTP side.
 #pragma once
 
+#include "braid/result.h"
 #include "net/access/rules.h"
 #include "net/log/request_log.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -71,6 +73,10 @@ struct ServerOptions {
   access::Rules anonymous;                // of that client
   bool open_metrics = false;              // GET /metrics needs no key
   std::vector<std::string> cors_origins;  // of web pages that may read answers; "*": all
+
+  // For POST /reload: reads keys and certificates again and returns the number of keys. What cannot be read changes nothing and is an
+  // error. Empty: the route answers 404.
+  std::function<Result<std::size_t>()> reload;
 
   RequestLogOptions log;
 };

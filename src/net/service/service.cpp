@@ -1,6 +1,9 @@
 #include "net/service/service.h"
 
+#include "net/json/fields.h"
+
 #include <fmt/format.h>
+#include <vector>
 
 namespace braid::net {
 
@@ -10,12 +13,34 @@ std::string Service::new_id(std::string_view prefix) {
   return fmt::format("{}-{:016x}{:08x}", prefix, high, low >> 32U);
 }
 
-Result<const ServedModel*> served_model(const ServiceStatus& status) {
+Result<const ModelDirectory*> served_models(const ServiceStatus& status) {
   if (status.state == ServiceState::kDraining) return Error{ErrorCode::kDraining, "the server is shutting down", ""};
-  if (status.model != nullptr) return status.model;
+  if (!status.models.empty()) return &status.models;
   if (status.state == ServiceState::kLoading) return Error{ErrorCode::kModelNotLoaded, "the model is still being loaded", ""};
   if (status.state == ServiceState::kFailed) return Error{ErrorCode::kModelNotLoaded, "the model could not be loaded", ""};
   return Error{ErrorCode::kModelNotLoaded, "this server runs without a model", ""};
+}
+
+Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_view name) {
+  if (const ServedModel* model = models.find(name)) return model;
+  std::vector<std::string_view> ids;
+  for (const ServedModel* model : models.all()) ids.push_back(model->id);
+  return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", name, fmt::join(ids, "', '")),
+               "model"};
+}
+
+Result<const ServedModel*> named_model(const ModelDirectory& models, const Value& body) {
+  const Value* name = body.find("model");
+  if (name == nullptr || name->is_null()) return find_model(models, std::string_view());
+  const Result<std::string> text = json::read_string(*name, "model");
+  if (!text) return text.error();
+  return find_model(models, *text);
+}
+
+Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name) {
+  const Result<const ModelDirectory*> models = served_models(status);
+  if (!models) return models.error();
+  return find_model(**models, name);
 }
 
 }  // namespace braid::net

@@ -3,6 +3,7 @@
 
 #include "braid/result.h"
 #include "braid/served_model.h"
+#include "braid/value.h"
 #include "net/access/cors.h"
 #include "net/access/key_ring.h"
 #include "net/http/connection_set.h"
@@ -23,12 +24,22 @@
 
 namespace braid::net {
 
-// The model, or why there is none that could answer.
-Result<const ServedModel*> served_model(const ServiceStatus& status);
+// The models, or why there is none that could answer. The view is valid until the loop goes on.
+Result<const ModelDirectory*> served_models(const ServiceStatus& status);
+
+// kNotFound with the names that there are. Any thread.
+Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_view name);
+
+// What `body`, an object, names in its member `model`.
+Result<const ServedModel*> named_model(const ModelDirectory& models, const Value& body);
+
+// As both: for who has a name, and no models yet.
+Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name = {});
 
 // An answer that is being generated.
 struct RunningAnswer {
   const access::Account* client;  // whose it is; lives as long as the answer runs
+  Engine* engine;                 // of its model
   std::size_t sequences;          // choices of all its prompts
 };
 

@@ -29,18 +29,21 @@ class Watch {
   http::Connection& connection_;
 };
 
-Result<std::string> run_now(const TextJob& job, std::string& body, const ServedModel& model) {
+Result<std::string> run_now(const TextJob& job, std::string& body, const ModelDirectory& models) {
   Result<Value> document = json::parse_object(body);
   if (!document) return document.error();
-  return job.run(*document, model);
+  const Result<const ServedModel*> model = named_model(models, *document);
+  if (!model) return model.error();
+  return job.run(*document, **model);
 }
 
 asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, TextJob job, std::string& body) {
-  const Result<const ServedModel*> model = served_model(service.status);
-  if (!model) co_return model.error();
-  if (body.size() <= service.options.max_inline_body_bytes) co_return run_now(job, body, **model);
+  const Result<const ModelDirectory*> served = served_models(service.status);
+  if (!served) co_return served.error();
+  const ModelDirectory models = **served;
+  if (body.size() <= service.options.max_inline_body_bytes) co_return run_now(job, body, models);
   Result<std::string> answer = std::string();
-  std::function<void()> work = [&answer, &body, job, served = *model] { answer = run_now(job, body, *served); };
+  std::function<void()> work = [&answer, &body, &models, job] { answer = run_now(job, body, models); };
   Abandonment abandonment;
   const Watch watch(connection, service.options, abandonment);
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));

@@ -3,8 +3,8 @@
 #include "net/generation/prompts.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
-#include "net/openai/parameters.h"
 #include "net/openai/request.h"
+#include "net/wish/parameters.h"
 
 #include <fmt/format.h>
 #include <iterator>
@@ -23,9 +23,9 @@ Result<bool> flag(const Value& body, std::initializer_list<const char*> names, b
 }
 
 Result<RenderedChat> rendered_chat(Value& body, const ServedModel& model) {
-  Result<GenerationCall> call = openai::read_chat(body, model);
-  if (!call) return call.error();
-  return render_chat(*model.codec, std::get<ChatPrompt>(call->prompt));
+  Result<Wish> wish = openai::read_chat(body, model);
+  if (!wish) return wish.error();
+  return render_chat(*model.codec, std::get<ChatPrompt>(wish->prompt));
 }
 
 Result<std::vector<TokenId>> encode_chat(Value& body, const ServedModel& model) {
@@ -96,7 +96,7 @@ Result<std::string> tokenize(Value& body, const ServedModel& model) {
 Result<std::string> detokenize(Value& body, const ServedModel& model) {
   const Value* tokens = body.find("tokens");
   if (tokens == nullptr) return invalid_argument("'tokens' is missing", "tokens");
-  const Result<std::vector<TokenId>> ids = openai::read_token_ids(*tokens, "tokens", model);
+  const Result<std::vector<TokenId>> ids = wish::read_token_ids(*tokens, "tokens", model);
   if (!ids) return ids.error();
   std::string content;
   for (const TokenId id : *ids) content += model.codec->token_bytes(id);

@@ -3,6 +3,8 @@
 #include "app/cli/serve/groups.h"
 
 #include <fmt/format.h>
+#include <map>
+#include <string>
 
 namespace braid::app {
 
@@ -15,6 +17,9 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   CLI::App& model = *serve->add_option_group("Model and memory");
   model.add_option("--alias", options.alias, "The model's id in the API; its file name if not given");
   add_model_options(model, options.model);
+  model.add_option("--pooling", options.pooling, "What of a text's last states /v1/embeddings gives: last, mean or cls (the first one)")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Pooling>{{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}}));
   model.add_flag("--no-model", options.no_model, "Start without a model");
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
   add_batch_options(*serve->add_option_group("Batching"), options.batch);

@@ -1,4 +1,4 @@
-#include "net/openai/messages.h"
+#include "net/wish/messages.h"
 
 #include "net/json/fields.h"
 #include "net/json/parse.h"
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-namespace braid::net::openai {
+namespace braid::net::wish {
 namespace {
 
 using json::at_index;
@@ -141,16 +141,13 @@ Result<void> normalize_message(Value& value, std::int64_t& argument_values_left,
 
 }  // namespace
 
-Result<void> normalize_messages(Value& messages, const std::string& path) {
-  auto* list = messages.get_if<ValueList>();
-  if (list == nullptr) return json::wrong_type(path, "an array", messages);
-  if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
+Result<void> normalize_messages(ValueList& messages, const MessagePath& path_of) {
   std::int64_t argument_values_left = json::kMaxValues;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const Result<void> normal = normalize_message((*list)[i], argument_values_left, at_index(path, i));
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Result<void> normal = normalize_message(messages[i], argument_values_left, path_of(i));
     if (!normal) return normal.error();
   }
   return {};
 }
 
-}  // namespace braid::net::openai
+}  // namespace braid::net::wish

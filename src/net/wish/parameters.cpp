@@ -1,8 +1,7 @@
-#include "net/openai/parameters.h"
+#include "net/wish/parameters.h"
 
 #include "net/json/fields.h"
 #include "net/json/write.h"
-#include "net/openai/request.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,7 @@
 #include <spdlog/spdlog.h>
 #include <utility>
 
-namespace braid::net::openai {
+namespace braid::net::wish {
 namespace {
 
 using json::at_index;
@@ -43,58 +42,30 @@ Result<std::int32_t> read_count(const Value& value, const std::string& path, std
   return static_cast<std::int32_t>(std::min(*count, kMaxInt32));
 }
 
-Result<void> read_model(Draft& draft, Value& value, const std::string& path) {
-  const Result<std::string> name = json::read_string(value, path);
-  if (!name) return name.error();
-  if (names_model(draft.model, *name)) return {};
-  return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", *name, draft.model.id), path};
+Result<void> read_max_tokens(BodyFields& fields, Value& value, const std::string& path) {
+  return store(read_count(value, path, 0), fields.wish.max_tokens);
 }
 
-Result<void> read_max_tokens(Draft& draft, Value& value, const std::string& path) {
-  return store(read_count(value, path, 0), draft.call.max_tokens);
+Result<void> read_max_completion_tokens(BodyFields& fields, Value& value, const std::string& path) {
+  return store(read_count(value, path, 0), fields.max_completion_tokens);
 }
 
-Result<void> read_max_completion_tokens(Draft& draft, Value& value, const std::string& path) {
-  return store(read_count(value, path, 0), draft.max_completion_tokens);
+Result<void> read_min_tokens(BodyFields& fields, Value& value, const std::string& path) {
+  return store(read_count(value, path, 0), fields.wish.stop.min_tokens);
 }
 
-Result<void> read_min_tokens(Draft& draft, Value& value, const std::string& path) {
-  return store(read_count(value, path, 0), draft.call.stop.min_tokens);
-}
-
-Result<void> read_stop(Draft& draft, Value& value, const std::string& path) {
-  auto& stops = draft.call.stop_strings;
-  stops.clear();
-  const auto* list = value.get_if<ValueList>();
-  if (list == nullptr && value.get_if<std::string>() == nullptr) return json::wrong_type(path, "a string or an array of strings", value);
-  const ValueList one = list == nullptr ? ValueList{value} : ValueList{};
-  const ValueList& items = list == nullptr ? one : *list;
-  if (items.size() > kMaxStops)
-    return invalid_argument(fmt::format("'{}' has {} strings, at most {} may be given", path, items.size(), kMaxStops), path);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::string item_path = list == nullptr ? path : at_index(path, i);
-    Result<std::string> stop = json::read_string(items[i], item_path);
-    if (!stop) return stop.error();
-    if (stop->size() > kMaxStopBytes)
-      return invalid_argument(fmt::format("'{}' is longer than {} bytes", item_path, kMaxStopBytes), item_path);
-    if (stop->empty()) continue;  // what clients send for "none"
-    stops.push_back(std::move(*stop));
-  }
-  return {};
-}
-
-Result<void> read_stop_token_ids(Draft& draft, Value& value, const std::string& path) {
-  Result<std::vector<TokenId>> ids = read_token_ids(value, path, draft.model);
+Result<void> read_stop_token_ids(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::vector<TokenId>> ids = read_token_ids(value, path, fields.model);
   if (ids && ids->size() > kMaxStopTokenIds)
     return invalid_argument(fmt::format("'{}' has more than {} ids", path, kMaxStopTokenIds), path);
-  return store(std::move(ids), draft.call.stop.stop_token_ids);
+  return store(std::move(ids), fields.wish.stop.stop_token_ids);
 }
 
-Result<void> read_stream_options(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_stream_options(BodyFields& fields, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
-  draft.has_stream_options = true;
+  fields.has_stream_options = true;
   for (const auto& [name, target] :
-       {std::pair{"include_usage", &draft.call.include_usage}, std::pair{"continuous_usage_stats", &draft.call.continuous_usage}}) {
+       {std::pair{"include_usage", &fields.wish.include_usage}, std::pair{"continuous_usage_stats", &fields.wish.continuous_usage}}) {
     const Value* flag = value.find(name);
     if (flag == nullptr || flag->is_null()) continue;
     const Result<void> read = store(json::read_bool(*flag, at_key(path, name)), *target);
@@ -103,22 +74,22 @@ Result<void> read_stream_options(Draft& draft, Value& value, const std::string& 
   return {};
 }
 
-Result<void> read_ignore_eos(Draft& draft, Value& value, const std::string& path) {
-  return store(json::read_bool(value, path), draft.call.stop.ignore_eos);
+Result<void> read_ignore_eos(BodyFields& fields, Value& value, const std::string& path) {
+  return store(json::read_bool(value, path), fields.wish.stop.ignore_eos);
 }
 
-Result<void> read_cache_salt(Draft& draft, Value& value, const std::string& path) {
-  const Result<void> read = store(json::read_string(value, path), draft.call.cache_salt);
-  if (read && draft.call.cache_salt.size() > kMaxSaltBytes)
+Result<void> read_cache_salt(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<void> read = store(json::read_string(value, path), fields.wish.cache_salt);
+  if (read && fields.wish.cache_salt.size() > kMaxSaltBytes)
     return invalid_argument(fmt::format("'{}' is longer than {} bytes", path, kMaxSaltBytes), path);
   return read;
 }
 
-Result<void> read_priority(Draft& draft, Value& value, const std::string& path) {
-  return store(read_count(value, path, -kMaxPriority, kMaxPriority), draft.priority);
+Result<void> read_priority(BodyFields& fields, Value& value, const std::string& path) {
+  return store(read_count(value, path, -kMaxPriority, kMaxPriority), fields.priority);
 }
 
-Result<void> read_service_tier(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_service_tier(BodyFields& fields, Value& value, const std::string& path) {
   static constexpr std::array kTiers = {
       std::pair{std::string_view("auto"), 0},
       std::pair{std::string_view("default"), 0},
@@ -126,28 +97,22 @@ Result<void> read_service_tier(Draft& draft, Value& value, const std::string& pa
       std::pair{std::string_view("flex"), kTierPriority},
       std::pair{std::string_view("priority"), -kTierPriority},
   };
-  const Result<void> read = store(json::read_string(value, path), draft.call.service_tier);
+  const Result<void> read = store(json::read_string(value, path), fields.wish.service_tier);
   if (!read) return read;
   for (const auto& [name, priority] : kTiers) {
-    if (name != draft.call.service_tier) continue;
-    if (priority != 0) draft.call.priority = priority;
+    if (name != fields.wish.service_tier) continue;
+    if (priority != 0) fields.wish.priority = priority;
     return {};
   }
   return invalid_argument(fmt::format("'{}' must be one of 'auto', 'default', 'flex', 'priority' and 'scale'", path), path);
 }
 
-// Fields that say nothing to a server which keeps nothing; their form is checked.
-Result<void> accept_string(Draft&, Value& value, const std::string& path) {
-  const Result<std::string> text = json::read_string(value, path);
-  return text ? Result<void>() : text.error();
-}
-
-Result<void> accept_bool(Draft&, Value& value, const std::string& path) {
+Result<void> accept_bool(BodyFields&, Value& value, const std::string& path) {
   const Result<bool> flag = json::read_bool(value, path);
   return flag ? Result<void>() : flag.error();
 }
 
-Result<void> accept_metadata(Draft&, Value& value, const std::string& path) {
+Result<void> accept_metadata(BodyFields&, Value& value, const std::string& path) {
   const auto* members = value.get_if<ValueDict>();
   if (members == nullptr) return json::wrong_type(path, "an object", value);
   if (members->size() > kMaxMetadata)
@@ -164,10 +129,10 @@ Result<void> accept_metadata(Draft&, Value& value, const std::string& path) {
   return {};
 }
 
-using Call = GenerationCall;
+using Call = Wish;
 
 constexpr std::array kCommon = {
-    Parameter{"model", read_model},
+    Parameter{"model", accept_string},
     Parameter{"n", CountRule<Call>{&Call::choices, 1, kMaxChoices}},
     Parameter{"max_tokens", read_max_tokens},
     Parameter{"max_completion_tokens", read_max_completion_tokens},
@@ -192,7 +157,7 @@ constexpr std::array kCommon = {
     Parameter{"metadata", accept_metadata},
 };
 
-const Parameter* find_parameter(std::span<const std::span<const Parameter>> tables, std::string_view name) {
+const Parameter* find_parameter(Tables tables, std::string_view name) {
   for (const auto table : tables)
     for (const Parameter& parameter : table)
       if (parameter.name == name) return &parameter;
@@ -201,45 +166,77 @@ const Parameter* find_parameter(std::span<const std::span<const Parameter>> tabl
 
 // Applies a rule to one value.
 struct RuleReader {
-  Draft& draft;
+  BodyFields& fields;
   Value& value;
   const std::string& path;
 
-  Result<void> operator()(Reader read) const { return read(draft, value, path); }
+  Result<void> operator()(Reader read) const { return read(fields, value, path); }
 
   Result<void> operator()(const NumberRule& rule) const {
     const Result<float> number = json::read_number(value, path, rule.low, rule.high);
     if (!number) return number.error();
     if (rule.above_low && *number <= rule.low)
       return invalid_argument(fmt::format("'{}' must be above {} and at most {}", path, rule.low, rule.high), path);
-    draft.call.sampling.*rule.field = *number;
+    fields.wish.sampling.*rule.field = *number;
     return {};
   }
 
   Result<void> operator()(const CountRule<SamplingParams>& rule) const {
-    return store(read_count(value, path, rule.low, rule.high), draft.call.sampling.*rule.field);
+    return store(read_count(value, path, rule.low, rule.high), fields.wish.sampling.*rule.field);
   }
 
-  Result<void> operator()(const CountRule<GenerationCall>& rule) const {
-    return store(read_count(value, path, rule.low, rule.high), draft.call.*rule.field);
+  Result<void> operator()(const CountRule<Wish>& rule) const {
+    return store(read_count(value, path, rule.low, rule.high), fields.wish.*rule.field);
   }
 
-  Result<void> operator()(const FlagRule& rule) const { return store(json::read_bool(value, path), draft.call.*rule.field); }
+  Result<void> operator()(const FlagRule& rule) const { return store(json::read_bool(value, path), fields.wish.*rule.field); }
 };
 
 }  // namespace
 
 std::span<const Parameter> common_parameters() { return kCommon; }
 
-Result<void> read_parameters(Draft& draft, ValueDict& body, std::span<const std::span<const Parameter>> tables) {
+Result<void> read_stop(BodyFields& fields, Value& value, const std::string& path) {
+  auto& stops = fields.wish.stop_strings;
+  stops.clear();
+  const auto* list = value.get_if<ValueList>();
+  if (list == nullptr && value.get_if<std::string>() == nullptr) return json::wrong_type(path, "a string or an array of strings", value);
+  const ValueList one = list == nullptr ? ValueList{value} : ValueList{};
+  const ValueList& items = list == nullptr ? one : *list;
+  if (items.size() > kMaxStops)
+    return invalid_argument(fmt::format("'{}' has {} strings, at most {} may be given", path, items.size(), kMaxStops), path);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item_path = list == nullptr ? path : at_index(path, i);
+    Result<std::string> stop = json::read_string(items[i], item_path);
+    if (!stop) return stop.error();
+    if (stop->size() > kMaxStopBytes)
+      return invalid_argument(fmt::format("'{}' is longer than {} bytes", item_path, kMaxStopBytes), item_path);
+    if (stop->empty()) continue;  // what clients send for "none"
+    stops.push_back(std::move(*stop));
+  }
+  return {};
+}
+
+Result<void> accept_string(BodyFields&, Value& value, const std::string& path) {
+  const Result<std::string> text = json::read_string(value, path);
+  return text ? Result<void>() : text.error();
+}
+
+Result<void> accept_object(BodyFields&, Value& value, const std::string& path) {
+  return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
+}
+
+Result<void> read_parameter(BodyFields& fields, std::string_view name, Value& value, const std::string& path, Tables tables) {
+  const Parameter* parameter = find_parameter(tables, name);
+  if (parameter != nullptr) return std::visit(RuleReader{fields, value, path}, parameter->rule);
+  SPDLOG_DEBUG("a request's field '{}' is ignored", name);
+  return {};
+}
+
+Result<void> read_parameters(BodyFields& fields, ValueDict& body, Tables tables) {
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
-    const Parameter* parameter = find_parameter(tables, name);
-    if (parameter == nullptr) {
-      SPDLOG_DEBUG("a request's field '{}' is ignored", name);
-      continue;
-    }
-    const Result<void> read = std::visit(RuleReader{draft, value, name}, parameter->rule);
+    const Result<void> read = read_parameter(fields, name, value, name, tables);
     if (!read) return read.error();
   }
   return {};
@@ -264,4 +261,4 @@ Result<std::vector<TokenId>> read_token_ids(const Value& value, const std::strin
   return ids;
 }
 
-}  // namespace braid::net::openai
+}  // namespace braid::net::wish

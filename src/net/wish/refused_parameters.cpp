@@ -1,10 +1,10 @@
 #include "net/json/fields.h"
-#include "net/openai/parameters.h"
+#include "net/wish/parameters.h"
 
 #include <array>
 #include <fmt/format.h>
 
-namespace braid::net::openai {
+namespace braid::net::wish {
 namespace {
 
 Error refuse(const std::string& path, std::string_view accepted) {
@@ -18,29 +18,29 @@ bool is_empty(const Value& value) {
   return false;
 }
 
-Result<void> only_empty(Draft&, Value& value, const std::string& path) {
+Result<void> only_empty(BodyFields&, Value& value, const std::string& path) {
   if (is_empty(value)) return {};
   return refuse(path, "");
 }
 
-Result<void> only_false(Draft&, Value& value, const std::string& path) {
+Result<void> only_false(BodyFields&, Value& value, const std::string& path) {
   if (value == Value(false)) return {};
   if (value.get_if<bool>() == nullptr) return json::wrong_type(path, "a boolean", value);
   return refuse(path, " unless it is false");
 }
 
 // Without tools, these three say nothing.
-Result<void> only_no_tool(Draft&, Value& value, const std::string& path) {
+Result<void> only_no_tool(BodyFields&, Value& value, const std::string& path) {
   if (value == Value("none") || value == Value("auto")) return {};
   return refuse(path, " with another value than 'none' or 'auto'");
 }
 
-Result<void> only_text_modality(Draft&, Value& value, const std::string& path) {
+Result<void> only_text_modality(BodyFields&, Value& value, const std::string& path) {
   if (value == Value(ValueList{Value("text")})) return {};
   return refuse(path, R"( with another value than ["text"])");
 }
 
-Result<void> only_medium(Draft&, Value& value, const std::string& path) {
+Result<void> only_medium(BodyFields&, Value& value, const std::string& path) {
   if (value == Value("medium")) return {};
   return refuse(path, " with another value than 'medium'");
 }
@@ -63,4 +63,4 @@ constexpr std::array kRefused = {
 
 std::span<const Parameter> refused_parameters() { return kRefused; }
 
-}  // namespace braid::net::openai
+}  // namespace braid::net::wish

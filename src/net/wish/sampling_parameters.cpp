@@ -1,6 +1,6 @@
 // How tokens are drawn. The extensions' names are those of llama-server and vLLM.
 #include "net/json/fields.h"
-#include "net/openai/parameters.h"
+#include "net/wish/parameters.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace braid::net::openai {
+namespace braid::net::wish {
 namespace {
 
 using json::at_index;
@@ -23,27 +23,19 @@ constexpr std::size_t kMaxBreakerBytes = 64;
 constexpr std::array<std::string_view, 4> kDefaultBreakers = {"\n", ":", "\"", "*"};
 constexpr std::string_view kStart = "\x01";  // merges with nothing, and takes the space that some tokenizers put first
 
-// -1 is what vLLM's clients send for "all".
-Result<void> read_top_k(Draft& draft, Value& value, const std::string& path) {
-  const Result<std::int64_t> count = json::read_integer(value, path, -1);
-  if (!count) return count.error();
-  draft.call.sampling.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(*count, 0, std::numeric_limits<std::int32_t>::max()));
-  return {};
-}
-
 // The smallest share is the most probable token alone, and so is none.
-Result<void> read_top_p(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_top_p(BodyFields& fields, Value& value, const std::string& path) {
   const Result<float> share = json::read_number(value, path, 0.0F, 1.0F);
   if (!share) return share.error();
-  draft.call.sampling.top_p = std::max(*share, std::numeric_limits<float>::min());
+  fields.wish.sampling.top_p = std::max(*share, std::numeric_limits<float>::min());
   return {};
 }
 
-Result<void> read_seed(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_seed(BodyFields& fields, Value& value, const std::string& path) {
   const Result<std::int64_t> seed = json::read_integer(value, path);
   if (!seed) return seed.error();
-  draft.call.seeded = true;
-  draft.call.sampling.seed = static_cast<std::uint64_t>(*seed);
+  fields.wish.seeded = true;
+  fields.wish.sampling.seed = static_cast<std::uint64_t>(*seed);
   return {};
 }
 
@@ -73,7 +65,7 @@ Result<LogitBias> read_bias_pair(const Value& value, const std::string& path, co
 }
 
 // What names a token twice adds up.
-Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_logit_bias(BodyFields& fields, Value& value, const std::string& path) {
   std::vector<LogitBias> read;
   const auto* members = value.get_if<ValueDict>();
   const auto* list = value.get_if<ValueList>();
@@ -83,13 +75,13 @@ Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path
     return invalid_argument(fmt::format("'{}' has {} tokens, at most {} may be given", path, count, kMaxBiases), path);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string item_path = members != nullptr ? at_key(path, (*members)[i].first) : at_index(path, i);
-    Result<LogitBias> bias = members != nullptr ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, draft.model)
-                                                : read_bias_pair((*list)[i], item_path, draft.model);
+    Result<LogitBias> bias = members != nullptr ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, fields.model)
+                                                : read_bias_pair((*list)[i], item_path, fields.model);
     if (!bias) return bias.error();
     read.push_back(*bias);
   }
   std::stable_sort(read.begin(), read.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
-  std::vector<LogitBias>& biases = draft.call.sampling.logit_bias;
+  std::vector<LogitBias>& biases = fields.wish.sampling.logit_bias;
   for (const LogitBias& bias : read) {
     if (!biases.empty() && biases.back().token == bias.token) {
       biases.back().bias += bias.bias;
@@ -100,19 +92,19 @@ Result<void> read_logit_bias(Draft& draft, Value& value, const std::string& path
   return {};
 }
 
-Result<void> read_dry_sequence_breakers(Draft& draft, Value& value, const std::string& path) {
+Result<void> read_dry_sequence_breakers(BodyFields& fields, Value& value, const std::string& path) {
   const auto* list = value.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array of strings", value);
   if (list->size() > kMaxBreakers)
     return invalid_argument(fmt::format("'{}' has {} strings, at most {} may be given", path, list->size(), kMaxBreakers), path);
-  draft.dry_breakers.emplace();
+  fields.dry_breakers.emplace();
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string item_path = at_index(path, i);
     Result<std::string> text = json::read_string((*list)[i], item_path);
     if (!text) return text.error();
     if (text->empty() || text->size() > kMaxBreakerBytes)
       return invalid_argument(fmt::format("'{}' must have from 1 to {} bytes", item_path, kMaxBreakerBytes), item_path);
-    draft.dry_breakers->push_back(std::move(*text));
+    fields.dry_breakers->push_back(std::move(*text));
   }
   return {};
 }
@@ -157,18 +149,26 @@ constexpr std::array kSampling = {
 
 }  // namespace
 
+// -1 is what vLLM's clients send for "all".
+Result<void> read_top_k(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path, -1);
+  if (!count) return count.error();
+  fields.wish.sampling.top_k = static_cast<std::int32_t>(std::clamp<std::int64_t>(*count, 0, std::numeric_limits<std::int32_t>::max()));
+  return {};
+}
+
 std::span<const Parameter> sampling_parameters() { return kSampling; }
 
-Result<void> encode_breakers(Draft& draft) {
-  SamplingParams& sampling = draft.call.sampling;
+Result<void> encode_breakers(BodyFields& fields) {
+  SamplingParams& sampling = fields.wish.sampling;
   if (sampling.dry_multiplier <= 0.0F) return {};
-  if (!draft.dry_breakers) draft.dry_breakers.emplace(kDefaultBreakers.begin(), kDefaultBreakers.end());
-  for (const std::string& text : *draft.dry_breakers) {
-    Result<std::vector<TokenId>> ids = inner_tokens(text, *draft.model.codec);
+  if (!fields.dry_breakers) fields.dry_breakers.emplace(kDefaultBreakers.begin(), kDefaultBreakers.end());
+  for (const std::string& text : *fields.dry_breakers) {
+    Result<std::vector<TokenId>> ids = inner_tokens(text, *fields.model.codec);
     if (!ids) return ids.error();
     if (!ids->empty()) sampling.dry_sequence_breakers.push_back(std::move(*ids));
   }
   return {};
 }
 
-}  // namespace braid::net::openai
+}  // namespace braid::net::wish

@@ -1,0 +1,42 @@
+#include "net/generation/logprob_entries.h"
+
+#include "net/json/write.h"
+
+#include <cstddef>
+#include <fmt/format.h>
+#include <iterator>
+
+namespace braid::net {
+namespace {
+
+// "token":…,"logprob":…,"bytes":[…]
+void append_chat_token(std::string& out, const TextCodec& codec, TokenId id, float logprob) {
+  const std::string bytes = codec.token_bytes(id);
+  out += R"("token":)";
+  json::append_lossy_string(out, bytes);
+  out += R"(,"logprob":)";
+  json::append_float(out, logprob);
+  out += R"(,"bytes":[)";
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    fmt::format_to(std::back_inserter(out), "{}{}", i > 0 ? "," : "", static_cast<unsigned>(static_cast<unsigned char>(bytes[i])));
+  out += ']';
+}
+
+}  // namespace
+
+void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
+  for (std::size_t entry = 0; entry < tokens.size(); ++entry) {
+    const Token& token = tokens[entry];
+    out += entry > 0 ? ",{" : "{";
+    append_chat_token(out, codec, token.id, token.logprob);
+    out += R"(,"top_logprobs":[)";
+    for (std::size_t i = 0; i < token.top.size(); ++i) {
+      out += i > 0 ? ",{" : "{";
+      append_chat_token(out, codec, token.top[i].id, token.top[i].logprob);
+      out += '}';
+    }
+    out += "]}";
+  }
+}
+
+}  // namespace braid::net

@@ -1,0 +1,15 @@
+// Log-probabilities of an answer's tokens, in the form that OpenAI's APIs and Ollama's share.
+#pragma once
+
+#include "braid/text_codec.h"
+#include "braid/token_event.h"
+
+#include <span>
+#include <string>
+
+namespace braid::net {
+
+// {"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]} per token, comma-separated.
+void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens);
+
+}  // namespace braid::net

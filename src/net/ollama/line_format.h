@@ -1,0 +1,20 @@
+// The answers of Ollama's /api/chat and /api/generate, and its errors.
+#pragma once
+
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/generation/answer_format.h"
+#include "net/http/response.h"
+
+#include <memory>
+
+namespace braid::net::ollama {
+
+// A stream is a line for each piece and a last one with done_reason and counts; a whole answer is the last line with all of it. With
+// `chat` the text stands in a message, else in "response". The model outlives it.
+std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprobs, bool chat);
+
+// {"error":…} with the status of the error.
+http::Response error_response(const Error& error);
+
+}  // namespace braid::net::ollama

@@ -1,0 +1,235 @@
+#include "net/ollama/request.h"
+
+#include "net/json/fields.h"
+#include "net/wish/finish.h"
+#include "net/wish/parameters.h"
+#include "net/wish/tools.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::net::ollama {
+namespace {
+
+using json::at_index;
+using json::at_key;
+using wish::BodyFields;
+using wish::Parameter;
+
+constexpr wish::ToolForm kToolForm = {
+    .holder = "function", .parameters = "parameters", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
+
+// What Ollama samples with where `options` are silent.
+void set_defaults(Wish& wish) {
+  wish.stream = true;
+  wish.timings = true;  // measured: every answer tells durations
+  wish.sampling.temperature = 0.8F;
+  wish.sampling.top_k = 40;
+  wish.sampling.top_p = 0.9F;
+  wish.sampling.repetition_penalty = 1.1F;
+  wish.sampling.penalty_last_n = 64;
+}
+
+bool is_empty(const Value& value) {
+  const auto* list = value.get_if<ValueList>();
+  const auto* text = value.get_if<std::string>();
+  return (list != nullptr && list->empty()) || (text != nullptr && text->empty());
+}
+
+Result<void> only_empty(BodyFields&, Value& value, const std::string& path) {
+  if (is_empty(value)) return {};
+  return invalid_argument(fmt::format("'{}' is not supported by this server", path), path);
+}
+
+// A negative number is no limit.
+Result<void> read_num_predict(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<std::int64_t> count = json::read_integer(value, path);
+  if (!count) return count.error();
+  if (*count >= 0)
+    fields.wish.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(*count, std::numeric_limits<std::int32_t>::max()));
+  return {};
+}
+
+// A negative seed is none.
+Result<void> read_seed(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<std::int64_t> seed = json::read_integer(value, path);
+  if (!seed) return seed.error();
+  fields.wish.seeded = *seed >= 0;
+  fields.wish.sampling.seed = static_cast<std::uint64_t>(std::max<std::int64_t>(*seed, 0));
+  return {};
+}
+
+constexpr std::array kOptions = {
+    Parameter{"num_predict", read_num_predict},
+    Parameter{"seed", read_seed},
+    Parameter{"stop", wish::read_stop},
+};
+
+Result<void> read_options(BodyFields& fields, Value& value, const std::string& path) {
+  auto* members = value.get_if<ValueDict>();
+  if (members == nullptr) return json::wrong_type(path, "an object", value);
+  const std::array tables = {std::span<const Parameter>(kOptions), wish::sampling_parameters()};
+  for (auto& [name, option] : *members) {
+    if (option.is_null()) continue;
+    const Result<void> read = wish::read_parameter(fields, name, option, at_key(path, name), tables);
+    if (!read) return read;
+  }
+  return {};
+}
+
+// "json", a schema, or nothing.
+Result<void> read_format(BodyFields& fields, Value& value, const std::string& path) {
+  if (is_empty(value)) return {};
+  if (value == Value("json")) return wish::want_json_object(fields, path);
+  if (value.get_if<ValueDict>() == nullptr) return invalid_argument(fmt::format("'{}' must be 'json' or a JSON schema", path), path);
+  return wish::read_schema(fields, value, path);
+}
+
+// Whether, or how much.
+Result<void> read_think(BodyFields& fields, Value& value, const std::string& path) {
+  if (const auto* wanted = value.get_if<bool>()) {
+    fields.thinks = *wanted;
+    return {};
+  }
+  return wish::read_reasoning_effort(fields, value, path);
+}
+
+Result<void> accept_keep_alive(BodyFields&, Value& value, const std::string& path) {
+  const bool is_time =
+      value.get_if<std::string>() != nullptr || value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr;
+  return is_time ? Result<void>() : json::wrong_type(path, "a duration", value);
+}
+
+Result<void> read_logprobs(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<bool> wanted = json::read_bool(value, path);
+  if (!wanted) return wanted.error();
+  fields.logprobs = *wanted;
+  return {};
+}
+
+// A message has Ollama's names for what others call reasoning_content and name.
+Result<void> rename_members(Value& message, const std::string& path) {
+  auto* members = message.get_if<ValueDict>();
+  if (members == nullptr) return json::wrong_type(path, "an object", message);
+  for (auto& [name, value] : *members) {
+    if (name == "images" && !value.is_null() && !is_empty(value))
+      return invalid_argument(fmt::format("'{}' is not supported by this model", at_key(path, name)), at_key(path, name));
+    if (name == "thinking") name = "reasoning_content";
+    if (name == "tool_name") name = "name";
+  }
+  std::erase_if(*members, [](const auto& member) { return member.first == "images"; });
+  return {};
+}
+
+Result<void> read_messages(BodyFields& fields, Value& value, const std::string& path) {
+  auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", value);
+  if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Result<void> renamed = rename_members((*list)[i], at_index(path, i));
+    if (!renamed) return renamed;
+  }
+  fields.messages = std::move(value);
+  return {};
+}
+
+Result<void> read_tools(BodyFields& fields, Value& value, const std::string& path) {
+  const auto* list = value.get_if<ValueList>();
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string function_path = at_key(at_index(path, i), kToolForm.holder);
+    const Value* function = (*list)[i].find(kToolForm.holder);
+    if (function == nullptr) return invalid_argument(fmt::format("'{}' is missing", function_path), function_path);
+    if (function->get_if<ValueDict>() == nullptr) return json::wrong_type(function_path, "an object", *function);
+  }
+  return wish::read_tools(fields, value, path, kToolForm);
+}
+
+constexpr std::array kCommon = {
+    Parameter{"model", wish::accept_string}, Parameter{"stream", wish::FlagRule{&Wish::stream}},
+    Parameter{"options", read_options},      Parameter{"format", read_format},
+    Parameter{"think", read_think},          Parameter{"keep_alive", accept_keep_alive},
+    Parameter{"logprobs", read_logprobs},    Parameter{"top_logprobs", wish::read_top_logprobs},
+};
+
+constexpr std::array kChat = {
+    Parameter{"messages", read_messages},
+    Parameter{"tools", read_tools},
+};
+
+// Of /api/generate, read by read_generate() itself: they only mean something together.
+constexpr std::array<std::string_view, 4> kPromptMembers = {"prompt", "suffix", "system", "raw"};
+
+constexpr std::array kRefused = {
+    Parameter{"images", only_empty},
+    Parameter{"template", only_empty},
+    Parameter{"context", only_empty},
+};
+
+// "" where there is none.
+Result<std::string> text_of(const Value& body, std::string_view name) {
+  const Value* value = body.find(name);
+  if (value == nullptr || value->is_null()) return std::string();
+  return json::read_string(*value, std::string(name));
+}
+
+// The prompt as it is, without the model's template.
+Result<Wish> finish_raw(BodyFields fields, std::string prompt, std::string suffix) {
+  const Result<void> right = wish::finish_common(fields);
+  if (!right) return right.error();
+  if (!suffix.empty() && !fields.model.codec->infill_tokens())
+    return invalid_argument("'suffix' is not supported by this model: it has no fill-in-the-middle tokens", "suffix");
+  if (!suffix.empty()) fields.wish.suffix = std::move(suffix);
+  if (fields.logprobs) fields.wish.sampling.top_logprobs = fields.top_logprobs.value_or(0);
+  fields.wish.prompt = std::vector<PromptItem>{std::move(prompt)};
+  return std::move(fields.wish);
+}
+
+}  // namespace
+
+Result<Wish> read_chat(Value& body, const ServedModel& model) {
+  BodyFields fields(model);
+  set_defaults(fields.wish);
+  const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kChat)};
+  const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
+  if (!read) return read.error();
+  if (!fields.messages) return invalid_argument("'messages' is missing", "messages");
+  ValueList messages = std::move(*fields.messages->get_if<ValueList>());
+  const auto path_of = [](std::size_t index) { return at_index("messages", index); };
+  return wish::finish_chat(std::move(fields), std::move(messages), path_of, "messages");
+}
+
+Result<Wish> read_generate(Value& body, const ServedModel& model) {
+  BodyFields fields(model);
+  set_defaults(fields.wish);
+  const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kRefused)};
+  const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
+  if (!read) return read.error();
+  std::array<std::string, 3> texts;  // prompt, suffix, system
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Result<std::string> text = text_of(body, kPromptMembers[i]);
+    if (!text) return text.error();
+    texts[i] = std::move(*text);
+  }
+  auto& [prompt, suffix, system] = texts;
+  if (prompt.empty()) return invalid_argument("'prompt' is missing or empty", "prompt");
+  const Value* raw = body.find("raw");
+  const Result<bool> is_raw = raw == nullptr || raw->is_null() ? Result<bool>(false) : json::read_bool(*raw, "raw");
+  if (!is_raw) return is_raw.error();
+  if (*is_raw || !suffix.empty()) return finish_raw(std::move(fields), std::move(prompt), std::move(suffix));
+  ValueList messages;
+  if (!system.empty()) messages.emplace_back(ValueDict{{"role", "system"}, {"content", std::move(system)}});
+  messages.emplace_back(ValueDict{{"role", "user"}, {"content", std::move(prompt)}});
+  const auto path_of = [last = messages.size() - 1](std::size_t index) { return std::string(index < last ? "system" : "prompt"); };
+  return wish::finish_chat(std::move(fields), std::move(messages), path_of, "prompt");
+}
+
+}  // namespace braid::net::ollama

@@ -1,0 +1,21 @@
+// POST /v1/embeddings: a generation that samples nothing and pools its prompts into vectors.
+#pragma once
+
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "braid/value.h"
+#include "net/generation/answer_format.h"
+#include "net/generation/call.h"
+#include "net/wish/wish.h"
+
+#include <memory>
+
+namespace braid::net::openai {
+
+// {"input": text, texts, token ids or lists of them, "encoding_format": float or base64}. The body is an object and may be moved out of.
+Result<Wish> read_embeddings(Value& body, const ServedModel& model);
+
+// {"object":"list","data":[{"object":"embedding","index":0,"embedding":…}],"model":…,"usage":…}; each vector has the length 1.
+std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call);
+
+}  // namespace braid::net::openai

@@ -1,0 +1,21 @@
+// The messages of a chat, brought into the form that templates expect.
+#pragma once
+
+#include "braid/result.h"
+#include "braid/value.h"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace braid::net::wish {
+
+// Where in its request the message at an index of the conversation stands: messages[1], input[3], instructions.
+using MessagePath = std::function<std::string(std::size_t index)>;
+
+// Checks a conversation in place, in which each message has a role and content as at OpenAI: content parts of type text are joined by
+// newlines, missing content becomes the words of a refusal, or "" where tool calls stand for it, a tool call's arguments become an
+// object, and members that are null, or no tool calls, are left out. Others pass through. Errors name the path.
+Result<void> normalize_messages(ValueList& messages, const MessagePath& path_of);
+
+}  // namespace braid::net::wish

@@ -1,0 +1,81 @@
+// The official ollama package against the embedded model.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Ollama } from "ollama";
+import { serve } from "./support/processes.mjs";
+
+const cleanups = [];
+let server, client;
+
+before(async () => {
+  server = await serve({ after: (cleanup) => cleanups.push(cleanup) });
+  client = new Ollama({ host: server.url });
+});
+after(async () => { for (const cleanup of cleanups) await cleanup(); });
+
+const model = "braid-demo";
+const messages = [{ role: "user", content: "What is 17 + 25?" }];
+const exact = { temperature: 0, repeat_penalty: 1 };
+
+function check_counts(last) {
+  assert.equal(last.done, true);
+  assert.equal(last.done_reason, "stop");
+  assert.ok(last.prompt_eval_count > 0 && last.eval_count > 0);
+  assert.ok(last.total_duration >= last.eval_duration && Number.isInteger(last.total_duration));
+}
+
+test("a whole chat", async () => {
+  const answer = await client.chat({ model, messages, options: exact });
+  assert.equal(answer.model, model);
+  assert.equal(answer.message.role, "assistant");
+  assert.equal(answer.message.content, "17 + 25 = 42.");
+  check_counts(answer);
+});
+
+test("a streamed chat says the same", async () => {
+  const parts = [];
+  for await (const part of await client.chat({ model, messages, options: exact, stream: true })) parts.push(part);
+  assert.ok(parts.length > 2);
+  assert.equal(parts.map((part) => part.message.content).join(""), "17 + 25 = 42.");
+  assert.ok(parts.slice(0, -1).every((part) => part.done === false));
+  check_counts(parts.at(-1));
+});
+
+test("a prompt goes through the template, and a raw one does not", async () => {
+  const prompt = messages[0].content;
+  const answer = await client.generate({ model, prompt, options: exact });
+  assert.equal(answer.response, "17 + 25 = 42.");
+  const raw = await client.generate({ model, prompt: "Once upon a time", raw: true, options: { ...exact, num_predict: 4 } });
+  assert.equal(raw.done_reason, "length");
+  assert.equal(raw.eval_count, 4);
+  assert.ok(raw.prompt_eval_count < answer.prompt_eval_count);
+});
+
+test("a format binds the answer", async () => {
+  const format = { type: "object", properties: { answer: { type: "integer" } }, required: ["answer"], additionalProperties: false };
+  const answer = await client.chat({ model, messages, format, options: exact });
+  assert.equal(typeof JSON.parse(answer.message.content).answer, "number");
+});
+
+test("models are listed and shown", async () => {
+  const { models } = await client.list();
+  assert.deepEqual(models.map((listed) => listed.name), [model]);
+  const shown = await client.show({ model });
+  assert.ok(shown.capabilities.includes("completion"));
+  assert.ok(shown.template.length > 0);
+  assert.match((await client.version()).version, /^\d+\.\d+\.\d+$/);
+});
+
+test("an unknown model is a 404", async () => {
+  await assert.rejects(client.chat({ model: "none", messages }), { name: "ResponseError", status_code: 404 });
+});
+
+test("a client that goes ends its answer", async () => {
+  const stream = await client.generate({ model, prompt: "Once upon a time", raw: true, stream: true, options: { num_predict: -1 } });
+  let parts = 0;
+  await assert.rejects(async () => {
+    for await (const part of stream) if (part && ++parts === 3) stream.abort();
+  }, { name: "AbortError" });
+  const answer = await client.chat({ model, messages, options: exact });
+  assert.equal(answer.message.content, "17 + 25 = 42.");
+});

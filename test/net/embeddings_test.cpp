@@ -1,0 +1,76 @@
+// POST /v1/embeddings: what is read, what the engine is asked for, and the two forms of a vector.
+#include "net/openai/embeddings.h"
+
+#include "net/fake_chat.h"
+#include "net/test_server.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace braid::test {
+namespace {
+
+// Each prompt's vector is (3, 4), or longer by its number of tokens.
+void answer_with_vectors(TestServer& server) {
+  server.on_loop([&] {
+    server.engine().script = [](const GenerationRequest& request) {
+      Finish finish;
+      finish.usage.prompt_tokens = static_cast<std::int32_t>(request.prompt.size());
+      return std::vector<TokenEvent>{PooledVector{{3.0F, 4.0F}}, finish};
+    };
+  });
+}
+
+TEST(Embeddings, AreExactAndHaveTheLengthOne) {
+  TestServer server;
+  answer_with_vectors(server);
+  const Reply reply = server.ask(post("/v1/embeddings", R"({"model":"fake-model","input":["a",[98,99]],"encoding_format":"float"})"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, R"({"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.6,0.8]},)"
+                        R"({"object":"embedding","index":1,"embedding":[0.6,0.8]}],"model":"fake-model",)"
+                        R"("usage":{"prompt_tokens":4,"total_tokens":4}})");
+  server.on_loop([&] {
+    const auto& submitted = server.engine().submitted;
+    ASSERT_EQ(submitted.size(), 2U);
+    EXPECT_TRUE(std::all_of(submitted.begin(), submitted.end(), [](const auto& request) { return request.pooling == Pooling::kLast; }));
+    EXPECT_EQ(submitted[1].prompt, (std::vector<TokenId>{98, 99}));
+  });
+}
+
+// What the SDKs ask for: the bytes of the floats.
+TEST(Embeddings, AreGivenAsBase64) {
+  TestServer server;
+  answer_with_vectors(server);
+  const Reply reply = server.ask(post("/v1/embeddings", R"({"input":"a","encoding_format":"base64"})"));
+  EXPECT_NE(reply.body.find(R"("embedding":"mpkZP83MTD8=")"), std::string::npos) << reply.body;
+}
+
+TEST(Embeddings, ArePooledAsTheModelSays) {
+  TestServer server;
+  answer_with_vectors(server);
+  server.on_loop([&] { server.model().pooling = Pooling::kMean; });
+  server.ask(post("/embeddings", R"({"input":"a"})"));
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted.at(0).pooling, Pooling::kMean); });
+}
+
+TEST(Embeddings, NameTheFieldThatIsWrong) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"{}", "input"},
+      {R"({"input":""})", "input"},
+      {R"({"input":[]})", "input"},
+      {R"({"input":["a",""]})", "input[1]"},
+      {R"({"input":[1,-1]})", "input[1]"},
+      {R"({"input":[[1],[259]]})", "input[1][0]"},
+      {R"({"input":"a","encoding_format":"int8"})", "encoding_format"},
+      {R"({"input":"a","dimensions":2})", "dimensions"},
+  };
+  for (const auto& [body, param] : faults) {
+    const auto call = read_text(net::openai::read_embeddings, body);
+    ASSERT_FALSE(call) << body;
+    EXPECT_EQ(call.error().param, param) << body;
+  }
+}
+
+}  // namespace
+}  // namespace braid::test

@@ -1,0 +1,164 @@
+// Ollama's API: lines of JSON through the one generation path.
+#include "net/fake_chat.h"
+#include "net/ollama/request.h"
+#include "net/test_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <regex>
+#include <string>
+#include <variant>
+
+namespace braid::test {
+namespace {
+
+using testing::HasSubstr;
+
+// Times are replaced by fixed ones.
+std::string timeless(std::string text) {
+  text = std::regex_replace(text, std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"), "TIME");
+  return std::regex_replace(text, std::regex(R"((total|prompt_eval|eval)_duration":\d+)"), "$1_duration\":0");
+}
+
+constexpr char kEnd[] = R"("done":true,"done_reason":"stop","total_duration":0,"load_duration":0,"prompt_eval_count":17,)"
+                        R"("prompt_eval_duration":0,"eval_count":2,"eval_duration":0})";
+
+TEST(Ollama, AChatIsStreamedAsLinesUnlessItSaysOtherwise) {
+  TestServer server;
+  const Reply reply = server.ask(post("/api/chat", R"({"model":"fake-model","messages":[{"role":"user","content":"a"}]})"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.headers.at("content-type"), "application/x-ndjson");
+  const std::string head = R"({"model":"fake-model","created_at":"TIME","message":{"role":"assistant","content":)";
+  EXPECT_EQ(timeless(reply.body), head + "\"H\"},\"done\":false}\n" + head + "\"i\"},\"done\":false}\n" + head + "\"\"}," + kEnd + "\n");
+}
+
+TEST(Ollama, AWholeChatIsTheLastLineWithAllOfIt) {
+  TestServer server;
+  const Reply reply = server.ask(post("/api/chat", R"({"stream":false,"messages":[{"role":"user","content":"a"}]})"));
+  EXPECT_EQ(reply.headers.at("content-type"), "application/json");
+  EXPECT_EQ(timeless(reply.body),
+            R"({"model":"fake-model","created_at":"TIME","message":{"role":"assistant","content":"Hi"},)" + std::string(kEnd));
+}
+
+TEST(Ollama, APromptIsAChatUnlessItIsRaw) {
+  TestServer server;
+  const Reply chat = server.ask(post("/api/generate", R"({"system":"S","prompt":"a","stream":false})"));
+  EXPECT_THAT(chat.body, HasSubstr(R"("response":"Hi","done":true,"done_reason":"stop")"));
+  const Reply raw = server.ask(post("/api/generate", R"({"prompt":"a","raw":true,"options":{"num_predict":1}})"));
+  EXPECT_THAT(raw.body, HasSubstr(R"("response":"H","done":false})"));
+  server.on_loop([&] {
+    std::string text;
+    for (const TokenId id : server.engine().submitted.at(0).prompt) text += static_cast<char>(id);
+    EXPECT_EQ(text, "system:S;user:a;assistant:");
+    EXPECT_EQ(server.engine().submitted.at(1).prompt, (std::vector<TokenId>{kBos, 'a'}));
+    EXPECT_EQ(server.engine().submitted.at(1).stop.max_tokens, 1);
+  });
+}
+
+TEST(Ollama, ACallIsOneLineWithItsArguments) {
+  TestServer server;
+  server.on_loop([&] {
+    server.engine().script = [](const GenerationRequest&) {
+      return events_of(R"(<tool_call>{"name":"f","arguments":{"x":1}}</tool_call>)");
+    };
+  });
+  const Reply reply = server.ask(post("/api/chat", R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function",)"
+                                                   R"("function":{"name":"f","parameters":{"type":"object"}}}]})"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("content":"","tool_calls":[{"id":")"));
+  EXPECT_THAT(reply.body, HasSubstr(R"("function":{"index":0,"name":"f","arguments":{"x":1}}}]},"done":false})"));
+}
+
+TEST(Ollama, SaysWhyAnAnswerEndedAndWhatWentWrong) {
+  TestServer server;
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("a", FinishReason::kLength); }; });
+  EXPECT_THAT(server.ask(post("/api/generate", R"({"prompt":"a"})")).body, HasSubstr(R"("done_reason":"length")"));
+  const Reply unknown = server.ask(post("/api/chat", R"({"model":"none","messages":[{"role":"user","content":"a"}]})"));
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.body, R"({"error":"the model 'none' does not exist; this server has 'fake-model'"})");
+  EXPECT_EQ(server.ask(post("/api/show", R"({"model":"none"})")).status, 404);
+}
+
+TEST(Ollama, SamplesAsOllamaDoesWhereTheOptionsAreSilent) {
+  const auto silent = read_text(net::ollama::read_generate, R"({"prompt":"a"})");
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(silent->sampling.temperature, 0.8F);
+  EXPECT_EQ(silent->sampling.top_k, 40);
+  EXPECT_EQ(silent->sampling.top_p, 0.9F);
+  EXPECT_FALSE(silent->seeded);
+  EXPECT_FALSE(silent->max_tokens);
+  const auto said = read_text(net::ollama::read_generate,
+                              R"({"prompt":"a","stream":false,"keep_alive":"5m","options":{"temperature":0,"seed":7,"num_predict":3,)"
+                              R"("stop":["x"],"num_ctx":4096,"repeat_penalty":1.0}})");
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->sampling.temperature, 0.0F);
+  EXPECT_EQ(said->sampling.seed, 7U);
+  EXPECT_EQ(said->max_tokens, 3);
+  EXPECT_EQ(said->stop_strings, std::vector<std::string>{"x"});
+  EXPECT_FALSE(said->stream);
+  const auto endless = read_text(net::ollama::read_generate, R"({"prompt":"a","options":{"num_predict":-1,"seed":-1}})");
+  EXPECT_FALSE(endless->max_tokens);
+  EXPECT_FALSE(endless->seeded);
+}
+
+TEST(Ollama, MessagesHaveItsNames) {
+  const auto call =
+      read_text(net::ollama::read_chat, R"({"think":false,"messages":[{"role":"user","content":"a","images":[]},)"
+                                        R"({"role":"assistant","content":"","thinking":"t","tool_calls":[{"function":{)"
+                                        R"("name":"f","arguments":{"x":1}}}]},{"role":"tool","content":"r","tool_name":"f"}]})");
+  ASSERT_TRUE(call) << call.error().message;
+  const auto& chat = std::get<ChatPrompt>(call->prompt);
+  const auto& messages = *chat.messages.get_if<ValueList>();
+  EXPECT_EQ(messages[0], Value(ValueDict{{"role", "user"}, {"content", "a"}}));
+  EXPECT_EQ(*messages[1].find("reasoning_content"), Value("t"));
+  EXPECT_EQ(*messages[2].find("name"), Value("f"));
+  EXPECT_EQ(*chat.kwargs.find("enable_thinking"), Value(false));
+}
+
+TEST(Ollama, NamesTheFieldThatIsWrong) {
+  const std::string messages = R"({"messages":[{"role":"user","content":"a"}],)";
+  const std::pair<std::string, const char*> faults[] = {
+      {"{}", "messages"},
+      {R"({"messages":[]})", "messages"},
+      {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
+      {R"({"messages":[{"role":"user","content":"a","images":["x"]}]})", "messages[0].images"},
+      {messages + R"("options":{"temperature":-1}})", "options.temperature"},
+      {messages + R"("options":{"stop":[""]}})", "options.stop[0]"},
+      {messages + R"("options":7})", "options"},
+      {messages + R"("format":"xml"})", "format"},
+      {messages + R"("think":"much"})", "think"},
+      {messages + R"("keep_alive":{}})", "keep_alive"},
+      {messages + R"("tools":[{"type":"function"}]})", "tools[0].function"},
+      {messages + R"("tools":[{"function":{"name":"f","parameters":1}}]})", "tools[0].function.parameters"},
+  };
+  for (const auto& [body, param] : faults) {
+    const auto call = read_text(net::ollama::read_chat, body);
+    ASSERT_FALSE(call) << body;
+    EXPECT_EQ(call.error().param, param) << body;
+  }
+  for (const char* refused :
+       {R"({"prompt":"a","context":[1]})", R"({"prompt":"a","template":"x"})", R"({"prompt":"a","images":["x"]})", "{}"})
+    EXPECT_FALSE(read_text(net::ollama::read_generate, refused)) << refused;
+}
+
+TEST(Ollama, AFormatBindsTheAnswer) {
+  const auto object = read_text(net::ollama::read_generate, R"({"prompt":"a","format":"json"})");
+  ASSERT_TRUE(object && object->constraint_spec);
+  EXPECT_TRUE(std::holds_alternative<ConstraintSpec::JsonObject>(object->constraint_spec->kind));
+  const auto schema = read_text(net::ollama::read_generate, R"({"prompt":"a","format":{"type":"object"}})");
+  ASSERT_TRUE(schema && schema->constraint_spec);
+  EXPECT_TRUE(std::holds_alternative<ConstraintSpec::JsonSchema>(schema->constraint_spec->kind));
+  EXPECT_FALSE(read_text(net::ollama::read_generate, R"({"prompt":"a","format":""})")->constraint_spec);
+}
+
+TEST(Ollama, ListsAndShowsTheModels) {
+  TestServer server;
+  EXPECT_EQ(server.ask(get("/api/tags")).body,
+            R"({"models":[{"name":"fake-model","model":"fake-model","modified_at":"2023-11-14T22:13:20Z",)"
+            R"("details":{"family":"fake","families":["fake"],"parameter_size":"42"}}]})");
+  EXPECT_THAT(server.ask(post("/api/show", R"({"model":"fake-model"})")).body,
+              HasSubstr(R"("model_info":{"general.architecture":"fake","general.parameter_count":42,"fake.context_length":1000})"));
+  EXPECT_THAT(server.ask(get("/api/version")).body, HasSubstr(R"({"version":")"));
+}
+
+}  // namespace
+}  // namespace braid::test
