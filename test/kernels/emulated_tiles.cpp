@@ -26,37 +26,32 @@ class EmulatedTiles {
 
   template <int kTile>
   void zero() {
-    std::memset(tiles_[kTile], 0, sizeof(tiles_[kTile]));
+    zero_tile(kTile);
   }
   template <int kTile>
   void load(const void* from, std::int64_t stride) {
-    zero<kTile>();
-    for (int row = 0; row < config_.rows[kTile]; ++row) {
-      std::memcpy(tiles_[kTile][row], static_cast<const std::byte*>(from) + row * stride, config_.row_bytes[kTile]);
-    }
+    load_tile(kTile, from, stride);
   }
   template <int kTile>
   void load_once(const void* from, std::int64_t stride) {
-    load<kTile>(from, stride);
+    load_tile(kTile, from, stride);
   }
   template <int kTile>
   void store(void* to, std::int64_t stride) {
-    for (int row = 0; row < config_.rows[kTile]; ++row) {
-      std::memcpy(static_cast<std::byte*>(to) + row * stride, tiles_[kTile][row], config_.row_bytes[kTile]);
-    }
+    store_tile(kTile, to, stride);
   }
   template <int kSum, int kX, int kW>
   void multiply_unsigned() {
-    multiply<kSum, kX, kW, std::int32_t, std::int8_t, std::uint8_t>([](int x) { return x; });
+    multiply<std::int32_t, std::int8_t, std::uint8_t>(kSum, kX, kW, [](int x) { return x; });
   }
   template <int kSum, int kX, int kW>
   void multiply_signed() {
-    multiply<kSum, kX, kW, std::int32_t, std::int8_t, std::int8_t>([](int x) { return x; });
+    multiply<std::int32_t, std::int8_t, std::int8_t>(kSum, kX, kW, [](int x) { return x; });
   }
   // Without the instruction's flushing of subnormal numbers.
   template <int kSum, int kX, int kW>
   void multiply_bf16() {
-    multiply<kSum, kX, kW, float, std::uint16_t, std::uint16_t>([](std::uint16_t bits) {
+    multiply<float, std::uint16_t, std::uint16_t>(kSum, kX, kW, [](std::uint16_t bits) {
       const std::uint32_t wide = static_cast<std::uint32_t>(bits) << 16;
       float value;
       std::memcpy(&value, &wide, sizeof(value));
@@ -65,24 +60,39 @@ class EmulatedTiles {
   }
 
  private:
-  template <int kSum, int kX, int kW, class Sum, class X, class W, class Value>
-  void multiply(Value value) {
-    const int depth = config_.row_bytes[kX] / 4;
-    if (config_.rows[kSum] != config_.rows[kX] || depth != config_.rows[kW] || config_.row_bytes[kSum] != config_.row_bytes[kW])
+  // Compiled once each: the loops have hundreds of these, all of which would be inlined.
+  [[gnu::noinline]] void zero_tile(int tile) { std::memset(tiles_[tile], 0, sizeof(tiles_[tile])); }
+  [[gnu::noinline]] void load_tile(int tile, const void* from, std::int64_t stride) {
+    zero_tile(tile);
+    for (int row = 0; row < config_.rows[tile]; ++row) {
+      std::memcpy(tiles_[tile][row], static_cast<const std::byte*>(from) + row * stride, config_.row_bytes[tile]);
+    }
+  }
+  [[gnu::noinline]] void store_tile(int tile, void* to, std::int64_t stride) {
+    for (int row = 0; row < config_.rows[tile]; ++row) {
+      std::memcpy(static_cast<std::byte*>(to) + row * stride, tiles_[tile][row], config_.row_bytes[tile]);
+    }
+  }
+
+  template <class Sum, class X, class W, class Value>
+  [[gnu::noinline]] void multiply(int sum_tile, int x_tile, int w_tile, Value value) {
+    const int depth = config_.row_bytes[x_tile] / 4;
+    if (config_.rows[sum_tile] != config_.rows[x_tile] || depth != config_.rows[w_tile] ||
+        config_.row_bytes[sum_tile] != config_.row_bytes[w_tile])
       std::abort();
     constexpr int kEach = 4 / sizeof(X);
-    for (int m = 0; m < config_.rows[kSum]; ++m) {
-      for (int n = 0; n < config_.row_bytes[kSum] / 4; ++n) {
+    for (int m = 0; m < config_.rows[sum_tile]; ++m) {
+      for (int n = 0; n < config_.row_bytes[sum_tile] / 4; ++n) {
         Sum sum;
-        std::memcpy(&sum, tiles_[kSum][m] + n * 4, 4);
+        std::memcpy(&sum, tiles_[sum_tile][m] + n * 4, 4);
         for (int k = 0; k < depth; ++k) {
           X x[kEach];
           W w[kEach];
-          std::memcpy(x, tiles_[kX][m] + k * 4, 4);
-          std::memcpy(w, tiles_[kW][k] + n * 4, 4);
+          std::memcpy(x, tiles_[x_tile][m] + k * 4, 4);
+          std::memcpy(w, tiles_[w_tile][k] + n * 4, 4);
           for (int i = 0; i < kEach; ++i) sum += value(x[i]) * value(w[i]);
         }
-        std::memcpy(tiles_[kSum][m] + n * 4, &sum, 4);
+        std::memcpy(tiles_[sum_tile][m] + n * 4, &sum, 4);
       }
     }
   }
