@@ -17,8 +17,8 @@ function(braid_layer name)
 endfunction()
 
 # braid_test(NAME DEPENDS ... LABELS ... WITHOUT ...): one GoogleTest program from the *_test.cpp (and helper) sources of the current folder,
-# but for those WITHOUT.
-# Each of its test cases becomes a CTest test.
+# but for those WITHOUT. Each of its cases becomes a CTest test; with sanitizers the whole program is one, because their start takes longer
+# than most cases.
 function(braid_test name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -40,8 +40,16 @@ function(braid_test name)
   if(ARG_LABELS)
     set(labels LABELS "${ARG_LABELS}")
   endif()
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-    PROPERTIES ${labels} TIMEOUT 300)
+  if(BRAID_SANITIZE)
+    add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES ${labels} TIMEOUT 3600)
+    if("heavy" IN_LIST ARG_LABELS)  # which no preset runs with them
+      set_target_properties(test_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+  else()
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
+      PROPERTIES ${labels} TIMEOUT 300)
+  endif()
   if("tsan" IN_LIST ARG_LABELS)
     add_dependencies(braid_tsan_tests test_${name})
   endif()
