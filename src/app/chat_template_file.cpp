@@ -12,15 +12,15 @@
 namespace braid::app {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;  // a tokenizer_config.json can list a whole vocabulary
+constexpr std::size_t kMaxTemplateBytes = std::size_t{64} << 20U;  // a tokenizer_config.json can list a whole vocabulary
 
 Error bad(const std::string& path, const std::string& what) { return {ErrorCode::kBadFile, fmt::format("{}: {}", path, what), ""}; }
 
 Result<std::string> read_text(const std::string& path) {
-  std::optional<std::string> text = read_whole_file(path, kMaxBytes);
+  std::optional<std::string> text = read_whole_file(path, kMaxTemplateBytes);
   if (!text) return Error{ErrorCode::kIo, fmt::format("{}: the chat template cannot be read", path), ""};
   if (text->empty()) return bad(path, "the chat template is empty");
-  if (text->size() > kMaxBytes) return bad(path, "larger than 64 MiB: this is no chat template");
+  if (text->size() > kMaxTemplateBytes) return bad(path, "larger than 64 MiB: this is no chat template");
   return std::move(*text);
 }
 

@@ -12,7 +12,7 @@
 namespace braid::app {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20U;
+constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20U;
 
 void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& value) {
   CLI::Option* option = command.get_option_no_throw("--" + key);
@@ -35,9 +35,10 @@ void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& va
 
 // The file's one document; null when it has none.
 YAML::Node load(const std::string& path) {
-  const std::optional<std::string> text = read_whole_file(path, kMaxBytes);
+  const std::optional<std::string> text = read_whole_file(path, kMaxConfigBytes);
   if (!text) throw CLI::FileError(fmt::format("--config: cannot read '{}'", path));
-  if (text->size() > kMaxBytes) throw CLI::FileError(fmt::format("--config: '{}' is larger than 1 MiB: this is no list of options", path));
+  if (text->size() > kMaxConfigBytes)
+    throw CLI::FileError(fmt::format("--config: '{}' is larger than 1 MiB: this is no list of options", path));
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(*text);
     if (documents.size() > 1) throw CLI::FileError(fmt::format("{}: the file must be one document, and '---' begins another", path));

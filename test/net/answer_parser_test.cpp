@@ -75,13 +75,13 @@ AnswerSyntax thinking() {
   return syntax;
 }
 
-struct Case {
+struct TextCase {
   std::string_view text;
   std::string_view deltas;
 };
 
-void expect(const AnswerSyntax& syntax, std::initializer_list<Case> cases) {
-  for (const Case& each : cases) EXPECT_EQ(parse_cut_anywhere(syntax, each.text), each.deltas) << each.text;
+void expect(const AnswerSyntax& syntax, std::initializer_list<TextCase> cases) {
+  for (const TextCase& each : cases) EXPECT_EQ(parse_cut_anywhere(syntax, each.text), each.deltas) << each.text;
 }
 
 TEST(AnswerParser, WithoutSyntaxEverythingIsText) {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kBody = R"({"prompt":"a"})";
+constexpr std::string_view kShortBody = R"({"prompt":"a"})";
 
 TEST(Http, ProbesAnswer) {
   TestServer server;
@@ -78,7 +78,7 @@ TEST(Http, HeadHasTheLengthAndNoBody) {
 TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   TestServer server;
   RawClient client = server.connect();
-  client.send(post("/v1/completions", kBody) + get("/health") + post("/v1/completions", kBody) + get("/v1/nothing"));
+  client.send(post("/v1/completions", kShortBody) + get("/health") + post("/v1/completions", kShortBody) + get("/v1/nothing"));
   EXPECT_NE(client.read_reply().body.find("\"Hi\""), std::string::npos);
   EXPECT_EQ(client.read_reply().body, R"({"status":"ok"})");
   EXPECT_NE(client.read_reply().body.find("\"Hi\""), std::string::npos);
@@ -121,7 +121,7 @@ TEST(Http, ALargePipelinedRequestDoesNotHideThatTheClientGoes) {
   TestServer server;
   server.on_loop([&] { server.engine().script = nullptr; });
   RawClient client = server.connect();
-  client.send(post("/v1/completions", kBody) + post("/v1/completions", std::string(90'000, ' ')));
+  client.send(post("/v1/completions", kShortBody) + post("/v1/completions", std::string(90'000, ' ')));
   ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
   client.finish_sending();
   EXPECT_TRUE(server.eventually([&] { return server.engine().live.empty(); }));
@@ -132,7 +132,7 @@ TEST(Http, AnEmptyLineBehindABodyBeginsNoRequest) {
   options.header_timeout = std::chrono::milliseconds(20);
   TestServer server(options);
   RawClient client = server.connect();
-  client.send(post("/v1/completions", kBody) + "\r\n");
+  client.send(post("/v1/completions", kShortBody) + "\r\n");
   EXPECT_EQ(client.read_reply().status, 200);
   std::this_thread::sleep_for(std::chrono::milliseconds(80));  // longer than a request's header may take
   client.send(get("/health"));
@@ -151,7 +151,7 @@ TEST(Http, AbsoluteTargetsAreTaken) {
 TEST(Http, ARequestMayArriveByteByByte) {
   TestServer server;
   RawClient client = server.connect();
-  for (const char c : "\r\n" + post("/v1/completions", kBody)) client.send(std::string_view(&c, 1));
+  for (const char c : "\r\n" + post("/v1/completions", kShortBody)) client.send(std::string_view(&c, 1));
   EXPECT_EQ(client.read_reply().status, 200);
 }
 
@@ -183,7 +183,7 @@ TEST(Http, ExpectContinueIsAnsweredBeforeTheBody) {
   RawClient client = server.connect();
   client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 14\r\n\r\n");
   EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
-  client.send(kBody);
+  client.send(kShortBody);
   EXPECT_EQ(client.read_reply().status, 200);
 }
 
@@ -275,7 +275,7 @@ TEST(Http, ABodyOfManySmallChunksArrivesBehindAnotherRequest) {
   TestServer server;
   server.on_loop([&] { server.engine().script = nullptr; });
   RawClient client = server.connect();
-  client.send(post("/v1/completions", kBody));
+  client.send(post("/v1/completions", kShortBody));
   ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
   std::string chunked = "POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const char c : R"({"content":")" + std::string(20'000, 'a') + "\"}") chunked += std::string("1\r\n") + c + "\r\n";
@@ -363,7 +363,7 @@ TEST(Http, AnIdleConnectionIsClosedSilently) {
 
 TEST(Http, MetricsAreExposed) {
   TestServer server;
-  server.ask(post("/v1/completions", kBody));
+  server.ask(post("/v1/completions", kShortBody));
   const Reply reply = server.ask(get("/metrics"));
   EXPECT_EQ(reply.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   for (const std::string_view line :
@@ -380,7 +380,7 @@ TEST(Http, CloseIdleSparesRunningRequestsAndEndsTheirConnections) {
   idle.send(get("/health"));
   EXPECT_EQ(idle.read_reply().status, 200);
   RawClient busy = server.connect();
-  busy.send(post("/v1/completions", kBody));
+  busy.send(post("/v1/completions", kShortBody));
   ASSERT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
   server.on_loop([&] { server.server().close_idle(); });
   EXPECT_TRUE(idle.closed());
@@ -428,8 +428,8 @@ TEST(Http, CloseWaitingAnswersWholeRequestsAlone) {
   TestServer server;
   server.on_loop([&] { server.engine().script = nullptr; });
   RawClient busy = server.connect();
-  busy.send(post("/v1/completions", kBody));
-  const std::string half = post("/v1/completions", kBody).substr(0, 60);
+  busy.send(post("/v1/completions", kShortBody));
+  const std::string half = post("/v1/completions", kShortBody).substr(0, 60);
   RawClient fresh = server.connect(), begun = server.connect(), idle = server.connect();
   begun.send(half);
   idle.send(get("/health"));
