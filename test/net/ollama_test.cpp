@@ -122,7 +122,7 @@ TEST(Ollama, NamesTheFieldThatIsWrong) {
       {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
       {R"({"messages":[{"role":"user","content":"a","images":["x"]}]})", "messages[0].images"},
       {messages + R"("options":{"temperature":-1}})", "options.temperature"},
-      {messages + R"("options":{"stop":[""]}})", "options.stop[0]"},
+      {messages + R"("options":{"stop":[5]}})", "options.stop[0]"},
       {messages + R"("options":7})", "options"},
       {messages + R"("format":"xml"})", "format"},
       {messages + R"("think":"much"})", "think"},
