@@ -148,11 +148,11 @@ test("structured output parses and validates", async () => {
   assert.match(await content({ grammar: 'root ::= "a" [0-9]+ "!"' }), /^a[0-9]+!$/);
 });
 
-test("a schema that cannot be honoured is refused with its path", async () => {
+test("a strict schema that cannot be honoured is refused with its path", async () => {
   const schema = { type: "object", properties: { a: { type: "string", pattern: "(a)\\1" } } };
   await assert.rejects(
     client.chat.completions.create(
-      { model, messages: question, response_format: { type: "json_schema", json_schema: { name: "x", schema } } }),
+      { model, messages: question, response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema } } }),
     (e) => e instanceof OpenAI.BadRequestError && e.param.startsWith("response_format.json_schema.schema"));
 });
 

@@ -58,11 +58,16 @@ test("structured output", async (t) => {
     }
   });
 
-  await t.test("what cannot be honoured is refused with its path", async () => {
-    const schema = { type: "object", properties: { x: { not: {} } } };
-    const { status, body } = await ask(server, { response_format: { type: "json_schema", json_schema: { name: "x", schema } } });
+  await t.test("what cannot be honoured is refused with its path where the schema is strict", async () => {
+    const schema = { type: "object", properties: { x: { type: "array", items: { type: "integer" }, uniqueItems: true } } };
+    const format = (strict) => ({ type: "json_schema", json_schema: { name: "x", strict, schema } });
+    const { status, body } = await ask(server, { response_format: format(true) });
     assert.equal(status, 400);
-    assert.equal(body.error.param, "response_format.json_schema.schema.properties.x.not");
+    assert.equal(body.error.param, "response_format.json_schema.schema.properties.x.uniqueItems");
+    const lenient = await post(`${server.url}/v1/chat/completions`,
+      { model: "braid-demo", messages: [{ role: "user", content: "a" }], max_tokens: 1, response_format: format(false) });
+    assert.equal(lenient.status, 200);
+    assert.equal(lenient.headers.get("x-braid-schema-ignored"), "response_format.json_schema.schema.properties.x.uniqueItems");
   });
 
   await t.test("bans that leave none of the tokens that a constraint allows are the request's own fault", async () => {

@@ -8,8 +8,8 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add_integer(app, "--ctx", options.context, 2, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
   add_size(app, "--kv-memory", options.kv_memory, "Memory of the KV pool, such as 4GiB; half of what is left after load if not given");
   app.add_option("--chat-template", options.chat_template,
-                 "Instead of the model's own: a Jinja, tokenizer_config.json or chat_template.json file, or the name of a common template: "
-                 "chatml, plain, llama2, llama3, mistral, gemma, phi3, phi4, zephyr, deepseek, vicuna or alpaca");
+                 "A Jinja or JSON file, or a name: chatml, plain, llama2, llama3, mistral, gemma, phi3, phi4, zephyr, deepseek, "
+                 "vicuna, alpaca");
   add_integer(app, "--max-kv-size", options.max_kv_size, 0, kMostTokens,
               "Positions that a token sees: the first few and the last ones; older ones give up their KV memory; 0: all");
   add_kv_type(app, "--kv-dtype", options.kv_type,
