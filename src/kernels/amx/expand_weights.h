@@ -166,4 +166,8 @@ static const std::byte* expand_group(const QuantizedShape& shape, const std::byt
   return next;
 }
 
+// What expand_group is for one form.
+using ExpandGroup = const std::byte* (*)(const QuantizedShape&, const std::byte*, std::int64_t, ExpandedGroup&, GroupScales&,
+                                         const std::byte*, std::int64_t);
+
 }  // namespace braid::kernels::amx

@@ -64,11 +64,13 @@ struct PairSums {
 
 namespace {  // this header is compiled for wide ISAs: nothing of it may be shared with other sources
 
-template <CodeForm kForm, Minimums kMinimums, class Tiles>
+// Once expanded, all forms of codes are multiplied alike. kParts: of a K block, which only Minimums::kInTile asks for.
+template <Minimums kMinimums, int kParts, class Tiles>
 class QuantizedMatmul {
  public:
-  QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape)
-      : tiles_(tiles), args_(args), shape_(shape), turns_(args, shape.layout.bytes), prepared_(args.weights->type, args.weights->inputs) {}
+  QuantizedMatmul(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, ExpandGroup expand)
+      : tiles_(tiles), args_(args), shape_(shape), expand_(expand), turns_(args, shape.layout.bytes),
+        prepared_(args.weights->type, args.weights->inputs) {}
 
   void run(const PanelSource& panels) {
     const std::int64_t count = row_tiles(args_.rows);
@@ -152,8 +154,7 @@ class QuantizedMatmul {
   void multiply_group(std::int64_t p, std::int64_t panels, std::int64_t begin, const Band& band, std::int64_t place) {
     set_ = (set_ + 1) % kSets;
     for (std::int64_t i = 0; i < panels; ++i) {
-      next_[0] =
-          expand_group<kForm, kMinimums>(shape_, turns_.data(p + i), begin, weights_[i], scales_[set_][i], next_[0], lines_of_block_);
+      next_[0] = expand_(shape_, turns_.data(p + i), begin, weights_[i], scales_[set_][i], next_[0], lines_of_block_);
     }
     const std::int64_t end = shape_.group_end(begin);
     for (std::int64_t tile = band.begin; tile < band.end; tile += 2) {
@@ -274,22 +275,22 @@ class QuantizedMatmul {
   // The first step of a pair in another order, so that the minimums' sums of the pair before can be made in tiles 0 and 1 meanwhile.
   template <bool kWhole, class Rows>
   [[gnu::always_inline]] inline void begin_beside_minimums(const TilePair& pair, PairSums& to, Rows& rows, bool two, bool two_before) {
-    constexpr int kX1 = kForm.parts == 1 ? 4 : 5;  // the sums of both tiles' rows are one tile, or two (prepared_tiles.h)
+    constexpr int kX1 = kParts == 1 ? 4 : 5;  // the sums of both tiles' rows are one tile, or two (prepared_tiles.h)
     const TilePair& before = pairs_[(count_ + 2) % 3];
     const bool some = kWhole || pair.steps > 0;
     const bool any_before = kWhole || before.tiles > 0;
     const std::byte* const x = pair.rows[0].x + pair.begin / 2 * kTileBytes;
-    const std::byte* const sums = before.rows[0].x + prepared_.sums + before.begin / kGroupBlocks * kForm.parts * kTileBytes;
+    const std::byte* const sums = before.rows[0].x + prepared_.sums + before.begin / kGroupBlocks * kParts * kTileBytes;
     leave_tile<0>(to.sums[0][0]);
     if (any_before) {
-      tiles_.template load<4>(sums, kForm.parts * kTileRowBytes);
-      tiles_.template load<6>(before.scales->minimums_of(kForm.parts, 0), kTileRowBytes);
+      tiles_.template load<4>(sums, kParts * kTileRowBytes);
+      tiles_.template load<6>(before.scales->minimums_of(kParts, 0), kTileRowBytes);
       tiles_.template multiply_bf16<0, 4, 6>();
     }
     leave_tile<1>(to.sums[0][1]);
     if (any_before && two_before) {
-      if (kX1 == 5) tiles_.template load<5>(sums + kTileRowBytes, kForm.parts * kTileRowBytes);
-      tiles_.template load<7>(before.scales->minimums_of(kForm.parts, 1), kTileRowBytes);
+      if (kX1 == 5) tiles_.template load<5>(sums + kTileRowBytes, kParts * kTileRowBytes);
+      tiles_.template load<7>(before.scales->minimums_of(kParts, 1), kTileRowBytes);
       tiles_.template multiply_bf16<1, kX1, 7>();
     }
     rows.add_row();
@@ -428,6 +429,7 @@ class QuantizedMatmul {
   Tiles& tiles_;
   const MatmulArgs& args_;
   const QuantizedShape& shape_;
+  const ExpandGroup expand_;
   const PanelTurns turns_;
   const PreparedTiles prepared_;
   const std::byte* next_[2] = {};    // of the next panels, to be prefetched,
@@ -447,18 +449,23 @@ class QuantizedMatmul {
 
 }  // namespace
 
+template <CodeForm kForm, Minimums kMinimums, class Tiles>
+static void multiply_minimums(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
+  constexpr int kParts = kMinimums == Minimums::kInTile ? kForm.parts : 1;  // so that forms share what does not depend on it
+  QuantizedMatmul<kMinimums, kParts, Tiles>(tiles, args, shape, expand_group<kForm, kMinimums>).run(panels);
+}
+
 // Only of combinations that types have, since each is long to compile.
 template <CodeForm kForm, class Tiles>
 static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
   if constexpr (kForm.minimums) {
-    if (shape.form.minimum && shape.form.scales == ScaleForm::kSub) {
-      return QuantizedMatmul<kForm, Minimums::kInTile, Tiles>(tiles, args, shape).run(panels);
-    }
+    if (shape.form.minimum && shape.form.scales == ScaleForm::kSub)
+      return multiply_minimums<kForm, Minimums::kInTile>(tiles, args, shape, panels);
     if constexpr (kForm.parts == 1) {
-      if (shape.form.minimum) return QuantizedMatmul<kForm, Minimums::kOfBlocks, Tiles>(tiles, args, shape).run(panels);
+      if (shape.form.minimum) return multiply_minimums<kForm, Minimums::kOfBlocks>(tiles, args, shape, panels);
     }
   }
-  QuantizedMatmul<kForm, Minimums::kNone, Tiles>(tiles, args, shape).run(panels);
+  multiply_minimums<kForm, Minimums::kNone>(tiles, args, shape, panels);
 }
 
 template <class Tiles>
