@@ -19,6 +19,10 @@ endif()
 # The numerics contract: no contraction of a*b+c unless an intrinsic or std::fma asks for it.
 add_compile_options(-ffp-contract=off)
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Kilobytes that the compiler takes before it looks for garbage, which is a tenth of its time from the usual 128 MiB on.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=800000>)
+endif()
 
 if(BRAID_SANITIZE)
   add_compile_options(-fsanitize=${BRAID_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
