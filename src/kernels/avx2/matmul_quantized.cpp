@@ -259,7 +259,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   if (args.rows == 0) return;
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
-  const Tiles& tiles = with_form(form.codes, []<CodeForm kForm>() -> const Tiles& { return kTiles<kForm>; });
+  const Tiles& tiles = *with_form(form.codes, []<CodeForm kForm>() { return &kTiles<kForm>; });
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);

@@ -272,7 +272,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   if (takes_many_rows(args.rows)) return matmul_many_rows(args, panel_begin, panel_end);
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
-  const Tiles& tiles = with_form(form.codes, []<CodeForm kForm>() -> const Tiles& { return kTiles<kForm>; });
+  const Tiles& tiles = *with_form(form.codes, []<CodeForm kForm>() { return &kTiles<kForm>; });
   const std::int64_t width = args.rows > 1 ? kMostPanels : args.side_by_side ? kMostPanelsOfOneRow : 1;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
