@@ -81,6 +81,4 @@ struct GenerationRequest {
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
 };
 
-using Request = GenerationRequest;  // until every folder says the long name
-
 }  // namespace braid

@@ -115,7 +115,7 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   call.constraint = net::with_thinking_budget(codec, call);
   const auto requests = net::make_requests(model, call, "id", 1, std::move(*prompts));
   if (!requests) return require_client_error(requests.error());
-  for (const Request& request : *requests) {
+  for (const GenerationRequest& request : *requests) {
     require(!request.prompt.empty() && request.stop.max_tokens >= 0);
     require(static_cast<std::int64_t>(request.prompt.size()) + request.stop.max_tokens <= model.context_length);
     require(std::all_of(request.prompt.begin(), request.prompt.end(), [](TokenId id) { return id >= 0 && id < kVocab; }));

@@ -378,7 +378,7 @@ TEST(ApiKeys, OfDifferentSaltsShareNoCachedPrefix) {
   EXPECT_EQ(ask("sk-b", R"({"prompt":[1],"cache_salt":"\u0001red\u0001"})"), 400);
   server.on_loop([&] {
     std::set<std::string> salts;
-    for (const Request& request : server.engine().submitted) salts.insert(request.cache_salt);
+    for (const GenerationRequest& request : server.engine().submitted) salts.insert(request.cache_salt);
     EXPECT_EQ(salts.size(), 4U);
   });
 }

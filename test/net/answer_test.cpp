@@ -32,7 +32,7 @@ TEST(Answer, CompletionOfSeveralPromptsIsExact) {
 TEST(Answer, AStopStringCutsTheText) {
   TestServer server;
   server.on_loop([&] {
-    server.engine().script = [](const Request&) { return events_of("one STOP two"); };
+    server.engine().script = [](const GenerationRequest&) { return events_of("one STOP two"); };
     server.engine().cached_tokens = 1;
   });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stop":"STOP"})"));
@@ -46,7 +46,7 @@ TEST(Answer, AStopStringCutsTheText) {
 
 TEST(Answer, AStopTokenIsNoText) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one."); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("one."); }; });
   const std::string body = R"({"prompt":"a","stop_token_ids":[46],"return_token_ids":true)";
   const Reply without = server.ask(post("/v1/completions", body + "}"));
   EXPECT_NE(without.body.find(R"("text":"one","logprobs":null,"finish_reason":"stop","token_ids":[111,110,101,46])"), std::string::npos)
@@ -108,7 +108,7 @@ TEST(Answer, SeedsAreKeptAndDrawnWhenAbsent) {
   });
 }
 
-std::vector<TokenEvent> scored(const Request&) {
+std::vector<TokenEvent> scored(const GenerationRequest&) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   return {Token{'H', -0.5F, {{'H', -0.5F}, {0xC3, -1.25F}}}, Token{0xC3, -0.25F, {{'i', kNever}}}, Token{0xA9, -2.0F, {}}, Finish{}};
 }
@@ -128,7 +128,7 @@ TEST(Logprobs, CompletionForm) {
 TEST(Logprobs, ControlTokensTakeNoRoomInTheText) {
   TestServer server;
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       return std::vector<TokenEvent>{Token{'H', -1, {}}, Token{kEos, -1, {}}, Token{'i', -1, {}}, Finish{}};
     };
   });
@@ -225,7 +225,7 @@ TEST(Answer, MarkersThatAreControlTokensAreSeen) {
   TestServer server;
   server.on_loop([&] {
     server.model().codec = &codec;
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       std::vector<TokenEvent> events = events_of("f[ARGS]{}");
       events.insert(events.begin(), Token{MarkerCodec::kMarker, 0.0F, {}});
       return events;
@@ -275,7 +275,7 @@ TEST(Errors, WithoutAModelGenerationSaysWhy) {
 TEST(Errors, AFailureOfTheEngineIsAStatusWhenNothingWasSent) {
   TestServer server;
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       Finish finish;
       finish.reason = FinishReason::kCancelled;
       finish.error = Error{ErrorCode::kDraining, "the server is shutting down", ""};

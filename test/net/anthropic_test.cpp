@@ -35,7 +35,7 @@ TEST(Messages, AnswersAndErrorsNameTheirRequest) {
 TEST(Messages, AStreamIsExact) {
   TestServer server;
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       auto events = events_of("H");
       return events;
     };
@@ -57,7 +57,7 @@ TEST(Messages, AStreamIsExact) {
 
 TEST(Messages, TheStopSequenceIsNamed) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("one STOP two"); }; });
   const Reply reply =
       server.ask(post("/v1/messages", R"({"max_tokens":99,"stop_sequences":["STOP"],"messages":[{"role":"user","content":"a"}]})"));
   EXPECT_NE(reply.body.find(R"("stop_reason":"stop_sequence","stop_sequence":"STOP")"), std::string::npos) << reply.body;

@@ -8,7 +8,7 @@ namespace braid::test {
 namespace {
 
 // The prompt's tokens with log-probability -1 each (the first without), then "Hi" whose tokens have -`weight` each.
-std::vector<TokenEvent> scored_events(const Request& request, float weight = 2.0F) {
+std::vector<TokenEvent> scored_events(const GenerationRequest& request, float weight = 2.0F) {
   std::vector<TokenEvent> events;
   if (request.prompt_logprobs >= 0) {
     PromptTokens prompt;
@@ -40,7 +40,7 @@ class Choices : public testing::Test {
  protected:
   Choices() {
     server.on_loop([this] {
-      server.engine().script = [](const Request& request) {
+      server.engine().script = [](const GenerationRequest& request) {
         return scored_events(request, 1.0F + static_cast<float>(request.sampling.choice % 3));
       };
     });
@@ -84,7 +84,7 @@ TEST_F(Choices, OfAChatAreStreamedSideBySide) {
 
 TEST_F(Choices, TheBestAreThoseWithTheHighestMeanLogProbability) {
   server.on_loop([this] {
-    server.engine().script = [](const Request& request) {
+    server.engine().script = [](const GenerationRequest& request) {
       EXPECT_EQ(request.sampling.top_logprobs, 0);
       std::vector<TokenEvent> events = events_of(std::string(1, static_cast<char>('a' + request.sampling.choice)));
       std::get<Token>(events.front()).logprob = request.sampling.choice == 2 ? -1.0F : -2.0F;
@@ -160,7 +160,7 @@ TEST_F(Choices, APromptIsScoredOnceForAllItsChoices) {
   const std::string body = ask(server, "/v1/completions", R"({"prompt":["ab","c"],"n":2,"prompt_logprobs":0})");
   server.on_loop([this] {
     std::vector<std::int32_t> wishes;
-    for (const Request& request : server.engine().submitted) wishes.push_back(request.prompt_logprobs);
+    for (const GenerationRequest& request : server.engine().submitted) wishes.push_back(request.prompt_logprobs);
     EXPECT_EQ(wishes, (std::vector<std::int32_t>{0, -1, 0, -1}));
   });
   std::size_t reports = 0;
@@ -176,7 +176,7 @@ TEST_F(Choices, AGapIsFilledBetweenPrefixAndSuffix) {
 }
 
 TEST_F(Choices, StopStringsMayStayAndWaitForTheLeastTokens) {
-  server.on_loop([this] { server.engine().script = [](const Request&) { return events_of("a.b.c."); }; });
+  server.on_loop([this] { server.engine().script = [](const GenerationRequest&) { return events_of("a.b.c."); }; });
   const auto text = [this](const std::string& fields) {
     const std::string body = ask(server, "/v1/completions", R"({"prompt":"x","stop":".",)" + fields + "}");
     const std::size_t begin = body.find("\"text\":\"") + 8;

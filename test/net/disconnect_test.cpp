@@ -146,7 +146,7 @@ TEST(Backpressure, WhatTheSocketDidNotTakeNeedsNoOtherTokenToFollow) {
 
 TEST(Backpressure, ASlowReaderGetsEverything) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of(std::string(20'000, 'x')); }; });
   RawClient client = server.connect(4096);
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})"));
   const Reply reply = client.read_reply();

@@ -59,7 +59,7 @@ Result<void> FakeEngine::check_queue(std::size_t requests, std::int32_t) {
   return Error{ErrorCode::kOverloaded, "the queue is full", ""};
 }
 
-Result<Ticket> FakeEngine::submit(Request request) {
+Result<Ticket> FakeEngine::submit(GenerationRequest request) {
   if (refusal) return *refusal;
   auto source = std::make_unique<FakeSource>(*this, submitted.size());
   if (script)
@@ -91,7 +91,7 @@ std::vector<SequenceSnapshot> FakeEngine::sequences(std::size_t limit) const {
   std::vector<SequenceSnapshot> found;
   for (const auto& [index, source] : live) {
     if (found.size() == limit) break;
-    const Request& request = submitted[index];
+    const GenerationRequest& request = submitted[index];
     found.push_back(
         {request.id, "decode", request.priority, static_cast<std::int32_t>(request.prompt.size()), 0, 0, request.stop.max_tokens});
   }

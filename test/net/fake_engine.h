@@ -17,21 +17,21 @@ class FakeSource;
 // Loop only, like every engine.
 class FakeEngine final : public Engine {
  public:
-  Result<Ticket> submit(Request request) override;
+  Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) override;  // of a request that lives: it gets Finish{kCancelled}
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
   // What a new request gets at once; by default "Hi" and an end. Set it to nothing to drive requests by push().
-  std::function<std::vector<TokenEvent>(const Request&)> script;
+  std::function<std::vector<TokenEvent>(const GenerationRequest&)> script;
   std::optional<Error> refusal;  // instead of a ticket
   std::size_t room = SIZE_MAX;   // of the queue: who asks for more is refused
 
   std::size_t backlog(std::size_t index) const;    // events that the index-th request has not taken; it lives
   void push(std::size_t index, TokenEvent event);  // to the index-th request ever submitted, if it lives
 
-  std::vector<Request> submitted;
+  std::vector<GenerationRequest> submitted;
   std::map<std::size_t, FakeSource*> live;
   std::size_t cancelled = 0;       // tickets destroyed before their Finish was taken
   std::size_t completed = 0;       // tickets told that the answer is complete

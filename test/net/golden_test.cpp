@@ -68,7 +68,7 @@ TEST(Golden, EveryTranscriptIsExact) {
     const std::string text = read_file(path);
     const Transcript transcript = parse(text);
     server.on_loop([&] {
-      server.engine().script = [&](const Request& request) {
+      server.engine().script = [&](const GenerationRequest& request) {
         return events_of_model(transcript.model, static_cast<std::int32_t>(request.prompt.size()));
       };
     });

@@ -189,7 +189,7 @@ TEST_F(RequestLog, AClientThatTakesNothingIsOneLine) {
   net::ServerOptions slow = options();
   slow.write_timeout = 50ms;
   TestServer server(slow);
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'a')); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of(std::string(20'000, 'a')); }; });
   RawClient client = server.connect(1024);
   for (int i = 0; i < 60; ++i) client.send(post("/v1/completions", R"({"prompt":[1],"stream":true})"));
   EXPECT_TRUE(server.eventually([&] { return log.str().find("request aborted") != std::string::npos; }));
@@ -212,7 +212,7 @@ TEST_F(RequestLog, AnAbortByIdIsOneLine) {
 TEST_F(RequestLog, AReaderWhomTheEngineDropsIsOneLine) {
   TestServer server(options());
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       Finish finish;
       finish.reason = FinishReason::kCancelled;
       finish.error = Error{ErrorCode::kCancelled, "it has read nothing", ""};
@@ -251,7 +251,7 @@ TEST_F(RequestLog, WhatTheServersEndTakesIsOneLine) {
 TEST_F(RequestLog, AnAnswerThatTheDrainEndsIsOneLine) {
   TestServer server(options());
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       Finish finish;
       finish.reason = FinishReason::kCancelled;
       finish.error = Error{ErrorCode::kDraining, "the server shut down", ""};
@@ -267,7 +267,7 @@ TEST_F(RequestLog, AnAnswerThatTheDrainEndsIsOneLine) {
 TEST_F(RequestLog, AnAnswerThatFailsInsideIsOneLine) {
   TestServer server(options());
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       Finish finish;
       finish.reason = FinishReason::kError;
       finish.error = Error{ErrorCode::kInternal, "the step failed", ""};

@@ -123,7 +123,7 @@ TEST(RateLimit, TokensOfPromptAndAnswerAreCounted) {
 
 TEST(RateLimit, AnAnswerMayGoOnWhenItsClientHasUsedUpItsTokens) {
   TestServer server(limited({0, 4, 0}));
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("a long answer"); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("a long answer"); }; });
   EXPECT_NE(complete(server, R"({"prompt":[1]})").body.find("a long answer"), std::string::npos);
   const Reply next = complete(server, R"({"prompt":[1]})");
   EXPECT_EQ(next.status, 429);
@@ -154,7 +154,7 @@ TEST(RateLimit, ConcurrentRequestsAreLimitedUntilTheyEnd) {
   EXPECT_EQ(complete(server, R"({"prompt":[1]})").status, 429);
   first.reset();
   ASSERT_TRUE(server.eventually([&] { return server.server().open_connections() == 0; }));
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("a"); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("a"); }; });
   EXPECT_EQ(complete(server, R"({"prompt":[1]})").status, 200);
 }
 

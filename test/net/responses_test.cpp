@@ -89,7 +89,7 @@ TEST(Responses, AStreamHasEveryEventInOrder) {
 
 TEST(Responses, AStreamEndsWithTheLogProbabilitiesOfTheWholeAnswer) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("one STOP two"); }; });
   const auto logprobs_of = [&](const std::string& more) {
     const std::string fields = R"({"input":"x","stop":"STOP","include":["message.output_text.logprobs"])" + more + "}";
     std::string body = server.ask(post("/v1/responses", fields)).body;
@@ -113,7 +113,7 @@ TEST(Responses, LogProbabilitiesAreThoseOfTheText) {
   TestServer server;
   server.on_loop([&] {
     server.model().codec = &codec;
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       return events_of("<think>ponder</think>\n\nab <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>cd");
     };
   });
@@ -137,7 +137,7 @@ TEST(Responses, LogProbabilitiesAreThoseOfTheText) {
 
 TEST(Responses, AnUnfinishedAnswerIsIncomplete) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("ab", FinishReason::kLength); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("ab", FinishReason::kLength); }; });
   const Reply reply = server.ask(post("/v1/responses", R"({"input":"x","max_output_tokens":2})"));
   EXPECT_NE(reply.body.find(R"("incomplete_details":{"reason":"max_output_tokens"})"), std::string::npos) << reply.body;
 }

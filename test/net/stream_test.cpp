@@ -78,7 +78,7 @@ TEST(Stream, PingsComeBeforeTheFirstTokenAndBetweenTokens) {
 
 TEST(Stream, NoChunkCarriesHalfACharacter) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("a\xF0\x9F\x98\x80"); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("a\xF0\x9F\x98\x80"); }; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stream":true,"return_token_ids":true})"));
   EXPECT_NE(reply.body.find(R"("text":"a","logprobs":null,"finish_reason":null,"token_ids":[97])"), std::string::npos);
   EXPECT_NE(reply.body.find("\"text\":\"😀\",\"logprobs\":null,\"finish_reason\":null,\"token_ids\":[240,159,152,128]"), std::string::npos);
@@ -86,7 +86,7 @@ TEST(Stream, NoChunkCarriesHalfACharacter) {
 
 TEST(Stream, AStopStringEndsItAndNeverLeaks) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("one STOP two"); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("one STOP two"); }; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stream":true,"stop":["STOP"]})"));
   EXPECT_EQ(reply.body.find("\"S"), std::string::npos);
   EXPECT_NE(reply.body.find(R"("finish_reason":"stop")"), std::string::npos);
@@ -96,7 +96,7 @@ TEST(Stream, AStopStringEndsItAndNeverLeaks) {
 
 TEST(Stream, TextHeldForAStopStringIsSentAtTheEnd) {
   TestServer server;
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of("oneST", FinishReason::kLength); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("oneST", FinishReason::kLength); }; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stream":true,"stop":"STOP"})"));
   EXPECT_NE(reply.body.find(R"("text":"ST")"), std::string::npos);
   EXPECT_NE(reply.body.find(R"("finish_reason":"length")"), std::string::npos);
@@ -105,7 +105,7 @@ TEST(Stream, TextHeldForAStopStringIsSentAtTheEnd) {
 TEST(Stream, AnErrorAfterTheHeadersIsAnEventAndThenTheEnd) {
   TestServer server;
   server.on_loop([&] {
-    server.engine().script = [](const Request&) {
+    server.engine().script = [](const GenerationRequest&) {
       Finish finish;
       finish.reason = FinishReason::kError;
       finish.error = Error{ErrorCode::kInternal, "the step failed", ""};
@@ -127,8 +127,9 @@ TEST(Stream, AnErrorAfterTheHeadersIsAnEventAndThenTheEnd) {
 
 TEST(Stream, SeveralPromptsAreSeveralChoices) {
   TestServer server;
-  server.on_loop(
-      [&] { server.engine().script = [](const Request& request) { return events_of(request.sampling.choice == 0 ? "A" : "B"); }; });
+  server.on_loop([&] {
+    server.engine().script = [](const GenerationRequest& request) { return events_of(request.sampling.choice == 0 ? "A" : "B"); };
+  });
   const Reply reply =
       server.ask(post("/v1/completions", after(R"({"prompt":["x","yy"],"stream":true})", R"(,"stream_options":{"include_usage":true})")));
   EXPECT_NE(reply.body.find(R"({"index":0,"text":"A")"), std::string::npos);

@@ -25,7 +25,7 @@ net::ServerOptions test_options() {
 TestServer::TestServer(net::ServerOptions options, std::vector<net::ListeningSocket> given) {
   model_ = {"fake-model", 1'700'000'000, 1000, "fake", 42, &engine_, &codec_};
   status_ = {ServiceState::kReady, "", ModelDirectory({&model_})};
-  engine_.script = [](const Request& request) {
+  engine_.script = [](const GenerationRequest& request) {
     return events_of("Hi", FinishReason::kStop, static_cast<std::int32_t>(request.prompt.size()));
   };
   server_ = std::make_unique<net::Server>(loop_, std::move(options), status_);

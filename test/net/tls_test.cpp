@@ -127,7 +127,7 @@ class Tls : public testing::Test {
 
 TEST_F(Tls, AnswersAndStreams) {
   TestServer server(options());
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(5000, 'x')); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of(std::string(5000, 'x')); }; });
   EXPECT_EQ(curl(server, "", "/health"), R"({"status":"ok"})");
   const std::string stream = curl(server, R"(-N -d '{"prompt":"a","stream":true,"max_tokens":900}')", "/v1/completions");
   EXPECT_THAT(stream, HasSubstr("\"x\""));
@@ -200,7 +200,7 @@ TEST_F(Tls, NewKeysWhileTheClientDoesNotReadCostNoBytes) {
   net::ServerOptions small = options();
   small.client_buffer_bytes = 8192;
   TestServer server(small);
-  server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(kTokens, 'x')); }; });
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of(std::string(kTokens, 'x')); }; });
   TlsClient client(server.port());
   client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})", "Connection: close\r\n"));
   double waiting = 0.0;
@@ -221,7 +221,7 @@ TEST_F(Tls, AnEndIsSeenWhileTheClientDoesNotRead) {
     net::ServerOptions small = options();
     small.client_buffer_bytes = 8192;
     TestServer server(small);
-    server.on_loop([&] { server.engine().script = [](const Request&) { return events_of(std::string(20'000, 'x')); }; });
+    server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of(std::string(20'000, 'x')); }; });
     TlsClient client(server.port());
     client.send(post("/v1/completions", R"({"prompt":"a","stream":true,"max_tokens":900})"));
     double waiting = 0.0;

@@ -85,7 +85,7 @@ TEST(Tokenize, LongTextsAreReadOnTheWorker) {
 }
 
 // Scores each token but the first with the log of 1/2 and samples nothing.
-std::vector<TokenEvent> halves(const Request& request) {
+std::vector<TokenEvent> halves(const GenerationRequest& request) {
   PromptTokens prompt;
   for (const TokenId id : request.prompt) {
     PromptToken token;

@@ -143,8 +143,8 @@ Result<void> check_length(const std::vector<TokenId>& prompt, std::int32_t conte
                field};
 }
 
-Request request_of(const GenerationCall& call, std::vector<TokenId> prompt, std::int32_t context) {
-  Request request;
+GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> prompt, std::int32_t context) {
+  GenerationRequest request;
   const auto room = context - static_cast<std::int32_t>(prompt.size());
   request.prompt = std::move(prompt);
   request.sampling = call.sampling;
@@ -185,8 +185,8 @@ std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<
   return texts;
 }
 
-Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id, std::uint64_t seed,
-                                           Prompts prompts) {
+Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
+                                                     std::uint64_t seed, Prompts prompts) {
   const std::string field(call.prompt_field);
   const bool answer = call.max_tokens.value_or(1) > 0;
   const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
@@ -195,7 +195,7 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
                             "n");
   const std::int32_t scored = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   std::size_t scores = 0;  // of prompt tokens, over all choices
-  std::vector<Request> requests;
+  std::vector<GenerationRequest> requests;
   for (std::vector<TokenId>& prompt : prompts) {
     const Result<void> fits = check_length(prompt, model.context_length, answer, field);
     if (!fits) return fits.error();
@@ -203,7 +203,7 @@ Result<std::vector<Request>> make_requests(const ServedModel& model, const Gener
     if (scores > kMaxPromptScores)
       return invalid_argument(fmt::format("more than {} log-probabilities of prompts are asked for", kMaxPromptScores), "n");
     for (std::int32_t i = 0; i < call.candidates; ++i) {
-      Request& request = requests.emplace_back(request_of(call, prompt, model.context_length));
+      GenerationRequest& request = requests.emplace_back(request_of(call, prompt, model.context_length));
       const std::size_t choice = requests.size() - 1;
       if (i > 0 && !call.stream) request.prompt_logprobs = -1;  // the first candidate's are those of all
       request.id = choice_id(id, choice, total);

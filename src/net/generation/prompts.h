@@ -23,8 +23,8 @@ std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<
 
 // The candidates of the first prompt, then those of the second and so on, each with max_tokens cut to the room left. kContextLength
 // when a prompt leaves no room for one token of an answer, or is too long even for none.
-Result<std::vector<Request>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id, std::uint64_t seed,
-                                           std::vector<std::vector<TokenId>> prompts);
+Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
+                                                     std::uint64_t seed, std::vector<std::vector<TokenId>> prompts);
 
 // Request::id of one of the `choices` sequences of an answer.
 std::string choice_id(const std::string& answer_id, std::size_t choice, std::size_t choices);

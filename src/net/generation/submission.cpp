@@ -22,7 +22,8 @@ Result<void> apply_rules(const access::Rules& rules, GenerationCall& call) {
   return {};
 }
 
-Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<Request> requests, std::size_t prompt_tokens) {
+Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<GenerationRequest> requests,
+                                       std::size_t prompt_tokens) {
   const Result<void> paid = visit.take_prompt(prompt_tokens, access::Clock::now());
   if (!paid) return paid.error();
   const Result<void> fits = engine.check_queue(requests.size(), requests.front().priority);  // some of them would be in the way
@@ -31,7 +32,7 @@ Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std
     return fits.error();
   }
   std::vector<Ticket> tickets;
-  for (Request& request : requests) {
+  for (GenerationRequest& request : requests) {
     Result<Ticket> ticket = engine.submit(std::move(request));
     if (!ticket) {
       visit.give_back(prompt_tokens);

@@ -18,6 +18,7 @@ Result<void> apply_rules(const access::Rules& rules, GenerationCall& call);
 
 // A ticket for each request, or none at all. Takes `prompt_tokens` from the client's account, and gives them back when it is refused.
 // Loop only.
-Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<Request> requests, std::size_t prompt_tokens);
+Result<std::vector<Ticket>> submit_all(Engine& engine, access::Visit& visit, std::vector<GenerationRequest> requests,
+                                       std::size_t prompt_tokens);
 
 }  // namespace braid::net
