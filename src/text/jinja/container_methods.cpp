@@ -5,6 +5,7 @@
 
 namespace braid::text::jinja {
 namespace {
+namespace container_methods {  // the filters have the same names
 
 Object run_get(Runtime&, Arguments& arguments) {
   const Object* member = is_key(arguments[1]) ? arguments[0].dict()->find(arguments[1]) : nullptr;
@@ -134,9 +135,10 @@ constexpr Native kListMethods[] = {
     {"pop", "self index?", run_pop},
 };
 
+}  // namespace container_methods
 }  // namespace
 
-const Native* find_dict_method(std::string_view name) { return find_in(kDictMethods, name); }
-const Native* find_list_method(std::string_view name) { return find_in(kListMethods, name); }
+const Native* find_dict_method(std::string_view name) { return find_in(container_methods::kDictMethods, name); }
+const Native* find_list_method(std::string_view name) { return find_in(container_methods::kListMethods, name); }
 
 }  // namespace braid::text::jinja

@@ -10,6 +10,7 @@
 
 namespace braid::text::jinja {
 namespace {
+namespace text_methods {  // the filters have the same names
 
 const std::string& self(const Arguments& arguments) { return *arguments[0].text(); }
 
@@ -250,8 +251,9 @@ constexpr Native kMethods[] = {
     {"zfill", "self width", run_zfill},
 };
 
+}  // namespace text_methods
 }  // namespace
 
-const Native* find_text_method(std::string_view name) { return find_in(kMethods, name); }
+const Native* find_text_method(std::string_view name) { return find_in(text_methods::kMethods, name); }
 
 }  // namespace braid::text::jinja
