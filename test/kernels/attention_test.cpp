@@ -325,6 +325,21 @@ TEST_P(Attention, ARowDependsOnItsOwnPastOnly) {
   }
 }
 
+TEST_P(Attention, AValueThatIsNoNumberShowsInTheRowsThatSeeIt) {
+  Random random(6);
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
+    Pool pool(random, type, 16, 16, 1, 40);
+    std::fill_n(pool.values.begin() + 20 * 16, 16, std::numeric_limits<float>::quiet_NaN());
+    pool.store(*GetParam(), 0, 40);
+    std::vector<AttentionRow> rows;
+    for (std::int32_t t = 19; t < 40; ++t) rows.push_back({pool.blocks.data(), t});
+    const std::vector<float> out = attend(*GetParam(), pool.layer, rows, test::random_floats(random, 21 * 16), 1);
+    EXPECT_LT(std::abs(out[0]), 10.0F) << static_cast<int>(type);
+    // Tiles take finite numbers only, so there it is a very large one, whose square a norm cannot hold.
+    for (std::size_t r = 1; r < rows.size(); ++r) EXPECT_FALSE(std::abs(out[r * 16]) < 1e20F) << static_cast<int>(type) << " row " << r;
+  }
+}
+
 TEST_P(Attention, AnInfinityInALaterTokenDoesNotReachEarlierRows) {
   Random random(5);
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {

@@ -162,14 +162,16 @@ static void expand_keys(const ChunkSource& source, Lines& lines) {
   }
 }
 
-// The scales of eight positions; infinities and NaNs become the largest number of f16.
+// The scales of eight positions. Infinities and NaNs become the power of two whose product with any code is a number of bf16, far above
+// every f16, so that the row that sees such a value still ends in none.
+constexpr float kLargestScale = 0x1p121F;
 struct EightScales {
   alignas(32) float of[8];
 
   static EightScales load(const std::byte* from) {
     const __m256 scales = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
     EightScales finite;
-    _mm256_store_ps(finite.of, _mm256_range_ps(scales, _mm256_set1_ps(65504.0F), kSmallerMagnitude));
+    _mm256_store_ps(finite.of, _mm256_range_ps(scales, _mm256_set1_ps(kLargestScale), kSmallerMagnitude));
     return finite;
   }
   Scales pair(std::int32_t first) const { return {_mm512_set1_ps(of[first]), _mm512_set1_ps(of[first + 1])}; }
