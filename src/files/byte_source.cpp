@@ -55,6 +55,18 @@ class LinkedBytes final : public ByteSource {
   std::string name_;
 };
 
+class OwnedBytes final : public ByteSource {
+ public:
+  OwnedBytes(std::vector<std::byte> bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {}
+  std::span<const std::byte> bytes() const override { return bytes_; }
+  const std::string& name() const override { return name_; }
+  void drop_pages(std::size_t, std::size_t) const override {}  // nothing could bring them back
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::string name_;
+};
+
 struct Descriptor {
   int value;
   ~Descriptor() {
@@ -87,6 +99,10 @@ Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path) {
 
 std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name) {
   return std::make_shared<LinkedBytes>(bytes, std::move(name));
+}
+
+std::shared_ptr<const ByteSource> owned_bytes(std::vector<std::byte> bytes, std::string name) {
+  return std::make_shared<OwnedBytes>(std::move(bytes), std::move(name));
 }
 
 }  // namespace braid::files

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace braid::files {
 
@@ -24,5 +25,8 @@ Result<std::shared_ptr<const ByteSource>> map_file(const std::string& path);
 
 // Read-only bytes of the binary itself, such as the embedded model: what is dropped can be read again from its file.
 std::shared_ptr<const ByteSource> linked_bytes(std::span<const std::byte> bytes, std::string name);
+
+// Bytes that were computed.
+std::shared_ptr<const ByteSource> owned_bytes(std::vector<std::byte> bytes, std::string name);
 
 }  // namespace braid::files

@@ -72,6 +72,13 @@ Result<GgufFile> GgufFile::from_bytes(std::shared_ptr<const ByteSource> source) 
   return GgufFile(std::move(contents));
 }
 
+GgufFile GgufFile::from_contents(GgufContents contents) {
+  auto own = std::make_unique<Contents>();
+  own->sources = std::move(contents.sources);
+  own->joined = {.version = 0, .metadata = std::move(contents.metadata), .tensors = std::move(contents.tensors)};
+  return GgufFile(std::move(own));
+}
+
 const std::string& GgufFile::name() const { return contents_->sources.front()->name(); }
 std::uint32_t GgufFile::version() const { return contents_->joined.version; }
 

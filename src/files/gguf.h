@@ -29,8 +29,19 @@ struct GgufTensor {
   std::uint32_t type = 0;            // ggml type id; kernels::weight_format tells whether it can be computed with
   std::vector<std::int64_t> shape;   // ggml order: shape[0] is the contiguous dimension (a matrix is [inputs, outputs])
   std::span<const std::byte> bytes;  // within the file's mapping
+  // What a Hugging Face folder may hold differently, and a GGUF file does not:
+  std::vector<std::int32_t> order = {};  // the stored row (of a vector: value) of each; empty: they lie in order, and are all there are
+  float plus = 0.0F;                     // to be added to every value of a vector
 };
 
+// What a model is made of, however it is stored.
+struct GgufContents {
+  std::vector<std::shared_ptr<const ByteSource>> sources;  // that hold the tensors' bytes; the first one's name is the model's
+  std::vector<std::pair<std::string, GgufValue>> metadata;
+  std::vector<GgufTensor> tensors;
+};
+
+// Metadata and tensors of a model: a GGUF file, or a folder of another kind that was read as the file that a converter would make of it.
 // Owns the mapping of every part of a (possibly split) model. Immutable: any thread may read.
 class GgufFile {
  public:
@@ -38,13 +49,15 @@ class GgufFile {
   static Result<GgufFile> open(const std::string& path);
   // Reads one that is in memory already; `name` is for messages.
   static Result<GgufFile> from_bytes(std::shared_ptr<const ByteSource> source);
+  // Of what was read from elsewhere; there is at least one source.
+  static GgufFile from_contents(GgufContents contents);
 
   GgufFile(GgufFile&&) noexcept;
   GgufFile& operator=(GgufFile&&) noexcept;
   ~GgufFile();
 
   const std::string& name() const;
-  std::uint32_t version() const;
+  std::uint32_t version() const;     // 0: it was no GGUF file
   std::uint64_t file_bytes() const;  // of all parts
 
   // Typed look-ups: null (or nullopt) when absent; kBadFile when present with another type.

@@ -17,10 +17,16 @@ constexpr std::uint64_t kMostValues = std::uint64_t{1} << 48U;
 
 Error bad(const std::string& message) { return {ErrorCode::kBadFile, "safetensors: " + message, {}}; }
 
+// 0: not known.
 std::uint64_t value_bytes(std::string_view dtype) {
-  if (dtype == "F32") return 4;
-  if (dtype == "F16" || dtype == "BF16") return 2;
-  return dtype == "I8" ? 1 : 0;
+  struct Type {
+    std::string_view name;
+    std::uint64_t bytes;
+  };
+  constexpr Type kDtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8}, {"U64", 8},
+                              {"I32", 4}, {"U32", 4}, {"I16", 2}, {"U16", 2},  {"I8", 1},      {"U8", 1},      {"BOOL", 1}};
+  const auto* found = std::ranges::find(kDtypes, dtype, &Type::name);
+  return found == std::end(kDtypes) ? 0 : found->bytes;
 }
 
 std::string json_text(std::string_view text) {
@@ -63,7 +69,7 @@ Result<std::pair<SafeTensor, Offsets>> read_tensor(const std::string& name, cons
       range.at(1).get(offsets.end) != simdjson::SUCCESS)
     return bad(fmt::format("the tensor '{}' lacks dtype, shape or data_offsets", name));
   tensor.dtype = dtype;
-  if (value_bytes(dtype) == 0) return bad(fmt::format("the tensor '{}' has the type '{}', expected F32, F16, BF16 or I8", name, dtype));
+  if (value_bytes(dtype) == 0) return bad(fmt::format("the tensor '{}' has the type '{}', which is not known", name, dtype));
   for (const simdjson::dom::element extent : shape)
     if (extent.get(tensor.shape.emplace_back()) != simdjson::SUCCESS)
       return bad(fmt::format("the shape of '{}' is no list of numbers", name));

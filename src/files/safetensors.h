@@ -1,5 +1,4 @@
-// The safetensors format (https://huggingface.co/docs/safetensors): named tensors behind a JSON header, for files that other tools
-// read and write. Not for models: those are GGUF.
+// safetensors (https://github.com/huggingface/safetensors): named tensors behind a JSON header.
 #pragma once
 
 #include "braid/result.h"
@@ -14,7 +13,7 @@
 namespace braid::files {
 
 struct SafeTensor {
-  std::string dtype;  // F32, F16, BF16, I8
+  std::string dtype;  // "F32", "BF16", "I64" and so on
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;  // belongs to whoever gave the file's bytes
 };

@@ -146,7 +146,7 @@ TEST(SafeTensors, RefuseEveryLengthThatDoesNotFit) {
   EXPECT_THAT(message(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), testing::HasSubstr("gaps"));
   EXPECT_THAT(message(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[4],"data_offsets":[2,6]}})", 6),
               testing::HasSubstr("overlap"));
-  EXPECT_THAT(message(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1), testing::HasSubstr("'U8'"));
+  EXPECT_THAT(message(R"({"a":{"dtype":"Q3","shape":[1],"data_offsets":[0,1]}})", 1), testing::HasSubstr("'Q3'"));
   EXPECT_THAT(message(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", 1), testing::HasSubstr("lacks"));
   EXPECT_THAT(message("[1]", 0), testing::HasSubstr("no JSON object"));
   EXPECT_THAT(message(R"({"__metadata__":{"a":1}})", 0), testing::HasSubstr("texts"));
