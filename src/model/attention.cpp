@@ -1,6 +1,7 @@
 #include "model/attention.h"
 
 #include "kernels/attention_view.h"
+#include "model/deterministic_math.h"
 #include "model/norm.h"
 
 #include <algorithm>
@@ -34,17 +35,19 @@ void Attention::project(std::span<const BatchToken> tokens, const LayerShape& sh
   });
 }
 
-// Biases, head norms and rotation of one token's projections; its keys and values go to the pool.
+// Biases, norms and rotation of one token's projections; its keys and values go to the pool.
 void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
                                  const KvLayer& pool, Workspace& space) const {
   const auto finish = [&](float* heads, std::int32_t count, const std::vector<float>& bias) {
-    if (!bias.empty()) table_.add(heads, bias.data(), std::int64_t{count} * shape.head_dim);
+    const std::int64_t width = std::int64_t{count} * shape.head_dim;
+    if (!bias.empty()) table_.add(heads, bias.data(), width);
+    if (shape.clip > 0.0F)
+      std::transform(heads, heads + width, heads, [&](float x) { return std::min(std::max(x, -shape.clip), shape.clip); });
   };
   const auto norm_heads = [&](float* heads, std::int32_t count, const NormShape& norm, const NormWeights& own) {
-    for (std::int32_t h = 0; h < count && norm.kind != NormShape::Kind::kNone; ++h) {
-      float* head = heads + std::int64_t{h} * shape.head_dim;
-      normalise(table_, norm, own, head, head);
-    }
+    if (norm.kind == NormShape::Kind::kNone) return;
+    const std::int64_t parts = std::int64_t{count} * shape.head_dim / norm.width;
+    for (std::int64_t i = 0; i < parts; ++i) normalise(table_, norm, own, heads + i * norm.width, heads + i * norm.width, i);
   };
   const auto rotate = [&](float* heads, std::int32_t count) {
     if (shape.rotary == kNoRotary) return;
@@ -58,10 +61,18 @@ void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, cons
   finish(query, shape.heads, weights.query.bias);
   finish(key, shape.kv_heads, weights.key.bias);
   finish(value, shape.kv_heads, weights.value.bias);
-  norm_heads(query, shape.heads, shape.query_norm, weights.query_norm);
-  norm_heads(key, shape.kv_heads, shape.key_norm, weights.key_norm);
+  const auto norm_both = [&] {
+    norm_heads(query, shape.heads, shape.query_norm, weights.query_norm);
+    norm_heads(key, shape.kv_heads, shape.key_norm, weights.key_norm);
+  };
+  if (!shape.norm_after_rotation) norm_both();
   rotate(query, shape.heads);
   rotate(key, shape.kv_heads);
+  if (shape.norm_after_rotation) norm_both();
+  if (shape.growth > 0.0F) {
+    const double grown = 1.0 + static_cast<double>(shape.growth) * fixed_log(1.0 + token.position / shape.growth_period);
+    std::transform(query, query + shape.query_width(), query, [&](float x) { return x * static_cast<float>(grown); });
+  }
   table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, value);
 }
 
@@ -80,7 +91,7 @@ void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const s
           .scale = shape.scale,
           .score_cap = shape.score_cap},
          rows, space);
-  residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, rows, space,
+  residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, layer_shape.residual_scale, rows, space,
                 [&](std::int64_t row, float*) { return space.attended.fetch(row, shape.query_width()); });
 }
 

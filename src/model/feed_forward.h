@@ -26,6 +26,9 @@ class FeedForward {
   // Whether one product of the gate gives silu(gate) * up.
   bool fuses(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights) const;
 
+  // One row between the two products.
+  void activate(const FeedForwardShape& shape, const float* gate, const float* up, float* out) const;
+
   const kernels::KernelTable& table_;
   const ProductRunner& products_;
   const ResidualStream& residual_;

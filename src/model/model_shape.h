@@ -29,6 +29,9 @@ struct NormShape {
   std::string name;  // tensors "<name>.weight" and, kLayer, "<name>.bias" [width]
   std::int32_t width = 0;
   float epsilon = 0.0F;
+  Presence weight = Presence::kRequired;  // kAbsent: ones
+  Presence bias = Presence::kRequired;    // of kLayer only; without it zeros
+  std::int32_t rows = 1;                  // of so many that are normalised apart, each has weights of its own: [width, rows]
 };
 
 // y = W x + b
@@ -72,28 +75,45 @@ struct AttentionShape {
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
   LinearShape query, key, value, output;
-  NormShape query_norm, key_norm;   // over each head, before rotation
+  NormShape query_norm, key_norm;  // over as many heads as their width covers: one, or all
+  bool norm_after_rotation = false;
+  float clip = 0.0F;                // queries, keys and values are held in [-clip, clip] before norms; 0: they are not
   std::int32_t rotary = kNoRotary;  // index into ModelShape::rotary
   std::int32_t window = 0;          // positions that a token sees, its own the last one; 0: all
   float scale = 1.0F;               // of scores
   float score_cap = 0.0F;           // scaled scores become cap * tanh(score / cap); 0: they stay
+  // Queries at position p are multiplied by 1 + growth * log(1 + p / growth_period), the quotient rounded down; 0: they are not.
+  float growth = 0.0F;
+  std::int32_t growth_period = 1;
 
   std::int64_t query_width() const { return std::int64_t{heads} * head_dim; }
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }
 };
 
-// kSwiGlu: down(silu(gate(x)) * up(x)). kGeGlu: down(gelu(gate(x)) * up(x)). kGelu: down(gelu(up(x))), without a gate.
-struct FeedForwardShape {
-  enum class Kind { kSwiGlu, kGeGlu, kGelu };
-  Kind kind = Kind::kSwiGlu;
-  std::int32_t width = 0;
-  LinearShape gate, up, down;
+// kGelu is x * Phi(x), kGeluTanh its approximation by tanh, kReluSquared max(x, 0)^2. kXielu: for x > 0 a x^2 + b x, otherwise
+// c (exp(min(x, eps)) - 1) - c x + b x (Huang and Schlag 2025).
+enum class Activation { kSilu, kGelu, kGeluTanh, kRelu, kReluSquared, kXielu };
 
-  bool gated() const { return kind != Kind::kGelu; }
+struct XieluParameters {
+  float positive = 0.0F;  // a
+  float linear = 0.0F;    // b
+  float negative = 0.0F;  // c
+  float epsilon = 0.0F;
 };
 
-// x += post_norm(attention(norm(x))), then x += post_norm(feed_forward(norm(x))). Either post-norm may be of kNone.
+// gated: down(act(gate(x)) * up(x)). Otherwise down(act(up(x))).
+struct FeedForwardShape {
+  Activation activation = Activation::kSilu;
+  bool gated = true;
+  XieluParameters xielu;  // of kXielu
+  std::int32_t width = 0;
+  LinearShape gate, up, down;
+};
+
+// x += scale * post_norm(attention(norm(x))), then x += scale * post_norm(feed_forward(norm(x))). Any norm may be of kNone.
 struct LayerShape {
+  bool parallel = false;  // both branches read the same x
+  float residual_scale = 1.0F;
   NormShape attention_norm;
   AttentionShape attention;
   NormShape attention_post_norm;
@@ -106,12 +126,15 @@ struct EmbeddingShape {
   std::string name;       // tensor "<name>.weight" [vocab, embedding]
   float scale = 1.0F;     // of its rows
   std::string positions;  // tensor "<positions>.weight" [context_length, embedding], added; or empty
+  NormShape norm = {};    // of all that
 };
 
 struct OutputShape {
   NormShape norm;
-  std::string name;  // tensor "<name>.weight" [vocab, embedding]; a file without it takes the embedding's
-  float cap = 0.0F;  // logits become cap * tanh(logit / cap); 0: they stay
+  std::string name;                   // tensor "<name>.weight" [vocab, embedding]; a file without it takes the embedding's
+  Presence bias = Presence::kAbsent;  // tensor "<name>.bias" [vocab]
+  float scale = 1.0F;                 // of logits, before the cap
+  float cap = 0.0F;                   // logits become cap * tanh(logit / cap); 0: they stay
 };
 
 struct ModelShape {

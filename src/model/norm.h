@@ -11,12 +11,14 @@
 
 namespace braid::model {
 
-// One row of shape.width values; `out` may be `x`. The shape is none of kNone.
-inline void normalise(const kernels::KernelTable& table, const NormShape& shape, const NormWeights& norm, const float* x, float* out) {
+// One row of shape.width values, the index-th of those with weights of their own; `out` may be `x`. The shape is none of kNone.
+inline void normalise(const kernels::KernelTable& table, const NormShape& shape, const NormWeights& norm, const float* x, float* out,
+                      std::int64_t index = 0) {
+  const float* weight = norm.weight.data() + (shape.rows > 1 ? index * shape.width : 0);
   if (shape.kind == NormShape::Kind::kLayer) {
-    table.layer_norm(x, norm.weight.data(), norm.bias.data(), shape.width, shape.epsilon, out);
+    table.layer_norm(x, weight, norm.bias.data(), shape.width, shape.epsilon, out);
   } else {
-    table.rms_norm(x, norm.weight.data(), shape.width, shape.epsilon, out);
+    table.rms_norm(x, weight, shape.width, shape.epsilon, out);
   }
 }
 

@@ -22,8 +22,10 @@ void Transformer::forward(std::span<const BatchToken> tokens, std::span<const st
     attention_.project(tokens, shape, layer, pool, space);
     if (i + 1 == model_.layers.size()) rows = keep_rows(picked, shape.attention, space);
     if (rows == 0) return;
+    // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
+    if (shape.parallel) feed_forward_.run(rows, shape, layer, space);
     attention_.attend(rows, shape, model_.layer_visibility(i), layer, pool, space);
-    feed_forward_.run(rows, shape, layer, space);
+    if (!shape.parallel) feed_forward_.run(rows, shape, layer, space);
   }
 }
 
@@ -32,13 +34,24 @@ void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& spac
   products_.run({&product, 1}, count, space, [&](std::int64_t row, float* scratch) {
     return residual_.read(begin + row, model_.output.norm, weights_.output_norm, space, scratch);
   });
-  if (model_.output.cap != 0.0F)
-    team_.for_chunks(count, 1, [&](std::int64_t from, std::int64_t to, int) {
-      for (std::int64_t row = from; row < to; ++row) table_.soft_cap(space.logits[row], model_.vocab, model_.output.cap);
-    });
+  finish_logits(count, space);
   for (std::int64_t row = 0; row < count; ++row)
     if (!in_range(space.residual[begin + row], model_.embedding))
       std::fill_n(space.logits[row], model_.vocab, std::numeric_limits<float>::quiet_NaN());
+}
+
+// Bias, scale and cap.
+void Transformer::finish_logits(std::int64_t count, Workspace& space) const {
+  const OutputShape& output = model_.output;
+  if (weights_.output_bias.empty() && output.scale == 1.0F && output.cap == 0.0F) return;
+  team_.for_chunks(count, 1, [&](std::int64_t from, std::int64_t to, int) {
+    for (std::int64_t row = from; row < to; ++row) {
+      float* logits = space.logits[row];
+      if (!weights_.output_bias.empty()) table_.add(logits, weights_.output_bias.data(), model_.vocab);
+      if (output.scale != 1.0F) std::transform(logits, logits + model_.vocab, logits, [&](float x) { return x * output.scale; });
+      if (output.cap != 0.0F) table_.soft_cap(logits, model_.vocab, output.cap);
+    }
+  });
 }
 
 void Transformer::hidden(std::int64_t picked, const Workspace& space, float* out) const {
@@ -71,6 +84,8 @@ void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) co
         table_.unpack_row(weights_.positions, token.position, scratch);
         table_.add(space.residual[row], scratch, model_.embedding);
       }
+      if (model_.input.norm.kind != NormShape::Kind::kNone)
+        normalise(table_, model_.input.norm, weights_.embedding_norm, space.residual[row], space.residual[row]);
       for (std::size_t i = 0; i < ropes_.size(); ++i)
         ropes_[i].fill(token.position, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
       space.attention_rows[row] = {.blocks = token.blocks, .position = token.position};

@@ -41,6 +41,7 @@ class Transformer {
 
  private:
   void embed(std::span<const BatchToken> tokens, Workspace& space) const;
+  void finish_logits(std::int64_t count, Workspace& space) const;
   std::int64_t keep_rows(std::span<const std::int32_t> picked, const AttentionShape& attention, Workspace& space) const;
 
   const ModelShape& model_;

@@ -17,9 +17,15 @@ namespace {
 
 void read_norm(TensorReader& reader, const NormShape& shape, NormWeights& norm) {
   if (shape.kind == NormShape::Kind::kNone) return;
-  const Presence bias = shape.kind == NormShape::Kind::kLayer ? Presence::kRequired : Presence::kAbsent;
-  reader.vector(shape.name + ".weight", shape.width, Presence::kRequired, norm.weight);
-  reader.vector(shape.name + ".bias", shape.width, bias, norm.bias);
+  if (shape.rows > 1) {
+    reader.table(shape.name + ".weight", shape.width, shape.rows, norm.weight);
+  } else {
+    reader.vector(shape.name + ".weight", shape.width, shape.weight, norm.weight);
+  }
+  if (norm.weight.empty()) norm.weight.assign(static_cast<std::size_t>(shape.width), 1.0F);
+  if (shape.kind != NormShape::Kind::kLayer) return;
+  reader.vector(shape.name + ".bias", shape.width, shape.bias, norm.bias);
+  if (norm.bias.empty()) norm.bias.assign(static_cast<std::size_t>(shape.width), 0.0F);
 }
 
 void read_linear(TensorReader& reader, const LinearShape& shape, LinearWeights& linear) {
@@ -40,7 +46,7 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);
   const FeedForwardShape& feed_forward = shape.feed_forward;
-  if (feed_forward.gated()) read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
+  if (feed_forward.gated) read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
   read_linear(reader, feed_forward.up, layer.feed_forward.up);
   read_linear(reader, feed_forward.down, layer.feed_forward.down);
   read_norm(reader, shape.feed_forward_post_norm, layer.feed_forward_post_norm);
@@ -58,11 +64,13 @@ void read_model(TensorReader& reader, const ModelShape& model, std::int32_t cont
     return LinearShape{.name = name, .inputs = model.embedding, .outputs = rows};
   };
   reader.matrix(table(model.input.name, model.vocab), weights.embedding);
+  read_norm(reader, model.input.norm, weights.embedding_norm);
   if (!model.input.positions.empty()) reader.matrix(table(model.input.positions, model.context_length), weights.positions);
   weights.layers.resize(model.layers.size());
   for (std::size_t i = 0; i < model.layers.size() && !reader.error(); ++i) read_layer(reader, model.layers[i], weights.layers[i]);
   read_norm(reader, model.output.norm, weights.output_norm);
   if (reader.has(model.output.name + ".weight")) reader.matrix(table(model.output.name, model.vocab), weights.output);
+  reader.vector(model.output.name + ".bias", model.vocab, model.output.bias, weights.output_bias);
   weights.rope_divisors.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) read_rope_divisors(reader, model.rotary[i], context, weights.rope_divisors[i]);
   for (const std::string& name : model.unused) reader.ignore(name);

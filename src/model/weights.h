@@ -25,8 +25,8 @@ struct Packing {
 
 // Empty where the shape has no norm.
 struct NormWeights {
-  std::vector<float> weight;  // [width]
-  std::vector<float> bias;    // [width], or empty
+  std::vector<float> weight;  // [rows, width]
+  std::vector<float> bias;    // [width] of kLayer
 };
 
 struct LinearWeights {
@@ -57,7 +57,9 @@ struct LayerWeights {
 struct Weights {
   kernels::PackedMatrix embedding;  // [vocab, embedding], read by rows
   kernels::PackedMatrix positions;  // [context_length, embedding], read by rows, or none
-  kernels::PackedMatrix output;     // the same matrix where the file ties them
+  NormWeights embedding_norm;
+  kernels::PackedMatrix output;    // the same matrix where the file ties them
+  std::vector<float> output_bias;  // [vocab], or empty
   NormWeights output_norm;
   std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
   std::vector<LayerWeights> layers;

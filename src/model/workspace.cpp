@@ -53,7 +53,7 @@ std::size_t most_prepared(const Weights& weights, const kernels::KernelTable& ta
 
 // The most that any layer takes.
 struct Widths {
-  std::int64_t branch = 0;  // with a post-norm
+  std::int64_t branch = 0;  // with a post-norm or a scale
   std::int64_t query = 0;
   std::int64_t key = 0;
   std::int64_t feed_forward = 0;
@@ -65,6 +65,7 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
   Widths most;
   for (const LayerShape& layer : model.layers) {
     const AttentionShape& attention = layer.attention;
+    if (layer.residual_scale != 1.0F) most.branch = model.embedding;
     for (const NormShape* norm : {&layer.attention_post_norm, &layer.feed_forward_post_norm})
       if (norm->kind != NormShape::Kind::kNone) most.branch = model.embedding;
     most.query = std::max(most.query, attention.query_width());
@@ -83,6 +84,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
       static_cast<std::size_t>(std::max<std::int64_t>(model.embedding, widths.feed_forward)) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
+  space.embedding = model.embedding;
   carver.take(space.residual, rows, model.embedding);
   if (widths.branch > 0) carver.take(space.branch, rows, widths.branch);
   carver.take(space.query, rows, widths.query);

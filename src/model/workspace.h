@@ -43,8 +43,9 @@ struct Workspace {
   static std::size_t bytes(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, const WorkspaceShape& shape);
 
   WorkspaceShape shape;
+  std::int64_t embedding = 0;                       // width of the residual stream
   Rows residual;                                    // [rows, embedding]
-  Rows branch;                                      // [rows, embedding]: what a branch gives before its post-norm; or none
+  Rows branch;                                      // [rows, embedding]: what a branch gives before its post-norm or scale; or none
   Rows query;                                       // [rows, widest query]
   Rows key;                                         // [rows, widest key]
   Rows value;                                       // [rows, widest key]

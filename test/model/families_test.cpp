@@ -172,6 +172,7 @@ TEST(Families, Gemma2Of27BScalesScoresByTheWidthOverTheHeads) {
 TEST(Families, Gpt2HasNoRotationAndOneTensorForQueriesKeysAndValues) {
   TinyModel tiny("gpt2");
   tiny.keys["gpt2.attention.layer_norm_epsilon"] = 1e-5F;
+  tiny.tensors["blk.0.attn_qkv.weight"] = {{64, 128}};
   const ModelShape model = describe_model(tiny.file()).value();
   EXPECT_TRUE(model.rotary.empty());
   const AttentionShape& attention = model.layers.front().attention;
@@ -211,7 +212,9 @@ TEST(Families, NameTheKeyThatIsWrong) {
       {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
       {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
       {"llama.attention.causal", false, "llama.attention.causal is false", "cannot compute"},
-      {"general.architecture", std::string("mamba"), "\"mamba\"", "gemma2, gpt2, llama, qwen2, qwen3"},
+      {"general.architecture", std::string("mamba"), "\"mamba\"", "does not know; the nearest are gemma"},
+      {"general.architecture", std::string("lama"), "\"lama\"", "the nearest are llama"},
+      {"general.architecture", std::string("t5"), "\"t5\"", "an encoder-decoder"},
   };
   for (const Broken& broken : cases) {
     TinyModel tiny;

@@ -19,9 +19,9 @@ class ForwardHarness {
  public:
   static constexpr std::int32_t kBlock = 16;
 
-  ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table)
+  ForwardHarness(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing = {})
       : team_(1), model_(describe_model(file).value()),
-        weights_(load_weights(file, model_, model_.context_length, table, team_, {}).value()),
+        weights_(load_weights(file, model_, model_.context_length, table, team_, {}, packing).value()),
         ropes_(rope_tables(model_, weights_.rope_divisors, model_.context_length)), transformer_(model_, weights_, ropes_, table, team_),
         space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
     const std::int32_t blocks = (model_.context_length + kBlock - 1) / kBlock;

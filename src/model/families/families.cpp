@@ -5,36 +5,109 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{"gemma2", describe_gemma2}, Family{"gpt2", describe_gpt2},   Family{"llama", describe_llama},
-    Family{"qwen2", describe_qwen2},   Family{"qwen3", describe_qwen3},
+    &kApertus, &kArcee,     &kBaichuan, &kChatGlm, &kCohere,   &kCohere2,  &kErnie45,    &kExaone, &kExaone4,
+    &kFalcon,  &kGemma,     &kGemma2,   &kGemma3,  &kGlm4,     &kGptJ,     &kGptNeox,    &kGpt2,   &kGranite,
+    &kHunyuan, &kInternLm2, &kLlama,    &kMinicpm, &kMistral3, &kNemotron, &kOlmo,       &kOlmo2,  &kPhi2,
+    &kPhi3,    &kQwen2,     &kQwen3,    &kSeedOss, &kSmolLm3,  &kStableLm, &kStarcoder2,
 };
+
+// Models whose decoder reads what an encoder makes of the prompt.
+constexpr std::array<std::string_view, 14> kEncoderDecoders = {
+    "t5",     "mt5",     "umt5",    "t5encoder", "bart",    "mbart",    "pegasus",
+    "marian", "whisper", "m2m_100", "led",       "t5gemma", "nllb-moe", "switch_transformers"};
+
+// How many letters have to change (Levenshtein 1966).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t above = std::exchange(corner, row[j + 1]);
+      row[j + 1] = std::min({above + (a[i] == b[j] ? 0U : 1U), row[j] + 1, corner + 1});
+    }
+  }
+  return row.back();
+}
+
+// The three known names most like `name`.
+std::string nearest(std::string_view name, std::vector<std::string_view> known) {
+  const auto shared = [&](std::string_view other) {
+    return static_cast<std::size_t>(std::ranges::mismatch(name, other).in1 - name.begin());
+  };
+  std::ranges::stable_sort(known, {},
+                           [&](std::string_view other) { return distance(name, other) + 4 - std::min<std::size_t>(4, shared(other)); });
+  known.resize(std::min<std::size_t>(known.size(), 3));
+  return fmt::format("{}", fmt::join(known, ", "));
+}
+
+std::string unknown(std::string_view what, std::string_view name, std::vector<std::string_view> known) {
+  if (std::ranges::find(kEncoderDecoders, name) != kEncoderDecoders.end())
+    return fmt::format("{} is \"{}\", an encoder-decoder: this server computes decoders only", what, name);
+  const std::string all = fmt::format("{}", fmt::join(known, ", "));
+  return fmt::format("{} is \"{}\", which this build does not know; the nearest are {}; all: {}", what, name,
+                     nearest(name, std::move(known)), all);
+}
+
+std::vector<std::string_view> architectures() {
+  std::vector<std::string_view> names;
+  for (const Family* family : kFamilies) names.push_back(family->architecture);
+  return names;
+}
+
+std::vector<std::string_view> folder_types() {
+  std::vector<std::string_view> names;
+  for (const Family* family : kFamilies)
+    for (const std::string_view type : family->folder_types)
+      if (!type.empty()) names.push_back(type);
+  std::ranges::sort(names);
+  return names;
+}
 
 }  // namespace
 
 Result<ModelShape> describe_model(const files::GgufFile& file) {
   auto architecture = file.string_or("general.architecture", "");
   if (!architecture) return architecture.error();
-  const auto family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
+  const auto* family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
   if (family == kFamilies.end())
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: general.architecture is \"{}\", expected one of {}", file.name(), *architecture, known_architectures()),
-                 {}};
-  GgufKeys keys(file, family->architecture);
-  ModelShape model = family->describe(keys);
+    return Error{
+        ErrorCode::kUnsupported, fmt::format("{}: {}", file.name(), unknown("general.architecture", *architecture, architectures())), {}};
+  GgufKeys keys(file, (*family)->architecture);
+  ModelShape model = (*family)->describe(keys);
   if (keys.error) return *keys.error;
-  model.architecture = family->architecture;
+  model.architecture = (*family)->architecture;
   return model;
 }
 
-std::string known_architectures() {
-  std::string names;
-  for (const Family& family : kFamilies) names.append(names.empty() ? "" : ", ").append(family.architecture);
-  return names;
+Result<files::GgufContents> read_folder(const files::HfFolder& folder) {
+  FolderConfig config(folder.config(), folder.path() + "/config.json");
+  if (config.error) return *config.error;
+  const auto reads = [&](const Family* family) {
+    return std::ranges::find(family->folder_types, config.model_type()) != family->folder_types.end();
+  };
+  const auto* family = std::ranges::find_if(kFamilies, reads);
+  if (family == kFamilies.end()) {
+    config.fail(ErrorCode::kUnsupported, unknown("model_type", config.model_type(), folder_types()));
+    return *config.error;
+  }
+  if (config.flag({"is_encoder_decoder"}, false))
+    config.fail(ErrorCode::kUnsupported, "is_encoder_decoder is true: this server computes decoders only");
+  FolderReader in(folder, std::move(config), (*family)->architecture);
+  if (!in.config.error) (*family)->translate(in);
+  if (in.config.error) return *in.config.error;
+  return in.take();
 }
+
+std::string known_architectures() { return fmt::format("{}", fmt::join(architectures(), ", ")); }
 
 }  // namespace braid::model

@@ -1,9 +1,12 @@
-// What a family is: from the keys of a file to the description of a model. Its quirks are in its own file and nowhere else.
+// What a family is: from the keys of a file to the description of a model, and from a folder to the keys and tensors of such a file. Its
+// quirks are in its own file and nowhere else.
 #pragma once
 
+#include "model/families/folder_reader.h"
 #include "model/families/gguf_keys.h"
 #include "model/model_shape.h"
 
+#include <array>
 #include <string_view>
 
 namespace braid::model {
@@ -11,12 +14,13 @@ namespace braid::model {
 struct Family {
   std::string_view architecture;           // general.architecture
   ModelShape (*describe)(GgufKeys& keys);  // what has failed is in keys.error; the shape is then not used
+  // model_type of the folders that are such models, and how they become one; what has failed is in the reader's config.error.
+  std::array<std::string_view, 6> folder_types;
+  void (*translate)(FolderReader& in);
 };
 
-ModelShape describe_gemma2(GgufKeys& keys);
-ModelShape describe_gpt2(GgufKeys& keys);
-ModelShape describe_llama(GgufKeys& keys);
-ModelShape describe_qwen2(GgufKeys& keys);
-ModelShape describe_qwen3(GgufKeys& keys);
+extern const Family kApertus, kArcee, kBaichuan, kChatGlm, kCohere, kCohere2, kErnie45, kExaone, kExaone4, kFalcon, kGemma, kGemma2,
+    kGemma3, kGlm4, kGptJ, kGptNeox, kGpt2, kGranite, kHunyuan, kInternLm2, kLlama, kMinicpm, kMistral3, kNemotron, kOlmo, kOlmo2, kPhi2,
+    kPhi3, kQwen2, kQwen3, kSeedOss, kSmolLm3, kStableLm, kStarcoder2;
 
 }  // namespace braid::model

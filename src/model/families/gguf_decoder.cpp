@@ -4,7 +4,9 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace braid::model {
 namespace {
@@ -72,7 +74,7 @@ void read_scaling(GgufKeys& keys, const DecoderSize& size, RopeParameters& rope)
   rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1.0, 1e-3, 1e6);
 }
 
-FeedForwardShape gated_feed_forward(const DecoderSize& size, std::int32_t index) {
+FeedForwardShape gated_feed_forward(GgufKeys& keys, const DecoderSize& size, std::int32_t index) {
   const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
     return LinearShape{
         .name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kAbsent, .rotation = Rotation::kAllowed};
@@ -82,6 +84,13 @@ FeedForwardShape gated_feed_forward(const DecoderSize& size, std::int32_t index)
   shape.gate = linear("ffn_gate", size.embedding, size.feed_forward);
   shape.up = linear("ffn_up", size.embedding, size.feed_forward);
   shape.down = linear("ffn_down", size.feed_forward, size.embedding);
+  const files::GgufTensor* up = keys.file().tensor(layer_tensor(index, "ffn_up.weight"));
+  const bool joined = up != nullptr && up->shape.size() == 2 && up->shape[1] == 2 * std::int64_t{size.feed_forward};
+  if (joined) {  // the gate's rows, then those of up
+    shape.gate.name = shape.up.name;
+    shape.gate.stored_outputs = shape.up.stored_outputs = up->shape[1];
+    shape.up.first_output = size.feed_forward;
+  }
   return shape;
 }
 
@@ -133,7 +142,7 @@ ModelShape decoder_ends(const DecoderSize& size) {
   return model;
 }
 
-AttentionShape decoder_attention(const DecoderSize& size, std::int32_t index) {
+AttentionShape decoder_attention(GgufKeys& keys, const DecoderSize& size, std::int32_t index) {
   AttentionShape attention;
   attention.heads = size.heads;
   attention.kv_heads = size.kv_heads;
@@ -146,25 +155,34 @@ AttentionShape decoder_attention(const DecoderSize& size, std::int32_t index) {
   attention.value = linear("attn_v", size.embedding, attention.kv_width());
   attention.output = linear("attn_output", attention.query_width(), size.embedding);
   attention.scale = 1.0F / std::sqrt(static_cast<float>(size.head_dim));
+  if (keys.file().tensor(layer_tensor(index, "attn_qkv.weight")) == nullptr) return attention;
+  std::int64_t first = 0;
+  for (LinearShape* part : {&attention.query, &attention.key, &attention.value}) {
+    part->name = layer_tensor(index, "attn_qkv");
+    part->stored_outputs = attention.query_width() + 2 * attention.kv_width();
+    part->first_output = std::exchange(first, first + part->outputs);
+  }
   return attention;
 }
 
-ModelShape rms_decoder(GgufKeys& keys) {
+namespace {
+
+ModelShape decoder(GgufKeys& keys, NormShape::Kind kind, std::string_view epsilon_key) {
   const DecoderSize size = read_size(keys);
-  const auto epsilon = static_cast<float>(keys.number("attention.layer_norm_rms_epsilon", std::nullopt, 1e-12, 1.0));
+  const auto epsilon = static_cast<float>(keys.number(epsilon_key, std::nullopt, 1e-12, 1.0));
   ModelShape model = decoder_ends(size);
-  model.output.norm.kind = NormShape::Kind::kRms;
+  model.output.norm.kind = kind;
   model.output.norm.epsilon = epsilon;
   model.rotary.push_back(read_rope(keys, size));
   for (std::int32_t i = 0; i < size.layers; ++i) {
     const auto norm = [&](std::string_view part) {
-      return NormShape{.kind = NormShape::Kind::kRms, .name = layer_tensor(i, part), .width = size.embedding, .epsilon = epsilon};
+      return NormShape{.kind = kind, .name = layer_tensor(i, part), .width = size.embedding, .epsilon = epsilon};
     };
     LayerShape layer;
     layer.attention_norm = norm("attn_norm");
-    layer.attention = decoder_attention(size, i);
+    layer.attention = decoder_attention(keys, size, i);
     layer.feed_forward_norm = norm("ffn_norm");
-    layer.feed_forward = gated_feed_forward(size, i);
+    layer.feed_forward = gated_feed_forward(keys, size, i);
     layer.attention.rotary = 0;
     model.layers.push_back(std::move(layer));
     model.unused.push_back(layer_tensor(i, "attn_rot_embd.weight"));  // files of 2023 carry this table
@@ -172,19 +190,110 @@ ModelShape rms_decoder(GgufKeys& keys) {
   return model;
 }
 
-void set_windows(ModelShape& model, std::int32_t window, std::int32_t period) {
+const char* name_of(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return "silu";
+    case Activation::kGelu:
+      return "gelu";
+    case Activation::kGeluTanh:
+      return "gelu_tanh";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kReluSquared:
+      return "relu2";
+    case Activation::kXielu:
+      return "xielu";
+  }
+  return "";
+}
+
+}  // namespace
+
+ModelShape rms_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kRms, "attention.layer_norm_rms_epsilon"); }
+
+ModelShape layer_norm_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kLayer, "attention.layer_norm_epsilon"); }
+
+void read_windows(GgufKeys& keys, ModelShape& model, std::int32_t fallback, std::int32_t fallback_period) {
+  const std::int32_t window = keys.count("attention.sliding_window", kMaxContext, static_cast<std::uint64_t>(fallback));
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  std::vector<bool> windowed = keys.flags(kPattern, model.layers.size());
+  if (windowed.empty()) {
+    const auto period = static_cast<std::size_t>(keys.count(kPattern, kMaxLayers, static_cast<std::uint64_t>(fallback_period)));
+    for (std::size_t i = 0; i < model.layers.size(); ++i) windowed.push_back(period == 0 || (i + 1) % period != 0);
+  }
   for (std::size_t i = 0; i < model.layers.size(); ++i)
-    if (period == 0 || (i + 1) % static_cast<std::size_t>(period) != 0) model.layers[i].attention.window = window;
+    if (windowed[i]) model.layers[i].attention.window = window;
 }
 
 void read_windows_and_cap(GgufKeys& keys, ModelShape& model) {
-  const std::int32_t window = keys.count("attention.sliding_window", kMaxContext);
-  set_windows(model, window, keys.count("attention.sliding_window_pattern", kMaxLayers));
+  read_windows(keys, model);
   // llama.cpp saves caps of 50 for scores and 30 for final logits, which these architectures do not have, into every model, and applies
   // neither.
   if (keys.has("final_logit_softcapping")) return;
   const auto cap = static_cast<float>(keys.number("attn_logit_softcapping", 0.0, 0.0, 1e6));
   for (LayerShape& layer : model.layers) layer.attention.score_cap = cap;
+}
+
+void add_query_norms(ModelShape& model, NormShape::Kind kind, bool whole) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    AttentionShape& attention = model.layers[i].attention;
+    const auto norm = [&](std::string_view part, std::int32_t heads) {
+      return NormShape{.kind = kind,
+                       .name = layer_tensor(static_cast<std::int32_t>(i), part),
+                       .width = attention.head_dim * (whole ? heads : 1),
+                       .epsilon = model.output.norm.epsilon,
+                       .bias = Presence::kAbsent};
+    };
+    attention.query_norm = norm("attn_q_norm", attention.heads);
+    attention.key_norm = norm("attn_k_norm", attention.kv_heads);
+  }
+}
+
+void add_post_norms(ModelShape& model, std::string_view attention, std::string_view feed_forward) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    LayerShape& layer = model.layers[i];
+    layer.attention_post_norm = layer.attention_norm;
+    layer.attention_post_norm.name = layer_tensor(static_cast<std::int32_t>(i), attention);
+    layer.feed_forward_post_norm = layer.feed_forward_norm;
+    layer.feed_forward_post_norm.name = layer_tensor(static_cast<std::int32_t>(i), feed_forward);
+  }
+}
+
+void drop_pre_norms(ModelShape& model) {
+  for (LayerShape& layer : model.layers) layer.attention_norm.kind = layer.feed_forward_norm.kind = NormShape::Kind::kNone;
+}
+
+void set_biases(ModelShape& model, Parts parts, Presence bias) {
+  for (LayerShape& layer : model.layers) {
+    AttentionShape& attention = layer.attention;
+    FeedForwardShape& feed_forward = layer.feed_forward;
+    if (parts == Parts::kFeedForward) {
+      feed_forward.gate.bias = feed_forward.up.bias = feed_forward.down.bias = bias;
+      continue;
+    }
+    attention.query.bias = attention.key.bias = attention.value.bias = bias;
+    if (parts == Parts::kAttention) attention.output.bias = bias;
+  }
+}
+
+void read_activation(GgufKeys& keys, ModelShape& model, std::initializer_list<Activation> known) {
+  const std::string name = keys.text("feed_forward.activation", name_of(*known.begin()));
+  const auto* found = std::ranges::find(known, name, name_of);
+  if (found == known.end())
+    keys.fail(ErrorCode::kUnsupported,
+              fmt::format("{} is \"{}\", which this build cannot compute", keys.full("feed_forward.activation"), name));
+  for (LayerShape& layer : model.layers) layer.feed_forward.activation = found == known.end() ? *known.begin() : *found;
+}
+
+void make_plain(ModelShape& model) {
+  for (LayerShape& layer : model.layers) layer.feed_forward.gated = false;
+}
+
+void drop_rotation_of_full_layers(ModelShape& model) {
+  const bool windowed = std::ranges::any_of(model.layers, [](const LayerShape& layer) { return layer.attention.window > 0; });
+  for (LayerShape& layer : model.layers)
+    if (windowed && layer.attention.window == 0) layer.attention.rotary = kNoRotary;
 }
 
 }  // namespace braid::model

@@ -5,6 +5,7 @@
 #include "model/model_shape.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -32,17 +33,41 @@ std::string layer_tensor(std::int32_t layer, std::string_view part);
 // Embedding and output as every file names them, and no layers yet. The output's norm has no kind.
 ModelShape decoder_ends(const DecoderSize& size);
 
-// Attention of layer `index` with its four products apart, without biases, windows or positions.
-AttentionShape decoder_attention(const DecoderSize& size, std::int32_t index);
+// Attention of layer `index` with its four products apart, or three of them joined where the file has them so, without biases, windows or
+// positions.
+AttentionShape decoder_attention(GgufKeys& keys, const DecoderSize& size, std::int32_t index);
 
 // A model of the Llama kind (Touvron et al. 2023): root mean square norms before attention and feed-forward, rotated halves, SwiGLU, and no
 // biases or windows.
 ModelShape rms_decoder(GgufKeys& keys);
 
+// The same with layer norms with biases.
+ModelShape layer_norm_decoder(GgufKeys& keys);
+
+// Windows where the file gives them, or else as the fallbacks say: of `period` layers the last one has none, unless period is 0.
+void read_windows(GgufKeys& keys, ModelShape& model, std::int32_t fallback = 0, std::int32_t fallback_period = 0);
+
 // Windows and the cap of scores where the file gives them, for files that llama.cpp may have saved.
 void read_windows_and_cap(GgufKeys& keys, ModelShape& model);
 
-// Windows of `window` positions in all layers; of `period` layers the last one has none, unless period is 0.
-void set_windows(ModelShape& model, std::int32_t window, std::int32_t period);
+// Norms of queries and keys, "attn_q_norm" and "attn_k_norm", of this kind; over each head, or over all of them together.
+void add_query_norms(ModelShape& model, NormShape::Kind kind, bool whole = false);
+
+// Norms behind both branches.
+void add_post_norms(ModelShape& model, std::string_view attention, std::string_view feed_forward);
+// None before them.
+void drop_pre_norms(ModelShape& model);
+
+enum class Parts { kQueryKeyValue, kAttention, kFeedForward };
+void set_biases(ModelShape& model, Parts parts, Presence bias);
+
+// Which of these a file's "feed_forward.activation" names; the first one is what files without it mean.
+void read_activation(GgufKeys& keys, ModelShape& model, std::initializer_list<Activation> known);
+
+// No gate.
+void make_plain(ModelShape& model);
+
+// Layers without a window know no positions, where others have one.
+void drop_rotation_of_full_layers(ModelShape& model);
 
 }  // namespace braid::model

@@ -55,6 +55,33 @@ std::string GgufKeys::text(std::string_view key, std::string fallback) {
   return *found;
 }
 
+std::vector<bool> GgufKeys::flags(std::string_view key, std::size_t count) {
+  const files::GgufValue* value = file_.find(full(key));
+  const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
+  if (array == nullptr) return {};
+  std::vector<bool> flags;
+  std::visit(
+      [&](const auto& items) {
+    using Item = typename std::decay_t<decltype(items)>::value_type;
+    if constexpr (std::is_integral_v<Item>)
+      for (const auto item : items) flags.push_back(item != 0);
+      },
+      array->items);
+  if (flags.size() != count) fail(ErrorCode::kBadFile, fmt::format("{} is not an array of {} truth values", full(key), count));
+  flags.resize(count);
+  return flags;
+}
+
+std::vector<double> GgufKeys::numbers(std::string_view key, std::size_t count, std::optional<double> fallback) {
+  const files::GgufValue* value = file_.find(full(key));
+  const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
+  if (array == nullptr) return std::vector<double>(count, number(key, fallback, -1e30, 1e30));
+  const auto* items = std::get_if<std::vector<double>>(&array->items);
+  if (items != nullptr && items->size() == count) return *items;
+  fail(ErrorCode::kBadFile, fmt::format("{} is not an array of {} numbers", full(key), count));
+  return std::vector<double>(count);
+}
+
 std::uint64_t GgufKeys::uniform(std::string_view key, std::uint64_t fallback) {
   const files::GgufValue* value = file_.find(full(key));
   if (const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr)

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid::model {
 
@@ -42,6 +43,10 @@ class GgufKeys {
   double number_unless(double unset, std::string_view key, double fallback, double low, double high);
   bool flag(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::string fallback);
+  // An array of one truth value, or number that is 0 or not, for each of `count`; empty when the key is missing or no array.
+  std::vector<bool> flags(std::string_view key, std::size_t count);
+  // An array of `count` numbers, or one for all of them.
+  std::vector<double> numbers(std::string_view key, std::size_t count, std::optional<double> fallback);
 
  private:
   void take(const Error& found) { fail(found.code, found.message); }

@@ -1,46 +1,34 @@
 // GPT-2 (Radford et al. 2019): learned positions, layer norms, plain feed-forward networks of GELU, biases everywhere, and queries, keys and
-// values in one tensor.
+// values in one tensor. Folders hold matrices the other way round.
 #include "model/families/family.h"
+#include "model/families/folder_decoder.h"
 #include "model/families/gguf_decoder.h"
 
-#include <utility>
-
 namespace braid::model {
+namespace {
 
 ModelShape describe_gpt2(GgufKeys& keys) {
-  const DecoderSize size = read_size(keys);
-  const auto epsilon = static_cast<float>(keys.number("attention.layer_norm_epsilon", std::nullopt, 1e-12, 1.0));
-  const auto norm = [&](std::string name) {
-    return NormShape{.kind = NormShape::Kind::kLayer, .name = std::move(name), .width = size.embedding, .epsilon = epsilon};
-  };
-  ModelShape model = decoder_ends(size);
+  ModelShape model = layer_norm_decoder(keys);
+  model.rotary.clear();
   model.input.positions = "position_embd";
-  model.output.norm = norm(model.output.norm.name);
-  for (std::int32_t i = 0; i < size.layers; ++i) {
-    const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
-      return LinearShape{
-          .name = layer_tensor(i, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kRequired, .rotation = Rotation::kAllowed};
-    };
-    LayerShape layer;
-    layer.attention_norm = norm(layer_tensor(i, "attn_norm"));
-    layer.attention = decoder_attention(size, i);
-    AttentionShape& attention = layer.attention;
-    std::int64_t first = 0;
-    for (LinearShape* part : {&attention.query, &attention.key, &attention.value}) {
-      part->name = layer_tensor(i, "attn_qkv");
-      part->bias = Presence::kRequired;
-      part->stored_outputs = attention.query_width() + 2 * attention.kv_width();
-      part->first_output = std::exchange(first, first + part->outputs);
-    }
-    attention.output.bias = Presence::kRequired;
-    layer.feed_forward_norm = norm(layer_tensor(i, "ffn_norm"));
-    layer.feed_forward.kind = FeedForwardShape::Kind::kGelu;
-    layer.feed_forward.width = size.feed_forward;
-    layer.feed_forward.up = linear("ffn_up", size.embedding, size.feed_forward);
-    layer.feed_forward.down = linear("ffn_down", size.feed_forward, size.embedding);
-    model.layers.push_back(std::move(layer));
-  }
+  make_plain(model);
+  read_activation(keys, model, {Activation::kGeluTanh, Activation::kGelu, Activation::kRelu});
+  set_biases(model, Parts::kAttention, Presence::kRequired);
+  set_biases(model, Parts::kFeedForward, Presence::kRequired);
+  for (LayerShape& layer : model.layers) layer.attention.rotary = kNoRotary;
   return model;
 }
+
+void translate_gpt2(FolderReader& in) {
+  translate_sizes(in);
+  refuse_option(in, "scale_attn_by_inverse_layer_idx");
+  in.name_tensors({});
+  for (const std::string_view part : {"attn_qkv", "attn_output", "ffn_up", "ffn_down"}) in.transpose(part);
+  if (in.config.flag({"tie_word_embeddings"}, true)) in.remove("output.weight");
+}
+
+}  // namespace
+
+const Family kGpt2 = {"gpt2", describe_gpt2, {"gpt2"}, translate_gpt2};
 
 }  // namespace braid::model

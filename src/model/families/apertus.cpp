@@ -1,0 +1,63 @@
+// Apertus (Swiss AI 2025): norms over heads, plain feed-forward networks of xIELU, whose parameters each layer has of its own.
+#include "model/deterministic_math.h"
+#include "model/families/family.h"
+#include "model/families/folder_decoder.h"
+#include "model/families/gguf_decoder.h"
+
+#include <fmt/format.h>
+
+namespace braid::model {
+namespace {
+
+ModelShape describe_apertus(GgufKeys& keys) {
+  ModelShape model = rms_decoder(keys);
+  make_plain(model);
+  add_query_norms(model, NormShape::Kind::kRms);
+  set_biases(model, Parts::kAttention, Presence::kOptional);
+  const std::size_t layers = model.layers.size();
+  const std::vector<double> positive = keys.numbers("xielu.alpha_p", layers, std::nullopt);
+  const std::vector<double> negative = keys.numbers("xielu.alpha_n", layers, std::nullopt);
+  const std::vector<double> linear = keys.numbers("xielu.beta", layers, 0.5);
+  const std::vector<double> epsilon = keys.numbers("xielu.eps", layers, -1e-6);
+  for (std::size_t i = 0; i < layers; ++i) {
+    FeedForwardShape& feed_forward = model.layers[i].feed_forward;
+    feed_forward.activation = Activation::kXielu;
+    feed_forward.xielu = {static_cast<float>(positive[i]), static_cast<float>(linear[i]), static_cast<float>(negative[i]),
+                          static_cast<float>(epsilon[i])};
+  }
+  return model;
+}
+
+constexpr std::pair<std::string_view, std::string_view> kApertusNames[] = {{"attention_layernorm", "attn_norm"},
+                                                                           {"feedforward_layernorm", "ffn_norm"}};
+
+double softplus(double x) { return x > 30.0 ? x : fixed_log(1.0 + fixed_exp(x)); }
+
+void translate_apertus(FolderReader& in) {
+  require_activation(in, {"xielu"});
+  const FolderSize size = translate_decoder(in, kApertusNames);
+  std::vector<double> positive, negative, linear, epsilon;
+  for (std::int32_t i = 0; i < size.layers && !in.config.error; ++i) {
+    const auto take = [&](std::string_view part, std::optional<double> fallback) {
+      const std::string name = fmt::format("model.layers.{}.mlp.act_fn.{}", i, part);
+      const std::optional<float> value = in.scalar(name);
+      if (!value && !fallback) in.config.fail(ErrorCode::kBadFile, fmt::format("the tensor {} is missing, or not one value", name));
+      in.remove(name);
+      return value ? static_cast<double>(*value) : fallback.value_or(0.0);
+    };
+    linear.push_back(take("beta", 0.5));
+    epsilon.push_back(take("eps", -1e-6));
+    positive.push_back(softplus(take("alpha_p", std::nullopt)));
+    negative.push_back(linear.back() + softplus(take("alpha_n", std::nullopt)));
+  }
+  in.set("xielu.alpha_p", files::GgufArray{std::move(positive)});
+  in.set("xielu.alpha_n", files::GgufArray{std::move(negative)});
+  in.set("xielu.beta", files::GgufArray{std::move(linear)});
+  in.set("xielu.eps", files::GgufArray{std::move(epsilon)});
+}
+
+}  // namespace
+
+const Family kApertus = {"apertus", describe_apertus, {"apertus"}, translate_apertus};
+
+}  // namespace braid::model

@@ -1,0 +1,141 @@
+#include "model/families/folder_config.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+constexpr std::string_view kWrapped[] = {"text_config", "llm_config", "language_config"};
+
+std::string text_of(const simdjson::dom::element& object, std::string_view key) {
+  std::string_view text;
+  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+}  // namespace
+
+FolderConfig::FolderConfig(const std::string& text, std::string path)
+    : parser_(std::make_shared<simdjson::dom::parser>()), path_(std::move(path)) {
+  simdjson::dom::object object;
+  const auto failure = parser_->parse(text).get(root_);
+  if (failure != simdjson::SUCCESS || root_.get(object) != simdjson::SUCCESS) {
+    fail(ErrorCode::kBadFile,
+         failure == simdjson::SUCCESS ? "is not a JSON object" : fmt::format("is not JSON: {}", error_message(failure)));
+    root_ = parser_->parse("{}", 2);
+  }
+  outer_type_ = model_type_ = text_of(root_, "model_type");
+  unwrap();
+  if (model_type_.empty()) fail(ErrorCode::kBadFile, "names no 'model_type'");
+}
+
+FolderConfig::FolderConfig(simdjson::dom::element root, const FolderConfig& whole, std::string_view name)
+    : parser_(whole.parser_), root_(root), path_(whole.path_), prefix_(fmt::format("{}{}.", whole.prefix_, name)) {}
+
+void FolderConfig::unwrap() {
+  for (const std::string_view name : kWrapped) {
+    simdjson::dom::element inner;
+    simdjson::dom::object object;
+    if (root_[name].get(inner) != simdjson::SUCCESS || inner.get(object) != simdjson::SUCCESS) continue;
+    root_ = inner;
+    prefix_ = fmt::format("{}.", name);
+    wrapped_ = true;
+    if (const std::string own = text_of(inner, "model_type"); !own.empty()) model_type_ = own;
+    return;
+  }
+}
+
+void FolderConfig::fail(ErrorCode code, const std::string& message) {
+  if (!error) error = Error{code, fmt::format("{}: {}", path_, message), {}};
+}
+
+std::optional<simdjson::dom::element> FolderConfig::find(Names names) const {
+  for (const std::string_view name : names) {
+    simdjson::dom::element value;
+    if (root_[name].get(value) == simdjson::SUCCESS && !value.is_null()) return value;
+  }
+  return std::nullopt;
+}
+
+std::int64_t FolderConfig::count(Names names, std::optional<std::int64_t> fallback, std::int64_t least, std::int64_t most) {
+  const auto value = find(names);
+  if (!value && fallback) return *fallback;
+  std::int64_t number = 0;
+  if (!value) {
+    fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", first(names)));
+  } else if (value->get(number) != simdjson::SUCCESS || number < least || number > most) {
+    fail(ErrorCode::kBadFile,
+         fmt::format("{} is {}, expected a whole number from {} to {}", first(names), simdjson::minify(*value), least, most));
+  } else {
+    return number;
+  }
+  return fallback.value_or(least);
+}
+
+double FolderConfig::number(Names names, std::optional<double> fallback, double low, double high) {
+  const auto value = find(names);
+  if (!value && fallback) return *fallback;
+  double number = 0.0;
+  if (!value) {
+    fail(ErrorCode::kBadFile, fmt::format("the key {} is missing", first(names)));
+  } else if (value->get(number) != simdjson::SUCCESS || !(number >= low && number <= high)) {
+    fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from {} to {}", first(names), simdjson::minify(*value), low, high));
+  } else {
+    return number;
+  }
+  return fallback.value_or(low);
+}
+
+bool FolderConfig::flag(Names names, bool fallback) {
+  const auto value = find(names);
+  bool flag = fallback;
+  if (value && value->get(flag) != simdjson::SUCCESS)
+    fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected true or false", first(names), simdjson::minify(*value)));
+  return flag;
+}
+
+std::string FolderConfig::text(Names names, std::string_view fallback) {
+  const auto value = find(names);
+  std::string_view text = fallback;
+  if (value && value->get(text) != simdjson::SUCCESS)
+    fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a text", first(names), simdjson::minify(*value)));
+  return std::string(text);
+}
+
+std::vector<double> FolderConfig::numbers(std::string_view name, std::size_t expected) {
+  const auto value = find({name});
+  if (!value) return {};
+  std::vector<double> numbers;
+  simdjson::dom::array array;
+  bool sound = value->get(array) == simdjson::SUCCESS && array.size() == expected;
+  if (sound)
+    for (const simdjson::dom::element item : array) sound = item.get(numbers.emplace_back()) == simdjson::SUCCESS && sound;
+  if (!sound) fail(ErrorCode::kBadFile, fmt::format("{}{} is not a list of {} numbers", prefix_, name, expected));
+  numbers.resize(expected);
+  return numbers;
+}
+
+std::vector<std::string> FolderConfig::texts(std::string_view name) {
+  const auto value = find({name});
+  if (!value) return {};
+  std::vector<std::string> texts;
+  simdjson::dom::array array;
+  bool sound = value->get(array) == simdjson::SUCCESS;
+  if (sound)
+    for (const simdjson::dom::element item : array) {
+      std::string_view text;
+      sound = item.get(text) == simdjson::SUCCESS && sound;
+      texts.emplace_back(text);
+    }
+  if (!sound) fail(ErrorCode::kBadFile, fmt::format("{}{} is not a list of texts", prefix_, name));
+  return texts;
+}
+
+std::optional<FolderConfig> FolderConfig::part(std::string_view name) const {
+  simdjson::dom::object object;
+  const auto value = find({name});
+  if (!value || value->get(object) != simdjson::SUCCESS) return std::nullopt;
+  return FolderConfig(*value, *this, name);
+}
+
+}  // namespace braid::model

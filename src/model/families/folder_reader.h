@@ -1,0 +1,76 @@
+// Turns a Hugging Face folder into the metadata and the tensors that a GGUF file of the same model has, names and layout as llama.cpp's
+// converter writes them. So a family is described once, a folder is loaded as its file would be, and `braid convert` only writes.
+#pragma once
+
+#include "files/gguf.h"
+#include "files/hf_folder.h"
+#include "model/families/folder_config.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::model {
+
+// Where a row of a tensor that a file holds lies in the folder's.
+using RowOrder = std::vector<std::int32_t>;
+
+// Rows whose rotated halves lie apart, as neighbouring pairs.
+RowOrder paired_rows(std::int32_t heads, std::int32_t head_dim);
+
+// All queries, then all keys, then all values, of rows that lie [kv_heads, (heads / kv_heads queries, a key, a value), head_dim].
+RowOrder ungrouped_rows(std::int32_t heads, std::int32_t kv_heads, std::int32_t head_dim);
+
+RowOrder consecutive_rows(std::int32_t first, std::int32_t count);
+
+class FolderReader {
+ public:
+  using Names = std::span<const std::pair<std::string_view, std::string_view>>;
+
+  FolderReader(const files::HfFolder& folder, FolderConfig config, std::string_view architecture);
+
+  FolderConfig config;
+  const files::HfFolder& folder() const { return folder_; }
+
+  // Metadata "<architecture>.<key>"; the last value counts.
+  void set(std::string_view key, files::GgufValue value);
+
+  // Gives tensors their names in a file: those that belong to a layer by what follows its number, the others by their whole name, both
+  // without ".weight" and ".bias". `own` goes before what all families have in common. What is not known keeps its name.
+  void name_tensors(Names own);
+
+  bool has(const std::string& name) const { return tensors_.contains(name); }
+  // All that follow are about a part of every layer ("attn_q"), its weights and its biases.
+  void reorder(std::string_view part, const RowOrder& order);
+  // Gives a part's rows to others.
+  void split(std::string_view part, std::initializer_list<std::pair<std::string_view, RowOrder>> pieces);
+  void transpose(std::string_view part);  // matrices [inputs, outputs]
+  // Makes one weight "blk.<layer>.<part>" of the vectors "model.layers.<layer>.<from>.<head>".
+  void join_heads(std::string_view from, std::string_view part, std::int32_t layers, std::int32_t heads);
+  // To all weights whose names end so.
+  void add_to_vectors(std::string_view ending, float plus);
+  void remove(const std::string& name) { tensors_.erase(name); }
+  // The only value of a tensor.
+  std::optional<float> scalar(const std::string& name) const;
+  // A tensor of floats that was computed.
+  void add_vector(const std::string& name, std::span<const double> values);
+
+  files::GgufContents take();
+
+ private:
+  std::vector<std::string> of_part(std::string_view part) const;
+  void add_stored(const std::string& name, const files::SafeTensor& stored);
+
+  const files::HfFolder& folder_;
+  std::string architecture_;
+  std::map<std::string, files::GgufTensor> tensors_;
+  std::vector<std::pair<std::string, files::GgufValue>> metadata_;
+  std::vector<std::shared_ptr<const files::ByteSource>> computed_;
+};
+
+}  // namespace braid::model

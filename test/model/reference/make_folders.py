@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Writes tiny random models as Hugging Face folders and what transformers computes for them in float32.
+
+    python3 make_folders.py FOLDER [NAME...]        (needs torch, transformers 5 and safetensors; without names all of them)
+
+<name>/config.json, model.safetensors   the model, its parameters rounded to bf16
+<name>/reference.json                   input_ids, last_logits, 24 greedy tokens and the margin between the two best logits at each of them
+
+Seeds are tried until no greedy token is a near tie. Families whose code is not part of transformers are written from a model that computes
+the same, with the tensor names and the configuration of their own code.
+"""
+import json
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+import transformers as T
+from safetensors.torch import save_file
+
+VOCAB, PROMPT, STEPS, LEAST_MARGIN = 120, 40, 24, 6e-3
+B = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+         max_position_embeddings=256, bos_token_id=0, eos_token_id=1, pad_token_id=2)
+GPT = dict(vocab_size=VOCAB, bos_token_id=0, eos_token_id=1)
+
+
+def rope(kind, **more):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
+
+
+def randomise(model, seed):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "alpha_" in name:
+                p.uniform_(-1.0, 1.0)
+            elif p.dim() >= 2 and "norm" not in name:
+                p.normal_(0, 1.6 / p.shape[-1] ** 0.5)
+            elif ("norm" in name or "ln_" in name) and name.endswith("weight"):
+                p.normal_(0.0 if "gemma" in type(model).__name__.lower() or "nemotron" in type(model).__name__.lower() else 1.0, 0.2)
+            else:
+                p.normal_(0, 0.2)
+        # Parameters only: rounding the module would round rotary frequencies too.
+        for p in model.parameters():
+            p.copy_(p.to(torch.bfloat16).float())
+    return model.float().eval()
+
+
+def reference(model):
+    ids = torch.randint(3, VOCAB, (PROMPT,)).tolist()
+    sequence, margins = list(ids), []
+    with torch.no_grad():
+        last = model(torch.tensor([ids]), use_cache=False).logits[0, -1].float()
+        for _ in range(STEPS):
+            logits = model(torch.tensor([sequence]), use_cache=False).logits[0, -1].float()
+            best = torch.topk(logits, 2).values
+            margins.append(float(best[0] - best[1]))
+            sequence.append(int(logits.argmax()))
+    return {"input_ids": ids, "last_logits": last.tolist(), "greedy": sequence[PROMPT:], "margins": margins}
+
+
+def best_of_seeds(name, make):
+    for seed in range(1, 60):
+        model = randomise(make(), seed + 1000 * sum(name.encode()))
+        found = reference(model)
+        if min(found["margins"]) >= LEAST_MARGIN:
+            return model, found
+    raise RuntimeError("all seeds give near ties")
+
+
+def tensors_of(model):
+    tied = set(getattr(model, "_tied_weights_keys", None) or {}) if model.config.get_text_config().tie_word_embeddings else set()
+    state = {k: v.to(torch.bfloat16).contiguous().clone() for k, v in model.state_dict().items() if k not in tied and v.is_floating_point()}
+    return state
+
+
+def write(folder, name, found, config, tensors):
+    path = folder / name
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    if tensors is not None:
+        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+    found["last_logits"] = [round(x, 7) for x in found["last_logits"]]
+    found["margins"] = [round(x, 5) for x in found["margins"]]
+    (path / "reference.json").write_text(json.dumps(found) + "\n")
+
+
+def plain(name, model_class, config_class, **options):
+    """A family of transformers: saved by itself, so that names are those of its files."""
+    def job(folder):
+        make = lambda: getattr(T, model_class)(getattr(T, config_class)(**{k: v for k, v in options.items() if v is not None}))
+        model, found = best_of_seeds(name, make)
+        model.config.dtype = torch.bfloat16
+        state = {k: v.to(torch.bfloat16) if v.is_floating_point() else v for k, v in model.state_dict().items()}
+        model.save_pretrained(folder / name, state_dict=state)
+        (folder / name / "generation_config.json").unlink(missing_ok=True)
+        write(folder, name, found, json.loads((folder / name / "config.json").read_text()), None)
+    return job
+
+
+def decoder(name, model_class, config_class, **options):
+    return plain(name, model_class, config_class, **{**B, **options})
+
+
+def renamed(name, twin, config, rename):
+    """A family of remote code: `twin` computes the same, rename(tensors, twin) gives its tensors, `config` what its configuration says."""
+    def job(folder):
+        model, found = best_of_seeds(name, twin)
+        write(folder, name, found, config, {k: v.contiguous().clone() for k, v in rename(tensors_of(model), model).items()})
+    return job
+
+
+def llama(**more):
+    return lambda: T.LlamaForCausalLM(T.LlamaConfig(**{**B, **more}))
+
+
+def mapped(tensors, names):
+    out = {}
+    for key, value in tensors.items():
+        for old, new in names.items():
+            key = key.replace(old, new)
+        out[key] = value
+    return out
+
+
+def internlm2(tensors, model):
+    c = model.config
+    group, d = c.num_attention_heads // c.num_key_value_heads, c.head_dim
+    out = {}
+    for i in range(c.num_hidden_layers):
+        q, k, v = (tensors.pop(f"model.layers.{i}.self_attn.{x}_proj.weight") for x in "qkv")
+        parts = [q.reshape(-1, group, d, c.hidden_size), k.reshape(-1, 1, d, c.hidden_size), v.reshape(-1, 1, d, c.hidden_size)]
+        out[f"model.layers.{i}.attention.wqkv.weight"] = torch.cat(parts, 1).reshape(-1, c.hidden_size)
+    names = {"model.embed_tokens": "model.tok_embeddings", "self_attn.o_proj": "attention.wo", "mlp.gate_proj": "feed_forward.w1",
+             "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2", "input_layernorm": "attention_norm",
+             "post_attention_layernorm": "ffn_norm", "lm_head": "output"}
+    return {**mapped(tensors, names), **out}
+
+
+def packed_qkv(tensors, model):
+    for i in range(model.config.num_hidden_layers):
+        parts = [tensors.pop(f"model.layers.{i}.self_attn.{x}_proj.weight") for x in "qkv"]
+        tensors[f"model.layers.{i}.self_attn.W_pack.weight"] = torch.cat(parts, 0)
+    return tensors
+
+
+def exaone3(tensors, model):
+    names = {"model.embed_tokens": "transformer.wte", "model.layers": "transformer.h", "model.norm": "transformer.ln_f",
+             "self_attn.o_proj": "self_attn.out_proj", "self_attn": "attn.attention", "input_layernorm": "ln_1",
+             "post_attention_layernorm": "ln_2", "mlp.gate_proj": "mlp.c_fc_0", "mlp.up_proj": "mlp.c_fc_1", "mlp.down_proj": "mlp.c_proj"}
+    return mapped(tensors, names)
+
+
+def same(tensors, model):
+    return tensors
+
+
+OLD = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, vocab_size=VOCAB,
+           max_position_embeddings=256, rms_norm_eps=1e-6, bos_token_id=0, eos_token_id=1, torch_dtype="bfloat16", hidden_act="silu")
+LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
+FULL, SLIDING = "full_attention", "sliding_attention"
+SPB = dict(num_hidden_layers=4, sliding_window=12, layer_types=[SLIDING, SLIDING, SLIDING, FULL])
+# MiniCPM: embeddings by scale_emb, branches by scale_depth / sqrt(layers), logits over hidden_size / dim_model_base.
+MINICPM = dict(scale_emb=4, scale_depth=1.4, dim_model_base=16)
+
+JOBS = {
+    "llama-llama3": ("LlamaForCausalLM", "LlamaConfig", rope("llama3", **LLAMA3)),
+    "llama-biased": ("LlamaForCausalLM", "LlamaConfig", dict(attention_bias=True, mlp_bias=True, head_dim=12, tie_word_embeddings=True)),
+    "llama-linear": ("LlamaForCausalLM", "LlamaConfig", rope("linear", factor=4.0)),
+    "llama-dynamic": ("LlamaForCausalLM", "LlamaConfig", rope("dynamic", factor=4.0)),
+    "mistral": ("MistralForCausalLM", "MistralConfig", dict(sliding_window=12, head_dim=16)),
+    "ministral": ("MinistralForCausalLM", "MinistralConfig", dict(sliding_window=12, head_dim=16, layer_types=[SLIDING, FULL, SLIDING])),
+    "ministral3": ("Ministral3ForCausalLM", "Ministral3Config", dict(head_dim=16, rope_parameters={
+        "rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "original_max_position_embeddings": 16, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1})),
+    "qwen2-yarn": ("Qwen2ForCausalLM", "Qwen2Config", dict(tie_word_embeddings=True, **rope(
+        "yarn", factor=4.0, original_max_position_embeddings=64))),
+    "qwen2-window": ("Qwen2ForCausalLM", "Qwen2Config", dict(use_sliding_window=True, sliding_window=12, max_window_layers=1)),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", dict(head_dim=16)),
+    "phi3": ("Phi3ForCausalLM", "Phi3Config", dict(sliding_window=12)),
+    "phi3-longrope": ("Phi3ForCausalLM", "Phi3Config", dict(
+        original_max_position_embeddings=16, rope_parameters={
+            "rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.75, "original_max_position_embeddings": 16,
+            "short_factor": [1.0 + 0.1 * k for k in range(3)], "long_factor": [1.0 + 0.5 * k for k in range(3)]})),
+    "phi": ("PhiForCausalLM", "PhiConfig", dict(num_key_value_heads=4, partial_rotary_factor=0.5)),
+    "gemma": ("GemmaForCausalLM", "GemmaConfig", dict(head_dim=16, num_key_value_heads=1)),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", dict(head_dim=16, sliding_window=12, query_pre_attn_scalar=12,
+                                                            attn_implementation="eager")),  # others leave the cap of scores out
+    "gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", dict(head_dim=16, query_pre_attn_scalar=12, **SPB, rope_parameters={
+        SLIDING: {"rope_type": "default", "rope_theta": 10000.0}, FULL: {"rope_type": "linear", "rope_theta": 1000000.0, "factor": 8.0}})),
+    "smollm3": ("SmolLM3ForCausalLM", "SmolLM3Config", dict(no_rope_layers=[1, 0, 1])),
+    "granite": ("GraniteForCausalLM", "GraniteConfig", dict(embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4,
+                                                             attention_multiplier=0.25)),
+    "olmo": ("OlmoForCausalLM", "OlmoConfig", dict(clip_qkv=1.0)),
+    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", {}),
+    "olmo3": ("Olmo3ForCausalLM", "Olmo3Config", dict(**SPB)),
+    "cohere": ("CohereForCausalLM", "CohereConfig", dict(use_qk_norm=True, logit_scale=0.25)),
+    "cohere2": ("Cohere2ForCausalLM", "Cohere2Config", dict(head_dim=16, logit_scale=0.25, **SPB)),
+    "glm": ("GlmForCausalLM", "GlmConfig", dict(head_dim=16, attention_bias=True)),
+    "glm4": ("Glm4ForCausalLM", "Glm4Config", dict(head_dim=16, attention_bias=True)),
+    "starcoder2": ("Starcoder2ForCausalLM", "Starcoder2Config", dict(sliding_window=12)),
+    "stablelm": ("StableLmForCausalLM", "StableLmConfig", dict(partial_rotary_factor=0.5, use_qkv_bias=True)),
+    "stablelm-parallel": ("StableLmForCausalLM", "StableLmConfig", dict(partial_rotary_factor=0.25, qk_layernorm=True,
+                                                                         use_parallel_residual=True)),
+    "nemotron": ("NemotronForCausalLM", "NemotronConfig", dict(partial_rotary_factor=0.5)),
+    "exaone4": ("Exaone4ForCausalLM", "Exaone4Config", dict(sliding_window_pattern=4, **SPB)),
+    "ernie4.5": ("Ernie4_5ForCausalLM", "Ernie4_5Config", dict(head_dim=16)),
+    "hunyuan": ("HunYuanDenseV1ForCausalLM", "HunYuanDenseV1Config", dict(head_dim=16)),
+    "hunyuan-alpha": ("HunYuanDenseV1ForCausalLM", "HunYuanDenseV1Config", dict(head_dim=16, rope_parameters={
+        "rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 1000.0, "factor": 1.0})),
+    "seed-oss": ("SeedOssForCausalLM", "SeedOssConfig", dict(head_dim=16)),
+    "apertus": ("ApertusForCausalLM", "ApertusConfig", rope("llama3", **LLAMA3)),
+    "arcee": ("ArceeForCausalLM", "ArceeConfig", {}),
+}
+JOBS = {name: decoder(name, model, config, **options) for name, (model, config, options) in JOBS.items()}
+NEOX = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=256, **GPT)
+FALCON = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=256, ffn_hidden_size=48, **GPT)
+JOBS.update({
+    "gpt2": plain("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=32, n_inner=48, n_layer=3, n_head=4, n_positions=256, **GPT),
+    "gpt-neox": plain("gpt-neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", rotary_pct=0.5, **NEOX),
+    "gpt-neox-serial": plain("gpt-neox-serial", "GPTNeoXForCausalLM", "GPTNeoXConfig", use_parallel_residual=False, hidden_act="gelu_new",
+                             **NEOX),
+    "gptj": plain("gptj", "GPTJForCausalLM", "GPTJConfig", n_embd=32, n_inner=48, n_layer=3, n_head=4, n_positions=256, rotary_dim=4,
+                  **GPT),
+    "falcon": plain("falcon", "FalconForCausalLM", "FalconConfig", new_decoder_architecture=True, num_kv_heads=2, bias=False, **FALCON),
+    "falcon-mq": plain("falcon-mq", "FalconForCausalLM", "FalconConfig", multi_query=True, parallel_attn=True, bias=False, **FALCON),
+    "falcon-rw": plain("falcon-rw", "FalconForCausalLM", "FalconConfig", multi_query=False, parallel_attn=False, bias=True, alibi=True,
+                       **FALCON),
+    "mpt": plain("mpt", "MptForCausalLM", "MptConfig", d_model=32, n_heads=4, n_layers=3, expansion_ratio=2, max_seq_len=256, **GPT),
+    "bloom": plain("bloom", "BloomForCausalLM", "BloomConfig", hidden_size=32, n_layer=3, n_head=4, **GPT),
+    "gemma3-wrapped": plain("gemma3-wrapped", "Gemma3ForConditionalGeneration", "Gemma3Config", image_token_index=110,
+                            boi_token_index=111, eoi_token_index=112, mm_tokens_per_image=4, tie_word_embeddings=True,
+                            text_config={**B, "head_dim": 16, "query_pre_attn_scalar": 12, **SPB, "model_type": "gemma3_text"},
+                            vision_config=dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                               image_size=28, patch_size=14, model_type="siglip_vision_model")),
+    "internlm2": renamed("internlm2", llama(), {"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2",
+                                                **OLD, "num_key_value_heads": 2, "rope_theta": 10000, "bias": False,
+                                                "tie_word_embeddings": False}, internlm2),
+    "internlm3": renamed("internlm3", llama(head_dim=16),
+                         {"architectures": ["InternLM3ForCausalLM"], "model_type": "internlm3", **OLD, "num_key_value_heads": 2,
+                          "head_dim": 16, "qkv_bias": False, "bias": False, "rope_theta": 10000, "tie_word_embeddings": False}, same),
+    "baichuan": renamed("baichuan", llama(num_key_value_heads=4), {"architectures": ["BaichuanForCausalLM"], "model_type": "baichuan",
+                                                                   **OLD, "model_max_length": 256, "tie_word_embeddings": False},
+                        packed_qkv),
+    "minicpm": renamed("minicpm", lambda: T.GraniteForCausalLM(T.GraniteConfig(**{
+        **B, "embedding_multiplier": 4.0, "residual_multiplier": 1.4 / 3 ** 0.5, "logits_scaling": 2.0, "attention_multiplier": 8 ** -0.5,
+        "tie_word_embeddings": True})), {"architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm", **OLD,
+                                         "num_key_value_heads": 2, **MINICPM, "tie_word_embeddings": True}, same),
+    "exaone3": renamed("exaone3", llama(**rope("llama3", **LLAMA3)), {
+        "architectures": ["ExaoneForCausalLM"], "model_type": "exaone", "hidden_size": 32, "intermediate_size": 48, "num_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": VOCAB, "max_position_embeddings": 256,
+        "layer_norm_epsilon": 1e-6, "activation_function": "silu", "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False,
+        "rope_theta": 10000.0, "rope_scaling": {"rope_type": "llama3", **LLAMA3}, "torch_dtype": "bfloat16"}, exaone3),
+})
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    torch.set_num_threads(1)
+    for wanted, run in JOBS.items():
+        if len(sys.argv) > 2 and wanted not in sys.argv[2:]:
+            continue
+        try:
+            run(target)
+            print("ok", wanted, flush=True)
+        except Exception as error:
+            print("FAILED", wanted, type(error).__name__, str(error)[:300], flush=True)
+            traceback.print_exc(limit=-3)
