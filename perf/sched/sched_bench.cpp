@@ -1,8 +1,8 @@
 // What the scheduler costs the loop, without a model: the way over to the compute strand and back, planning, delivery.
 #include "sched/batch_planner.h"
-#include "sched/compute_strand.h"
 #include "sched/roster.h"
 #include "sched/scheduler.h"
+#include "sched/strand_lane.h"
 #include "sched/ticket.h"
 #include "sched/token_stream.h"
 
@@ -66,7 +66,9 @@ void strand_round_trip(benchmark::State& state) {
   asio::io_context loop;
   auto work = asio::make_work_guard(loop);  // or the loop stops for good whenever no step is out
   InstantModel model(1);
-  ComputeStrand strand(loop, model, [] {});
+  ComputeStrand the_strand(loop);
+  StrandLane strand(
+      the_strand, model, [] {}, [] {});
   const auto post = [&] {
     strand.next_plan();
     strand.post();

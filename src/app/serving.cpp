@@ -97,8 +97,8 @@ Serving::~Serving() {
 }
 
 Watchdog::Hooks Serving::watchdog_hooks() {
-  return {.is_busy = [this] { return scheduler_ && scheduler_->is_busy(); },
-          .step_age = [this] { return Watchdog::Seconds(scheduler_ ? scheduler_->running_step_seconds() : 0.0); },
+  return {.is_busy = [this] { return strand_ && !strand_->idle(); },
+          .step_age = [this] { return Watchdog::Seconds(strand_ ? strand_->running_seconds() : 0.0); },
           .on_late =
               [this](Watchdog::Seconds age) {
     spdlog::error("a step has been running for {:.0f} s: /readyz says so until it ends", age.count());
@@ -219,7 +219,8 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   options.disk_always = options_.disk.always;
   options.write_through = options_.disk.write_through;
   if (const std::optional<Error> fault = sched::find_fault(options)) return fail(*fault);
-  scheduler_.emplace(loop_, *loaded_->language_model, options, loaded_->disk_cache.get(), [this] { watchdog_.arm(); });
+  strand_.emplace(loop_, [this] { watchdog_.arm(); });
+  scheduler_.emplace(loop_, *strand_, *loaded_->language_model, options, loaded_->disk_cache.get());
 
   served_.id = options_.alias.empty() ? loaded_->id : options_.alias;
   served_.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();

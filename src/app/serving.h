@@ -10,6 +10,7 @@
 #include "braid/served_model.h"
 #include "net/listen/takeover.h"
 #include "net/server/server.h"
+#include "sched/compute_strand.h"
 #include "sched/scheduler.h"
 
 #include <boost/asio/awaitable.hpp>
@@ -88,6 +89,7 @@ class Serving {
   Watchdog watchdog_;
   std::shared_ptr<net::Succession> succession_;  // its end tells a successor that the disk tier is closed: it goes after the model
   std::optional<LoadedModel> loaded_;
+  std::optional<sched::ComputeStrand> strand_;
   std::optional<sched::Scheduler> scheduler_;
   ServedModel served_;
   std::optional<net::Server> server_;                       // after the engine: it goes first

@@ -6,9 +6,9 @@ namespace braid::sched {
 
 // What prefill may add to a step with such decode rows.
 double PrefillPace::room_seconds(const StepShape& shape) const {
-  if (shape.decode_rows == 0) return slice_seconds_ * kAloneFactor;
-  if (target_seconds_ == 0.0) return slice_seconds_;
-  return std::max(target_seconds_ - cost_.decode_seconds(shape), target_seconds_ * kLeastShare);
+  if (shape.decode_rows == 0 && engines_ == 1) return slice_seconds_ * kAloneFactor;
+  if (shape.decode_rows == 0 || target_seconds_ == 0.0) return slice_seconds_ / engines_;
+  return std::max(target_seconds() - cost_.decode_seconds(shape), target_seconds() * kLeastShare);
 }
 
 std::int32_t PrefillPace::slice_tokens(const StepShape& shape, std::int32_t position) const {
@@ -65,7 +65,7 @@ std::size_t PrefillPace::most_rows(std::size_t most) const {
   const std::size_t tried = std::max(kFirstRows, kRowGrowth * static_cast<std::size_t>(most_decoded_));
   const auto fits = [&](std::size_t rows) {
     const auto count = static_cast<std::int32_t>(rows);
-    return cost_.decode_seconds({.decode_rows = count, .decode_read = count * read_per_row_}) <= target_seconds_;
+    return cost_.decode_seconds({.decode_rows = count, .decode_read = count * read_per_row_}) <= target_seconds();
   };
   std::size_t low = 1;
   std::size_t high = std::min(most, tried);

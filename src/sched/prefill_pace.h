@@ -23,6 +23,9 @@ class PrefillPace {
   // from that of the decode rows.
   std::int32_t slice_tokens(const StepShape& shape, std::int32_t position) const;
 
+  // From now on so many engines, this one included, take turns: who waits for all of them is to wait no longer than for one.
+  void share_with(std::int32_t engines) { engines_ = engines; }
+
   void observe(const StepShape& shape, double seconds);
   // A step of this shape has come back whose time tells nothing: it was cut short, or did something else as well.
   void pass_over(const StepShape& shape);
@@ -46,9 +49,11 @@ class PrefillPace {
   static constexpr double kMostCaution = 0.5;  // but no more than this part of the time
 
   double room_seconds(const StepShape& shape) const;
+  double target_seconds() const { return target_seconds_ / engines_; }
 
   double slice_seconds_;
   double target_seconds_;
+  std::int32_t engines_ = 1;
   StepCost cost_;
   std::int32_t largest_slice_ = kFirstSlice / kGrowth;
   std::int32_t mixed_steps_ = 0;  // that have come back in a row

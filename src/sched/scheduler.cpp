@@ -27,18 +27,26 @@ constexpr int kPruneSeconds = 60;
 
 }  // namespace
 
-Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store,
-                     std::function<void()> on_busy)
-    : options_(options), on_busy_(std::move(on_busy)), planner_(options),
-      pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3), roster_(options, store, [this] { wake_.notify(); }),
-      wakes_(std::make_shared<WakeList>(loop)),
+Scheduler::Scheduler(asio::io_context& loop, ComputeStrand& strand, step::StepExecutor& executor, const SchedulerOptions& options,
+                     store::BlockStore* store)
+    : Scheduler(loop, nullptr, &strand, executor, options, store) {}
+
+Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options, store::BlockStore* store)
+    : Scheduler(loop, std::make_unique<ComputeStrand>(loop), nullptr, executor, options, store) {}
+
+Scheduler::Scheduler(asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
+                     const SchedulerOptions& options, store::BlockStore* store)
+    : options_(options), planner_(options), pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
+      roster_(options, store, [this] { wake_.notify(); }), wakes_(std::make_shared<WakeList>(loop)),
       stall_watch_(
           loop, options, roster_, [this](Sequence& sequence, const std::string& reason) { drop_slow_reader(sequence, reason); },
           [this] {
   deliver();
   wake_.notify();
           }),
-drain_deadline_(loop), disk_timer_(loop), strand_(loop, executor, [this] { wake_.notify_now(); }) {
+drain_deadline_(loop), disk_timer_(loop), own_strand_(std::move(own_strand)),
+lane_(
+    own_strand_ ? *own_strand_ : *shared, executor, [this] { wake_.notify_now(); }, [this] { wake_.notify(); }) {
   assert(!find_fault(options));
   const auto rethrow = [](const std::exception_ptr& failure) {
     if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
@@ -79,7 +87,8 @@ Result<void> Scheduler::check_queue(std::size_t requests, std::int32_t priority)
 Error Scheduler::overloaded(std::int32_t priority) {
   if (!time_to_drain_) {
     const double answer = answered_ > 0 ? static_cast<double>(answer_tokens_) / static_cast<double>(answered_) : 0.0;
-    time_to_drain_ = time_to_drain(roster_, {pace_.tokens_per_second(), decode_rate_, answer});
+    const double share = 1.0 / lane_.sharers();
+    time_to_drain_ = time_to_drain(roster_, {share * pace_.tokens_per_second(), share * decode_rate_, answer});
   }
   const std::size_t position = roster_.queue().place_of(priority, std::chrono::steady_clock::now());
   Error error{ErrorCode::kOverloaded,
@@ -107,7 +116,7 @@ asio::awaitable<void> Scheduler::run() {
 bool Scheduler::has_ended() const {
   if (!roster_.empty()) return false;
   const DiskTier* disk = roster_.disk_tier();
-  return disk == nullptr || (strand_.idle() && !disk->has_saves() && disk->store().idle());
+  return disk == nullptr || (lane_.idle() && !disk->has_saves() && disk->store().idle());
 }
 
 asio::awaitable<void> Scheduler::tend_disk() {
@@ -125,11 +134,14 @@ asio::awaitable<void> Scheduler::tend_disk() {
 void Scheduler::turn() {
   const LastMemory memory;
   time_to_drain_.reset();
-  while (const Step* step = strand_.returned()) {
+  while (const Step* step = lane_.returned()) {
     apply(*step);
-    strand_.pop();
+    lane_.pop();
   }
-  while (strand_.can_post() && post_next()) {
+  while (lane_.take_turn()) {
+    if (post_next()) continue;
+    lane_.pass();
+    break;
   }
   deliver();
   stall_watch_.look();
@@ -145,7 +157,7 @@ bool Scheduler::post_next() {
   unhold(false);
   if (plan_next()) return true;
   // Those who are held may have what the others lack.
-  return quarantine_.is_active() && strand_.idle() && unhold(true) && plan_next();
+  return quarantine_.is_active() && lane_.idle() && unhold(true) && plan_next();
 }
 
 bool Scheduler::unhold(bool force) {
@@ -156,7 +168,8 @@ bool Scheduler::unhold(bool force) {
 }
 
 bool Scheduler::plan_next() {
-  step::StepPlan& plan = strand_.next_plan();
+  pace_.share_with(lane_.sharers());
+  step::StepPlan& plan = lane_.next_plan();
   PlannedStep& step = posted_[plan.id % posted_.size()];
   step.plan = &plan;
   step.members.clear();
@@ -190,9 +203,7 @@ bool Scheduler::post(PlannedStep& step) {
   roster_.add_checks(plan, step.checked);
   if (DiskTier* disk = roster_.disk_tier()) disk->complete(plan);
   if (plan.rows.empty() && !plan.moves_blocks()) return false;
-  const bool was_idle = strand_.idle();
-  strand_.post();
-  if (was_idle && on_busy_) on_busy_();
+  lane_.post();
   return true;
 }
 

@@ -4,12 +4,12 @@
 #include "braid/engine.h"
 #include "braid/signal.h"
 #include "sched/batch_planner.h"
-#include "sched/compute_strand.h"
 #include "sched/options.h"
 #include "sched/prefill_pace.h"
 #include "sched/quarantine.h"
 #include "sched/roster.h"
 #include "sched/stall_watch.h"
+#include "sched/strand_lane.h"
 #include "sched/ticket.h"
 #include "sched/wake_list.h"
 #include "step/step.h"
@@ -20,7 +20,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,10 +36,12 @@ namespace braid::sched {
 // full stream has room again. A cancelled sequence leaves in the very call that cancels it: no plan made after that contains it.
 class Scheduler final : public Engine, private TicketListener {
  public:
-  // `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault). `on_busy`, if any, is called
-  // when a step is posted while none was out.
+  // `strand`, `executor` and `store` (null: no disk tier) outlive the scheduler. `options` have no fault (find_fault).
+  Scheduler(boost::asio::io_context& loop, ComputeStrand& strand, step::StepExecutor& executor, const SchedulerOptions& options,
+            store::BlockStore* store = nullptr);
+  // Alone, on a strand of its own.
   Scheduler(boost::asio::io_context& loop, step::StepExecutor& executor, const SchedulerOptions& options,
-            store::BlockStore* store = nullptr, std::function<void()> on_busy = {});
+            store::BlockStore* store = nullptr);
   ~Scheduler() override;
 
   // Engine. A GenerationRequest::id in use is refused; requests with an empty id cannot be looked up.
@@ -53,10 +54,6 @@ class Scheduler final : public Engine, private TicketListener {
   // Lookup by GenerationRequest::id: where it is, or nullopt when unknown or finished.
   std::optional<SequencePhase> find(std::string_view id) const;
 
-  // Whether steps are out, and how long the one that runs has been running.
-  bool is_busy() const { return !strand_.idle(); }
-  double running_step_seconds() const { return strand_.running_seconds(); }
-
   // No new work from now on: submit() answers kDraining. What was accepted goes on.
   void begin_drain();
   // After begin_drain(): true when all that was accepted has ended, false when the deadline came first. One caller at a time.
@@ -65,6 +62,10 @@ class Scheduler final : public Engine, private TicketListener {
   void abort_remaining(const Error& reason);
 
  private:
+  // Of `own_strand`, if there is one, or else `shared`.
+  Scheduler(boost::asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
+            const SchedulerOptions& options, store::BlockStore* store);
+
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> tend_disk();
   bool has_ended() const;
@@ -94,7 +95,6 @@ class Scheduler final : public Engine, private TicketListener {
   void on_drained(Sequence& sequence) override;
 
   SchedulerOptions options_;
-  std::function<void()> on_busy_;
   BatchPlanner planner_;
   PrefillPace pace_;
   Roster roster_;
@@ -116,7 +116,8 @@ class Scheduler final : public Engine, private TicketListener {
   boost::asio::steady_timer disk_timer_;
   bool has_ended_ = false;  // its coroutine has
   Signal wake_;
-  ComputeStrand strand_;  // last: it is joined before anything that its steps name is destroyed
+  const std::unique_ptr<ComputeStrand> own_strand_;
+  StrandLane lane_;  // last: its step has ended before anything that this names is destroyed
 };
 
 }  // namespace braid::sched

@@ -31,7 +31,7 @@ EngineStats Scheduler::stats() const {
   stats.cancel_to_free_steps = roster_.cancel_to_free_steps();
   stats.prefill_tokens_per_second = pace_.tokens_per_second();
   stats.decode_tokens_per_second = decode_rate_;
-  stats.running_step_seconds = strand_.running_seconds();
+  stats.running_step_seconds = lane_.running_seconds();
   for (const auto& [rank, sequence] : roster_.batch()) {
     if (sequence.phase == SequencePhase::kDecode) {
       ++stats.decoding;

@@ -1,5 +1,7 @@
 #include "sched/compute_strand.h"
 
+#include "sched/strand_lane.h"
+
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -29,14 +31,15 @@ TEST(ComputeStrand, ResultsComeBackInOrderOnTheLoop) {
   };
   std::vector<TokenId> got;
   TokenId sent = 0;
-  ComputeStrand* strand = nullptr;
+  StrandLane* strand = nullptr;
   const auto refill = [&] {
-    while (strand->can_post() && sent < 1000) {
+    while (sent < 1000 && strand->take_turn()) {
       strand->next_plan().tokens.push_back(sent++);
       strand->post();
     }
   };
-  ComputeStrand the_strand(loop, executor, [&] {
+  ComputeStrand the_strand(loop);
+  const auto on_return = [&] {
     EXPECT_EQ(std::this_thread::get_id(), loop_thread);
     while (const Step* step = strand->returned()) {
       EXPECT_EQ(step->result.id, step->plan.id);
@@ -45,14 +48,16 @@ TEST(ComputeStrand, ResultsComeBackInOrderOnTheLoop) {
       strand->pop();
     }
     refill();
-  });
-  strand = &the_strand;
+  };
+  StrandLane lane(the_strand, executor, on_return, [] {});
+  strand = &lane;
   refill();
   loop.run();  // ends because no step is out any more
   ASSERT_EQ(got.size(), 1000U);
   for (TokenId i = 0; i < 1000; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], 2 * i);
   EXPECT_FALSE(on_loop_thread);
   EXPECT_TRUE(the_strand.idle());
+  EXPECT_TRUE(lane.idle());
 }
 
 TEST(ComputeStrand, TwoStepsAreOutAtMost) {
@@ -60,19 +65,21 @@ TEST(ComputeStrand, TwoStepsAreOutAtMost) {
   Executor executor;
   std::binary_semaphore gate(0);
   executor.body = [&](const auto&, auto&) { gate.acquire(); };
-  ComputeStrand strand(loop, executor, [] {});
+  ComputeStrand the_strand(loop);
+  StrandLane strand(
+      the_strand, executor, [] {}, [] {});
   strand.next_plan();
   strand.post();
-  EXPECT_TRUE(strand.can_post());
+  EXPECT_TRUE(strand.take_turn());
   strand.next_plan();
   strand.post();
-  EXPECT_FALSE(strand.can_post());
+  EXPECT_FALSE(strand.take_turn());
   gate.release();
   loop.run_one();
-  EXPECT_FALSE(strand.can_post()) << "a step that is back still has its place until it is popped";
+  EXPECT_FALSE(strand.take_turn()) << "a step that is back still has its place until it is popped";
   ASSERT_NE(strand.returned(), nullptr);
   strand.pop();
-  EXPECT_TRUE(strand.can_post());
+  EXPECT_TRUE(strand.take_turn());
   gate.release();
   loop.run();
 }
@@ -84,7 +91,9 @@ TEST(ComputeStrand, ExceptionBecomesAFailedResult) {
     result.rows.emplace_back();
     throw std::runtime_error("broken");
   };
-  ComputeStrand strand(loop, executor, [] {});
+  ComputeStrand the_strand(loop);
+  StrandLane strand(
+      the_strand, executor, [] {}, [] {});
   strand.next_plan();
   strand.post();
   loop.run();
@@ -99,7 +108,9 @@ TEST(ComputeStrand, ExecutorWithItsOwnClockIsBelieved) {
   boost::asio::io_context loop;
   Executor executor;
   executor.body = [](const auto&, step::StepResult& result) { result.seconds = 42.0; };
-  ComputeStrand strand(loop, executor, [] {});
+  ComputeStrand the_strand(loop);
+  StrandLane strand(
+      the_strand, executor, [] {}, [] {});
   strand.next_plan();
   strand.post();
   loop.run();
@@ -116,7 +127,9 @@ TEST(ComputeStrand, DestroyedWhileBusyDropsWhatIsOut) {
   };
   bool returned = false;
   {
-    ComputeStrand strand(loop, executor, [&] { returned = true; });
+    ComputeStrand the_strand(loop);
+    StrandLane strand(
+        the_strand, executor, [&] { returned = true; }, [] {});
     for (int i = 0; i < 2; ++i) {
       strand.next_plan();
       strand.post();

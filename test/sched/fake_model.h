@@ -22,7 +22,7 @@ struct FakeModelOptions {
   std::int32_t blocks = 0;
   std::int32_t vocab = 1000;
   std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
-  step::Visibility visibility;
+  step::Visibility visibility = {};
   // The clock: what StepResult::seconds says.
   double step_seconds = 1e-3;
   double decode_row_seconds = 0.0;
