@@ -20,6 +20,7 @@ enum class ErrorCode {
   kNotFound,          // 404: unknown model, id or route
   kMethodNotAllowed,  // 405
   kTooLarge,          // 413
+  kUnsupportedMedia,  // 415: the body is in a form that is not read
   kRateLimited,       // 429: the client has used up what it may ask for
   kOverloaded,        // 429: the waiting queue is full
   kModelNotLoaded,    // 503: started without a model, or still loading

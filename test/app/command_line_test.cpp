@@ -156,6 +156,7 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
   EXPECT_TRUE(options.http.open_metrics);
   EXPECT_EQ(options.log.format, net::LogFormat::kJson);
   EXPECT_TRUE(options.log.access);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--cors-origin", "localhost"})).http.cors_origins.front(), "localhost");
   for (const char* origin :
        {"example.org", "https://", "https://a.example/", "https://a.example, https://b.example", "null", "https://*.example"})
     EXPECT_THAT(mistake({"serve", "--cors-origin", origin}), HasSubstr("is no origin")) << origin;

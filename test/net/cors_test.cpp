@@ -54,6 +54,25 @@ TEST(Cors, APreflightNamesMethodsAndHeaders) {
   EXPECT_TRUE(reply.headers.contains("access-control-max-age"));
 }
 
+TEST(Cors, APrivateNetworkIsAnsweredForAllowedPagesOnly) {
+  TestServer server(allowing({"https://page.example"}));
+  const std::string asks = "Access-Control-Request-Private-Network: true\r\n";
+  EXPECT_EQ(server.ask(preflight("/v1/completions", std::string(kPage) + asks)).headers.at("access-control-allow-private-network"), "true");
+  EXPECT_FALSE(server.ask(preflight("/v1/completions")).headers.contains("access-control-allow-private-network"));
+  const Reply other = server.ask(preflight("/v1/completions", "Origin: https://other.example\r\n" + asks));
+  EXPECT_FALSE(other.headers.contains("access-control-allow-private-network"));
+}
+
+TEST(Cors, LocalhostMeansAnyPortOfThisMachine) {
+  TestServer server(allowing({"localhost"}));
+  for (const std::string origin :
+       {"http://localhost", "http://localhost:3000", "https://localhost:8443", "http://127.0.0.1:5173", "http://[::1]:80"})
+    EXPECT_EQ(server.ask(preflight("/v1/completions", "Origin: " + origin + "\r\n")).headers.at("access-control-allow-origin"), origin);
+  for (const std::string origin : {"http://localhost.example", "http://example:80", "null", "localhost", "http://128.0.0.1"})
+    EXPECT_FALSE(server.ask(preflight("/v1/models", "Origin: " + origin + "\r\n")).headers.contains("access-control-allow-origin"))
+        << origin;
+}
+
 TEST(Cors, APreflightNeedsNoKey) {
   net::ServerOptions options = allowing({"https://page.example"});
   options.api_keys = {{"a", net::access::digest_of("sk"), {}}};

@@ -14,7 +14,7 @@ namespace braid::net::access {
 // gives a page nothing that any other client has not.
 class Cors {
  public:
-  // Origins such as https://example.org:8443, or "*" for all; none: no page of another origin may read anything.
+  // Origins such as https://example.org:8443, "localhost" for those of this machine at any port, or "*" for all; none: no page of another origin may read anything.
   explicit Cors(std::vector<std::string> origins) : origins_(std::move(origins)) {}
 
   // What an answer to `request` must have.

@@ -18,6 +18,7 @@ namespace {
 std::string_view error_type(int status) {
   switch (status) {
     case 400:
+    case 415:
     case 499:
       return "invalid_request_error";
     case 401:

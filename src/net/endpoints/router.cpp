@@ -18,6 +18,15 @@ std::string_view origin_form(std::string_view target) {
   return path == std::string_view::npos || target[path] == '?' ? "/" : target.substr(path);
 }
 
+// Some clients join a base URL and a path with a slash too many, or end one with it: /v1//models/ is /v1/models.
+std::string single_slashes(std::string_view path) {
+  std::string single;
+  for (const char c : path)
+    if (c != '/' || !single.ends_with('/')) single += c;
+  if (single.size() > 1 && single.ends_with('/')) single.pop_back();
+  return single;
+}
+
 // OpenAI has routes for POST below /responses/ ({id}/cancel, compact, input_tokens) which are not served: a 405 would speak of a response.
 bool is_foreign(const Endpoint& row, Method method) { return method == Method::kPost && row.path == "/responses/"; }
 
@@ -69,7 +78,8 @@ Resolution resolve(Method method, std::string_view target) {
   std::string_view path = origin_form(target);
   const std::size_t mark = path.find('?');
   const std::string_view query = mark == std::string_view::npos ? std::string_view() : path.substr(mark + 1);
-  path = path.substr(0, mark);
+  const std::string single = single_slashes(path.substr(0, mark));
+  path = single;
   const Endpoint* row = find_row(path, method);
   if (row == nullptr && path.starts_with("/v1/")) {
     path.remove_prefix(3);

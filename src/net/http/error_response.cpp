@@ -18,7 +18,7 @@ struct Row {
 
 constexpr std::string_view kInvalid = "invalid_request_error";
 
-constexpr std::array<Row, 18> kTable = {{
+constexpr std::array<Row, 19> kTable = {{
     {ErrorCode::kInvalidArgument, 400, kInvalid, ""},
     {ErrorCode::kContextLength, 400, kInvalid, "context_length_exceeded"},
     {ErrorCode::kUnknownResponse, 400, kInvalid, "previous_response_not_found"},
@@ -27,6 +27,7 @@ constexpr std::array<Row, 18> kTable = {{
     {ErrorCode::kNotFound, 404, kInvalid, "not_found"},
     {ErrorCode::kMethodNotAllowed, 405, kInvalid, "method_not_allowed"},
     {ErrorCode::kTooLarge, 413, kInvalid, "request_too_large"},
+    {ErrorCode::kUnsupportedMedia, 415, kInvalid, "unsupported_media_type"},
     {ErrorCode::kRateLimited, 429, "rate_limit_error", "rate_limit_exceeded"},
     {ErrorCode::kOverloaded, 429, "rate_limit_error", "overloaded"},
     {ErrorCode::kModelNotLoaded, 503, "service_unavailable_error", "model_not_loaded"},

@@ -20,6 +20,8 @@ struct Request {
   std::string origin;                 // of the web page that sends it, or empty
   bool is_preflight = false;          // has Access-Control-Request-Method
   std::string asked_headers;          // Access-Control-Request-Headers
+  bool asks_private_network = false;  // has Access-Control-Request-Private-Network: true
+  std::string content_coding;         // Content-Encoding of the body, or empty
   std::string capability;             // X-Braid-Token, or empty
   std::string forwarded_for;          // X-Forwarded-For, several joined by commas
   std::string body;

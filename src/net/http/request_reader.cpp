@@ -149,6 +149,8 @@ Request RequestReader::header() const {
   request.origin = std::string(message[beast_http::field::origin]);
   request.is_preflight = message.count(beast_http::field::access_control_request_method) > 0;
   request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);
+  request.asks_private_network = boost::beast::iequals(message["Access-Control-Request-Private-Network"], "true");
+  request.content_coding = std::string(message[beast_http::field::content_encoding]);
   request.capability = std::string(message["X-Braid-Token"]);
   const auto [begin, end] = message.equal_range("X-Forwarded-For");
   for (auto field = begin; field != end; ++field) {

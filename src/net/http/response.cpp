@@ -35,6 +35,8 @@ std::string_view reason_phrase(int status) {
       return "Method Not Allowed";
     case 408:
       return "Request Timeout";
+    case 415:
+      return "Unsupported Media Type";
     case 413:
       return "Content Too Large";
     case 429:

@@ -26,6 +26,7 @@ Refusal refusal_of(ErrorCode code) {
     case ErrorCode::kUnknownResponse:
     case ErrorCode::kNotFound:
     case ErrorCode::kMethodNotAllowed:
+    case ErrorCode::kUnsupportedMedia:
       return Refusal::kInvalid;
     case ErrorCode::kBadFile:
     case ErrorCode::kUnsupported:

@@ -3,14 +3,17 @@
 #include "net/access/administrator.h"
 #include "net/endpoints/router.h"
 #include "net/generation/generate.h"
+#include "net/http/content_coding.h"
 #include "net/http/error_response.h"
 #include "net/http/request_reader.h"
 #include "net/http/response.h"
 #include "net/log/request_record.h"
+#include "net/service/codec_jobs.h"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -118,6 +121,23 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
   co_return written&& keep_alive;
 }
 
+// A compressed body is unpacked on the codec worker, which long texts are for.
+asio::awaitable<Result<void>> unpack(Service& service, Request& request) {
+  if (request.body.empty() || !http::is_coded(request.content_coding)) co_return Result<void>();
+  Result<std::string> body = std::string();
+  std::function<void()> work = [&] { body = http::decode_body(request.body, request.content_coding, service.options.max_body_bytes); };
+  Abandonment abandonment;
+  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
+  if (!ran) co_return ran.error();
+  if (!body) {
+    if (body.error().code == ErrorCode::kUnsupportedMedia)
+      request.answer_headers.emplace_back("Accept-Encoding", std::string(http::kContentCodings));
+    co_return body.error();
+  }
+  request.body = std::move(*body);
+  co_return Result<void>();
+}
+
 // A request for something that takes work, once its client has been let in.
 asio::awaitable<bool> work(std::shared_ptr<Service> service, const Dialects& dialects, std::shared_ptr<Connection> connection,
                            Request& request, const Endpoint& endpoint, std::shared_ptr<access::Account> account, RequestRecord& record) {
@@ -174,6 +194,10 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialect
   if (account) record.key = (*account)->name();
   if (const Result<void> allowed = check_caller(*service, *connection, endpoint, account, request); !allowed) {
     const Response response = voice.refuse(allowed.error());
+    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
+  }
+  if (const Result<void> unpacked = co_await unpack(*service, request); !unpacked) {
+    const Response response = voice.refuse(unpacked.error());
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   if (takes_work(endpoint)) co_return co_await work(service, dialects, connection, request, endpoint, *account, record);

@@ -11,9 +11,10 @@ namespace {
 std::string check_origin(const std::string& origin) {
   const std::size_t scheme = origin.find("://");
   const std::size_t host = scheme + 3;
-  const bool fits = origin == "*" || (scheme != std::string::npos && scheme > 0 && host < origin.size() &&
-                                      origin.find_first_of("/ ,*?#", host) == std::string::npos);
-  return fits ? "" : "'" + origin + "' is no origin: write https://host, https://host:port or *";
+  const bool fits =
+      origin == "*" || origin == "localhost" ||
+      (scheme != std::string::npos && scheme > 0 && host < origin.size() && origin.find_first_of("/ ,*?#", host) == std::string::npos);
+  return fits ? "" : "'" + origin + "' is no origin: write https://host, https://host:port, localhost or *";
 }
 
 }  // namespace
@@ -28,8 +29,10 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
   add_integer(app, "--tokens-per-minute", limits.tokens_per_minute, 0, kMost, "Of prompts and answers, likewise");
   add_integer(app, "--concurrent-requests", limits.concurrent_requests, 0, kMost, "Requests that may run at once, likewise");
   app.add_flag("--open-metrics", options.http.open_metrics, "GET /metrics needs no API key");
-  app.add_option("--cors-origin", options.http.cors_origins,
-                 "Origin of web pages that may read answers, or * for all; may be given several times")
+  app.add_option(
+         "--cors-origin", options.http.cors_origins,
+         "Origin of web pages that may read answers, localhost for those of this machine at any port, or * for all; may be given several "
+         "times")
       ->check(check_origin)
       ->allow_extra_args(false);
 }
