@@ -113,7 +113,7 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   if (!prompts) return require_client_error(prompts.error());
   if (call.tools && call.tools->required) net::forced_calls(*call.tools, *call.syntax, true);
   call.constraint = net::with_thinking_budget(codec, call);
-  const auto requests = net::make_requests(model, call, "id", 1, std::move(*prompts));
+  const auto requests = net::make_requests(model, call, "id", 1, std::move(*prompts), net::kOpenAiVoice);
   if (!requests) return require_client_error(requests.error());
   for (const GenerationRequest& request : *requests) {
     require(!request.prompt.empty() && request.stop.max_tokens >= 0);

@@ -261,6 +261,31 @@ TEST(Errors, TheEnginesRefusalsHaveTheirStatus) {
   }
 }
 
+TEST(Errors, APromptThatIsTooLongIsSaidInTheWordsThatClientsLookFor) {
+  TestServer server;  // a token a byte, a context of 1000
+  const std::string text(1500, 'a');
+  const std::string message = R"([{"role":"user","content":")" + text + R"("}])";
+  const std::string openai = R"("message":"This model's maximum context length is 1000 tokens. However, your prompt has )";
+  const std::pair<std::string, std::string> requests[] = {
+      {"/v1/completions", R"({"prompt":")" + text + R"("})"},
+      {"/v1/chat/completions", R"({"messages":)" + message + "}"},
+      {"/v1/responses", R"({"input":")" + text + R"("})"},
+  };
+  for (const auto& [path, body] : requests) {
+    const Reply reply = server.ask(post(path, body));
+    EXPECT_EQ(reply.status, 400) << path;
+    EXPECT_NE(reply.body.find(openai), std::string::npos) << reply.body;
+    EXPECT_NE(reply.body.find(R"("code":"context_length_exceeded")"), std::string::npos) << reply.body;
+  }
+  const Reply exact = server.ask(post("/v1/completions", R"({"prompt":")" + std::string(999, 'a') + R"("})"));  // and its first token
+  EXPECT_NE(exact.body.find("your prompt has 1000 tokens, and the answer needs at least one. Please reduce"), std::string::npos)
+      << exact.body;
+  const Reply anthropic = server.ask(post("/v1/messages", R"({"max_tokens":5,"messages":)" + message + "}"));
+  EXPECT_EQ(anthropic.status, 400);
+  EXPECT_EQ(anthropic.body,
+            R"({"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 1516 tokens > 999 maximum"}})");
+}
+
 TEST(Errors, WithoutAModelGenerationSaysWhy) {
   TestServer server;
   server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", {}}; });

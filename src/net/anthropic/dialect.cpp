@@ -3,6 +3,8 @@
 #include "net/anthropic/message_format.h"
 #include "net/anthropic/request.h"
 
+#include <fmt/format.h>
+
 namespace braid::net::anthropic {
 namespace {
 
@@ -16,9 +18,14 @@ class Messages final : public Dialect {
   }
 };
 
+// As Anthropic's clients look for it.
+std::string describe_long(const LongPrompt& prompt) {
+  return fmt::format("prompt is too long: {} tokens > {} maximum", prompt.tokens, prompt.most());
+}
+
 }  // namespace
 
-constexpr Voice kVoice = {error_response, "Request-Id"};
+constexpr Voice kVoice = {error_response, "Request-Id", describe_long};
 
 std::unique_ptr<const Dialect> messages() { return std::make_unique<Messages>(); }
 

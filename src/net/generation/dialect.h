@@ -11,16 +11,30 @@
 #include "net/wish/wish.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace braid::net {
 
+// A prompt that the context has no room for.
+struct LongPrompt {
+  std::size_t tokens = 0;    // of the prompt
+  std::int32_t context = 0;  // tokens, prompt and answer together
+  bool answer = true;        // at least one token of an answer is asked for
+
+  std::size_t most() const { return static_cast<std::size_t>(context) - (answer ? 1 : 0); }  // tokens of a prompt that fits
+};
+
+// As OpenAI's clients look for it.
+std::string describe(const LongPrompt& prompt);
+
 // How a dialect speaks where there is no answer of its own to be written.
 struct Voice {
   http::Response (*refuse)(const Error& error) = http::error_response;  // instead of an answer
   std::string_view request_id_header = {};                              // where its clients look for a request's id besides X-Request-Id
+  std::string (*too_long)(const LongPrompt& prompt) = describe;         // a sentence by whose words clients shorten what they send
 };
 
 inline constexpr Voice kOpenAiVoice;

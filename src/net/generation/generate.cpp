@@ -106,7 +106,7 @@ class Generation final : WakeHint {
     for (const std::vector<TokenId>& prompt : prompts) prompt_tokens += prompt.size();
     const std::string id = service_.new_id(dialect_.id_prefix());
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
-    Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts));
+    Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts), dialect_.voice());
     if (!requests) return requests.error();
     meter_.add_prompt(prompt_tokens);
     Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);

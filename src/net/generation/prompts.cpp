@@ -133,14 +133,11 @@ std::string text_of(const TextCodec& codec, const PromptItem& item) {
   return text;
 }
 
-// kContextLength when `prompt` leaves no room for what is asked at least. `field` is where it came from.
-Result<void> check_length(const std::vector<TokenId>& prompt, std::int32_t context, bool answer, const std::string& field) {
-  if (prompt.empty()) return invalid_argument(fmt::format("'{}' is empty: it gives no token to start from", field), field);
-  if (prompt.size() + (answer ? 1 : 0) <= static_cast<std::size_t>(context)) return {};
-  return Error{ErrorCode::kContextLength,
-               fmt::format("the prompt is {} tokens long, and the context holds {}{}", prompt.size(), context,
-                           answer ? " with at least one for the answer" : ""),
-               field};
+// kContextLength when the prompt leaves no room for what is asked at least. `field` is where it came from.
+Result<void> check_length(const LongPrompt& prompt, const Voice& voice, const std::string& field) {
+  if (prompt.tokens == 0) return invalid_argument(fmt::format("'{}' is empty: it gives no token to start from", field), field);
+  if (prompt.tokens <= prompt.most()) return {};
+  return Error{ErrorCode::kContextLength, voice.too_long(prompt), field};
 }
 
 GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> prompt, std::int32_t context) {
@@ -186,7 +183,7 @@ std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<
 }
 
 Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
-                                                     std::uint64_t seed, Prompts prompts) {
+                                                     std::uint64_t seed, Prompts prompts, const Voice& voice) {
   const std::string field(call.prompt_field);
   const bool answer = call.max_tokens.value_or(1) > 0;
   const std::size_t total = prompts.size() * static_cast<std::size_t>(call.candidates);
@@ -197,7 +194,7 @@ Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, c
   std::size_t scores = 0;  // of prompt tokens, over all choices
   std::vector<GenerationRequest> requests;
   for (std::vector<TokenId>& prompt : prompts) {
-    const Result<void> fits = check_length(prompt, model.context_length, answer, field);
+    const Result<void> fits = check_length({prompt.size(), model.context_length, answer}, voice, field);
     if (!fits) return fits.error();
     if (scored >= 0) scores += prompt.size() * static_cast<std::size_t>(call.candidates) * (static_cast<std::size_t>(scored) + 1);
     if (scores > kMaxPromptScores)

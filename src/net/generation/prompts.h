@@ -5,6 +5,7 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/generation/call.h"
+#include "net/generation/dialect.h"
 
 #include <string>
 #include <vector>
@@ -22,9 +23,9 @@ Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat);
 std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items);
 
 // The candidates of the first prompt, then those of the second and so on, each with max_tokens cut to the room left. kContextLength
-// when a prompt leaves no room for one token of an answer, or is too long even for none.
+// when a prompt leaves no room for one token of an answer, or is too long even for none; `voice` says so.
 Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, const GenerationCall& call, const std::string& id,
-                                                     std::uint64_t seed, std::vector<std::vector<TokenId>> prompts);
+                                                     std::uint64_t seed, std::vector<std::vector<TokenId>> prompts, const Voice& voice);
 
 // Request::id of one of the `choices` sequences of an answer.
 std::string choice_id(const std::string& answer_id, std::size_t choice, std::size_t choices);
