@@ -143,6 +143,7 @@ Result<void> Serving::start() {
 net::ServerOptions Serving::http_options(std::vector<net::access::ApiKey> keys) const {
   net::ServerOptions http = options_.http;
   http.tick = tick_for(http);
+  http.version = kVersion;
   http.api_keys = std::move(keys);
   http.anonymous.limits = options_.access.limits;
   http.log = {logging_.requests(), options_.log.format, options_.log.access, options_.log.proxies};

@@ -119,7 +119,7 @@ test("a server that is told to end while its successor loads leaves it all its s
   await eventually("it has the sockets", () => first.errors.includes("a successor has the listening sockets"));
   first.child.kill("SIGTERM");
   assert.deepEqual(await first.exited, { code: 0, signal: null });
-  const waits = ask(first.url, "/health");
+  const waits = ask(first.url, "/livez");
   const successor = await loading;
   assert.equal((await waits).status, 200);
   assert.equal((await ask({ socketPath }, "/health")).status, 200);
@@ -198,7 +198,7 @@ test("sockets from systemd beside those of a predecessor", async (t) => {
   const port = await freePort();
   const activator = new Process(t, process.env.BRAID_SOCKET_ACTIVATE, ["-l", `127.0.0.1:${port}`, braidBinary, "serve", ...args, "--port", "0"]);
   await eventually("it listens", () => activator.errors.includes("Listening on"));
-  const health = ask(`http://127.0.0.1:${port}`, "/health");  // starts the server
+  const health = ask(`http://127.0.0.1:${port}`, "/livez");  // starts the server
   await activator.line(/^ready/);
   assert.deepEqual(await server.exited, { code: 0, signal: null });
   assert.equal((await health).status, 200);

@@ -133,7 +133,8 @@ test("--drain-delay keeps everything going after SIGTERM, but for /readyz", asyn
   const server = await serve(t, ["--drain-delay", "1h"]);
   server.child.kill("SIGTERM");
   await eventually("/readyz says so", async () => (await fetch(`${server.url}/readyz`)).status === 503);
-  assert.equal((await fetch(`${server.url}/health`)).status, 200);
+  assert.equal((await fetch(`${server.url}/health`)).status, 503);
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200);
   const answer = await collect(await post(completions(server), { ...long, max_tokens: 5 }));
   assert.equal(answer.done, true);
   server.child.kill("SIGTERM");

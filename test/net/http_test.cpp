@@ -28,9 +28,52 @@ TEST(Http, ReadyzNamesTheReason) {
   const Reply loading = server.ask(get("/readyz"));
   EXPECT_EQ(loading.status, 503);
   EXPECT_EQ(loading.body, R"({"status":"unavailable","reasons":["weights: 40%"]})");
-  EXPECT_EQ(server.ask(get("/health")).status, 200);
   server.on_loop([&] { server.status() = {ServiceState::kDraining, "", {}}; });
   EXPECT_EQ(server.ask(get("/readyz")).status, 503);
+}
+
+TEST(Http, HealthAndPingAreReadinessAndLivezIsNot) {
+  struct Case {
+    ServiceState state;
+    int status;
+    std::string_view body;
+  };
+  const Case cases[] = {
+      {ServiceState::kReady, 200, R"({"status":"ok"})"},
+      {ServiceState::kNoModel, 200, R"({"status":"ok"})"},
+      {ServiceState::kLoading, 503, R"({"status":"unavailable","reasons":["the model is being loaded"]})"},
+      {ServiceState::kLeaving, 503, R"({"status":"unavailable","reasons":["the server is shutting down"]})"},
+      {ServiceState::kDraining, 503, R"({"status":"unavailable","reasons":["the server is shutting down"]})"},
+      {ServiceState::kFailed, 503, R"({"status":"unavailable","reasons":["the model could not be loaded"]})"},
+      {ServiceState::kLate, 503, R"({"status":"unavailable","reasons":["a step takes too long"]})"},
+  };
+  TestServer server;
+  for (const Case& expected : cases) {
+    server.on_loop([&] { server.status().state = expected.state; });
+    for (const std::string_view path : {"/health", "/v1/health", "/ping"}) {
+      const Reply reply = server.ask(get(path));
+      EXPECT_EQ(reply.status, expected.status) << expected.body;
+      EXPECT_EQ(reply.body, expected.body);
+    }
+    EXPECT_EQ(server.ask(get("/livez")).status, 200);
+  }
+}
+
+TEST(Http, VersionIsTheServers) {
+  net::ServerOptions options = test_options();
+  options.version = "1.2.3";
+  TestServer server(options);
+  EXPECT_EQ(server.ask(get("/version")).body, R"({"version":"1.2.3"})");
+}
+
+TEST(Http, SlashesTooManyReachTheRoute) {
+  TestServer server;
+  for (const std::string_view path : {"//v1/models", "/v1//models", "/v1/models/", "/models//", "//v1///models//?a=b//"})
+    EXPECT_EQ(server.ask(get(path)).body, server.ask(get("/v1/models")).body) << path;
+  for (const std::string_view path : {"/v1//chat/completions/", "//chat//completions"})
+    EXPECT_EQ(server.ask(post(path, R"({"messages":[{"role":"user","content":"a"}]})")).status, 200) << path;
+  EXPECT_EQ(server.ask(get("/v1//models/fake-model/")).status, 200);
+  for (const std::string_view path : {"/", "//", "/v1/", "/v1//"}) EXPECT_EQ(server.ask(get(path)).status, 404) << path;
 }
 
 TEST(Http, ModelsAreListedAndShown) {

@@ -26,26 +26,36 @@ std::string_view reason_of(const ServiceStatus& status) {
   return "";
 }
 
-}  // namespace
-
-http::Response health() {
-  http::Response response;
-  response.body = R"({"status":"ok"})";
-  return response;
-}
-
-http::Response livez() { return health(); }
-
-http::Response readyz(const ServiceStatus& status) {
+http::Response ready_or_why(const ServiceStatus& status, std::string_view ready) {
   http::Response response;
   if (status.state == ServiceState::kReady || status.state == ServiceState::kNoModel) {
-    response.body = R"({"status":"ready"})";
+    response.body = ready;
     return response;
   }
   response.status = 503;
   response.body = R"({"status":"unavailable","reasons":[)";
   json::append_lossy_string(response.body, reason_of(status));
   response.body += "]}";
+  return response;
+}
+
+}  // namespace
+
+http::Response health(const ServiceStatus& status) { return ready_or_why(status, R"({"status":"ok"})"); }
+
+http::Response livez() {
+  http::Response response;
+  response.body = R"({"status":"ok"})";
+  return response;
+}
+
+http::Response readyz(const ServiceStatus& status) { return ready_or_why(status, R"({"status":"ready"})"); }
+
+http::Response version(std::string_view version) {
+  http::Response response;
+  response.body = R"({"version":)";
+  json::append_string(response.body, version);
+  response.body += '}';
   return response;
 }
 

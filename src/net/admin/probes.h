@@ -1,16 +1,21 @@
-// GET /health, /livez and /readyz.
+// GET /health, /livez, /readyz, /ping and /version.
 #pragma once
 
 #include "braid/served_model.h"
 #include "net/http/response.h"
 
+#include <string_view>
+
 namespace braid::net::admin {
 
-http::Response health();  // exactly {"status":"ok"} as long as the loop runs
+// As long as the loop runs.
 http::Response livez();
 
 // 200 when a generation would be accepted, and also without a model if that was asked for; 503 with the reason while loading,
-// draining, or after a failed load.
+// draining, or after a failed load. They differ in one word: exactly {"status":"ok"} is what other servers' clients look for.
+http::Response health(const ServiceStatus& status);
 http::Response readyz(const ServiceStatus& status);
+
+http::Response version(std::string_view version);
 
 }  // namespace braid::net::admin

@@ -21,9 +21,10 @@ namespace {
 using http::Method;
 using Q = const Question&;
 
-constexpr Answer kHealth = [](Q) { return admin::health(); };
+constexpr Answer kHealth = [](Q q) { return admin::health(q.service.status); };
 constexpr Answer kLivez = [](Q) { return admin::livez(); };
 constexpr Answer kReadyz = [](Q q) { return admin::readyz(q.service.status); };
+constexpr Answer kVersion = [](Q q) { return admin::version(q.service.options.version); };
 constexpr Answer kMetrics = [](Q q) { return admin::metrics_text(q.service); };
 constexpr Answer kMetricsJson = [](Q q) { return admin::metrics_json(q.service); };
 constexpr Answer kCacheStats = [](Q q) { return admin::cache_stats(q.service.status, q.query); };
@@ -66,6 +67,8 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/cache/stats", false, Caller::kKey, kCacheStats},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},
+    {Method::kGet, "/ping", false, Caller::kAnybody, kHealth},
+    {Method::kGet, "/version", false, Caller::kAnybody, kVersion},
     {Method::kGet, "/livez", false, Caller::kAnybody, kLivez},
     {Method::kGet, "/readyz", false, Caller::kAnybody, kReadyz},
     {Method::kGet, "/metrics", false, Caller::kMetricsReader, kMetrics},

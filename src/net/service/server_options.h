@@ -63,6 +63,8 @@ struct ServerOptions {
   // Resolution of all of the above: one shared timer, which runs only while connections are open.
   std::chrono::milliseconds tick{1'000};
 
+  std::string version;  // what GET /version says
+
   bool metrics = true;  // GET /metrics and /v1/metrics
 
   // Larger bodies are parsed, rendered and tokenised on the codec worker instead of the loop.
@@ -72,7 +74,7 @@ struct ServerOptions {
   std::vector<access::ApiKey> api_keys;   // none: everybody is let in, as one anonymous client
   access::Rules anonymous;                // of that client
   bool open_metrics = false;              // GET /metrics needs no key
-  std::vector<std::string> cors_origins;  // of web pages that may read answers; "*": all
+  std::vector<std::string> cors_origins;  // of web pages that may read answers; "localhost": this machine's; "*": all
 
   // For POST /reload: reads keys and certificates again and returns the number of keys. What cannot be read changes nothing and is an
   // error. Empty: the route answers 404.
