@@ -1,0 +1,117 @@
+#include "model/networks/activations.h"
+
+#include "model/deterministic_math.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace braid::model {
+namespace {
+
+constexpr std::int64_t kTogether = 64;  // values whose exponentials are taken together
+
+// Calls function(x, e) -> float for each value, e being exp(argument(x)).
+template <class Argument, class Function>
+void map_with_exp(const kernels::KernelTable& table, float* x, std::int64_t n, Argument&& argument, Function&& function) {
+  std::array<float, kTogether> exponentials;
+  for (std::int64_t begin = 0; begin < n; begin += kTogether) {
+    const std::int64_t count = std::min(kTogether, n - begin);
+    for (std::int64_t i = 0; i < count; ++i) exponentials[static_cast<std::size_t>(i)] = argument(x[begin + i]);
+    table.exp_sum(exponentials.data(), count, 1.0F, 0.0F, exponentials.data());
+    for (std::int64_t i = 0; i < count; ++i) x[begin + i] = function(x[begin + i], exponentials[static_cast<std::size_t>(i)]);
+  }
+}
+
+// The error function of |x|, given exp(-x^2): Abramowitz and Stegun (1964), 7.1.26, within 1.5e-7.
+float error_function(float x, float e) {
+  const float t = 1.0F / (1.0F + 0.3275911F * x);
+  const float sum = ((((1.061405429F * t - 1.453152027F) * t + 1.421413741F) * t - 0.284496736F) * t + 0.254829592F) * t;
+  return 1.0F - sum * e;
+}
+
+// The largest value, and the sum of exp(x - largest). False where there is no such sum: all that is left is no number then.
+struct Mass {
+  double largest = -std::numeric_limits<double>::infinity();
+  double sum = 0.0;
+};
+
+bool has_mass(const float* x, std::int64_t n, std::int64_t stride, Mass& mass) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double value = x[i * stride];
+    if (std::isnan(value)) return false;
+    mass.largest = std::max(mass.largest, value);
+  }
+  if (!std::isfinite(mass.largest)) return false;
+  for (std::int64_t i = 0; i < n; ++i) mass.sum += fixed_exp(x[i * stride] - mass.largest);
+  return true;
+}
+
+void fill_with_nan(float* x, std::int64_t n, std::int64_t stride) {
+  for (std::int64_t i = 0; i < n; ++i) x[i * stride] = std::numeric_limits<float>::quiet_NaN();
+}
+
+}  // namespace
+
+void relu(float* x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = x[i] < 0.0F ? 0.0F : x[i];  // a NaN stays
+}
+
+void sigmoid(const kernels::KernelTable& table, float* x, std::int64_t n) {
+  map_with_exp(
+      table, x, n, [](float v) { return -v; }, [](float v, float e) { return std::isnan(v) ? v : 1.0F / (1.0F + e); });
+}
+
+void tanh(const kernels::KernelTable& table, float* x, std::int64_t n) {
+  const auto function = [](float v, float e) {
+    if (std::isnan(v)) return v;
+    if (std::abs(v) < 0.25F) {  // where 1 - e would lose digits: the series
+      const float square = v * v;
+      return v * (1.0F + square * (-1.0F / 3.0F + square * (2.0F / 15.0F + square * (-17.0F / 315.0F + square * (62.0F / 2835.0F)))));
+    }
+    return std::copysign((1.0F - e) / (1.0F + e), v);
+  };
+  map_with_exp(
+      table, x, n, [](float v) { return -2.0F * std::abs(v); }, function);
+}
+
+void silu(const kernels::KernelTable& table, float* x, std::int64_t n) {
+  map_with_exp(
+      table, x, n, [](float v) { return -v; }, [](float v, float e) { return std::isnan(v) ? v : v / (1.0F + e); });
+}
+
+void gelu(const kernels::KernelTable& table, float* x, std::int64_t n) {
+  const auto function = [](float v, float e) {
+    if (std::isnan(v)) return v;
+    const float erf = std::copysign(error_function(std::abs(v) * 0.70710678F, e), v);
+    return 0.5F * v * (1.0F + erf);
+  };
+  map_with_exp(
+      table, x, n, [](float v) { return -0.5F * v * v; }, function);
+}
+
+void softplus(float* x, std::int64_t n) {
+  constexpr double kLinearFrom = 20.0;  // as torch
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double v = x[i];
+    if (std::isnan(v) || v > kLinearFrom) continue;
+    const double e = fixed_exp(v);
+    x[i] = static_cast<float>(e < 1e-8 ? e : fixed_log(1.0 + e));
+  }
+}
+
+void softmax(float* x, std::int64_t n, std::int64_t stride) {
+  Mass mass;
+  if (!has_mass(x, n, stride, mass)) return fill_with_nan(x, n, stride);
+  for (std::int64_t i = 0; i < n; ++i) x[i * stride] = static_cast<float>(fixed_exp(x[i * stride] - mass.largest) / mass.sum);
+}
+
+void log_softmax(float* x, std::int64_t n, std::int64_t stride) {
+  Mass mass;
+  if (!has_mass(x, n, stride, mass)) return fill_with_nan(x, n, stride);
+  const double log_sum = fixed_log(mass.sum);
+  for (std::int64_t i = 0; i < n; ++i) x[i * stride] = static_cast<float>(x[i * stride] - mass.largest - log_sum);
+}
+
+}  // namespace braid::model

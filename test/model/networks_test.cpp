@@ -1,0 +1,298 @@
+// Small networks against torch's answers (reference/make_networks.py), and what their files may get wrong.
+#include "kernels/select.h"
+#include "kernels/thread_team.h"
+#include "model/networks/network.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <map>
+#include <random>
+#include <simdjson.h>
+#include <sstream>
+#include <string>
+
+namespace braid::model {
+namespace {
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string base64_bytes(std::string_view text) {
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6U | static_cast<std::uint32_t>(kDigits.find(c));
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> static_cast<unsigned>(count) & 255U);
+  }
+  return bytes;
+}
+
+Tensor tensor_of(const simdjson::dom::element& json) {
+  Tensor tensor;
+  tensor.type = std::string_view(json["dtype"]) == "int64" ? ElementType::kInt64 : ElementType::kFloat32;
+  for (const std::int64_t extent : json["shape"].get_array()) tensor.shape.push_back(extent);
+  const std::string bytes = base64_bytes(json["data"]);
+  const auto count = static_cast<std::size_t>(value_count(tensor.shape));
+  const bool floats = tensor.type == ElementType::kFloat32;
+  EXPECT_EQ(bytes.size(), count * (floats ? 4 : 8));
+  if (floats) tensor.floats.resize(count);
+  if (!floats) tensor.integers.resize(count);
+  std::memcpy(floats ? static_cast<void*>(tensor.floats.data()) : tensor.integers.data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+struct Case {
+  std::map<std::string, Tensor> inputs;
+  std::map<std::string, Tensor> outputs;
+};
+
+struct Files {
+  std::string config;
+  std::string tensors;
+
+  explicit Files(const std::string& name) {
+    const std::string folder = std::string(BRAID_SOURCE_DIR "/test/model/reference/networks/") + name;
+    config = read(folder + "/config.json");
+    tensors = read(folder + "/model.safetensors");
+    simdjson::dom::parser parser;
+    std::istringstream lines(read(folder + "/cases.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const simdjson::dom::element json = parser.parse(line);
+      Case& each = cases.emplace_back();
+      for (const auto& [key, value] : json["inputs"].get_object()) each.inputs.emplace(key, tensor_of(value));
+      for (const auto& [key, value] : json["outputs"].get_object()) each.outputs.emplace(key, tensor_of(value));
+    }
+    EXPECT_FALSE(cases.empty()) << name;
+  }
+
+  Result<Network> load(const kernels::KernelTable& table) const {
+    const auto parsed = files::parse_safetensors(std::as_bytes(std::span(tensors)));
+    if (!parsed) return parsed.error();
+    return Network::load(config, *parsed, table);
+  }
+
+  std::vector<Case> cases;
+};
+
+Result<std::map<std::string, Tensor>> run(const Network& network, const std::map<std::string, Tensor>& given, kernels::ThreadTeam& team) {
+  std::vector<std::optional<Tensor>> inputs;
+  for (const NetworkInput& input : network.shape().inputs) {
+    const auto found = given.find(input.name);
+    inputs.push_back(found == given.end() ? std::nullopt : std::optional(found->second));
+  }
+  auto complete = network.complete(std::move(inputs));
+  if (!complete) return complete.error();
+  std::vector<std::size_t> wanted(network.shape().outputs.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = i;
+  NetworkRun run(network, std::move(*complete), wanted, team);
+  while (!run.done()) {
+    if (const auto advanced = run.advance(); !advanced) return advanced.error();
+  }
+  std::vector<Tensor> outputs = run.take_outputs();
+  std::map<std::string, Tensor> named;
+  for (std::size_t i = 0; i < wanted.size(); ++i) named.emplace(network.shape().outputs[i].name, std::move(outputs[i]));
+  return named;
+}
+
+// 1e-4 of the largest value.
+void expect_close(const Tensor& got, const Tensor& expected, const std::string& what) {
+  ASSERT_EQ(got.shape, expected.shape) << what;
+  float largest = 1e-3F;
+  for (const float value : expected.floats) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < expected.floats.size(); ++i)
+    ASSERT_NEAR(got.floats[i], expected.floats[i], 1e-4F * largest) << what << " " << i;
+}
+
+class Networks : public testing::TestWithParam<const char*> {
+ protected:
+  kernels::ThreadTeam team_{2};
+};
+
+INSTANTIATE_TEST_SUITE_P(References, Networks, testing::Values("mlp", "gru", "lstm", "convolutions", "tokens", "tokens_bf16", "tokens_f16"),
+                         [](const auto& network) { return std::string(network.param); });
+
+TEST_P(Networks, GiveWhatTorchGives) {
+  const Files files(GetParam());
+  const Network network = files.load(kernels::best_kernel_table()).value();
+  for (const Case& each : files.cases) {
+    const auto outputs = run(network, each.inputs, team_).value();
+    ASSERT_EQ(outputs.size(), each.outputs.size());
+    for (const auto& [name, expected] : each.outputs) expect_close(outputs.at(name), expected, name);
+  }
+}
+
+// Row `b` of a tensor along the dimension that the network calls "batch".
+Tensor row_of(const Tensor& tensor, std::size_t axis, std::int64_t b) {
+  Tensor row = tensor;
+  row.shape[axis] = 1;
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  const std::int64_t outer = value_count({tensor.shape.begin(), tensor.shape.begin() + at});
+  const std::int64_t inner = value_count({tensor.shape.begin() + at + 1, tensor.shape.end()});
+  row.floats.clear();
+  row.integers.clear();
+  for (std::int64_t o = 0; o < outer; ++o) {
+    const std::int64_t from = (o * tensor.shape[axis] + b) * inner;
+    if (!tensor.floats.empty()) row.floats.insert(row.floats.end(), tensor.floats.begin() + from, tensor.floats.begin() + from + inner);
+    if (!tensor.integers.empty())
+      row.integers.insert(row.integers.end(), tensor.integers.begin() + from, tensor.integers.begin() + from + inner);
+  }
+  return row;
+}
+
+TEST_P(Networks, GiveARowTheSameBitsAloneAndAmongOthers) {
+  const Files files(GetParam());
+  const Network network = files.load(kernels::best_kernel_table()).value();
+  for (const Case& each : files.cases) {
+    const auto together = run(network, each.inputs, team_).value();
+    const auto axis_of = [](const std::string& name) { return name.starts_with("h") || name.starts_with("c") ? name.size() < 3U : 0U; };
+    const std::int64_t batch = each.inputs.begin()->second.shape[axis_of(each.inputs.begin()->first) ? 1 : 0];
+    for (std::int64_t b = 0; b < batch; ++b) {
+      std::map<std::string, Tensor> inputs;
+      for (const auto& [name, tensor] : each.inputs) inputs.emplace(name, row_of(tensor, axis_of(name) ? 1 : 0, b));
+      for (const auto& [name, tensor] : run(network, inputs, team_).value()) {
+        const bool state = name == "hn" || name == "cn";
+        EXPECT_EQ(tensor.floats, row_of(together.at(name), state ? 1 : 0, b).floats) << name << " row " << b;
+      }
+    }
+  }
+}
+
+TEST_P(Networks, GiveTheSameBitsOnEveryTierAndForAnyTeam) {
+  const Files files(GetParam());
+  const auto with = [&](const kernels::KernelTable& table, int threads) {
+    kernels::ThreadTeam team(threads);
+    const Network network = files.load(table).value();
+    std::vector<std::map<std::string, Tensor>> all;
+    for (const Case& each : files.cases) all.push_back(run(network, each.inputs, team).value());
+    return all;
+  };
+  std::string missing;
+  const auto scalar = with(*kernels::kernel_table(kernels::Isa::kScalar, missing), 1);
+  for (const kernels::Isa isa : {kernels::Isa::kAvx2, kernels::Isa::kAvx512, kernels::Isa::kAmx}) {
+    const kernels::KernelTable* table = kernels::kernel_table(isa, missing);
+    if (table == nullptr) continue;
+    const auto same = with(*table, 3);
+    for (std::size_t i = 0; i < scalar.size(); ++i) {
+      for (const auto& [name, tensor] : scalar[i]) EXPECT_EQ(same[i].at(name).floats, tensor.floats) << table->name << " " << name;
+    }
+  }
+}
+
+struct Fault {
+  const char* network;
+  const char* replaced;
+  const char* by;
+  const char* sentence;  // a part of it
+};
+
+TEST(NetworkFiles, WhatTheyGetWrongIsNamedWithItsPath) {
+  const Fault faults[] = {
+      {"mlp", "braid-net", "other-net", "model_type: 'other-net' is no network"},
+      {"mlp", "\"inputs\"", "\"imports\"", "inputs: missing"},
+      {"mlp", "\"batch\",\n    7", "\"batch\",\n    8", "layers[0].input (hidden): has the shape [batch, 8]; its weight takes 7 values"},
+      {"mlp", "\"batch\",\n    7", "0,\n    7", "inputs.x.shape[0]: expected a size of at least 1"},
+      {"mlp", "float32", "float64", "inputs.x.dtype: 'float64' is not served"},
+      {"mlp", "\"tanh\"", "\"tan\"", "layers[1].type: 'tan' is no layer; there are linear"},
+      {"mlp", "\"input\": \"h\"", "\"input\": \"later\"", "layers[2].input: 'later' is no input and no earlier layer"},
+      {"mlp", "\"policy.\"", "\"police.\"", "'police.weight' of layers[2] (logits) is missing"},
+      {"mlp", "\"weights\": \"hidden.\"", "\"weight\": \"hidden.\"", "layers[0].weight: is not known here"},
+      {"mlp", "\"value\": \"value\"", "\"value\": \"worth\"", "outputs.value: 'worth' is no input and no earlier layer"},
+      {"mlp", "\"name\": \"r\"", "\"name\": \"h\"", "layers[5].name: there are two values named 'h'"},
+      {"gru", "\"layers\": 2", "\"layers\": 3", "weight_ih_l2"},
+      {"gru", "\"layers\": 2", "\"layers\": 1", "'rnn.weight_ih_l1' of layers[0] (gru) is one more than its 1 layers"},
+      {"gru", "\"batch\",\n    12", "\"batch\",\n    13",
+       "layers[0].state (gru): is float32 [2, batch, 13]; expected float32 [2, batch, 12]"},
+      {"gru", "gru.state", "gru.stat", "outputs.hn: 'gru.stat'"},
+      {"lstm", "\"bidirectional\": true", "\"bidirectional\": false", "\"bidirectional\" is not true"},
+      {"lstm", "\"h\": \"h\"", "\"g\": \"h\"", "layers[0].state.h: missing"},
+      {"convolutions", "\"groups\": 2", "\"groups\": 3", "8 outputs, which 3 groups do not divide"},
+      {"convolutions", "6,\n    \"time\"", "5,\n    \"time\"", "expected [batch, 6, time]"},
+      {"convolutions", "\"axis\": 1", "\"axis\": 3", "layers[8].axis (channels): 3 is none of 3 dimensions"},
+      {"convolutions", "\"approximate\": \"tanh\"", "\"approximate\": \"erf\"", "expected \"none\" or \"tanh\""},
+      {"tokens", "int64", "float32", "layers[0].input (embedding): is float32; expected int64"},
+      {"tokens", "\"model_type\"", "model_type", "no JSON"},
+  };
+  for (const Fault& fault : faults) {
+    Files files(fault.network);
+    const std::size_t at = files.config.find(fault.replaced);
+    ASSERT_NE(at, std::string::npos) << fault.network << " " << fault.replaced;
+    files.config.replace(at, std::string_view(fault.replaced).size(), fault.by);
+    const auto loaded = files.load(kernels::best_kernel_table());
+    ASSERT_FALSE(loaded) << fault.by;
+    EXPECT_NE(loaded.error().message.find(fault.sentence), std::string::npos) << loaded.error().message;
+  }
+}
+
+TEST(NetworkInputs, WhatDoesNotFitIsNamedWithItsPath) {
+  kernels::ThreadTeam team(1);
+  const Network gru = Files("gru").load(kernels::best_kernel_table()).value();
+  const auto floats = [](TensorShape shape) { return Tensor::zeros(ElementType::kFloat32, std::move(shape)); };
+  const auto error = [&](const Network& network, const std::map<std::string, Tensor>& inputs) {
+    const auto result = run(network, inputs, team);
+    return result ? Error{ErrorCode::kInternal, "none", ""} : result.error();
+  };
+  const Error missing = error(gru, {{"h0", floats({2, 1, 12})}});
+  EXPECT_EQ(missing.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(missing.param, "inputs.x");
+  EXPECT_EQ(error(gru, {{"x", floats({1, 2, 6})}}).message, "the input 'x' has the shape [1, 2, 6]; expected [batch=1, time=2, 5]");
+  EXPECT_EQ(error(gru, {{"x", floats({1, 5})}}).param, "inputs.x");
+  EXPECT_EQ(error(gru, {{"x", floats({0, 2, 5})}}).param, "inputs.x");
+  const Error two = error(gru, {{"x", floats({3, 2, 5})}, {"h0", floats({2, 1, 12})}});
+  EXPECT_EQ(two.param, "inputs.h0");
+  EXPECT_EQ(two.message, "the input 'h0' has the shape [2, 1, 12]; expected [2, batch=3, 12]");
+  const Network tokens = Files("tokens").load(kernels::best_kernel_table()).value();
+  EXPECT_EQ(error(tokens, {{"ids", floats({1, 2})}}).message, "the input 'ids' is float32; expected int64");
+  Tensor beyond = Tensor::zeros(ElementType::kInt64, {1, 2});
+  beyond.integers[1] = 11;
+  EXPECT_NE(error(tokens, {{"ids", beyond}}).message.find("11 is no index of its table of 11 entries"), std::string::npos);
+  const Network convolutions = Files("convolutions").load(kernels::best_kernel_table()).value();
+  EXPECT_EQ(error(convolutions, {{"x", floats({1, 6, 0})}}).param, "inputs.x");
+  EXPECT_EQ(error(convolutions, {{"x", floats({1, 6, 1})}}).message, "none");
+}
+
+TEST(NetworkRun, LeavesOutWhatNoWantedOutputNeeds) {
+  kernels::ThreadTeam team(1);
+  const Files files("mlp");
+  const Network network = files.load(kernels::best_kernel_table()).value();
+  const auto inputs = [&] { return network.complete({files.cases[1].inputs.at("x")}).value(); };
+  const auto steps = [&](std::size_t output) {
+    NetworkRun run(network, inputs(), {output}, team);
+    int count = 0;
+    for (; !run.done(); ++count) EXPECT_TRUE(run.advance());
+    expect_close(run.take_outputs().at(0), files.cases[1].outputs.at(network.shape().outputs[output].name), "alone");
+    return count;
+  };
+  EXPECT_EQ(steps(0), 3);  // logits: hidden, tanh, logits
+  EXPECT_EQ(steps(3), 4);  // value: hidden, tanh, relu, value
+}
+
+TEST(NetworkFiles, CutOrSpoiltOnesAreErrorsAndNeverRead) {
+  std::mt19937 random(7);
+  for (const char* name : {"mlp", "lstm", "convolutions"}) {
+    const Files whole(name);
+    for (int round = 0; round < 300; ++round) {
+      Files files = whole;
+      std::string& text = round % 2 == 0 ? files.config : files.tensors;
+      const std::size_t at = random() % text.size();
+      round % 3 == 0 ? text.resize(at) : static_cast<void>(text[at] = static_cast<char>(random()));
+      const auto loaded = files.load(kernels::best_kernel_table());
+      EXPECT_TRUE(loaded || !loaded.error().message.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::model
