@@ -15,7 +15,7 @@ TEST(Messages, AWholeAnswerIsExact) {
   const Reply reply =
       server.ask(post("/v1/messages", R"({"model":"default","max_tokens":9,"system":"S","messages":[{"role":"user","content":"hello"}]})"));
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(normalized(reply.body), R"({"id":"msg-ID","type":"message","role":"assistant","model":"fake-model",)"
+  EXPECT_EQ(normalized(reply.body), R"({"id":"msg_ID","type":"message","role":"assistant","model":"fake-model",)"
                                     R"("content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","stop_sequence":null,)"
                                     R"("usage":{"input_tokens":30,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,)"
                                     R"("output_tokens":2}})");
@@ -42,7 +42,7 @@ TEST(Messages, AStreamIsExact) {
   });
   const Reply reply = server.ask(post("/v1/messages", R"({"max_tokens":9,"stream":true,"messages":[{"role":"user","content":"a"}]})"));
   EXPECT_EQ(normalized(reply.body),
-            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg-ID\",\"type\":\"message\",\"role\":"
+            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_ID\",\"type\":\"message\",\"role\":"
             "\"assistant\",\"model\":\"fake-model\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":{"
             "\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":0}}}\n\n"
             "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","

@@ -328,7 +328,6 @@ TEST(OpenAiParameters, ThatAreNotServedAreRefusedUnlessTheyAskForNothing) {
       {R"("modalities":["text"])", "accepted"},
       {R"("modalities":["audio"])", "modalities"},
       {R"("audio":{"voice":"x"})", "audio"},
-      {R"("verbosity":"low")", "verbosity"},
       {R"("use_beam_search":true)", "use_beam_search"},
       {R"("chat_template":"{{ x }}")", "chat_template"},
       {R"("somebody_elses_field":[1,{"x":2}],"prediction":{})", "accepted"},

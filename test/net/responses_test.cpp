@@ -11,7 +11,7 @@ namespace braid::test {
 namespace {
 
 std::string id_in(const std::string& body) {
-  const std::size_t at = body.find("resp-");
+  const std::size_t at = body.find("resp_");
   return at == std::string::npos ? "" : body.substr(at, 29);
 }
 
@@ -255,13 +255,14 @@ TEST(Responses, ErrorsNameTheFieldsOfThisApi) {
   EXPECT_EQ(param_of(R"({"input":[]})"), R"("input")");
   EXPECT_EQ(param_of(R"({"input":[{"type":"message","role":"king","content":"x"}]})"), R"("input[0].role")");
   EXPECT_EQ(param_of(R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})"), R"("input[0].content[0]")");
-  EXPECT_EQ(param_of(R"({"input":[{"type":"computer_call","id":"x"}]})"), R"("input[0].type")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":5}]})"), R"("input[0].type")");
+  EXPECT_EQ(param_of(R"({"input":[{"type":"compaction","encrypted_content":"x"}]})"), R"("input[0].encrypted_content")");
   EXPECT_EQ(param_of(R"({"input":"x","max_output_tokens":0})"), R"("max_output_tokens")");
-  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"web_search"}]})"), R"("tools[0].type")");
+  EXPECT_EQ(param_of(R"({"input":"x","tools":[{"name":"f"}]})"), R"("tools[0].type")");
   EXPECT_EQ(param_of(R"({"input":"x","background":true})"), R"("background")");
-  EXPECT_EQ(param_of(R"({"input":"x","truncation":"auto"})"), R"("truncation")");
+  EXPECT_EQ(param_of(R"({"input":"x","truncation":"always"})"), R"("truncation")");
   EXPECT_EQ(param_of(R"({"input":"x","temperature":9})"), R"("temperature")");
-  EXPECT_EQ(param_of(R"({"input":"x","text":{"verbosity":"low"}})"), R"("text.verbosity")");
+  EXPECT_EQ(param_of(R"({"input":"x","text":{"verbosity":"shy"}})"), R"("text.verbosity")");
   EXPECT_EQ(param_of(R"({"input":[{"type":"reasoning","summary":[]}]})"), R"("input")");
   EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"function"}]})"), R"("tools[0].name")");
   EXPECT_EQ(param_of(R"({"input":"x","tools":[{"type":"function","name":"f","strict":1}]})"), R"("tools[0].strict")");
@@ -305,7 +306,7 @@ TEST(Responses, AReferenceStandsForAnItemThatIsKept) {
     return server.ask(
         post("/v1/responses", R"({"input":[{"role":"user","content":"one"},)" + item + R"(,{"role":"user","content":"two"}]})"));
   };
-  const std::string answer = "msg_" + id.substr(id.find('-') + 1) + "_0";
+  const std::string answer = "msg_" + id.substr(id.find('_') + 1) + "_0";
   const Reply second = ask(reference(answer));
   ASSERT_EQ(second.status, 200) << second.body;
   server.on_loop([&] {
@@ -330,7 +331,9 @@ TEST(Responses, CallsAndReasoningJoinTheirMessage) {
       ValueDict{{"type", "function_call"}, {"call_id", "c2"}, {"name", "g"}, {"arguments", "{}"}},
       ValueDict{{"type", "function_call_output"}, {"call_id", "c1"}, {"output", "1"}},
   };
-  ASSERT_TRUE(net::responses::append_input(messages, Value(input), "input"));
+  std::vector<std::string> left_out;
+  ASSERT_TRUE(net::responses::append_input(messages, Value(input), "input", left_out));
+  EXPECT_TRUE(left_out.empty());
   ASSERT_EQ(messages.size(), 3U);
   EXPECT_EQ(*messages[1].find("reasoning_content"), Value("hm"));
   EXPECT_EQ(messages[1].find("tool_calls")->get_if<ValueList>()->size(), 2U);

@@ -10,7 +10,7 @@ namespace {
 
 class Messages final : public Dialect {
  public:
-  std::string_view id_prefix() const override { return "msg"; }
+  std::string_view id_prefix() const override { return "msg_"; }
   const Voice& voice() const override { return kVoice; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_message(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {

@@ -52,7 +52,7 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
 
-  virtual std::string_view id_prefix() const = 0;
+  virtual std::string_view id_prefix() const = 0;  // of its answers' ids, with what divides them
   virtual const Voice& voice() const { return kOpenAiVoice; }
   virtual const EventFraming& framing() const { return kServerSentEvents; }
 

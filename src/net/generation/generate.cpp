@@ -23,7 +23,9 @@
 #include <fmt/ranges.h>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,7 +61,7 @@ class Generation final : WakeHint {
     try {
       submitted = co_await begin();
     } catch (const std::exception& bug) {
-      record_.log(spdlog::level::err, "submitting a request failed", bug.what());
+      record_.log(spdlog::level::err, "submitting a request failed", "error", bug.what());
     }
     if (connection_.gone()) co_return lost();
     if (failure_) co_return co_await refuse_late();
@@ -95,10 +97,22 @@ class Generation final : WakeHint {
     call_ = std::move(prepared->call);
     if (!call_.schema_ignored.empty())
       request_.answer_headers.emplace_back("X-Braid-Schema-Ignored", printable(fmt::format("{}", fmt::join(call_.schema_ignored, ", "))));
+    tell_left_out("X-Braid-Tools-Ignored", "tools of a request are left out", call_.tools_left_out);
+    tell_left_out("", "items of a request are left out", call_.items_left_out);
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
     if (!allowed) co_return allowed.error();
     const auto executor = co_await asio::this_coro::executor;
     co_return submit(std::move(prepared->prompts), executor);
+  }
+
+  // In the log, and in a header if that has a name.
+  void tell_left_out(const char* header, std::string_view message, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    constexpr std::size_t kMostBytes = 1024;
+    const std::set<std::string_view> different(names.begin(), names.end());
+    const std::string list = printable(fmt::format("{}", fmt::join(different, ", ")).substr(0, kMostBytes));
+    record_.log(spdlog::level::debug, message, "names", list);
+    if (*header != '\0') request_.answer_headers.emplace_back(header, list);
   }
 
   Result<void> submit(std::vector<std::vector<TokenId>> prompts, const asio::any_io_executor& executor) {
@@ -223,7 +237,7 @@ class Generation final : WakeHint {
     try {
       action();
     } catch (const std::exception& bug) {
-      record_.log(spdlog::level::err, "answering a request failed", bug.what());
+      record_.log(spdlog::level::err, "answering a request failed", "error", bug.what());
       failure_ = {{ErrorCode::kInternal, "the request failed inside the server", ""}, RequestEnd::kInternal};
     }
   }

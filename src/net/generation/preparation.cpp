@@ -3,6 +3,7 @@
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
 #include "net/generation/thinking_budget.h"
+#include "net/generation/turns.h"
 #include "net/json/parse.h"
 #include "net/service/codec_jobs.h"
 
@@ -49,7 +50,7 @@ struct Preparation {
   }
 
   Result<void> encode() {
-    Result<Prompts> encoded = encode_prompts(*model->codec, *call);
+    Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model->codec, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
     if (call->echo) call->echoes = prompt_texts(*model->codec, std::get<std::vector<PromptItem>>(call->prompt));

@@ -172,9 +172,10 @@ void RequestRecord::write_access(double total_ms) const {
   log_.logger->log(level::info, spdlog::string_view_t(line.text()));
 }
 
-void RequestRecord::log(level::level_enum line_level, std::string_view message, std::string_view detail) const {
+void RequestRecord::log(level::level_enum line_level, std::string_view message, std::string_view name, std::string_view value) const {
+  if (!log_.logger->should_log(line_level)) return;
   LogLine line(log_.format, message);
-  line.add("request", id_).add("error", detail);
+  line.add("request", id_).add(name, value);
   log_.logger->log(line_level, spdlog::string_view_t(line.text()));
 }
 

@@ -49,7 +49,7 @@ class RequestRecord {
   void lose();                  // it has not: the connection says why
 
   // A line about this request besides those of its end.
-  void log(spdlog::level::level_enum level, std::string_view message, std::string_view detail) const;
+  void log(spdlog::level::level_enum level, std::string_view message, std::string_view name, std::string_view value) const;
 
   RequestEnd reason = RequestEnd::kInternal;
   int status = 500;

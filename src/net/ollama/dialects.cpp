@@ -10,7 +10,7 @@ constexpr EventFraming kLines = {"application/x-ndjson", {}};
 
 class OllamaDialect : public Dialect {
  public:
-  std::string_view id_prefix() const override { return "ollama"; }
+  std::string_view id_prefix() const override { return "ollama-"; }
   const Voice& voice() const override { return kVoice; }
   const EventFraming& framing() const override { return kLines; }
 };

@@ -17,7 +17,7 @@ AnswerIdentity identity_of(const std::string& id, const ServedModel& model) {
 
 class Completions final : public Dialect {
  public:
-  std::string_view id_prefix() const override { return "cmpl"; }
+  std::string_view id_prefix() const override { return "cmpl-"; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_completion(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
     return completion_format(identity_of(id, model), *model.codec, call);
@@ -26,7 +26,7 @@ class Completions final : public Dialect {
 
 class ChatCompletions final : public Dialect {
  public:
-  std::string_view id_prefix() const override { return "chatcmpl"; }
+  std::string_view id_prefix() const override { return "chatcmpl-"; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_chat(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
     return chat_format(identity_of(id, model), *model.codec, call);
@@ -35,7 +35,7 @@ class ChatCompletions final : public Dialect {
 
 class Embeddings final : public Dialect {
  public:
-  std::string_view id_prefix() const override { return "embd"; }
+  std::string_view id_prefix() const override { return "embd-"; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_embeddings(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall& call) const override {
     return embeddings_format(model, call);
@@ -44,7 +44,7 @@ class Embeddings final : public Dialect {
 
 class Perplexity final : public Dialect {
  public:
-  std::string_view id_prefix() const override { return "ppl"; }
+  std::string_view id_prefix() const override { return "ppl-"; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel& model, const GenerationCall&) const override {
     return perplexity_format(model);

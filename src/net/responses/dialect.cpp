@@ -11,7 +11,7 @@ class Responses final : public Dialect {
  public:
   explicit Responses(ResponseStore& store) : store_(store) {}
 
-  std::string_view id_prefix() const override { return "resp"; }
+  std::string_view id_prefix() const override { return "resp_"; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view client) const override {
     return read_response(body, model, {store_, client});
   }

@@ -1,9 +1,14 @@
 #include "net/responses/input_items.h"
 
 #include "net/json/fields.h"
+#include "net/json/write_value.h"
+#include "net/responses/tools.h"
+#include "net/wish/seal.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -77,45 +82,133 @@ Result<void> append_message(ValueList& messages, const Value& item, const std::s
   return {};
 }
 
-Result<void> append_call(ValueList& messages, const Value& item, const std::string& path) {
-  Result<std::string> id = member_text(item, "call_id", path);
-  if (!id) return id.error();
-  Result<std::string> name = member_text(item, "name", path);
-  if (!name) return name.error();
-  Result<std::string> arguments = member_text(item, "arguments", path);
-  if (!arguments) return arguments.error();
+// Older items of some kinds have their id alone.
+Result<std::string> call_id_of(const Value& item, const std::string& path) {
+  return member_text(item, item.find("call_id") != nullptr || item.find("id") == nullptr ? "call_id" : "id", path);
+}
+
+// The tool's name of a call item; the kinds that have a tool of their own name none.
+Result<std::string> tool_of(const Value& item, const std::string& path) {
+  const Value* name = item.find("name");
+  if (name == nullptr) {
+    std::string type = *item.find("type")->get_if<std::string>();
+    if (type.ends_with("_call") && !type.starts_with("function") && !type.starts_with("custom") && !type.starts_with("mcp"))
+      return type.substr(0, type.size() - 5);
+  }
+  Result<std::string> text = member_text(item, "name", path);
+  if (!text) return text;
+  for (const char* holder : {"namespace", "server_label"}) {
+    const Value* space = item.find(holder);
+    if (const auto* space_name = space != nullptr ? space->get_if<std::string>() : nullptr) return function_name(*space_name, *text);
+  }
+  return text;
+}
+
+void add_call(ValueList& messages, std::string id, std::string name, Value arguments) {
   Value& message = open_assistant(messages);
   if (message.find("tool_calls") == nullptr) message.get_if<ValueDict>()->emplace_back("tool_calls", ValueList());
-  ValueDict function{{"name", std::move(*name)}, {"arguments", std::move(*arguments)}};
+  ValueDict function{{"name", std::move(name)}, {"arguments", std::move(arguments)}};
   member(message, "tool_calls")
       ->get_if<ValueList>()
-      ->emplace_back(ValueDict{{"id", std::move(*id)}, {"type", "function"}, {"function", std::move(function)}});
+      ->emplace_back(ValueDict{{"id", std::move(id)}, {"type", "function"}, {"function", std::move(function)}});
+}
+
+// Arguments are JSON text in a function's call, text in a custom tool's, and an object in those of a provider's that clients run.
+Result<void> append_call(ValueList& messages, const Value& item, const std::string& path) {
+  Result<std::string> id = call_id_of(item, path);
+  if (!id) return id.error();
+  Result<std::string> name = tool_of(item, path);
+  if (!name) return name.error();
+  for (const char* holder : {"action", "operation"}) {
+    const Value* action = item.find(holder);
+    if (action == nullptr || action->get_if<ValueDict>() == nullptr) continue;
+    add_call(messages, std::move(*id), std::move(*name), *action);
+    return {};
+  }
+  const bool is_custom = *item.find("type") == Value("custom_tool_call");
+  Result<std::string> text = member_text(item, is_custom ? "input" : "arguments", path);
+  if (!text) return text.error();
+  add_call(messages, std::move(*id), std::move(*name), is_custom ? arguments_of_input(std::move(*text)) : Value(std::move(*text)));
   return {};
 }
 
+// What a tool gave back; where that is no text, the model is told so.
+Result<std::string> output_text(const Value& output, const std::string& path) {
+  if (output.get_if<ValueDict>() != nullptr || output.is_null()) {
+    std::string text;
+    json::append_value(text, output);
+    return text;
+  }
+  const auto* parts = output.get_if<ValueList>();
+  if (parts == nullptr) return content_text(output, path);
+  std::string joined;
+  for (std::size_t i = 0; i < parts->size(); ++i) {
+    const Value& part = (*parts)[i];
+    const Value* type = part.find("type");
+    const auto* kind = type != nullptr ? type->get_if<std::string>() : nullptr;
+    if (i > 0) joined += '\n';
+    if (kind != nullptr && (*kind == "input_image" || *kind == "input_file" || *kind == "input_audio")) {
+      joined += fmt::format("({} that cannot be shown here)", *kind == "input_image" ? "an image" : "a file");
+    } else if (kind == nullptr && part.get_if<ValueDict>() != nullptr) {
+      json::append_value(joined, part);  // of a shell: {"stdout":…,"stderr":…,"outcome":…}
+    } else {
+      Result<std::string> text = part_text(part, at_index(path, i));
+      if (!text) return text;
+      joined += *text;
+    }
+  }
+  return joined;
+}
+
 Result<void> append_output(ValueList& messages, const Value& item, const std::string& path) {
-  Result<std::string> id = member_text(item, "call_id", path);
+  Result<std::string> id = call_id_of(item, path);
   if (!id) return id.error();
   const Value* output = item.find("output");
   const std::string output_path = at_key(path, "output");
-  if (output == nullptr) return invalid_argument(fmt::format("'{}' is missing", output_path), output_path);
-  Result<std::string> text = content_text(*output, output_path);
+  const Value* status = item.find("status");
+  if (output == nullptr && status == nullptr) return invalid_argument(fmt::format("'{}' is missing", output_path), output_path);
+  Result<std::string> text = output_text(output != nullptr ? *output : *status, output_path);
   if (!text) return text.error();
   messages.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", std::move(*id)}, {"content", std::move(*text)}});
   return {};
 }
 
-// Its content, or else its summary.
+// A call that a provider ran, and what came of it.
+Result<void> append_run_call(ValueList& messages, const Value& item, const std::string& path) {
+  const Value* output = item.find("output");
+  const Value* error = item.find("error");
+  const Value* result = output != nullptr && !output->is_null() ? output : error;
+  if (result == nullptr || result->is_null()) return {};  // it was not run
+  const Result<void> called = append_call(messages, item, path);
+  if (!called) return called;
+  Result<std::string> text = output_text(*result, at_key(path, "output"));
+  if (!text) return text.error();
+  messages.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", *call_id_of(item, path)}, {"content", std::move(*text)}});
+  return {};
+}
+
+// What this server made of the oldest turns of a conversation.
+Result<void> append_summary(ValueList& messages, const Value& item, const std::string& path) {
+  const Result<std::string> seal = member_text(item, "encrypted_content", path);
+  if (!seal) return seal.error();
+  const std::optional<std::string> summary = wish::opened(*seal);
+  const std::string seal_path = at_key(path, "encrypted_content");
+  if (!summary) return invalid_argument(fmt::format("'{}' was not made by this server, or is not whole", seal_path), seal_path);
+  messages.emplace_back(ValueDict{{"role", "user"}, {"content", "This is a summary of our conversation so far:\n\n" + *summary}});
+  return {};
+}
+
+// Its content, or else what of it was sealed here, or else its summary.
 Result<void> append_reasoning(ValueList& messages, const Value& item, const std::string& path) {
-  for (const std::string_view name : {"content", "summary"}) {
+  std::string thought;
+  for (const std::string_view name : {"content", "encrypted_content", "summary"}) {
     const Value* parts = item.find(name);
-    if (parts == nullptr || parts->is_null()) continue;
+    if (parts == nullptr || parts->is_null() || !thought.empty()) continue;
     Result<std::string> text = content_text(*parts, at_key(path, name));
     if (!text) return text.error();
-    if (text->empty()) continue;
-    messages.emplace_back(ValueDict{{"role", "assistant"}, {"content", ""}, {"reasoning_content", std::move(*text)}});
-    return {};
+    thought = name == "encrypted_content" ? wish::opened(*text).value_or("") : std::move(*text);
   }
+  if (!thought.empty()) messages.emplace_back(ValueDict{{"role", "assistant"}, {"content", ""}, {"reasoning_content", std::move(thought)}});
   return {};
 }
 
@@ -128,22 +221,34 @@ constexpr std::array kKinds = {
     ItemKind{"message", append_message},
     ItemKind{"function_call", append_call},
     ItemKind{"function_call_output", append_output},
+    ItemKind{"custom_tool_call", append_call},
+    ItemKind{"custom_tool_call_output", append_output},
+    ItemKind{"local_shell_call", append_call},
+    ItemKind{"local_shell_call_output", append_output},
+    ItemKind{"shell_call", append_call},
+    ItemKind{"shell_call_output", append_output},
+    ItemKind{"apply_patch_call", append_call},
+    ItemKind{"apply_patch_call_output", append_output},
+    ItemKind{"mcp_call", append_run_call},
     ItemKind{"reasoning", append_reasoning},
+    ItemKind{"compaction", append_summary},
+    ItemKind{"compaction_summary", append_summary},
 };
 
-Result<void> append_item(ValueList& messages, const Value& item, const std::string& path) {
+Result<void> append_item(ValueList& messages, const Value& item, const std::string& path, std::vector<std::string>& left_out) {
   if (item.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", item);
   if (item.find("type") == nullptr) return append_message(messages, item, path);
   const Result<std::string> type = member_text(item, "type", path);
   if (!type) return type.error();
   for (const ItemKind& kind : kKinds)
     if (*type == kind.type) return kind.append(messages, item, path);
-  return invalid_argument(fmt::format("'{}' is an item of type '{}', which is not supported", path, *type), at_key(path, "type"));
+  left_out.push_back(*type);
+  return {};
 }
 
 }  // namespace
 
-Result<void> append_input(ValueList& messages, const Value& input, const std::string& path) {
+Result<void> append_input(ValueList& messages, const Value& input, const std::string& path, std::vector<std::string>& left_out) {
   if (const auto* text = input.get_if<std::string>()) {
     messages.emplace_back(ValueDict{{"role", "user"}, {"content", *text}});
     return {};
@@ -152,7 +257,7 @@ Result<void> append_input(ValueList& messages, const Value& input, const std::st
   if (items == nullptr) return json::wrong_type(path, "a string or an array of items", input);
   if (items->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
   for (std::size_t i = 0; i < items->size(); ++i) {
-    const Result<void> appended = append_item(messages, (*items)[i], at_index(path, i));
+    const Result<void> appended = append_item(messages, (*items)[i], at_index(path, i), left_out);
     if (!appended) return appended;
   }
   return {};

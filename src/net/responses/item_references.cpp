@@ -11,11 +11,11 @@
 namespace braid::net::responses {
 namespace {
 
-// The items of response resp-X are msg_X_0, fc_X_1 and so on, those of its input msg_X_in0.
+// The items of response resp_X are msg_X_0, fc_X_1 and so on, those of its input msg_X_in0.
 std::string response_of(std::string_view item_id) {
   const std::size_t begin = item_id.find('_');
   const std::size_t end = item_id.rfind('_');
-  return begin == end ? std::string() : fmt::format("resp-{}", item_id.substr(begin + 1, end - begin - 1));
+  return begin == end ? std::string() : fmt::format("resp_{}", item_id.substr(begin + 1, end - begin - 1));
 }
 
 bool is_reference(const Value& item) {

@@ -57,7 +57,7 @@ void append_id(std::string& out, const std::vector<const Value*>& items, std::si
 }  // namespace
 
 void complete_items(ValueList& items, std::string_view response_id) {
-  const std::string_view suffix = response_id.substr(response_id.find('-') + 1);
+  const std::string_view suffix = response_id.substr(response_id.find('_') + 1);
   std::set<std::string> ids;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto& item = *items[i].get_if<ValueDict>();

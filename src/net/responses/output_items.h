@@ -4,6 +4,8 @@
 #include "braid/text_codec.h"
 #include "braid/value.h"
 #include "net/generation/answer_event.h"
+#include "net/responses/custom_input.h"
+#include "net/responses/tools.h"
 
 #include <cstdint>
 #include <string>
@@ -16,10 +18,16 @@ namespace braid::net::responses {
 // output_item.done. Numbers events from 0.
 class OutputItems {
  public:
-  enum class Kind { kMessage, kReasoning, kFunctionCall };
+  enum class Kind { kMessage, kReasoning, kFunctionCall, kCustomCall };
 
-  // `events`: whether they are wanted; `logprobs`: whether text carries them. The codec outlives the items.
-  OutputItems(std::string_view response_id, const TextCodec& codec, bool events, bool logprobs);
+  struct Wanted {
+    bool events = false;
+    bool logprobs = false;          // of text
+    bool sealed_reasoning = false;  // so that the client can give it back
+  };
+
+  // Codec and tools outlive the items.
+  OutputItems(std::string_view response_id, const TextCodec& codec, const ClientTools& tools, const Wanted& wanted);
 
   void add(std::string& out, const Delta& delta, const DeltaTokens& tokens);
   // Tokens at the end that gave no text: the one that ends the answer, or a stop string's.
@@ -38,26 +46,31 @@ class OutputItems {
  private:
   struct Item {
     Kind kind;
-    std::string id;
-    std::string text;  // or a call's arguments
-    std::string call_id;
-    std::string name;
-    std::string logprobs;  // of the text: JSON values, comma-separated
+    std::string id = {};
+    std::string text = {};  // or a call's arguments, or a custom tool's input
+    std::string call_id = {};
+    std::string function = {};         // as the model knows it
+    const ClientTool* tool = nullptr;  // as the client does; null: by the same name
+    CustomInput input = {};            // of a custom tool
+    std::string logprobs = {};         // of the text: JSON values, comma-separated
     std::string_view status = "in_progress";
   };
 
+  void begin_call(std::string& out, const ToolCallBegin& begin);
   Item& open(std::string& out, Kind kind);
   void grow(std::string& out, Item& item, std::string_view text, const DeltaTokens& tokens);
   std::string add_logprobs(Item& item, const DeltaTokens& tokens) const;  // returns what it adds
   void append_item(std::string& out, const Item& item) const;
   void append_part(std::string& out, const Item& item) const;
+  static const std::string& name_of(const Item& item);  // to the client
+  void append_call(std::string& out, const Item& item) const;
   std::string place(const Item& item) const;
   std::string content_place(const Item& item) const;
 
   std::string suffix_;  // of item ids
   const TextCodec& codec_;
-  bool events_;
-  bool logprobs_;
+  const ClientTools& tools_;
+  Wanted wanted_;
   std::vector<Item> items_;
   bool is_open_ = false;  // the last item
   std::uint64_t sequence_ = 0;

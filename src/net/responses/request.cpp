@@ -6,7 +6,6 @@
 #include "net/responses/item_references.h"
 #include "net/wish/finish.h"
 #include "net/wish/parameters.h"
-#include "net/wish/tools.h"
 
 #include <algorithm>
 #include <array>
@@ -37,8 +36,6 @@ struct ResponseFields {
 
 using Reader = Result<void> (*)(ResponseFields& fields, Value& value, const std::string& path);
 
-constexpr wish::ToolForm kToolForm = {.holder = "", .parameters = "parameters", .most_tools = 128, .most_name_bytes = 64};
-
 Result<void> read_instructions(ResponseFields& fields, Value& value, const std::string& path) {
   Result<std::string> text = json::read_string(value, path);
   if (!text) return text.error();
@@ -60,7 +57,7 @@ Result<void> read_previous(ResponseFields& fields, Value& value, const std::stri
 Result<void> read_input(ResponseFields& fields, Value& value, const std::string& path) {
   const Result<void> resolved = resolve_references(value, fields.shelf, path);
   if (!resolved) return resolved;
-  const Result<void> appended = append_input(fields.details->conversation, value, path);
+  const Result<void> appended = append_input(fields.details->conversation, value, path, fields.chat.wish.items_left_out);
   if (!appended) return appended;
   if (auto* items = value.get_if<ValueList>()) {
     fields.details->input = std::move(*items);
@@ -86,65 +83,11 @@ Result<void> read_store(ResponseFields& fields, Value& value, const std::string&
 }
 
 Result<void> read_tools(ResponseFields& fields, Value& value, const std::string& path) {
-  const auto* tools = value.get_if<ValueList>();
-  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
-    const std::string tool_path = at_index(path, i);
-    if ((*tools)[i].get_if<ValueDict>() == nullptr) return json::wrong_type(tool_path, "an object", (*tools)[i]);
-    const Value* type = (*tools)[i].find("type");
-    if (type == nullptr || *type != Value("function"))
-      return invalid_argument(fmt::format("'{}' is not a function; tools that run on the server are not supported", tool_path),
-                              at_key(tool_path, "type"));
-  }
-  return wish::read_tools(fields.chat, value, path, kToolForm);
-}
-
-// The name in {"type":"function","name":…}.
-Result<std::string> read_named(const Value& value, const std::string& path) {
-  if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
-  const Value* type = value.find("type");
-  const std::string type_path = at_key(path, "type");
-  if (type == nullptr || *type != Value("function")) return invalid_argument(fmt::format("'{}' must be 'function'", type_path), type_path);
-  return wish::read_function_name(value, path, kToolForm.most_name_bytes);
-}
-
-// {"type":"allowed_tools","mode":…,"tools":[…]}
-Result<void> read_allowed(wish::ToolChoice& choice, const Value& value, const std::string& path) {
-  const Value* mode_value = value.find("mode");
-  const auto mode = wish::read_tool_mode(mode_value != nullptr ? *mode_value : Value(), at_key(path, "mode"));
-  if (!mode) return mode.error();
-  const std::string tools_path = at_key(path, "tools");
-  const Value* tools = value.find("tools");
-  const auto* list = tools != nullptr ? tools->get_if<ValueList>() : nullptr;
-  if (list == nullptr || list->empty()) return invalid_argument(fmt::format("'{}' must be an array of tools", tools_path), tools_path);
-  choice.mode = *mode;
-  auto& names = choice.names.emplace();
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    Result<std::string> name = read_named((*list)[i], at_index(tools_path, i));
-    if (!name) return name.error();
-    names.push_back(std::move(*name));
-  }
-  return {};
+  return responses::read_tools(fields.chat, fields.details->tools, value, path);
 }
 
 Result<void> read_tool_choice(ResponseFields& fields, Value& value, const std::string& path) {
-  wish::ToolChoice& choice = fields.chat.tool_choice;
-  if (value.get_if<ValueDict>() == nullptr) {
-    const auto mode = wish::read_tool_mode(value, path);
-    if (!mode) return mode.error();
-    choice.mode = *mode;
-    return {};
-  }
-  const Value* type = value.find("type");
-  if (type != nullptr && *type == Value("allowed_tools")) return read_allowed(choice, value, path);
-  if (type == nullptr || *type != Value("function")) {
-    const std::string type_path = at_key(path, "type");
-    return invalid_argument(fmt::format("'{}' must be 'function' or 'allowed_tools'", type_path), type_path);
-  }
-  Result<std::string> name = read_named(value, path);
-  if (!name) return name.error();
-  choice.mode = wish::ToolChoice::Mode::kRequired;
-  choice.names = {std::move(*name)};
-  return {};
+  return responses::read_tool_choice(fields.chat, value, path);
 }
 
 Result<void> read_text(ResponseFields& fields, Value& value, const std::string& path) {
@@ -182,8 +125,9 @@ Result<void> read_include(ResponseFields& fields, Value& value, const std::strin
   for (std::size_t i = 0; i < list->size(); ++i) {
     const Result<std::string> wanted = json::read_string((*list)[i], at_index(path, i));
     if (!wanted) return wanted.error();
-    fields.chat.logprobs = fields.chat.logprobs || *wanted == "message.output_text.logprobs";  // the others name what is never there
-  }
+    fields.chat.logprobs = fields.chat.logprobs || *wanted == "message.output_text.logprobs";
+    fields.details->sealed_reasoning = fields.details->sealed_reasoning || *wanted == "reasoning.encrypted_content";
+  }  // the others name what is never there
   return {};
 }
 
@@ -197,9 +141,10 @@ Result<void> read_background(ResponseFields&, Value& value, const std::string& p
   return *background ? refuse(path, "the answer comes with its own request") : Result<void>();
 }
 
-Result<void> read_truncation(ResponseFields&, Value& value, const std::string& path) {
-  if (value == Value("disabled")) return {};
-  return refuse(path, "only 'disabled' is: a conversation that does not fit is an error");
+Result<void> read_truncation(ResponseFields& fields, Value& value, const std::string& path) {
+  fields.chat.wish.drops_oldest_turns = value == Value("auto");
+  if (fields.chat.wish.drops_oldest_turns || value == Value("disabled")) return {};
+  return invalid_argument(fmt::format("'{}' must be 'auto' or 'disabled'", path), path);
 }
 
 Result<void> read_conversation(ResponseFields&, Value&, const std::string& path) { return refuse(path, "use 'previous_response_id'"); }
@@ -260,6 +205,7 @@ Result<void> read_members(ResponseFields& fields, ValueDict& body) {
 // What the request leaves to the server is echoed as it was decided: the tier that "auto" becomes, and text in no other format.
 void append_echo(std::string& echo, std::string_view name, const Value& value) {
   if (name == "service_tier" && value == Value("auto")) return json::append_value(echo, Value("default"));
+  if (name == "tools") return json::append_value(echo, echoed_tools(value));
   const auto* members = name == "text" ? value.get_if<ValueDict>() : nullptr;
   const Value* format = value.find("format");
   if (members == nullptr || (format != nullptr && !format->is_null())) return json::append_value(echo, value);
@@ -270,19 +216,24 @@ void append_echo(std::string& echo, std::string_view name, const Value& value) {
 
 // The members of the response object that repeat the request, each with what stands there when the request is silent.
 std::string echo_of(const Value& body) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEchoed = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kEchoed = {{
+      {"frequency_penalty", "0"},
       {"instructions", "null"},
       {"max_output_tokens", "null"},
       {"max_tool_calls", "null"},
       {"metadata", "{}"},
       {"parallel_tool_calls", "true"},
+      {"presence_penalty", "0"},
       {"previous_response_id", "null"},
+      {"prompt_cache_key", "null"},
       {"reasoning", R"({"effort":null,"summary":null})"},
+      {"safety_identifier", "null"},
       {"service_tier", R"("default")"},
       {"temperature", "1"},
       {"text", R"({"format":{"type":"text"}})"},
       {"tool_choice", R"("auto")"},
       {"tools", "[]"},
+      {"top_logprobs", "0"},
       {"top_p", "1"},
       {"truncation", R"("disabled")"},
       {"user", "null"},
@@ -309,6 +260,7 @@ Result<Wish> read_response(Value& body, const ServedModel& model, const Shelf& s
   fields.details->echo = echo_of(body);
   const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
   if (!read) return read.error();
+  resolve_choice(fields.chat.tool_choice, fields.details->tools);
   if (fields.details->input.empty()) return invalid_argument("'input' is missing", "input");
   if (fields.store) fields.details->shelf = shelf;
   ValueList messages = fields.details->conversation;

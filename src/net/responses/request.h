@@ -5,6 +5,7 @@
 #include "braid/served_model.h"
 #include "braid/value.h"
 #include "net/responses/store.h"
+#include "net/responses/tools.h"
 #include "net/wish/wish.h"
 
 #include <optional>
@@ -14,6 +15,8 @@ namespace braid::net::responses {
 
 // What the response object repeats of its request, and where it is to be kept.
 struct ResponseDetails final : DialectDetails {
+  ClientTools tools;  // what the client calls its functions
+  bool sealed_reasoning = false;
   std::string echo;            // the members of the response object that the request decides, as JSON, with a comma before each
   ValueList input;             // items of this request
   ValueList conversation;      // chat messages so far, without instructions

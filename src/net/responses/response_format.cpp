@@ -11,6 +11,7 @@
 #include <ctime>
 #include <fmt/format.h>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -28,7 +29,9 @@ class ResponseFormat final : public AnswerFormat {
   ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
       : id_(id), created_(static_cast<std::int64_t>(std::time(nullptr))), model_(model.id),
         details_(std::static_pointer_cast<const ResponseDetails>(call.details)),
-        items_(id, *model.codec, call.stream, call.wants_logprobs()), timings_(call.timings) {}
+        items_(id, *model.codec, details_->tools,
+               {.events = call.stream, .logprobs = call.wants_logprobs(), .sealed_reasoning = details_->sealed_reasoning}),
+        timings_(call.timings) {}
 
   void append_begin(std::string& out, const Usage&) override {
     for (const std::string_view type : {"response.created", "response.in_progress"}) {
@@ -111,7 +114,8 @@ class ResponseFormat final : public AnswerFormat {
       out += "[]";
     }
     out += details_->echo;
-    out += R"(,"usage":)";
+    const bool is_completed = status == "completed";
+    fmt::format_to(std::back_inserter(out), R"(,"completed_at":{},"usage":)", is_completed ? std::to_string(std::time(nullptr)) : "null");
     if (usage != nullptr) {
       append_usage(out, *usage);
     } else {

@@ -170,7 +170,7 @@ Result<void> check_caller(const Service& service, const Connection& connection, 
 // Answers one request. True when the connection may take another.
 asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialects, std::shared_ptr<Connection> connection,
                              Request& request) {
-  if (request.request_id.empty()) request.request_id = service->new_id("req");
+  if (request.request_id.empty()) request.request_id = service->new_id("req-");
   RequestRecord record(service->counters, service->log, *connection);
   record.begin(request);
   service->cors.append_headers(request.answer_headers, request);
@@ -215,7 +215,7 @@ asio::awaitable<void> answer_failure(Service& service, Connection& connection, F
   RequestRecord record(service.counters, service.log, connection);
   service.counters.count(refusal_of_failure(failed.failure.status));
   Request& request = failed.known;
-  if (request.request_id.empty()) request.request_id = service.new_id("req");
+  if (request.request_id.empty()) request.request_id = service.new_id("req-");
   record.begin(request);
   service.cors.append_headers(request.answer_headers, request);
   const Response response = http::protocol_error(failed.failure.status, failed.failure.message);

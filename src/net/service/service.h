@@ -61,7 +61,7 @@ struct Service {
         connections(std::make_shared<http::ConnectionSet>(loop, options.tick)),
         sends(std::make_shared<http::SendBatch>(loop, http::SendRing::make())) {}
 
-  // "<prefix>-" and 24 hexadecimal digits; not a secret.
+  // The prefix and 24 hexadecimal digits; not a secret.
   std::string new_id(std::string_view prefix);
   std::uint64_t new_seed() { return random(); }
 

@@ -37,6 +37,15 @@ Result<void> read_continue_final_message(BodyFields& fields, Value& value, const
   return {};
 }
 
+Result<void> read_verbosity(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::string> verbosity = json::read_string(value, path);
+  if (!verbosity) return verbosity.error();
+  if (*verbosity != "low" && *verbosity != "medium" && *verbosity != "high")
+    return invalid_argument(fmt::format("'{}' must be one of 'low', 'medium' and 'high'", path), path);
+  fields.verbosity = std::move(*verbosity);
+  return {};
+}
+
 constexpr std::array kChat = {
     Parameter{"logprobs", read_chat_logprobs},
     Parameter{"top_logprobs", read_top_logprobs},
@@ -44,6 +53,7 @@ constexpr std::array kChat = {
     Parameter{"add_generation_prompt", read_add_generation_prompt},
     Parameter{"continue_final_message", read_continue_final_message},
     Parameter{"reasoning_effort", read_reasoning_effort},
+    Parameter{"verbosity", read_verbosity},
     Parameter{"thinking_budget", CountRule<Wish>{&Wish::thinking_budget, 0}},
     Parameter{"reasoning_budget", CountRule<Wish>{&Wish::thinking_budget, -1}},
     Parameter{"reasoning_budget_tokens", CountRule<Wish>{&Wish::thinking_budget, -1}},

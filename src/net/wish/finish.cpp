@@ -25,9 +25,9 @@ Result<void> check_together(const BodyFields& fields) {
   return {};
 }
 
-// The template variables by which the common families switch their thinking on, off and to a level or a number of tokens. A
-// request's own chat_template_kwargs win.
-void add_reasoning_kwargs(Value& kwargs, const BodyFields& fields) {
+// The template variables by which the common families switch their thinking on, off and to a level or a number of tokens, and how much
+// is to be said. A request's own chat_template_kwargs win.
+void add_kwargs(Value& kwargs, const BodyFields& fields) {
   const std::string& effort = fields.reasoning_effort;
   const std::int32_t budget = fields.wish.thinking_budget;
   ValueDict added;
@@ -36,6 +36,7 @@ void add_reasoning_kwargs(Value& kwargs, const BodyFields& fields) {
     for (const char* name : {"enable_thinking", "thinking"}) added.emplace_back(name, fields.thinks.value_or(effort != "none"));
   if (budget >= 0)
     for (const char* name : {"thinking_budget", "reasoning_budget"}) added.emplace_back(name, std::int64_t{budget});
+  if (!fields.verbosity.empty()) added.emplace_back("verbosity", fields.verbosity);
   if (added.empty()) return;
   if (kwargs.is_null()) kwargs = ValueDict{};
   auto& members = *kwargs.get_if<ValueDict>();
@@ -65,7 +66,7 @@ Result<Wish> finish_chat(BodyFields fields, ValueList messages, const MessagePat
   if (chat.continue_final_message && fields.add_generation_prompt.value_or(false))
     return invalid_argument("'continue_final_message' and 'add_generation_prompt' exclude each other", "continue_final_message");
   chat.add_generation_prompt = fields.add_generation_prompt.value_or(!chat.continue_final_message);
-  add_reasoning_kwargs(chat.kwargs, fields);
+  add_kwargs(chat.kwargs, fields);
   chat.messages = std::move(messages);
   fields.wish.prompt = std::move(chat);
   fields.wish.prompt_field = field;

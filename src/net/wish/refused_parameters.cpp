@@ -40,11 +40,6 @@ Result<void> only_text_modality(BodyFields&, Value& value, const std::string& pa
   return refuse(path, R"( with another value than ["text"])");
 }
 
-Result<void> only_medium(BodyFields&, Value& value, const std::string& path) {
-  if (value == Value("medium")) return {};
-  return refuse(path, " with another value than 'medium'");
-}
-
 constexpr std::array kRefused = {
     Parameter{"tools", only_empty},
     Parameter{"tool_choice", only_no_tool},
@@ -53,7 +48,6 @@ constexpr std::array kRefused = {
     Parameter{"modalities", only_text_modality},
     Parameter{"audio", only_empty},
     Parameter{"web_search_options", only_empty},
-    Parameter{"verbosity", only_medium},
     // Names of llama-server and vLLM.
     Parameter{"use_beam_search", only_false},
     Parameter{"chat_template", only_empty},

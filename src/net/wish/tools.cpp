@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 #include <vector>
 
@@ -90,17 +91,23 @@ Result<void> read_tools(BodyFields& fields, Value& value, const std::string& pat
   if (list->size() > form.most_tools)
     return invalid_argument(fmt::format("'{}' has {} tools, at most {} may be given", path, list->size(), form.most_tools), path);
   fields.functions.clear();
+  fields.chat.tools = Value();
   for (std::size_t i = 0; i < list->size(); ++i) {
-    const std::string tool_path = at_index(path, i);
-    const Value* members = form.holder.empty() ? &(*list)[i] : (*list)[i].find(form.holder);
-    Result<ToolFunction> function = read_function(*members, form.holder.empty() ? tool_path : at_key(tool_path, form.holder), form);
-    if (!function) return function.error();
-    if (find_function(fields, function->name) != nullptr)
-      return invalid_argument(fmt::format("'{}' declares the function '{}' again", tool_path, function->name), tool_path);
-    fields.functions.push_back(std::move(*function));
-    (*list)[i] = as_templates_expect((*list)[i], form);
+    const Result<void> added = add_tool(fields, std::move((*list)[i]), at_index(path, i), form);
+    if (!added) return added;
   }
-  fields.chat.tools = std::move(value);
+  return {};
+}
+
+Result<void> add_tool(BodyFields& fields, Value tool, const std::string& path, const ToolForm& form) {
+  const Value* members = form.holder.empty() ? &tool : tool.find(form.holder);
+  Result<ToolFunction> function = read_function(*members, form.holder.empty() ? path : at_key(path, form.holder), form);
+  if (!function) return function.error();
+  if (find_function(fields, function->name) != nullptr)
+    return invalid_argument(fmt::format("'{}' declares the function '{}' again", path, function->name), path);
+  fields.functions.push_back(std::move(*function));
+  if (fields.chat.tools.is_null()) fields.chat.tools = ValueList();
+  fields.chat.tools.get_if<ValueList>()->push_back(as_templates_expect(tool, form));
   return {};
 }
 
@@ -118,6 +125,11 @@ Result<void> finish_tools(BodyFields& fields) {
   if (fields.functions.empty()) {
     fields.chat.tools = Value();
     if (!required && !choice.names) return {};
+    const auto& left_out = fields.wish.tools_left_out;
+    if (!left_out.empty())
+      return invalid_argument(
+          fmt::format("'tool_choice' forces a call, and no tool can be called: this server does not run '{}'", fmt::join(left_out, "', '")),
+          "tool_choice");
     return invalid_argument("'tool_choice' is only allowed when 'tools' are given", "tool_choice");
   }
   const Result<void> chosen = choose_functions(fields);

@@ -22,6 +22,9 @@ struct ToolForm {
 // The tools of `value`, an array, all of which are functions: declared in `fields`, and written there as templates expect them.
 Result<void> read_tools(BodyFields& fields, Value& value, const std::string& path, const ToolForm& form);
 
+// One of them, behind those that `fields` has. `path` is where it stands.
+Result<void> add_tool(BodyFields& fields, Value tool, const std::string& path, const ToolForm& form);
+
 // The member `name` of a function: letters, digits, underscores, dashes or dots.
 Result<std::string> read_function_name(const Value& function, const std::string& path, std::size_t most_bytes);
 

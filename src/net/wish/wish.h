@@ -53,6 +53,10 @@ struct Wish {
   bool return_token_ids = false;
   bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
 
+  std::vector<std::string> tools_left_out;  // chats: those declared that only a provider's server could run
+  std::vector<std::string> items_left_out;  // chats: kinds of what its history has and no model can read
+  bool drops_oldest_turns = false;          // chats: of a conversation that is too long, instead of refusing it
+
   std::optional<ToolRules> tools;                 // chats: nothing when none may be called
   std::shared_ptr<const DialectDetails> details;  // null for the dialects that need none
 
