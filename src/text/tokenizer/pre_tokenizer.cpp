@@ -39,9 +39,11 @@ std::size_t run_end(std::string_view text, std::size_t at, Wanted wanted) {
 
 char lower_ascii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The end of 's 't 're 've 'm 'll 'd at `at`, or `at`.
+// The end of 's 't 're 've 'm 'll 'd at `at`, or `at`. In any case the long s of old prints is one too.
 std::size_t contraction_end(std::string_view text, std::size_t at, bool any_case) {
+  constexpr std::string_view kLongS = "\u017f";
   if (text[at] != '\'' || at + 1 >= text.size()) return at;
+  if (any_case && text.substr(at + 1).starts_with(kLongS)) return at + 1 + kLongS.size();
   const auto letter = [&](std::size_t i) { return i >= text.size() ? '\0' : any_case ? lower_ascii(text[i]) : text[i]; };
   const char first = letter(at + 1);
   const char second = letter(at + 2);

@@ -1,23 +1,14 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_name.h"
+#include "text/tokenizer/utf8_stream.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <utility>
 
 namespace braid::text {
 namespace {
-
-// <0x0A>
-std::optional<char> named_byte(std::string_view text) {
-  if (text.size() != 6 || !text.starts_with("<0x") || text.back() != '>') return std::nullopt;
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, value, 16);
-  if (error != std::errc() || end != text.data() + 5) return std::nullopt;
-  return static_cast<char>(value);
-}
 
 std::string with_spaces(std::string_view text) {
   std::string out;
@@ -74,7 +65,21 @@ Tokenizer::Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> 
   }
 }
 
+Tokenizer::Tokenizer(Vocabulary vocabulary, std::unique_ptr<const TokenPipeline> pipeline)
+    : vocabulary_(std::move(vocabulary)), pipeline_(std::move(pipeline)) {
+  bytes_.reserve(vocabulary_.size());
+  silent_.reserve(vocabulary_.size());
+  for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+    const VocabularyEntry& entry = vocabulary_.entries[id];
+    silent_.push_back(entry.type == TokenType::kControl || entry.type == TokenType::kUnknown);
+    bytes_.push_back(silent_.back() || entry.text.empty() ? entry.text
+                                                          : pipeline_->parts().decoder->bytes(pipeline_->text(static_cast<TokenId>(id))));
+    if (entry.type == TokenType::kControl || entry.type == TokenType::kUserDefined) special_.insert(entry.text, static_cast<TokenId>(id));
+  }
+}
+
 std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  if (pipeline_ != nullptr) return pipeline_->encode(text, options);
   const PrefixTrie& special = options.parse_special ? special_ : user_defined_;
   std::vector<TokenId> out;
   if (options.add_special && vocabulary_.add_bos) out.push_back(*vocabulary_.bos);
@@ -113,6 +118,16 @@ bool Tokenizer::strips_right(TokenId token) const {
   if (!vocabulary_.special_strips_right) return false;
   const std::string_view text = vocabulary_.entries[static_cast<std::size_t>(token)].text;
   return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> tokens) const {
+  if (pipeline_ != nullptr) return pipeline_->decode(tokens, true);
+  Utf8Stream stream;
+  std::string text;
+  for (const TokenId token : tokens)
+    if (!is_silent(token)) stream.append(token_bytes(token), text);
+  stream.finish(text);
+  return text;
 }
 
 bool Tokenizer::spells_control_token(std::string_view text, std::size_t at) const {

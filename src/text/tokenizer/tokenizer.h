@@ -6,25 +6,46 @@
 #include "braid/text_codec.h"
 #include "files/gguf.h"
 #include "text/tokenizer/piece_encoder.h"
+#include "text/tokenizer/pipeline/token_pipeline.h"
 #include "text/tokenizer/prefix_trie.h"
 #include "text/tokenizer/vocabulary.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace braid::text {
 
+// The files that describe a tokenizer in a Hugging Face folder, by their contents.
+struct TokenizerTexts {
+  std::string_view tokenizer_json;
+  std::string_view tokenizer_config;  // the names of special tokens; empty: no such file
+  std::vector<TokenId> end_tokens;    // that config.json or generation_config.json names
+};
+
+// What the special tokens of a folder are for.
+struct SpecialNames {
+  std::string bos, eos;    // empty: not named
+  bool wants_bos = false;  // for classes of tokenizers that add it by a setting, whatever their tokenizer.json says
+};
+
 // Immutable: any thread may use it.
 class Tokenizer {
  public:
   // kUnsupported or kBadFile with a sentence when the metadata name or hold a tokenizer that cannot be used.
   static Result<Tokenizer> from_gguf(const files::GgufFile& file);
+  // Of a Hugging Face folder. kUnsupported or kBadFile with a sentence that names the file and its member.
+  static Result<Tokenizer> from_json(const TokenizerTexts& texts);
 
   // At any place of the text the longest special token counts. User-defined tokens are found always, control tokens only with
   // options.parse_special. Time is linear in the text, apart from merging within a word: O(n log n).
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
+
+  // The text of all these tokens as one, without control tokens. In tokenizer.json a decoder may treat the first or the last token
+  // otherwise than those between, which token_bytes() cannot tell.
+  std::string decode(std::span<const TokenId> tokens) const;
 
   // Whether encode() with parse_special would find a control token at this place.
   bool spells_control_token(std::string_view text, std::size_t at) const;
@@ -40,13 +61,16 @@ class Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
+  static Result<Tokenizer> from_parts(PipelineParts parts, const SpecialNames& names, const std::vector<TokenId>& end_tokens);
   Tokenizer(Vocabulary vocabulary, std::unique_ptr<const PieceEncoder> encoder);
+  Tokenizer(Vocabulary vocabulary, std::unique_ptr<const TokenPipeline> pipeline);
 
   bool strips_right(TokenId token) const;  // whether white space after it belongs to it
 
   Vocabulary vocabulary_;
-  std::unique_ptr<const PieceEncoder> encoder_;
-  PrefixTrie special_;  // control, unknown and user-defined tokens
+  std::unique_ptr<const PieceEncoder> encoder_;    // of GGUF files
+  std::unique_ptr<const TokenPipeline> pipeline_;  // of all others
+  PrefixTrie special_;                             // control, unknown and user-defined tokens
   PrefixTrie user_defined_;
   std::vector<std::string> bytes_;  // by token id
   std::vector<bool> silent_;        // likewise; apart and small, since every token of an answer asks

@@ -1,9 +1,9 @@
 #include "text/tokenizer/vocabulary.h"
 
 #include "text/tokenizer/pre_tokenizer.h"
+#include "text/tokenizer/token_roles.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <fmt/format.h>
@@ -14,29 +14,6 @@ namespace {
 
 // Splitting a token into pairs takes time quadratic in its length.
 constexpr std::size_t kMaxTokenBytes = 2048;
-
-// Texts by which models mark that an answer ends, whatever their metadata name as eos.
-constexpr std::array<std::string_view, 14> kEndOfGenerationTexts = {"<|eot_id|>",         "<|eom_id|>",
-                                                                    "<|im_end|>",         "<|end|>",
-                                                                    "<|endoftext|>",      "<|end_of_text|>",
-                                                                    "<end_of_turn>",      "<EOT>",
-                                                                    "<end_of_utterance>", "<｜end▁of▁sentence｜>",
-                                                                    "<|fim_pad|>",        "<|repo_name|>",
-                                                                    "<|file_sep|>",       "<|fim_repo|>"};
-
-// What models call the mark of a fill-in-the-middle prompt, with the two names that GGUF has for its id.
-struct InfillNames {
-  std::string_view key;
-  std::string_view old_key;
-  std::array<std::string_view, 7> texts;
-};
-
-constexpr InfillNames kInfillPrefix = {
-    "fim_pre", "prefix", {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>"}};
-constexpr InfillNames kInfillSuffix = {
-    "fim_suf", "suffix", {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>"}};
-constexpr InfillNames kInfillMiddle = {
-    "fim_mid", "middle", {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>"}};
 
 class VocabularyReader {
  public:
@@ -178,53 +155,18 @@ class VocabularyReader {
   }
 
   void collect_end_of_generation() {
-    auto& all = vocabulary_.end_of_generation;
+    std::vector<TokenId> named;
     for (const auto& id : {vocabulary_.eos, special("eot", std::nullopt), special("eom", std::nullopt)})
-      if (id) all.push_back(*id);
-    for (const std::string_view text : kEndOfGenerationTexts)
-      if (const auto id = vocabulary_.find(text)) all.push_back(*id);
-    tell_messages_from_answers(all);
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
+      if (id) named.push_back(*id);
     const bool eos_is_assumed = file_.find("tokenizer.ggml.eos_token_id") == nullptr;  // id 2 may then be any word
-    for (const TokenId id : all)
-      if (!eos_is_assumed || id != vocabulary_.eos) make_control(id);
-  }
-
-  // In OpenAI's Harmony format (gpt-oss) <|end|> ends one message of an answer, such as its reasoning; the answer ends with
-  // <|return|>, or <|call|> after a call.
-  void tell_messages_from_answers(std::vector<TokenId>& ends) const {
-    const auto answer = vocabulary_.find("<|return|>");
-    const auto call = vocabulary_.find("<|call|>");
-    const auto message = vocabulary_.find("<|end|>");
-    if (!answer || !call || !message) return;
-    ends.insert(ends.end(), {*answer, *call});
-    std::erase(ends, *message);
-  }
-
-  // What ends an answer is no part of its text.
-  void make_control(TokenId id) {
-    VocabularyEntry& entry = vocabulary_.entries[static_cast<std::size_t>(id)];
-    if (entry.type == TokenType::kControl || entry.type == TokenType::kUnknown || entry.type == TokenType::kByte) return;
-    entry.type = TokenType::kControl;
-    vocabulary_.warnings.push_back(
-        fmt::format("token {} '{}' ends answers, but is not marked as control token; treated as one", id, entry.text));
+    mark_ends(vocabulary_, std::move(named), eos_is_assumed ? vocabulary_.eos : std::nullopt);
   }
 
   std::optional<TokenId> infill_mark(const InfillNames& names) {
-    std::optional<TokenId> named;
-    for (const std::string_view text : names.texts)
-      if (!named) named = vocabulary_.find(text);
-    return special(names.key, special(names.old_key, named));
+    return special(names.key, special(names.old_key, find_infill_mark(vocabulary_, names)));
   }
 
-  void read_infill() {
-    const auto prefix = infill_mark(kInfillPrefix);
-    const auto suffix = infill_mark(kInfillSuffix);
-    const auto middle = infill_mark(kInfillMiddle);
-    const auto begin = vocabulary_.add_bos ? vocabulary_.bos : std::nullopt;
-    if (prefix && suffix && middle) vocabulary_.infill = InfillTokens{begin, *prefix, *suffix, *middle};
-  }
+  void read_infill() { set_infill(vocabulary_, infill_mark(kInfillPrefix), infill_mark(kInfillSuffix), infill_mark(kInfillMiddle)); }
 
   const files::GgufFile& file_;
   Vocabulary vocabulary_;

@@ -7,15 +7,8 @@ namespace {
 
 constexpr std::string_view kWordStart = "\u2581";
 
-// The blocks that the tokenizers library calls Chinese for BERT; 0x2b920 instead of 0x2b820 is its choice.
-bool is_ideograph(char32_t code) {
-  return (code >= 0x4e00 && code <= 0x9fff) || (code >= 0x3400 && code <= 0x4dbf) || (code >= 0x20000 && code <= 0x2a6df) ||
-         (code >= 0x2a700 && code <= 0x2b73f) || (code >= 0x2b740 && code <= 0x2b81f) || (code >= 0x2b920 && code <= 0x2ceaf) ||
-         (code >= 0xf900 && code <= 0xfaff) || (code >= 0x2f800 && code <= 0x2fa1f);
-}
-
 bool stands_alone(char32_t code, CharClass kind) {
-  return kind == CharClass::kPunctuation || (code < 0x7f && kind == CharClass::kSymbol) || is_ideograph(code);
+  return kind == CharClass::kPunctuation || (code < 0x7f && kind == CharClass::kSymbol) || is_bert_ideograph(code);
 }
 
 class WordPieceEncoder final : public PieceEncoder {
