@@ -5,10 +5,13 @@
 #include "app/embedded_model.h"
 #include "app/fingerprint.h"
 #include "app/units.h"
+#include "files/hf_folder.h"
 #include "kernels/select.h"
+#include "model/families/families.h"
 #include "model/kv_identity.h"
 #include "sched/limits.h"
 #include "store/options.h"
+#include "text/folder_text.h"
 
 #include <fmt/format.h>
 #include <limits>
@@ -18,6 +21,7 @@
 namespace braid::app {
 
 std::string model_id(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   path.remove_prefix(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
   if (path.ends_with(".gguf")) path.remove_suffix(5);
   constexpr std::string_view kFirstPart = "-00001-of-00000";
@@ -29,11 +33,22 @@ std::string model_id(std::string_view path) {
   return std::string(path);
 }
 
+Result<files::GgufFile> open_folder(const std::string& path) {
+  const Result<files::HfFolder> folder = files::HfFolder::open(path);
+  if (!folder) return folder.error();
+  Result<files::GgufContents> contents = model::read_folder(*folder);
+  if (!contents) return contents.error();
+  const Result<void> added = text::add_folder_text(*folder, contents->metadata);
+  if (!added) return added.error();
+  return files::GgufFile::from_contents(std::move(*contents));
+}
+
 Result<files::GgufFile> open_model(const std::string& path) {
-  if (!path.empty() && path != kEmbeddedModelName) return files::GgufFile::open(path);
+  if (!path.empty() && path != kEmbeddedModelName) return files::is_folder(path) ? open_folder(path) : files::GgufFile::open(path);
   std::shared_ptr<const files::ByteSource> bytes = embedded_model();
   if (bytes == nullptr)
-    return invalid_argument("no model was named, and this braid was built without an embedded one: name a GGUF file, or use --no-model");
+    return invalid_argument(
+        "no model was named, and this braid was built without an embedded one: name a GGUF file or a model's folder, or use --no-model");
   return files::GgufFile::from_bytes(std::move(bytes));
 }
 

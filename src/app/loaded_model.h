@@ -38,7 +38,10 @@ struct LoadedModel {
 // The file's name without folder, ".gguf" and "-00001-of-0000N".
 std::string model_id(std::string_view path);
 
-// The file, or the embedded model when `path` is empty.
+// A Hugging Face folder, as the file that a converter would make of it; its tensors stay mapped where they are.
+Result<files::GgufFile> open_folder(const std::string& path);
+
+// The file or the folder, or the embedded model when `path` is empty.
 Result<files::GgufFile> open_model(const std::string& path);
 
 // kInvalidArgument: this machine lacks what was asked for.

@@ -1,4 +1,5 @@
 // Greedy answers and logits that others computed. The files are not part of the repository: BRAID_TEST_DATA names their folder.
+#include "files/hf_folder.h"
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
@@ -25,10 +26,11 @@ class SharedReference : public testing::Test {
   simdjson::dom::element json(const std::string& name) { return parser_.load(models_ + name); }
 
   std::vector<DrivenAnswer> greedy(const files::GgufFile& file, const std::vector<std::vector<TokenId>>& prompts, std::int32_t tokens,
-                                   kernels::KvType kv_type, std::vector<TokenId> end_tokens) {
+                                   kernels::KvType kv_type, std::vector<TokenId> end_tokens, const Packing& packing = {}) {
     auto model =
-        LanguageModel::load(file, kernels::best_kernel_table(),
-                            {.threads = 2, .kv_type = kv_type, .max_batch = 16, .end_tokens = std::move(end_tokens), .progress = {}})
+        LanguageModel::load(
+            file, kernels::best_kernel_table(),
+            {.threads = 2, .kv_type = kv_type, .packing = packing, .max_batch = 16, .end_tokens = std::move(end_tokens), .progress = {}})
             .value();
     model->allocate_kv(256).value();
     std::vector<DrivenRequest> requests;
@@ -64,8 +66,26 @@ TEST_F(SharedReference, DemoAnswersAreThoseOfTransformers) {
   EXPECT_GE(exact, 9) << "of " << answers.size();
 }
 
-TEST_F(SharedReference, StoriesContinuationsAndLogitsAreReproduced) {
-  const files::GgufFile file = files::GgufFile::open(models_ + "stories260K.gguf").value();
+// Folders as the hub has them: bf16 with exact arithmetic.
+TEST_F(SharedReference, DemoAnswersOfTheFolderAreThoseOfTransformers) {
+  const files::HfFolder folder = files::HfFolder::open(models_ + "demo-hf").value();
+  const files::GgufFile file = files::GgufFile::from_contents(read_folder(folder).value());
+  std::vector<std::vector<TokenId>> prompts, expected;
+  for (const simdjson::dom::element item : json("demo-reference.json")["bf16"].get_array()) {
+    prompts.push_back(ids_of(item["prompt_ids"]));
+    expected.push_back(ids_of(item["greedy_ids"]));
+  }
+  const auto answers = greedy(file, prompts, 64, kernels::KvType::kF32, {2}, {.float_type = kernels::WeightType::kF32});
+  for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i].tokens, expected[i]) << "prompt " << i;
+}
+
+class StoriesReference : public SharedReference, public testing::WithParamInterface<bool> {};
+
+TEST_P(StoriesReference, ContinuationsAndLogitsAreReproduced) {
+  const bool from_folder = GetParam();
+  const files::GgufFile file =
+      from_folder ? files::GgufFile::from_contents(read_folder(files::HfFolder::open(models_ + "stories260K-hf").value()).value())
+                  : files::GgufFile::open(models_ + "stories260K.gguf").value();
   ForwardHarness harness(file, kernels::best_kernel_table());
   std::vector<std::vector<TokenId>> prompts, expected;
   for (const simdjson::dom::element item : json("stories260K-reference.json")["cases"].get_array()) {
@@ -78,6 +98,9 @@ TEST_F(SharedReference, StoriesContinuationsAndLogitsAreReproduced) {
   const auto answers = greedy(file, prompts, static_cast<std::int32_t>(expected.front().size()), kernels::KvType::kF32, {});
   for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i].tokens, expected[i]) << "prompt " << i;
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, StoriesReference, testing::Bool(),
+                         [](const auto& suite) { return suite.param ? "FromTheFolder" : "FromTheFile"; });
 
 }  // namespace
 }  // namespace braid::model::test

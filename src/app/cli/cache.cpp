@@ -8,7 +8,7 @@ CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& f
   CLI::App* group = app.add_subcommand("cache", "Move the keys and values of a prompt between servers and tools");
   group->require_subcommand(1);
   CLI::App* out = group->add_subcommand("export", "Compute a prompt and write its keys and values as safetensors");
-  out->add_option("model", to.model.model, "A GGUF file, or braid-demo for the embedded model")->required();
+  out->add_option("model", to.model.model, "A GGUF file or a Hugging Face folder, or braid-demo for the embedded model")->required();
   out->add_option("output", to.output, "File to write")->required();
   CLI::Option* prompt = out->add_option("--prompt", to.prompt, "Text of the prompt, as /v1/completions takes it");
   out->add_option("--prompt-file", to.prompt_file, "File with the text")->excludes(prompt);

@@ -10,7 +10,7 @@ namespace braid::app {
 
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "Answer one prompt, or chat, in the terminal");
-  run->add_option("model", options.model.model, "A GGUF file; the embedded model if not given");
+  run->add_option("model", options.model.model, "A GGUF file or a Hugging Face folder; the embedded model if not given");
   run->add_option("prompt", options.prompt, "What to answer; a chat if not given");
   run->add_option("--system", options.system, "System prompt");
   add_integer(*run, "--max-tokens", options.max_tokens, 0, kMostTokens, "Longest answer in tokens; 0: what the context leaves");

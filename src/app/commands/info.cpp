@@ -105,7 +105,8 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
 int run_command(const ModelReportOptions& options) {
   const auto file = open_model(options.model.model);
   if (!file) return report(file.error());
-  fmt::print("{}: GGUF version {}, {}\n\nMetadata\n", printable(file->name()), file->version(), format_size(file->file_bytes()));
+  const std::string kind = file->version() == 0 ? "a Hugging Face folder" : fmt::format("GGUF version {}", file->version());
+  fmt::print("{}: {}, {}\n\nMetadata\n", printable(file->name()), kind, format_size(file->file_bytes()));
   for (const auto& [key, value] : file->metadata()) fmt::print("  {:44} {}\n", printable(key), describe(value));
   print_tensors(*file);
   if (const auto printed = print_memory(*file, options); !printed) return report(printed.error());

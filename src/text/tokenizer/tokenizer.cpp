@@ -5,6 +5,9 @@
 #include "text/tokenizer/utf8_stream.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
 #include <utility>
 
 namespace braid::text {
@@ -39,9 +42,31 @@ std::string bytes_of(const VocabularyEntry& entry, TokenizerKind kind) {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+const std::string* text_at(const files::GgufFile& file, std::string_view key) {
+  const files::GgufValue* value = file.find(key);
+  return value != nullptr ? std::get_if<std::string>(value) : nullptr;
+}
+
+std::vector<TokenId> end_tokens_of(const files::GgufFile& file) {
+  std::vector<TokenId> ids;
+  const files::GgufValue* value = file.find(kEndTokensKey);
+  const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
+  const auto* items = array != nullptr ? std::get_if<std::vector<std::uint64_t>>(&array->items) : nullptr;
+  if (items == nullptr) return ids;
+  for (const std::uint64_t id : *items)
+    if (id <= static_cast<std::uint64_t>(std::numeric_limits<TokenId>::max())) ids.push_back(static_cast<TokenId>(id));
+  return ids;
+}
+
 }  // namespace
 
 Result<Tokenizer> Tokenizer::from_gguf(const files::GgufFile& file) {
+  if (const auto* json = text_at(file, kTokenizerJsonKey)) {
+    const std::string* config = text_at(file, kTokenizerConfigKey);
+    auto tokenizer = from_json({*json, config != nullptr ? std::string_view(*config) : std::string_view(), end_tokens_of(file)});
+    if (!tokenizer) return Error{tokenizer.error().code, fmt::format("{}: {}", file.name(), tokenizer.error().message), {}};
+    return tokenizer;
+  }
   auto vocabulary = read_vocabulary(file);
   if (!vocabulary) return vocabulary.error();
   auto encoder = vocabulary->kind == TokenizerKind::kBytePair        ? make_byte_pair_encoder(file, *vocabulary)

@@ -31,10 +31,16 @@ struct SpecialNames {
   bool wants_bos = false;  // for classes of tokenizers that add it by a setting, whatever their tokenizer.json says
 };
 
+// Metadata of a folder that was read as a GGUF file: those texts, under GGUF's name for the first, and the end tokens.
+inline constexpr std::string_view kTokenizerJsonKey = "tokenizer.huggingface.json";
+inline constexpr std::string_view kTokenizerConfigKey = "tokenizer.huggingface.config";
+inline constexpr std::string_view kEndTokensKey = "tokenizer.huggingface.end_tokens";
+
 // Immutable: any thread may use it.
 class Tokenizer {
  public:
-  // kUnsupported or kBadFile with a sentence when the metadata name or hold a tokenizer that cannot be used.
+  // kUnsupported or kBadFile with a sentence when the metadata name or hold a tokenizer that cannot be used. A tokenizer.json among them
+  // goes before what else they say.
   static Result<Tokenizer> from_gguf(const files::GgufFile& file);
   // Of a Hugging Face folder. kUnsupported or kBadFile with a sentence that names the file and its member.
   static Result<Tokenizer> from_json(const TokenizerTexts& texts);

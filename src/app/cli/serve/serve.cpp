@@ -10,7 +10,8 @@ namespace braid::app {
 
 CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP with the OpenAI API");
-  serve->add_option("model", options.model.model, "A GGUF file (of a split one the first part); the embedded model if not given");
+  serve->add_option("model", options.model.model,
+                    "A GGUF file (of a split one the first part) or a Hugging Face folder; the embedded model if not given");
   serve->add_option("--config", config, "YAML file with these options as keys; the command line wins");
   add_listen_options(*serve->add_option_group("Listening"), options);
   add_limit_options(*serve->add_option_group("Limits"), options.http);
