@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace braid {
 
@@ -72,6 +73,7 @@ struct EngineStats {
   std::uint32_t blocks_total = 0;
   std::uint32_t blocks_free = 0;                        // nobody holds them; cached ones included
   std::uint32_t blocks_cached = 0;                      // of the free ones, those whose contents can still be found
+  std::vector<std::uint32_t> group_blocks;              // held by each group of layers
   std::uint64_t kv_unused_slots = 0;                    // positions of blocks that somebody holds and that nothing was written to yet
   DurationHistogram queue_wait;                         // from submission to a place in the batch
   DurationHistogram cancel_to_free;                     // from the loss of interest in a sequence to the release of its slot and blocks

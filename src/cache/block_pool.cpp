@@ -6,12 +6,13 @@
 
 namespace braid::cache {
 
-BlockPool::BlockPool(std::int32_t total) : entries_(static_cast<std::size_t>(total) + 1), empty_(static_cast<std::size_t>(total)) {
+BlockPool::BlockPool(std::int32_t total, std::int32_t groups)
+    : entries_(static_cast<std::size_t>(total) + 1), empty_(static_cast<std::size_t>(total)), held_(static_cast<std::size_t>(groups)) {
   std::iota(empty_.rbegin(), empty_.rend(), 0);  // the lowest block is on top
   entry(total).older = entry(total).newer = total;
 }
 
-std::optional<BlockId> BlockPool::allocate() {
+std::optional<BlockId> BlockPool::allocate(std::int32_t group) {
   BlockId block = 0;
   if (!empty_.empty()) {
     block = empty_.back();
@@ -26,17 +27,22 @@ std::optional<BlockId> BlockPool::allocate() {
     return std::nullopt;
   }
   entry(block).references = 1;
+  entry(block).group = static_cast<std::uint8_t>(group);
+  ++held_with(block);
   return block;
 }
 
 void BlockPool::share(BlockId block) {
   assert((references(block) > 0 || entry(block).kept) && "sharing an empty block");
-  if (entry(block).references++ == 0) unlink(block);
+  if (entry(block).references++ > 0) return;
+  unlink(block);
+  ++held_with(block);
 }
 
 void BlockPool::release(BlockId block) {
   assert(references(block) > 0 && "releasing a free block");
   if (--entry(block).references > 0) return;
+  --held_with(block);
   if (entry(block).kept) {
     link_newest(block);
   } else {

@@ -1,6 +1,7 @@
 // Metadata of the KV arena: which of its fixed-size blocks are in use. The bytes themselves belong to the compute strand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,18 +15,21 @@ using BlockId = std::int32_t;
 
 // Sole owner of the free list. Loop only. Every operation is O(1); nothing allocates after construction.
 //
+// All blocks are alike, whichever group of layers uses one, so that none is ever stranded with a group that has no use for it.
+//
 // A block is handed out with one reference. When the last reference is released it is empty again or, if it was marked by keep(),
 // cached: nobody holds it, its contents can be found again, and it can be handed out like an empty one. Cached blocks are given away
 // only when no empty one is left, the one released longest ago first.
 class BlockPool {
  public:
-  explicit BlockPool(std::int32_t total);
+  // `groups`: of layers, each with blocks of its own.
+  explicit BlockPool(std::int32_t total, std::int32_t groups = 1);
 
   // Called when allocate() takes a cached block, before it is handed out: what was known of its contents is to be forgotten.
   void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
 
   // nullopt when every block is in use.
-  std::optional<BlockId> allocate();
+  std::optional<BlockId> allocate(std::int32_t group = 0);
 
   // One more owner of a block that is in use or cached.
   void share(BlockId block);
@@ -44,22 +48,27 @@ class BlockPool {
   // What allocate() can hand out: empty and cached blocks.
   std::int32_t free() const { return static_cast<std::int32_t>(empty_.size()) + cached_; }
   std::int32_t cached() const { return cached_; }
+  // In use by this group.
+  std::int32_t held(std::int32_t group) const { return held_[static_cast<std::size_t>(group)]; }
   std::uint64_t evictions() const { return evictions_; }
 
  private:
   struct Entry {
     std::int32_t references = 0;
     bool kept = false;
-    BlockId older = 0;  // neighbours among the cached blocks, while cached
+    std::uint8_t group = 0;  // that it was last handed out to
+    BlockId older = 0;       // neighbours among the cached blocks, while cached
     BlockId newer = 0;
   };
 
+  std::int32_t& held_with(BlockId block) { return held_[entry(block).group]; }
   Entry& entry(BlockId block) { return entries_[static_cast<std::size_t>(block)]; }
   void link_newest(BlockId block);
   void unlink(BlockId block);
 
-  std::vector<Entry> entries_;  // [total + 1]: the last one joins both ends of the list of cached blocks
-  std::vector<BlockId> empty_;  // a stack: the block released last is the warmest and is handed out first
+  std::vector<Entry> entries_;      // [total + 1]: the last one joins both ends of the list of cached blocks
+  std::vector<BlockId> empty_;      // a stack: the block released last is the warmest and is handed out first
+  std::vector<std::int32_t> held_;  // [groups]
   std::int32_t cached_ = 0;
   std::uint64_t evictions_ = 0;
   std::function<void(BlockId)> on_evict_;

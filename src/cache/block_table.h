@@ -1,4 +1,4 @@
-// The blocks of one sequence, in the order of its positions.
+// The blocks of one sequence, of one group of layers, in the order of its positions.
 #pragma once
 
 #include "cache/block_pool.h"
@@ -17,7 +17,9 @@ class BlockTable {
  public:
   static constexpr BlockId kAbsent = -1;  // in the place of one that was given back early
 
-  explicit BlockTable(BlockPool& pool) : pool_(&pool) {}
+  explicit BlockTable(BlockPool& pool, std::int32_t group = 0) : pool_(&pool), group_(group) {}
+  BlockTable(BlockTable&& other) noexcept
+      : pool_(other.pool_), blocks_(std::exchange(other.blocks_, {})), present_(std::exchange(other.present_, 0)), group_(other.group_) {}
   ~BlockTable() { clear(); }
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
@@ -25,15 +27,18 @@ class BlockTable {
   // Appends blocks until there are `count`. Takes all that are missing or, when the pool has too few, none.
   bool grow_to(std::int32_t count) {
     if (count - size() > pool_->free()) return false;
-    for (; size() < count; ++present_) blocks_.push_back(*pool_->allocate());
+    for (; size() < count; ++present_) blocks_.push_back(*pool_->allocate(group_));
     return true;
   }
 
-  // Appends blocks that others hold or that are cached.
+  // Appends blocks that others hold or that are cached; kAbsent among them are places without one.
   void adopt(std::span<const BlockId> blocks) {
-    for (const BlockId block : blocks) pool_->share(block);
+    for (const BlockId block : blocks) {
+      if (block == kAbsent) continue;
+      pool_->share(block);
+      ++present_;
+    }
     blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
-    present_ += static_cast<std::int32_t>(blocks.size());
   }
 
   // Exchanges one for a block with the same contents.
@@ -62,6 +67,8 @@ class BlockTable {
   }
 
   BlockId operator[](std::int32_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
+  const BlockPool& pool() const { return *pool_; }
+  std::span<const BlockId> all() const { return blocks_; }
   std::span<const BlockId> first(std::int32_t count) const { return std::span(blocks_).first(static_cast<std::size_t>(count)); }
   std::int32_t size() const { return static_cast<std::int32_t>(blocks_.size()); }  // places
   std::int32_t present() const { return present_; }                                // of these, blocks that are there
@@ -70,6 +77,7 @@ class BlockTable {
   BlockPool* pool_;
   std::vector<BlockId> blocks_;
   std::int32_t present_ = 0;
+  std::int32_t group_;
 };
 
 }  // namespace braid::cache

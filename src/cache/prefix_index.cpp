@@ -34,14 +34,56 @@ PrefixKey xxh3_key(std::span<const std::byte> message) {
   return {hash.low64, hash.high64};
 }
 
-PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest, std::string_view identity)
+PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest, std::string_view identity, Groups groups)
     : pool_(pool), block_tokens_(static_cast<std::size_t>(block_tokens)), digest_(digest), identity_(identity),
-      nodes_(static_cast<std::size_t>(pool.total())), tokens_(nodes_.size() * block_tokens_),
+      nodes_(static_cast<std::size_t>(pool.total())), tokens_(nodes_.size() * block_tokens_), groups_(groups),
+      handles_(nodes_.size() * static_cast<std::size_t>(groups.count - 1), kNoHandle), owners_(groups.count > 1 ? nodes_.size() : 0, kNone),
       slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
   pool.on_evict([this](BlockId block) {
-    if (on_evict_) announce_with_all_below(block);
-    remove_with_all_below(block);
+    if (!lose_handle(block)) forget(block);
   });
+}
+
+// With all below it.
+void PrefixIndex::forget(BlockId block) {
+  if (on_evict_) announce_with_all_below(block);
+  remove_with_all_below(block);
+}
+
+BlockId PrefixIndex::attach(BlockId node, std::int32_t group, BlockId block) {
+  assert(group > 0 && group < groups_.count);
+  if (this->node(node).filled == 0) return block;
+  BlockId& known = handles_[handle_place(node, group)];
+  if (known != kNoHandle) return known;
+  detach(block);
+  known = block;
+  owners_[static_cast<std::size_t>(block)] = node;
+  pool_.keep(block);
+  return block;
+}
+
+// From what it was a handle of, if anything.
+void PrefixIndex::detach(BlockId block) {
+  const BlockId owner = std::exchange(owners_[static_cast<std::size_t>(block)], kNone);
+  if (owner == kNone) return;
+  const auto handles = std::span(handles_).subspan(handle_place(owner, 1), static_cast<std::size_t>(groups_.count - 1));
+  *std::ranges::find(handles, block) = kNoHandle;
+}
+
+// False when it is no handle.
+bool PrefixIndex::lose_handle(BlockId block) {
+  if (owners_.empty() || owners_[static_cast<std::size_t>(block)] == kNone) return false;
+  const BlockId owner = owners_[static_cast<std::size_t>(block)];
+  detach(block);
+  for (std::int32_t group = 1; group < groups_.anchors; ++group)
+    if (handle(owner, group) == kNoHandle) return forget(owner), true;
+  return true;
+}
+
+bool PrefixIndex::has_all_handles(BlockId node) const {
+  for (std::int32_t group = 1; group < groups_.count; ++group)
+    if (handle(node, group) == kNoHandle) return false;
+  return true;
 }
 
 PrefixKey PrefixIndex::root_key(const Scope& scope) {
@@ -166,6 +208,7 @@ PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, const Scope
   }
   Beginning best;
   for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
+    if (!has_all_handles(block)) continue;
     const Part known = part_of(block);
     const std::int32_t count = common_length({{}, known.tokens, known.media}, {{}, part.tokens, part.media});
     if (count > best.count) best = {block, count};
@@ -232,6 +275,12 @@ void PrefixIndex::remove(BlockId block) {
   }
   if (removed.parent == kNoParent) scopes_.erase(block);
   if (removed.media_count > 0) media_.erase(block);
+  for (std::int32_t group = 1; group < groups_.count; ++group) {
+    const BlockId handle = std::exchange(handles_[handle_place(block, group)], kNoHandle);
+    if (handle == kNoHandle) continue;
+    owners_[static_cast<std::size_t>(handle)] = kNone;
+    pool_.forget(handle);
+  }
   removed.filled = 0;
   pool_.forget(block);
 }

@@ -40,21 +40,42 @@ PrefixKey xxh3_key(std::span<const std::byte> message);
 // parent link is to a block of the tree. Most times there is nothing below: whoever holds a block holds its parent as well, and releases
 // it later (BlockTable), so the block released longest ago is no parent. Only windows let go of beginnings first.
 //
+// Where layers fall into groups, the blocks of the first group are the nodes of the tree, and each has for every other group a handle, which
+// may be absent: the block of the same positions. The first `anchors` groups see everything, so a node without one of theirs is of no use
+// to anybody and goes, with all below it; a handle of the others is lost alone, and may be attached again.
+//
 // A block that is not full yet is a leaf without a key: match() does not find it, but its beginning can be copied.
 class PrefixIndex {
  public:
   using Digest = PrefixKey (*)(std::span<const std::byte>);
   static constexpr BlockId kNoParent = -1;
+  static constexpr BlockId kNoHandle = -1;
+
+  struct Groups {
+    std::int32_t count = 1;
+    std::int32_t anchors = 1;  // at least 1
+  };
 
   // The pool outlives the index and tells it of evictions from now on. `identity` is what contents depend on besides the sequence: model, KV
   // type and layout.
-  PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest = xxh3_key, std::string_view identity = {});
+  PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest = xxh3_key, std::string_view identity = {})
+      : PrefixIndex(pool, block_tokens, digest, identity, {}) {}
+  PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest digest, std::string_view identity, Groups groups);
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
   // Appends to `path` the blocks that hold the beginning of `sequence`, as many as there are. It takes no references: the caller does,
   // before the pool's next allocation.
   void match(const SequenceView& sequence, std::vector<BlockId>& path);
+
+  // The block of `group` with the positions of the block `node` of the tree; kNoHandle: it has none, or is not in the tree.
+  BlockId handle(BlockId node, std::int32_t group) const {
+    if (this->node(node).filled == 0) return kNoHandle;
+    return group == 0 ? node : handles_[handle_place(node, group)];
+  }
+  // `block`, which the caller holds, has these positions' contents of `group`, which is not the first. Returns the block that stands for
+  // them from now on: that of the node, if it has one. Of a block that is not in the tree: `block`, and nothing changes.
+  BlockId attach(BlockId node, std::int32_t group, BlockId block);
 
   // Called for each full block that is forgotten because the pool evicts it or one above it, while the index still knows it and its
   // parents. What lies below comes later.
@@ -152,6 +173,13 @@ class PrefixIndex {
   void prefetch(std::span<const PrefixKey> keys) const;
   bool is_known(BlockId parent) const { return parent == kNoParent || node(parent).filled > 0; }
   BlockId& first_child(BlockId parent, const Scope& scope);
+  std::size_t handle_place(BlockId node, std::int32_t group) const {
+    return static_cast<std::size_t>(node) * static_cast<std::size_t>(groups_.count - 1) + static_cast<std::size_t>(group - 1);
+  }
+  bool has_all_handles(BlockId node) const;
+  bool lose_handle(BlockId block);
+  void detach(BlockId block);
+  void forget(BlockId block);
   void add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key);
   void remove(BlockId block);
   void announce_with_all_below(BlockId block) const;
@@ -169,8 +197,11 @@ class PrefixIndex {
   Digest digest_;
   std::string identity_;
   std::function<void(BlockId)> on_evict_;
-  std::vector<Node> nodes_;                                    // [total]
-  std::vector<std::int32_t> tokens_;                           // [total, block_tokens]
+  std::vector<Node> nodes_;           // [total]
+  std::vector<std::int32_t> tokens_;  // [total, block_tokens]
+  Groups groups_;
+  std::vector<BlockId> handles_;                               // [total, groups - 1]
+  std::vector<BlockId> owners_;                                // [total], with more than one group: whose handle a block is
   std::vector<BlockId> slots_;                                 // hash table with linear probing, at most half full; -1: vacant
   std::unordered_map<BlockId, std::vector<MediaSpan>> media_;  // of blocks that have any
   std::unordered_map<BlockId, OwnScope> scopes_;               // of blocks without a parent; absent: an empty one

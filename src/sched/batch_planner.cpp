@@ -46,9 +46,9 @@ bool BatchPlanner::cover(Sequence& sequence, step::StepRow& row) const {
   const auto blocks_of = [&](std::int32_t drafts) {
     return blocks_for(std::min(sequence.progress.most() + 1 + drafts, sequence.most_positions()));
   };
-  if (sequence.blocks.grow_to(std::max(sequence.blocks.size(), blocks_of(row.drafts)))) return true;
+  if (sequence.blocks.grow_to(blocks_of(row.drafts))) return true;
   row.drafts = 0;
-  return sequence.blocks.grow_to(std::max(sequence.blocks.size(), blocks_of(0)));
+  return sequence.blocks.grow_to(blocks_of(0));
 }
 
 void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const PrefillPace& pace) const {
@@ -86,9 +86,9 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
 std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
   const std::int32_t count = std::min(room, sequence.known() - sequence.progress.planned());
   const std::int32_t blocks = (sequence.progress.planned() + count + block_tokens_ - 1) / block_tokens_;
-  if (sequence.blocks.size() >= blocks) return count;
-  move_window(sequence, visibility_, block_tokens_, blocks);
-  return std::min(count, sequence.blocks.size() * block_tokens_ - sequence.progress.planned());
+  if (sequence.blocks.places() >= blocks) return count;
+  move_window(sequence, groups_, blocks);
+  return std::min(count, sequence.blocks.places() * block_tokens_ - sequence.progress.planned());
 }
 
 // The slice foretells the token after it as well, if that is one of the prompt.
@@ -122,21 +122,29 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   row.slot = sequence.slot;
   row.position = sequence.progress.least();
   if (sequence.fork_source.size() > 0) {
-    plan.forks.push_back({sequence.fork_source[0], sequence.blocks[(row.position - 1) / block_tokens_]});
+    for (std::int32_t group = 0; group < groups_.count(); ++group)
+      plan.forks.push_back({sequence.fork_source[group], sequence.blocks[group][(row.position - 1) / block_tokens_]});
     sequence.fork_source.clear();  // who gets it next writes to it in this step or later, after the copy
   }
-  const auto invisible = visibility_.invisible(row.position, block_tokens_);
-  drop_invisible(sequence, visibility_, block_tokens_);  // who gets them next writes in this step or later
+  drop_invisible(sequence, groups_);  // who gets them next writes in this step or later
   sequence.progress.plan(advance_of(row));
-  const auto blocks =
-      sequence.blocks.first(blocks_for(std::min(sequence.progress.most(), std::max(sequence.most_positions(), sequence.known()))));
-  row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());
-  row.block_count = static_cast<std::uint32_t>(blocks.size());
-  plan.blocks.insert(plan.blocks.end(), blocks.begin(), blocks.end());
-  const auto in_plan = plan.blocks.begin() + row.block_begin;
-  if (invisible.first < invisible.last) std::fill(in_plan + invisible.first, in_plan + invisible.last, cache::BlockTable::kAbsent);
+  add_blocks(sequence, plan, row);
   plan.rows.push_back(row);
   step.members.push_back(&sequence);
+}
+
+// Of all groups, one after the other.
+void BatchPlanner::add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const {
+  const std::int32_t count = blocks_for(std::min(sequence.progress.most(), std::max(sequence.most_positions(), sequence.known())));
+  row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());
+  row.block_count = static_cast<std::uint32_t>(count);
+  sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t group) {
+    const auto blocks = table.first(count);
+    plan.blocks.insert(plan.blocks.end(), blocks.begin(), blocks.end());
+    const auto invisible = groups_.invisible(group, row.position);
+    const auto begin = plan.blocks.end() - count;
+    if (invisible.first < invisible.last) std::fill(begin + invisible.first, begin + invisible.last, cache::BlockTable::kAbsent);
+  });
 }
 
 }  // namespace braid::sched

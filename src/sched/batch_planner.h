@@ -25,8 +25,8 @@ struct PlannedStep {
 class BatchPlanner {
  public:
   explicit BatchPlanner(const SchedulerOptions& options)
-      : block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens), max_batch_(options.max_batch),
-        draft_tokens_(options.draft_tokens), visibility_(options.visibility) {}
+      : groups_(options.groups, options.block_tokens), block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens),
+        max_batch_(options.max_batch), draft_tokens_(options.draft_tokens) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
   // full go to `full`. False when a sequence had to stay out for want of a block.
@@ -45,13 +45,14 @@ class BatchPlanner {
   static void add_start(Sequence& sequence, step::StepPlan& plan);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
+  void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const;
 
+  const Groups groups_;
   std::int32_t block_tokens_;
   std::int32_t max_batch_tokens_;
   std::int32_t max_batch_;
   std::int32_t draft_tokens_;
-  step::Visibility visibility_;
 };
 
 }  // namespace braid::sched

@@ -1,5 +1,7 @@
 #include "sched/limits.h"
 
+#include "sched/groups.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -13,13 +15,6 @@ constexpr std::int32_t kWorstPriority = 100;
 constexpr double kMostSeconds = 3600.0;
 
 }  // namespace
-
-std::int32_t blocks_in_window(const step::Visibility& visibility, std::int32_t block_tokens) {
-  const auto [window, sink] = visibility;
-  if (window == 0) return 0;
-  const auto blocks_for = [&](std::int32_t positions) { return (positions + block_tokens - 1) / block_tokens; };
-  return blocks_for(sink) + blocks_for(window) + 2;  // the window begins and ends within a block
-}
 
 std::chrono::seconds time_to_drain(const Roster& roster, const MeasuredRates& rates) {
   double prompt = 0.0;
@@ -52,9 +47,8 @@ Result<std::int32_t> answer_room(const GenerationRequest& request, const Schedul
         fmt::format("the prompt has {} tokens, but the context holds {}, the answer included; shorten the prompt", prompt, context),
         "prompt"};
   }
-  const std::int64_t pool = std::int64_t{options.blocks} * options.block_tokens;
-  const bool is_bounded = options.visibility.window > 0 && blocks_in_window(options.visibility, options.block_tokens) <= options.blocks;
-  if (is_bounded) return static_cast<std::int32_t>(std::min<std::int64_t>(wanted, context - prompt));
+  const Groups groups(options.groups, options.block_tokens);
+  const std::int64_t pool = groups.most_places(options.blocks) * options.block_tokens;
   if (prompt > pool) {
     return invalid_argument(fmt::format("the prompt has {} tokens, but the KV memory of this server holds {}; shorten the prompt or raise "
                                         "--kv-memory",

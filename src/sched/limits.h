@@ -11,13 +11,10 @@
 
 namespace braid::sched {
 
-// Blocks that a sequence needs at once however long it is: what a token sees, and the next block. 0 without a window.
-std::int32_t blocks_in_window(const step::Visibility& visibility, std::int32_t block_tokens);
-
 // The number of tokens the request may generate: its max_tokens, cut to the room left in the context and in the whole KV pool, so
 // that a sequence that has the machine for itself always reaches its end (with FinishReason::kLength). The last token is never
-// written to the cache, so a pool of n positions holds a prompt of n and still gives one token. With a window, a pool that holds what a
-// token sees holds all.
+// written to the cache, so a pool of n positions holds a prompt of n and still gives one token. Where all groups have a window, a
+// pool that holds what a token sees holds all.
 // 0 only where that was asked for: then the prompt may fill the context.
 // kContextLength or kInvalidArgument when there is no room for a single one.
 Result<std::int32_t> answer_room(const GenerationRequest& request, const SchedulerOptions& options);

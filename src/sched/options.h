@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace braid::sched {
 
@@ -24,7 +25,7 @@ struct SchedulerOptions {
   std::int32_t block_tokens = 16;                 // positions of one KV block
   std::int32_t blocks = 0;                        // KV blocks of the whole arena
   std::int32_t stream_capacity = 64;              // tokens a client may lag behind before its sequence pauses
-  step::Visibility visibility;                    // what a token may see; blocks that no later token sees are given back
+  std::vector<step::Visibility> groups{{}};       // of layers that see alike, those that see everything first: see Groups
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended
   bool prefix_cache = true;                       // whether full blocks are found again by what they hold

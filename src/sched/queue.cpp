@@ -5,9 +5,9 @@
 namespace braid::sched {
 
 Sequence& Queue::enqueue(GenerationRequest request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival,
-                         cache::BlockPool& pool, std::int32_t block_tokens) {
+                         cache::BlockPool& pool, const Groups& groups) {
   const Rank rank(arrival, request.priority, ageing_, next_serial_++);
-  const auto place = waiting_.try_emplace(rank, rank, std::move(request), answer_room, pool, block_tokens).first;
+  const auto place = waiting_.try_emplace(rank, rank, std::move(request), answer_room, pool, groups).first;
   Sequence& sequence = place->second;
   sequence.home = &waiting_;
   sequence.self = place;

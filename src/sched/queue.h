@@ -18,10 +18,10 @@ class Queue {
  public:
   explicit Queue(std::chrono::milliseconds ageing) : ageing_(ageing) {}
 
-  // A new one; the pool outlives it. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has
+  // A new one; pool and groups outlive it. `answer_room`: its max_tokens, cut to what fits. When memory runs out (std::bad_alloc) nothing has
   // changed.
   Sequence& enqueue(GenerationRequest request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival,
-                    cache::BlockPool& pool, std::int32_t block_tokens);
+                    cache::BlockPool& pool, const Groups& groups);
 
   // By GenerationRequest::id; null when unknown.
   Sequence* find(std::string_view id) const;

@@ -23,15 +23,15 @@ constexpr std::int32_t kPassWindow = 16;
 }  // namespace
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
-    : block_tokens_(options.block_tokens), visibility_(options.visibility), has_window_(options.visibility.window > 0),
-      window_blocks_(blocks_in_window(options.visibility, options.block_tokens)), pool_(options.blocks),
+    : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens), pool_(options.blocks, groups_.count()),
       write_through_(options.write_through), disk_always_(options.disk_always), kv_verify_(options.kv_verify),
       queue_(options.priority_ageing) {
   if (options.prefix_cache) {
-    prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity);
+    prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
   }
   if (prefix_index_ && store != nullptr) {
+    assert(groups_.count() == 1);
     disk_tier_.emplace(*store, *prefix_index_, options, std::move(on_progress));
     prefix_index_->on_evict([this](cache::BlockId block) { disk_tier_->save(block); });
   }
@@ -73,7 +73,7 @@ void Roster::admit(double prefill_rate, std::size_t most_rows) {
 
 // Looks its prefix up, which it holds from then on unless it follows.
 bool Roster::follow(Sequence& sequence) {
-  if (!prefix_index_ || kv_verify_ || sequence.blocks.size() > 0 || sequence.computes_all()) return false;
+  if (!prefix_index_ || kv_verify_ || !sequence.blocks.empty() || sequence.computes_all()) return false;
   reuse_prefix(sequence);
   if (!shared_prefill_->follow(sequence)) return false;
   drop_blocks(sequence);
@@ -86,25 +86,19 @@ void Roster::return_woken() {
   woken_.clear();
 }
 
-// For its known tokens. With a window, for what is seen at once, of which it may hold a part: a long prefill takes the others as it goes
-// (BatchPlanner).
-std::int32_t Roster::blocks_to_start(const Sequence& sequence) const {
-  const std::int32_t all = blocks_for(sequence.known());
-  const std::int32_t places = sequence.blocks.size();
-  return has_window_ ? std::max(places, std::min(all, places + window_blocks_ - sequence.blocks.present())) : all;
-}
-
 // All blocks that it starts with or none.
 bool Roster::take_blocks(Sequence& sequence) {
-  const std::int32_t blocks = blocks_to_start(sequence);
-  const std::int32_t wanted = blocks - sequence.blocks.size() + margin();
+  const std::int32_t places = blocks_for(sequence.known());
+  const std::int32_t wanted = sequence.blocks.missing_to_start(places) + margin();
   if (pool_.free() < wanted && !can_reclaim(wanted - pool_.free(), sequence)) return false;  // nobody gives up blocks for nothing
   if (!reclaim_outside(wanted, &sequence)) return false;
   set_outside_holder(sequence, false);
-  return sequence.blocks.grow_to(blocks);
+  return sequence.blocks.start(places);
 }
 
-bool Roster::fits_free(const Sequence& sequence) const { return blocks_to_start(sequence) + margin() <= pool_.free(); }
+bool Roster::fits_free(const Sequence& sequence) const {
+  return sequence.blocks.to_start(blocks_for(sequence.known())) + margin() <= pool_.free();
+}
 
 void Roster::start(Sequence& sequence) {
   move(sequence, batch_);
@@ -136,19 +130,23 @@ void Roster::fork_beginning(Sequence& sequence) {
   const auto known = sequence.view().first(static_cast<std::size_t>(begin + wanted));
   const auto found = prefix_index_->common_beginning(sequence.last_published(), known, static_cast<std::size_t>(begin));
   if (found.count == 0) return;
-  sequence.fork_source.adopt({&found.block, 1});
+  for (std::int32_t group = 0; group < groups_.count(); ++group) {
+    const cache::BlockId source = prefix_index_->handle(found.block, group);
+    sequence.fork_source.adopt({&source, 1});
+  }
   sequence.progress.reuse(found.count);
 }
 
 // What it finds it holds from now on, whether it is admitted at once or not, and gives up like any blocks outside the batch. Of a path
-// longer than its window only what it will see: the rest could fill the pool, and it would never find room to start.
+// longer than a window only what it will see: the rest could fill the pool, and it would never find room to start.
 void Roster::reuse_prefix(Sequence& sequence) {
   if (kv_verify_) return;
   path_.clear();
   prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
-  sequence.blocks.adopt(path_);
-  sequence.progress.find(sequence.blocks.size());
-  if (has_window_) drop_invisible(sequence, visibility_, block_tokens_);
+  path_.resize(static_cast<std::size_t>(sequence.blocks.reach(*prefix_index_, path_)));
+  sequence.blocks.adopt(*prefix_index_, path_);
+  sequence.progress.find(static_cast<std::int32_t>(path_.size()));
+  drop_invisible(sequence, groups_);
   set_outside_holder(sequence, true);
 }
 
@@ -168,13 +166,14 @@ void Roster::publish_full(Sequence& sequence) {
   const std::int32_t positions = sequence.progress.computed();
   if (!prefix_index_ || !sequence.can_publish()) return stop_sharing(sequence);
   for (std::int32_t next = sequence.progress.published(); (next + 1) * block_tokens_ <= positions; ++next) {
-    const cache::BlockId own = sequence.blocks[next];
+    const cache::BlockId own = sequence.blocks[0][next];
     if (own == cache::BlockTable::kAbsent) return stop_sharing(sequence);
     const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
     const auto known = prefix_index_->insert(sequence.last_published(), sequence.view(), begin, own);
     if (!known) break;
     if (kv_verify_) verify(sequence, next, own, *known);
-    if (*known != own) sequence.blocks.replace(next, *known);
+    if (*known != own) sequence.blocks[0].replace(next, *known);
+    attach(sequence, next, *known);
     sequence.progress.publish();
   }
   if (!sequence.leads) return;
@@ -187,18 +186,35 @@ void Roster::publish_full(Sequence& sequence) {
   return_woken();
 }
 
+// What other groups have of these positions goes to the node `known`, or is exchanged for what that has already.
+void Roster::attach(Sequence& sequence, std::int32_t index, cache::BlockId known) {
+  for (std::int32_t group = 1; group < groups_.count(); ++group) {
+    cache::BlockTable& table = sequence.blocks[group];
+    const cache::BlockId own = table[index];
+    if (own == cache::BlockTable::kAbsent) continue;
+    const cache::BlockId attached = prefix_index_->attach(known, group, own);
+    if (attached == own) continue;
+    if (kv_verify_) verify(sequence, index, own, attached);
+    table.replace(index, attached);
+  }
+}
+
 // The block that is not full, as far as it is computed.
 void Roster::publish_tail(Sequence& sequence) {
   const std::int32_t begin = sequence.progress.published_positions();
   const std::int32_t count = sequence.progress.computed() - begin;
   if (!prefix_index_ || sequence.is_void || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
-  const cache::BlockId tail = sequence.blocks[sequence.progress.published()];
+  const std::int32_t index = sequence.progress.published();
+  const cache::BlockId tail = sequence.blocks[0][index];
   if (tail == cache::BlockTable::kAbsent) return;  // posted rows have moved the window past it
   const auto computed = sequence.view().first(static_cast<std::size_t>(sequence.progress.computed()));
   prefix_index_->insert_partial(sequence.last_published(), computed, static_cast<std::size_t>(begin), tail);
+  attach(sequence, index, tail);
 }
 
-std::int32_t Roster::margin() const { return std::min(static_cast<std::int32_t>(batch_.size()), pool_.total() / kMarginPart); }
+std::int32_t Roster::margin() const {
+  return std::min(static_cast<std::int32_t>(batch_.size()) * groups_.count(), pool_.total() / kMarginPart);
+}
 
 // It neither leads nor follows any more.
 void Roster::stop_sharing(Sequence& sequence) {
@@ -221,9 +237,9 @@ void Roster::unhold(Sequence& sequence) {
 // Positions that came back before are right; what the failed step wrote behind them is written again. With a window the blocks that
 // those positions see may be gone, and what a vector is summed from is, so it begins anew.
 void Roster::rewind(Sequence& sequence) {
-  if (has_window_ || sequence.pools_all()) {
+  if (groups_.any_window() || sequence.pools_all()) {
     drop_blocks(sequence);
-    if (!sequence.blocks.grow_to(blocks_to_start(sequence))) return preempt(sequence);
+    if (!sequence.blocks.start(blocks_for(sequence.known()))) return preempt(sequence);
   }
   sequence.progress.rewind();
   sequence.starts = true;

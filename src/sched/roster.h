@@ -35,8 +35,8 @@ namespace braid::sched {
 // Sequences that begin like one that is being prefilled wait for it and share what it computes (SharedPrefill). Blocks that are not
 // full are shared by copy, in the step of the sequence's first row.
 //
-// Where tokens see a window only, a sequence gives blocks back when its window has passed them. All sequences have the same window, so
-// what a block holds still follows from the tokens up to its end, and is found by them.
+// Where the tokens of a group of layers see a window only, a sequence gives its blocks back when the window has passed them. All sequences
+// have the same windows, so what a block holds still follows from the tokens up to its end, and is found by them.
 //
 // When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
@@ -45,12 +45,12 @@ namespace braid::sched {
 // them in order; but only then is it known that the step has not failed, and which tokens were sampled.
 class Roster {
  public:
-  // With a store, which outlives it, the prefix cache goes on to disk; `on_progress` as in DiskTier.
+  // With a store, which outlives it and wants a model with one group, the prefix cache goes on to disk; `on_progress` as in DiskTier.
   explicit Roster(const SchedulerOptions& options, store::BlockStore* store = nullptr, std::function<void()> on_progress = {});
 
   // As in Queue.
   Sequence& enqueue(GenerationRequest request, std::int32_t answer_room, std::chrono::steady_clock::time_point arrival) {
-    return queue_.enqueue(std::move(request), answer_room, arrival, pool_, block_tokens_);
+    return queue_.enqueue(std::move(request), answer_room, arrival, pool_, groups_);
   }
 
   // By GenerationRequest::id, until removed; null when unknown.
@@ -124,6 +124,7 @@ class Roster {
   std::array<SequenceMap*, 4> all() { return {&batch_, &stalled_, &queue_.waiting(), &queue_.following()}; }
   std::array<const SequenceMap*, 4> all() const { return {&batch_, &stalled_, &queue_.waiting(), &queue_.following()}; }
   const cache::BlockPool& pool() const { return pool_; }
+  const Groups& groups() const { return groups_; }
   // Known tokens of all admissions: found in the prefix cache (of these on disk), and not. All 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
   std::uint64_t disk_hit_tokens() const { return disk_hit_tokens_; }
@@ -131,7 +132,6 @@ class Roster {
 
  private:
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
-  std::int32_t blocks_to_start(const Sequence& sequence) const;
   std::int32_t promised() const;
   bool can_reclaim(std::int32_t count, const Sequence& keep) const;
   std::int32_t freed_together(std::vector<cache::BlockId> held) const;
@@ -152,11 +152,11 @@ class Roster {
   void stop_sharing(Sequence& sequence);
   void publish_full(Sequence& sequence);
   void publish_tail(Sequence& sequence);
+  void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
   void save_full(Sequence& sequence);
-  std::int32_t blocks_to_restore(const Sequence& sequence) const;
+  std::int32_t places_to_restore(const Sequence& sequence) const;
   void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);
-  std::int32_t freed_by(const Sequence& sequence) const;
   double loss_per_block(const Sequence& sequence) const;
   bool yields_before(const Sequence& one, const Sequence& other) const;
   Sequence* next_victim();
@@ -168,10 +168,8 @@ class Roster {
   void set_outside_holder(Sequence& sequence, bool is_holder);
 
   std::int32_t block_tokens_;
-  step::Visibility visibility_;
-  bool has_window_;
-  std::int32_t window_blocks_;  // see blocks_in_window()
-  cache::BlockPool pool_;       // outlives the sequences below
+  const Groups groups_;
+  cache::BlockPool pool_;  // outlives the sequences below, as the groups do
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<DiskTier> disk_tier_;
   const bool write_through_;

@@ -35,7 +35,7 @@ void Roster::save_full(Sequence& sequence) {
   for (std::int32_t end = (sequence.progress.saved() + 1) * block_tokens_; end <= sequence.progress.computed(); end += block_tokens_) {
     const auto begin = static_cast<std::size_t>(end - block_tokens_);
     sequence.saved_key = prefix_index_->next_key(sequence.saved_key, sequence.view(), begin);
-    const cache::BlockId block = sequence.blocks[sequence.progress.saved()];
+    const cache::BlockId block = sequence.blocks[0][sequence.progress.saved()];
     sequence.progress.save();
     if (block != cache::BlockTable::kAbsent)
       disk_tier_->save(block, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
@@ -46,8 +46,8 @@ void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
   if (!disk_tier_) return;
   for (auto& [rank, sequence] : batch_) {
     if (sequence.phase != SequencePhase::kRestoring) continue;
-    if (has_window_) move_window(sequence, visibility_, block_tokens_, blocks_to_restore(sequence));
-    const std::int32_t loaded = disk_tier_->load(sequence.restoration, sequence.blocks.first(sequence.blocks.size()), plan);
+    if (groups_.any_window()) move_window(sequence, groups_, places_to_restore(sequence));
+    const std::int32_t loaded = disk_tier_->load(sequence.restoration, sequence.blocks[0].all(), plan);
     sequence.progress.reuse(loaded * block_tokens_);
     disk_hit_tokens_ += static_cast<std::uint64_t>(loaded * block_tokens_);
     if (loaded > 0) {
@@ -63,9 +63,9 @@ void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
 }
 
 // What is seen at once, and the places of what is not seen any more.
-std::int32_t Roster::blocks_to_restore(const Sequence& sequence) const {
-  const auto invisible = visibility_.invisible(sequence.progress.planned(), block_tokens_);
-  return std::min(sequence.restoration->end, window_blocks_ + std::max(0, invisible.last - invisible.first));
+std::int32_t Roster::places_to_restore(const Sequence& sequence) const {
+  const auto invisible = groups_.invisible(0, sequence.progress.planned());
+  return std::min(sequence.restoration->end, groups_.window_blocks(0) + std::max(0, invisible.last - invisible.first));
 }
 
 // The block that was computed is compared with those that a hit would have given instead.

@@ -13,30 +13,33 @@ namespace braid::sched {
 namespace {
 
 void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) {
-  std::ranges::remove_copy(sequence.blocks.first(sequence.blocks.size()), std::back_inserter(held), cache::BlockTable::kAbsent);
+  sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t) {
+    std::ranges::remove_copy(table.all(), std::back_inserter(held), cache::BlockTable::kAbsent);
+  });
 }
 
 }  // namespace
 
 std::int32_t Roster::make_room() {
-  if (pool_.free() >= static_cast<std::int32_t>(batch_.size())) return 0;
+  if (pool_.free() >= static_cast<std::int32_t>(batch_.size()) * groups_.count()) return 0;
   // A full stream does not decode, so it wants no block: a slow reader costs nobody else theirs.
-  const auto wants_block = [this](const Sequence& sequence) {
+  const auto wanted = [this](const Sequence& sequence) {
     const bool fills = sequence.phase == SequencePhase::kPrefill || sequence.phase == SequencePhase::kRestoring;
     const bool goes_on = fills || (sequence.may_decode() && stream_room(sequence) > 0);
-    return goes_on && sequence.needs_block(block_tokens_);
+    return goes_on && sequence.needs_block(block_tokens_) ? sequence.blocks.missing(sequence.blocks.places() + 1) : 0;
   };
-  if (has_window_) {
+  if (groups_.any_window()) {
     // Its last slice may have been longer than its window, and hold what nobody sees any more.
     for (auto& [rank, sequence] : batch_)
-      if (wants_block(sequence)) drop_invisible(sequence, visibility_, block_tokens_);
+      if (wanted(sequence) > 0) drop_invisible(sequence, groups_);
   }
-  auto needed = static_cast<std::int32_t>(std::ranges::count_if(batch_, [&](const auto& entry) { return wants_block(entry.second); }));
+  std::int32_t needed = 0;
+  for (const auto& [rank, sequence] : batch_) needed += wanted(sequence);
   std::int32_t preempted = 0;
   while (!reclaim_outside(needed - promised(), nullptr)) {
     Sequence* victim = next_victim();
     if (victim == nullptr) break;
-    if (wants_block(*victim)) --needed;
+    needed -= wanted(*victim);
     preempt(*victim);
     ++preempted;
   }
@@ -44,12 +47,12 @@ std::int32_t Roster::make_room() {
 }
 
 bool Roster::extend_prefills() {
-  if (!has_window_) return true;
+  if (!groups_.any_window()) return true;
   bool all_extended = true;
   for (auto& [rank, sequence] : batch_) {
     const bool fills = sequence.phase == SequencePhase::kPrefill || sequence.phase == SequencePhase::kRestoring;
     if (!fills || !sequence.needs_block(block_tokens_)) continue;
-    move_window(sequence, visibility_, block_tokens_, sequence.blocks.size() + 1);
+    move_window(sequence, groups_, sequence.blocks.places() + 1);
     all_extended = all_extended && !sequence.needs_block(block_tokens_);
   }
   return all_extended;
@@ -108,9 +111,9 @@ bool Roster::yields_before(const Sequence& one, const Sequence& other) const {
 
 // Positions to be computed again for each block that comes free. What others hold as well is neither freed nor lost.
 double Roster::loss_per_block(const Sequence& sequence) const {
-  const std::int32_t freed = freed_by(sequence);
+  const std::int32_t freed = sequence.blocks.own();
   if (freed == 0) return std::numeric_limits<double>::infinity();
-  const std::int32_t kept = has_window_ ? 0 : (sequence.blocks.size() - freed) * block_tokens_;
+  const std::int32_t kept = groups_.any_window() ? 0 : (sequence.blocks.present() - freed) / groups_.count() * block_tokens_;
   return static_cast<double>(sequence.progress.least() - kept) / freed;
 }
 
@@ -127,17 +130,6 @@ bool Roster::reclaim_outside(std::int32_t wanted, const Sequence* keep) {
     }
   }
   return pool_.free() >= wanted;
-}
-
-// Whoever holds a block of a shared beginning holds those before it, so those that nobody else holds are at the end.
-std::int32_t Roster::freed_by(const Sequence& sequence) const {
-  const auto blocks = sequence.blocks.first(sequence.blocks.size());
-  if (has_window_) {
-    const auto is_own = [this](cache::BlockId block) { return block != cache::BlockTable::kAbsent && pool_.references(block) == 1; };
-    return static_cast<std::int32_t>(std::ranges::count_if(blocks, is_own));
-  }
-  const auto own = std::ranges::partition_point(blocks, [this](cache::BlockId block) { return pool_.references(block) > 1; });
-  return static_cast<std::int32_t>(blocks.end() - own);
 }
 
 void Roster::drop_blocks(Sequence& sequence) {

@@ -15,8 +15,10 @@ EngineStats Scheduler::stats() const {
   stats.waiting = static_cast<std::uint32_t>(roster_.queue().size());
   for (const SequenceMap* map : roster_.all()) {
     for (const auto& [rank, sequence] : *map) {
-      const std::int32_t slots = sequence.blocks.size() * options_.block_tokens;
-      stats.kv_unused_slots += static_cast<std::uint64_t>(slots - std::min(sequence.progress.most(), slots));
+      sequence.blocks.for_each([&, most = sequence.progress.most()](const cache::BlockTable& table, std::int32_t) {
+        const std::int32_t slots = table.size() * options_.block_tokens;
+        stats.kv_unused_slots += static_cast<std::uint64_t>(slots - std::min(most, slots));
+      });
       if (sequence.phase == SequencePhase::kStalled) ++stats.stalled;
       if (sequence.phase == SequencePhase::kParked) ++stats.parked;
       if (sequence.phase != SequencePhase::kWaiting) continue;
@@ -41,6 +43,8 @@ EngineStats Scheduler::stats() const {
   }
   stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
   stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
+  for (std::int32_t group = 0; group < roster_.groups().count(); ++group)
+    stats.group_blocks.push_back(static_cast<std::uint32_t>(roster_.pool().held(group)));
   stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
   stats.cache_hit_tokens = roster_.cache_hit_tokens();
   stats.cache_miss_tokens = roster_.cache_miss_tokens();

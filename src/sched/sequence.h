@@ -5,15 +5,17 @@
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"
+#include "sched/groups.h"
+#include "sched/holdings.h"
 #include "sched/progress.h"
 #include "sched/rank.h"
 #include "sched/token_stream.h"
 #include "step/step.h"
-#include "step/visibility.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -76,12 +78,12 @@ inline Advance advance_of(const step::StepRow& row) {
 }
 
 struct Sequence {
-  Sequence(const Rank& its_rank, GenerationRequest request, std::int32_t answer_room, cache::BlockPool& pool, std::int32_t block_tokens)
+  Sequence(const Rank& its_rank, GenerationRequest request, std::int32_t answer_room, cache::BlockPool& pool, const Groups& groups)
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
-        media(std::move(request.media)), adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool),
-        fork_source(pool), progress(block_tokens) {
+        media(std::move(request.media)), adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)),
+        blocks(pool, groups), fork_source(pool), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
 
@@ -104,10 +106,10 @@ struct Sequence {
   // Positions that it will ever have in the cache: the last token of the answer is never written there.
   std::int32_t most_positions() const { return prompt_tokens + std::max(stop.max_tokens, 1) - 1; }
   // Whether it still holds the block that the next one is to be published after. A window may have passed it.
-  bool can_publish() const { return progress.published() == 0 || blocks[progress.published() - 1] != cache::BlockTable::kAbsent; }
+  bool can_publish() const { return progress.published() == 0 || blocks[0][progress.published() - 1] != cache::BlockTable::kAbsent; }
   // The last block that others can find.
   cache::BlockId last_published() const {
-    return progress.published() > 0 ? blocks[progress.published() - 1] : cache::PrefixIndex::kNoParent;
+    return progress.published() > 0 ? blocks[0][progress.published() - 1] : cache::PrefixIndex::kNoParent;
   }
   // Prompt tokens whose log-probabilities are still to come.
   bool awaits_prompt_logprobs() const { return prompt_logprobs >= 0 && reported < prompt_tokens; }
@@ -117,7 +119,7 @@ struct Sequence {
   bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const {
-    return blocks.size() * block_tokens < std::min(progress.most() + 1, most_positions());
+    return blocks.places() * block_tokens < std::min(progress.most() + 1, most_positions());
   }
 
   const Rank rank;
@@ -137,9 +139,9 @@ struct Sequence {
   SequencePhase phase = SequencePhase::kWaiting;
   step::SlotId slot = 0;  // valid while in the batch
   bool starts = false;    // the strand has not heard of the slot's new owner yet
-  cache::BlockTable blocks;
+  Holdings blocks;
   std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
-  cache::BlockTable fork_source;             // the block that the first row copies the beginning of its first block from; empty: none
+  cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
   Progress progress;
   cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
   float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
@@ -175,20 +177,18 @@ struct Sequence {
   SequenceMap::iterator self;        // and its node there: nodes are moved between maps, a sequence never moves in memory
 };
 
-// Gives back the blocks that no token from the least planned position on sees. Those that steps which are still out compute stay, and the one before them:
-// they are to be published after it, also where a slice is longer than the window.
-inline void drop_invisible(Sequence& sequence, const step::Visibility& visibility, std::int32_t block_tokens) {
-  const auto invisible = visibility.invisible(sequence.progress.least(), block_tokens);
+// Gives back the blocks that no token from the least planned position on sees. Those that steps which are still out compute stay, and the
+// one before them: they are to be published after it, also where a slice is longer than the window.
+inline void drop_invisible(Sequence& sequence, const Groups& groups) {
   const bool computes = sequence.progress.is_in_flight() && sequence.phase != SequencePhase::kRestoring;
-  sequence.blocks.drop(invisible.first,
-                       computes ? std::min(invisible.last, sequence.progress.computed() / block_tokens - 1) : invisible.last);
+  const std::int32_t kept = computes ? sequence.progress.computed() / groups.block_tokens() - 1 : std::numeric_limits<std::int32_t>::max();
+  sequence.blocks.drop_invisible(sequence.progress.least(), kept);
 }
 
-// The same, then takes new ones, as far as there are any, until there are `blocks`.
-inline void move_window(Sequence& sequence, const step::Visibility& visibility, std::int32_t block_tokens, std::int32_t blocks) {
-  drop_invisible(sequence, visibility, block_tokens);
-  while (sequence.blocks.size() < blocks && sequence.blocks.grow_to(sequence.blocks.size() + 1)) {
-  }
+// The same, then takes new ones, as far as there are any, until there are so many places.
+inline void move_window(Sequence& sequence, const Groups& groups, std::int32_t places) {
+  drop_invisible(sequence, groups);
+  sequence.blocks.extend(places);
 }
 
 }  // namespace braid::sched

@@ -70,7 +70,9 @@ struct StepRow {
   std::int32_t count = 1;
   std::uint32_t token_begin = 0;  // into StepPlan::tokens; only with RowInput::kTokens
   std::uint32_t block_begin = 0;  // into StepPlan::blocks
-  std::uint32_t block_count = 0;  // covers positions [0, position + slack + count + drafts); -1 where Visibility hides a block
+  // Covers positions [0, position + slack + count + drafts); -1 where Visibility hides a block. Where layers fall into groups, so many
+  // blocks of each follow one after the other.
+  std::uint32_t block_count = 0;
   RowInput input = RowInput::kTokens;
   RowOutput output = RowOutput::kNone;
   std::int32_t slack = 0;

@@ -199,7 +199,7 @@ TEST_F(BatchPlannerTest, YoungestMakesRoom) {
   EXPECT_EQ(preempted, 1);
   EXPECT_EQ(young.phase, SequencePhase::kWaiting);
   EXPECT_EQ(young.progress.planned(), 0);
-  EXPECT_EQ(young.blocks.size(), 0);
+  EXPECT_EQ(young.blocks.places(), 0);
   EXPECT_GT(young.generated(), 0) << "what it has generated becomes part of its prompt";
   EXPECT_EQ(old.phase, SequencePhase::kDecode);
   EXPECT_FALSE(plan().rows.empty());
@@ -222,11 +222,11 @@ TEST_F(BatchPlannerTest, PreemptedInFlightGivesItsBlocksWhenItsStepIsBack) {
     plan();
   }
   EXPECT_EQ(young.phase, SequencePhase::kPreempted);
-  EXPECT_GT(young.blocks.size(), 0);
+  EXPECT_GT(young.blocks.places(), 0);
   EXPECT_EQ(roster_.make_room(), 0) << "what is promised counts";
   come_back();
   EXPECT_EQ(young.phase, SequencePhase::kWaiting);
-  EXPECT_EQ(young.blocks.size(), 0);
+  EXPECT_EQ(young.blocks.places(), 0);
   EXPECT_EQ(old.phase, SequencePhase::kDecode);
 }
 

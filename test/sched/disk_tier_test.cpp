@@ -80,7 +80,7 @@ TEST(DiskTier, PromptsLongerThanTheirWindowAndThePoolComeBack) {
     SchedulerOptions options = tier_options(100, write_through);
     options.max_batch = 2;
     options.max_batch_tokens = 8;
-    options.visibility = {16, 4};
+    options.groups = {{16, 4}};
     {
       Server server(folder.path(), options);
       server.cached(prompt, 30);
@@ -104,7 +104,7 @@ TEST(DiskTier, WriteThroughTakesAllOfASequenceLongerThanThePool) {
   SchedulerOptions options = tier_options(9, true);
   options.max_batch = 2;
   options.max_batch_tokens = 8;
-  options.visibility = {16, 4};
+  options.groups = {{16, 4}};
   for (const std::int32_t cached : {0, 300}) {
     Server server(folder.path(), options);
     EXPECT_EQ(server.cached(prompt, 60), cached);
@@ -124,7 +124,7 @@ TEST(DiskTier, SeveralLongPromptsComeBackThroughOneSmallPool) {
   SchedulerOptions options = tier_options(400, true);
   options.max_batch = 4;
   options.max_batch_tokens = 8;
-  options.visibility = {16, 4};
+  options.groups = {{16, 4}};
   for (int life = 0; life < 2; ++life) {
     options.blocks = life == 0 ? 400 : 9;
     Server server(folder.path(), options);

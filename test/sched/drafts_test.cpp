@@ -45,7 +45,7 @@ TEST(Drafts, NeverReachBeyondTheAnswerOrTheStream) {
 
 TEST(Drafts, OfAWindowGiveBlocksBack) {
   SchedulerOptions options = drafting(5);
-  options.visibility = {16, 4};
+  options.groups = {{16, 4}};
   Rig rig(options);
   std::uint32_t most = 0;
   Client& client = rig.submit(10, 300);

@@ -114,7 +114,7 @@ void FakeModel::fail_if_poisoned(const step::StepPlan& plan, const step::StepRes
     for (std::size_t j = 0; j < plan.rows.size(); ++j) {
       const step::StepRow& other = plan.rows[j];
       const auto [begin, end] = written_by(other, result.rows[j]);
-      for (std::int32_t position = begin; position < end; ++position) place(plan, other, position) = -7;
+      for (std::int32_t position = begin; position < end; ++position) put(plan, other, position, -7);
       slots_[other.slot].finished = true;
     }
     if (names_row_) throw step::RowFailure(row.slot, "poisoned");
@@ -148,16 +148,18 @@ void FakeModel::check_blocks(const step::StepPlan& plan) {
   std::set<step::SlotId> slots;
   for (const step::StepRow& row : plan.rows) {
     if (!slots.insert(row.slot).second) violation("two rows for a slot");
-    const auto invisible = options_.visibility.invisible(row.position, options_.block_tokens);
-    for (std::uint32_t i = 0; i < row.block_count; ++i) {
-      const std::int32_t block = plan.blocks[row.block_begin + i];
-      if (static_cast<std::int32_t>(i) >= invisible.first && static_cast<std::int32_t>(i) < invisible.last) {
-        if (block != -1) violation("a block that no token sees any more");
-        continue;
+    for (std::size_t group = 0; group < options_.groups.size(); ++group) {
+      const auto invisible = options_.groups[group].invisible(row.position, options_.block_tokens);
+      for (std::uint32_t i = 0; i < row.block_count; ++i) {
+        const std::int32_t block = plan.blocks[row.block_begin + group * row.block_count + i];
+        if (static_cast<std::int32_t>(i) >= invisible.first && static_cast<std::int32_t>(i) < invisible.last) {
+          if (block != -1) violation("a block that no token sees any more");
+          continue;
+        }
+        if (block < 0 || block >= options_.blocks) violation("a block outside the arena");
+        ++named[block];
+        if (static_cast<std::int32_t>(i) >= row.position / options_.block_tokens) written.push_back(block);
       }
-      if (block < 0 || block >= options_.blocks) violation("a block outside the arena");
-      ++named[block];
-      if (static_cast<std::int32_t>(i) >= row.position / options_.block_tokens) written.push_back(block);
     }
     const auto blocks_for = [&](std::int32_t positions) { return (positions + options_.block_tokens - 1) / options_.block_tokens; };
     const auto blocks = static_cast<std::int32_t>(row.block_count);
@@ -224,7 +226,7 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
   const auto right =
       static_cast<std::int32_t>(static_cast<std::uint32_t>(slot.last * 31 + base) % static_cast<std::uint32_t>(result.drafted + 1));
   for (std::int32_t i = 0; i <= right && !slot.finished; ++i) {
-    place(plan, row, base + i) = slot.tint.at(base + i, slot.last);
+    put(plan, row, base + i, slot.tint.at(base + i, slot.last));
     const std::vector<TokenId> context = read(plan, row, base + i + 1);
     if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
       slot.finished = result.finished = true;
@@ -242,7 +244,7 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
     answer(slot, token, result);
     slot.next = base + i + 1;
   }
-  for (std::int32_t position = slot.next; position <= base + result.drafted; ++position) place(plan, row, position) = -9;
+  for (std::int32_t position = slot.next; position <= base + result.drafted; ++position) put(plan, row, position, -9);
 }
 
 namespace {
@@ -285,26 +287,32 @@ void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot
   for (std::int32_t i = 0; i < row.count; ++i) {
     const std::int32_t position = row.position + i;
     const TokenId token = row.from_sampler() ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)];
-    place(plan, row, position) = slot.tint.at(position, token);
+    put(plan, row, position, slot.tint.at(position, token));
   }
   slot.next = row.position + row.count;
 }
 
-TokenId& FakeModel::place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position) {
-  const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(position / options_.block_tokens)];
+TokenId& FakeModel::place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t group, std::int32_t position) {
+  const std::int32_t index = group * static_cast<std::int32_t>(row.block_count) + position / options_.block_tokens;
+  const std::int32_t block = plan.blocks[row.block_begin + static_cast<std::uint32_t>(index)];
   return cache_[static_cast<std::size_t>(block * options_.block_tokens + position % options_.block_tokens)];
 }
 
-// What the token before position `end` sees.
+void FakeModel::put(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position, TokenId token) {
+  for (std::int32_t group = 0; group < groups(); ++group) place(plan, row, group, position) = token;
+}
+
+// What the token before position `end` sees, in one group after the other.
 std::vector<TokenId> FakeModel::read(const step::StepPlan& plan, const step::StepRow& row, std::int32_t end) {
   std::vector<TokenId> context;
-  for (std::int32_t position = 0; position < end; ++position)
-    if (sees(end - 1, position)) context.push_back(place(plan, row, position));
+  for (std::int32_t group = 0; group < groups(); ++group)
+    for (std::int32_t position = 0; position < end; ++position)
+      if (sees(group, end - 1, position)) context.push_back(place(plan, row, group, position));
   return context;
 }
 
-bool FakeModel::sees(std::int32_t from, std::int32_t position) const {
-  const auto [window, sink] = options_.visibility;
+bool FakeModel::sees(std::int32_t group, std::int32_t from, std::int32_t position) const {
+  const auto [window, sink] = options_.groups[static_cast<std::size_t>(group)];
   return window == 0 || position > from - window || position < sink;
 }
 
@@ -326,8 +334,9 @@ std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, con
   do {
     std::vector<TokenId> visible;
     const auto last = static_cast<std::int32_t>(context.size()) - 1;
-    for (std::int32_t position = 0; position <= last; ++position)
-      if (sees(last, position)) visible.push_back(tint.at(position, context[static_cast<std::size_t>(position)]));
+    for (std::int32_t group = 0; group < groups(); ++group)
+      for (std::int32_t position = 0; position <= last; ++position)
+        if (sees(group, last, position)) visible.push_back(tint.at(position, context[static_cast<std::size_t>(position)]));
     context.push_back(next_token(visible));
   } while (!ends(context.back(), static_cast<std::int32_t>(context.size() - prompt.size()), stop, reason));
   context.erase(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(prompt.size()));

@@ -1,5 +1,5 @@
-// A step executor without a model, for the scheduler's tests. Its "KV cache" holds the tokens themselves, and the next token is a hash
-// of what a row's blocks hold: a lost, stolen, stale or misplaced block changes the answer.
+// A step executor without a model, for the scheduler's tests. Its "KV cache" holds the tokens themselves, each group of layers its own,
+// and the next token is a hash of what a row's blocks hold: a lost, stolen, stale or misplaced block of any group changes the answer.
 #pragma once
 
 #include "step/step.h"
@@ -22,7 +22,7 @@ struct FakeModelOptions {
   std::int32_t blocks = 0;
   std::int32_t vocab = 1000;
   std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
-  step::Visibility visibility = {};
+  std::vector<step::Visibility> groups{{}};
   // The clock: what StepResult::seconds says.
   double step_seconds = 1e-3;
   double decode_row_seconds = 0.0;
@@ -108,10 +108,12 @@ class FakeModel final : public step::StepExecutor {
   void write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot);
   void verify(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step);
   void answer(Slot& slot, TokenId token, step::RowResult& result) const;
-  TokenId& place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position);
+  std::int32_t groups() const { return static_cast<std::int32_t>(options_.groups.size()); }
+  TokenId& place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t group, std::int32_t position);
+  void put(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position, TokenId token);
   std::vector<TokenId> read(const step::StepPlan& plan, const step::StepRow& row, std::int32_t end);
   TokenId next_token(const std::vector<TokenId>& context) const;
-  bool sees(std::int32_t from, std::int32_t position) const;
+  bool sees(std::int32_t group, std::int32_t from, std::int32_t position) const;
   bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
   void violation(std::string what);
   void fail_if_poisoned(const step::StepPlan& plan, const step::StepResult& result);

@@ -151,9 +151,9 @@ TEST(Isolation, StepsThatThrowUnderPressureLoseNoBlock) {
 
 TEST(Isolation, WithAWindow) {
   SchedulerOptions options = Rig::small_options();
-  options.visibility = {.window = 16, .sink = 4};
+  options.groups = {{.window = 16, .sink = 4}};
   FakeModelOptions model;
-  model.visibility = options.visibility;
+  model.groups = options.groups;
   Rig rig(options, model);
   for (std::int32_t i = 0; i < 7; ++i) rig.start(30 + i, 60);
   ASSERT_TRUE(rig.run_until([&] { return rig.clients[6]->tokens.size() >= 20; }));
@@ -166,7 +166,7 @@ TEST(Isolation, WithAWindow) {
 // After each failure it begins anew, and its first slices come back.
 TEST(Isolation, WithAWindowInALaterSlice) {
   SchedulerOptions options = Rig::small_options();
-  options.visibility = {.window = 32, .sink = 4};
+  options.groups = {{.window = 32, .sink = 4}};
   options.max_batch_tokens = 24;
   for (const std::int32_t at : {40, 70, 99}) {
     for (const std::int32_t others : {0, 1, 6}) {
@@ -184,7 +184,7 @@ TEST(Isolation, WithAWindowInALaterSlice) {
 // Each row of the other one exchanges its block for one in the cache; what it gives back is still to be compared.
 TEST(Isolation, BlocksAreComparedBeforeAStepOfItsOwnWritesToThem) {
   SchedulerOptions options = Rig::small_options();
-  options.visibility = {.window = 32, .sink = 4};
+  options.groups = {{.window = 32, .sink = 4}};
   options.block_tokens = 1;
   options.max_batch_tokens = 24;
   options.kv_verify = true;

@@ -125,7 +125,7 @@ class Storm : RandomRig {
   std::int64_t most_positions() {
     const SchedulerOptions& options = rig().options;
     const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
-    const auto [window, sink] = options.visibility;
+    const auto [window, sink] = options.groups.front();
     if (window > 0 && blocks_for(window) + blocks_for(sink) + 2 <= options.blocks) return options.context_length;
     return std::int64_t{options.blocks} * options.block_tokens;
   }

@@ -54,7 +54,7 @@ class RandomRig {
     options.prefix_cache = pick(4) > 0;
     options.write_through = pick(2) == 0;
     options.disk_always = pick(4) > 0;
-    if (pick(3) == 0) options.visibility = {1 + pick(60), pick(10)};
+    if (pick(3) == 0) options.groups = {{1 + pick(60), pick(10)}};
     if (pick(3) == 0) options.target_itl_ms = 1 + pick(20);
     if (pick(3) == 0) options.stall_park = std::chrono::milliseconds(pick(3));
     if (pick(3) == 0) options.priority_ageing = std::chrono::milliseconds(pick(50));

@@ -110,7 +110,7 @@ struct Rig {
   static FakeModelOptions fitting(FakeModelOptions model_options, const SchedulerOptions& scheduler_options) {
     model_options.block_tokens = scheduler_options.block_tokens;
     model_options.blocks = scheduler_options.blocks;
-    model_options.visibility = scheduler_options.visibility;
+    model_options.groups = scheduler_options.groups;
     return model_options;
   }
 

@@ -24,7 +24,7 @@ struct Guests : TicketListener {
   // Instead of its own blocks, the first ones of another.
   static void share(Sequence& sequence, const Sequence& other, std::int32_t blocks) {
     sequence.blocks.clear();
-    sequence.blocks.adopt(other.blocks.first(blocks));
+    sequence.blocks[0].adopt(other.blocks[0].first(blocks));
   }
 
   // Everybody in the batch is after his prompt.
@@ -32,7 +32,7 @@ struct Guests : TicketListener {
     for (auto& [rank, sequence] : roster.batch()) {
       sequence.phase = SequencePhase::kDecode;
       sequence.progress.clear();
-      sequence.progress.reuse(sequence.blocks.size() * options.block_tokens);
+      sequence.progress.reuse(sequence.blocks.places() * options.block_tokens);
     }
   }
 
@@ -61,7 +61,7 @@ TEST(Roster, BlocksSharedByThoseWhoLeaveAreCounted) {
   roster.admit(0.0);
   ASSERT_EQ(roster.batch().size(), 6U);
   Guests::share(other, one, 5);
-  ASSERT_TRUE(decoding[0]->blocks.grow_to(decoding[0]->blocks.size() + roster.pool().free()));
+  ASSERT_TRUE(decoding[0]->blocks.grow_to(decoding[0]->blocks.places() + roster.pool().free()));
   guests.decode();
   for (auto& [rank, sequence] : roster.batch()) sequence.progress.name();
   for (Sequence* sequence : {&one, &other}) {

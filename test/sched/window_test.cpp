@@ -8,7 +8,7 @@ namespace {
 
 SchedulerOptions windowed(std::int32_t window, std::int32_t sink) {
   SchedulerOptions options = Rig::small_options();
-  options.visibility = {window, sink};
+  options.groups = {{window, sink}};
   return options;
 }
 
