@@ -76,15 +76,16 @@ class Bench {
   double prefill(std::int32_t rows, std::int32_t length, std::int32_t context) {
     const std::int32_t block_tokens = model_.kv_layout().block_tokens;
     const std::int32_t per_row = (context + block_tokens - 1) / block_tokens;
+    const std::int32_t groups = model_.kv_groups().count();
     plan_.clear();
-    for (std::int32_t i = 0; i < rows * per_row; ++i) plan_.blocks.push_back(i % blocks_);
+    for (std::int32_t i = 0; i < rows * per_row * groups; ++i) plan_.blocks.push_back(i % blocks_);
     for (std::int32_t row = 0; row < rows; ++row) {
       const auto slot = static_cast<SlotId>(row);
       plan_.starts.push_back({slot, {.temperature = 0.0F}, {.max_tokens = context, .ignore_eos = true, .stop_token_ids = {}}, 0});
       plan_.rows.push_back({.slot = slot,
                             .count = length,
                             .token_begin = static_cast<std::uint32_t>(plan_.tokens.size()),
-                            .block_begin = static_cast<std::uint32_t>(row * per_row),
+                            .block_begin = static_cast<std::uint32_t>(row * per_row * groups),
                             .block_count = static_cast<std::uint32_t>(per_row),
                             .output = RowOutput::kSample});
       for (std::int32_t i = 0; i < length; ++i) plan_.tokens.push_back((row * 7919 + i * 104729 + 17) % model_.shape().vocab);

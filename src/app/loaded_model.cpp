@@ -9,7 +9,6 @@
 #include "kernels/select.h"
 #include "model/families/families.h"
 #include "model/kv_identity.h"
-#include "sched/limits.h"
 #include "store/options.h"
 #include "text/folder_text.h"
 
@@ -121,9 +120,9 @@ Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOp
   KvDemand demand;
   demand.left = std::move(*left);
   demand.asked = options.kv_memory;
-  demand.block_bytes = language_model.kv_layout().block_bytes();
+  demand.block_bytes = language_model.kv_groups().block_bytes();
   demand.block_tokens = options.block_size;
-  demand.window_blocks = sched::blocks_in_window(language_model.visibility(), options.block_size);
+  demand.groups = language_model.kv_groups().visibilities();
   demand.max_batch = max_batch;
   demand.model_context = language_model.context_length();
   demand.asked_context = options.context;
@@ -170,6 +169,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   Result<std::vector<int>> cpus = cpus_to_pin(options, load.threads);
   if (!cpus) return cpus.error();
   load.cpus = std::move(*cpus);
+  if (identify_kv) load.kv_grouping = model::ModelShape::Grouping::kOne;
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);
@@ -183,6 +183,10 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
+  const model::ModelShape& shape = loaded.language_model->shape();
+  if (const auto& kv = loaded.language_model->kv_layout();
+      identify_kv && shape.kv_groups(kv.block_tokens, kv.type, model::ModelShape::Grouping::kByLayer).count() > 1)
+    spdlog::info("with --kv-disk all layers share blocks, so what the windows of some have passed is kept for the others");
 
   const std::uint64_t disk_buffers = identify_kv ? store::StoreOptions().buffer_memory : 0;
   const Result<KvBudget> kv = allocate_kv(*loaded.language_model, options, max_batch, disk_buffers);
@@ -193,10 +197,9 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   return loaded;
 }
 
-std::string describe_memory(const LoadedModel& loaded, std::int32_t block_tokens) {
+std::string describe_memory(const LoadedModel& loaded) {
   return fmt::format("weights {}, KV pool {} ({} tokens), workspace {}", format_size(loaded.language_model->weight_bytes()),
-                     format_size(loaded.kv.bytes), std::int64_t{loaded.kv.blocks} * block_tokens,
-                     format_size(loaded.language_model->workspace_bytes()));
+                     format_size(loaded.kv.bytes), loaded.kv.tokens, format_size(loaded.language_model->workspace_bytes()));
 }
 
 sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const BatchOptions& batch, std::int32_t block_tokens) {
@@ -214,7 +217,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.kv_identity = loaded.kv_identity;
   options.context_length = loaded.kv.context;
   options.block_tokens = block_tokens;
-  options.visibility = loaded.language_model->shape().visibility();
+  options.groups = loaded.language_model->kv_groups().visibilities();
   options.blocks = loaded.kv.blocks;
   return options;
 }

@@ -53,7 +53,7 @@ model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_ba
 Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv = false);
 
 // "weights 30.0 MiB, KV pool 3.50 GiB (262144 tokens), workspace 12.1 MiB".
-std::string describe_memory(const LoadedModel& loaded, std::int32_t block_tokens);
+std::string describe_memory(const LoadedModel& loaded);
 
 sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const BatchOptions& batch, std::int32_t block_tokens);
 

@@ -1,6 +1,7 @@
 #include "app/memory.h"
 
 #include "app/units.h"
+#include "sched/groups.h"
 
 #include <algorithm>
 #include <array>
@@ -159,18 +160,23 @@ Result<KvBudget> plan_kv(const KvDemand& demand) {
     return invalid_argument(fmt::format("--kv-memory {} is more than the {} that {} leaves beside the model", format_size(*demand.asked),
                                         format_size(demand.left.bytes), demand.left.bound));
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
-  const std::uint64_t fitting = bytes / demand.block_bytes;
-  const bool any_length = demand.window_blocks > 0 && static_cast<std::uint64_t>(demand.window_blocks) <= fitting;
-  const std::uint64_t fitting_tokens = any_length ? std::numeric_limits<std::uint64_t>::max() : fitting * block_tokens;
+  const std::uint64_t fitting = std::min<std::uint64_t>(bytes / demand.block_bytes, std::numeric_limits<std::int32_t>::max());
+  const sched::Groups groups(demand.groups, demand.block_tokens);
+  const auto places_of = [&](std::uint64_t tokens) { return static_cast<std::int64_t>((tokens + block_tokens - 1) / block_tokens); };
+  const auto blocks_of = [&](std::uint64_t tokens) { return static_cast<std::uint64_t>(groups.blocks_at_once(places_of(tokens))); };
+  const auto fitting_tokens = static_cast<std::uint64_t>(groups.most_places(static_cast<std::int64_t>(fitting))) * block_tokens;
   const auto wanted = static_cast<std::uint64_t>(demand.asked_context.value_or(demand.model_context));
-  if (fitting == 0 || (demand.asked_context && wanted > fitting_tokens))
-    return invalid_argument(fmt::format(
-        "{} of KV memory holds {} tokens, but one sequence of {} needs {}: raise --kv-memory or lower --ctx", format_size(bytes),
-        fitting_tokens, wanted, format_size((wanted + block_tokens - 1) / block_tokens * demand.block_bytes)));
+  if (fitting_tokens == 0 || (demand.asked_context && wanted > fitting_tokens))
+    return invalid_argument(
+        fmt::format("{} of KV memory holds {} tokens, but one sequence of {} needs {}: raise --kv-memory or lower --ctx",
+                    format_size(bytes), fitting_tokens, wanted, format_size(blocks_of(wanted) * demand.block_bytes)));
   const std::uint64_t context = std::min(wanted, fitting_tokens);
-  const std::uint64_t usable = (context + block_tokens - 1) / block_tokens * static_cast<std::uint64_t>(demand.max_batch);
-  const std::uint64_t blocks = std::min({fitting, usable, static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())});
-  return KvBudget{static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(context), blocks * demand.block_bytes};
+  const std::uint64_t usable =
+      static_cast<std::uint64_t>(places_of(context) * groups.count()) * static_cast<std::uint64_t>(demand.max_batch);
+  const std::uint64_t blocks = std::min(fitting, usable);
+  const std::uint64_t tokens = std::min(fitting_tokens, blocks * block_tokens);
+  return KvBudget{static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(context), blocks * demand.block_bytes,
+                  static_cast<std::int64_t>(tokens)};
 }
 
 }  // namespace braid::app

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "braid/result.h"
+#include "step/visibility.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace braid::app {
 
@@ -26,9 +28,9 @@ Result<MemoryLeft> memory_left(std::uint64_t untouched = 0, const char* root = "
 struct KvDemand {
   MemoryLeft left;                     // after the weights are loaded
   std::optional<std::uint64_t> asked;  // --kv-memory; half of what is left otherwise
-  std::uint64_t block_bytes = 0;       // all layers of one block
+  std::uint64_t block_bytes = 0;       // of one block
   std::int32_t block_tokens = 16;
-  std::int32_t window_blocks = 0;  // that a sequence needs at once however long it is; 0: all of its blocks
+  std::vector<step::Visibility> groups{{}};  // of layers, each with blocks of its own
   std::int32_t max_batch = 256;
   std::int32_t model_context = 0;             // what the model was trained for
   std::optional<std::int32_t> asked_context;  // --ctx
@@ -38,6 +40,7 @@ struct KvBudget {
   std::int32_t blocks = 0;
   std::int32_t context = 0;  // tokens of the longest sequence: never more than the pool can hold, unless it has a window
   std::uint64_t bytes = 0;
+  std::int64_t tokens = 0;  // of one sequence that the blocks hold; with nothing but windows, as if it had none
 };
 
 // Never more blocks than max_batch sequences of the whole context can use. An explicit context that does not fit the pool is an

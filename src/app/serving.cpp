@@ -236,7 +236,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.constraints = loaded_->constraints.get();
   say("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
       static_cast<double>(served_.parameters) / 1e6, served_.context_length, loaded_->table->name, loaded_->threads);
-  say("memory: {}", describe_memory(*loaded_, options_.model.block_size));
+  say("memory: {}", describe_memory(*loaded_));
   asio::co_spawn(loop_, become_ready(), rethrow);
 }
 

@@ -21,7 +21,7 @@ constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansi
 }  // namespace
 
 void Attention::project(std::span<const BatchToken> tokens, const LayerShape& shape, const LayerWeights& layer, const KvLayer& pool,
-                        Workspace& space) const {
+                        std::int32_t group, Workspace& space) const {
   const AttentionWeights& weights = layer.attention;
   const auto rows = static_cast<std::int64_t>(tokens.size());
   const std::array projections{Product{&weights.query.matrix, space.query}, Product{&weights.key.matrix, space.key},
@@ -30,14 +30,17 @@ void Attention::project(std::span<const BatchToken> tokens, const LayerShape& sh
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t row = begin; row < end; ++row)
-      rotate_and_store(tokens[static_cast<std::size_t>(row)], row, shape.attention, weights, pool, space);
+    for (std::int64_t row = begin; row < end; ++row) {
+      const BatchToken& token = tokens[static_cast<std::size_t>(row)];
+      space.attention_rows[row] = {.blocks = token.table(group), .position = token.position};
+      rotate_and_store(space.attention_rows[row], row, shape.attention, weights, pool, space);
+    }
   });
 }
 
 // Biases, norms and rotation of one token's projections; its keys and values go to the pool.
-void Attention::rotate_and_store(const BatchToken& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
-                                 const KvLayer& pool, Workspace& space) const {
+void Attention::rotate_and_store(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape,
+                                 const AttentionWeights& weights, const KvLayer& pool, Workspace& space) const {
   const auto finish = [&](float* heads, std::int32_t count, const std::vector<float>& bias) {
     const std::int64_t width = std::int64_t{count} * shape.head_dim;
     if (!bias.empty()) table_.add(heads, bias.data(), width);

@@ -23,16 +23,16 @@ class Attention {
             const ResidualStream& residual)
       : model_(model), table_(table), team_(team), products_(products), residual_(residual) {}
 
-  // Queries of all tokens, in space.query; their keys and values go to the pool.
+  // Queries of all tokens, in space.query; their keys and values go to the pool, to their blocks of `group`.
   void project(std::span<const BatchToken> tokens, const LayerShape& shape, const LayerWeights& layer, const kernels::KvLayer& pool,
-               Workspace& space) const;
+               std::int32_t group, Workspace& space) const;
 
-  // Adds to the first `rows` rows of the residual stream what their queries find in the pool. space.attention_rows tells their contexts.
+  // Adds to the first `rows` rows of the residual stream what their queries find in the pool. space.attention_rows, from project(), tells their contexts.
   void attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,
               const kernels::KvLayer& pool, Workspace& space) const;
 
  private:
-  void rotate_and_store(const BatchToken& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
+  void rotate_and_store(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
                         const kernels::KvLayer& pool, Workspace& space) const;
   // Fills space.attended.
   void gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;

@@ -10,8 +10,12 @@ namespace braid::model {
 struct BatchToken {
   TokenId token = 0;
   std::int32_t position = 0;
-  // The sequence's block table, covering `position`; blocks that neither it nor a later token sees may be -1.
+  // The sequence's block tables, covering `position`, one for each group of layers, `table_size` after each other; blocks that neither it
+  // nor a later token sees may be -1.
   const std::int32_t* blocks = nullptr;
+  std::int64_t table_size = 0;
+
+  const std::int32_t* table(std::int32_t group) const { return blocks + group * table_size; }
 };
 
 }  // namespace braid::model

@@ -5,29 +5,35 @@
 
 namespace braid::model {
 
-KvArena::KvArena(const KvLayout& layout, std::int32_t blocks, files::Mapping mapping)
-    : layout_(layout), blocks_(blocks), mapping_(std::move(mapping)) {}
+KvArena::KvArena(KvGroups groups, std::int32_t blocks, files::Mapping mapping)
+    : groups_(std::move(groups)), block_bytes_(groups_.block_bytes()), blocks_(blocks), mapping_(std::move(mapping)) {}
+
+Result<KvArena> KvArena::create(const KvGroups& groups, std::int32_t blocks, files::HugePages pages) {
+  auto mapping = files::Mapping::reserve(static_cast<std::size_t>(blocks) * groups.block_bytes(), "KV cache", pages);
+  if (!mapping) return mapping.error();
+  return KvArena(groups, blocks, std::move(*mapping));
+}
 
 Result<KvArena> KvArena::create(const KvLayout& layout, std::int32_t blocks, files::HugePages pages) {
-  auto mapping = files::Mapping::reserve(static_cast<std::size_t>(blocks) * layout.block_bytes(), "KV cache", pages);
-  if (!mapping) return mapping.error();
-  return KvArena(layout, blocks, std::move(*mapping));
+  return create(KvGroups::one(layout), blocks, pages);
 }
 
 kernels::KvLayer KvArena::layer(std::int32_t index) const {
-  return {.base = mapping_.data() + static_cast<std::size_t>(index) * layout_.layer_bytes(),
-          .block_stride = layout_.block_bytes(),
-          .head_stride = layout_.head_bytes(),
-          .value_offset = layout_.half_bytes(),
-          .scale_offset = 2 * layout_.half_bytes(),
-          .block_tokens = layout_.block_tokens,
-          .head_dim = layout_.head_dim,
-          .kv_heads = layout_.kv_heads,
-          .type = layout_.type};
+  const KvPlace place = groups_.places[static_cast<std::size_t>(index)];
+  const KvLayout& layout = groups_.layout(place.group);
+  return {.base = mapping_.data() + static_cast<std::size_t>(place.index) * layout.layer_bytes(),
+          .block_stride = block_bytes_,
+          .head_stride = layout.head_bytes(),
+          .value_offset = layout.half_bytes(),
+          .scale_offset = 2 * layout.half_bytes(),
+          .block_tokens = layout.block_tokens,
+          .head_dim = layout.head_dim,
+          .kv_heads = layout.kv_heads,
+          .type = layout.type};
 }
 
 std::span<std::byte> KvArena::block(std::int32_t index) const {
-  return {mapping_.data() + static_cast<std::size_t>(index) * layout_.block_bytes(), layout_.block_bytes()};
+  return {mapping_.data() + static_cast<std::size_t>(index) * block_bytes_, block_bytes_};
 }
 
 void KvArena::prefault(kernels::ThreadTeam& team, const files::Progress& progress) const {

@@ -4,7 +4,7 @@
 #include "files/mapping.h"
 #include "files/progress.h"
 #include "kernels/thread_team.h"
-#include "model/kv_layout.h"
+#include "model/kv_groups.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,13 +14,17 @@ namespace braid::model {
 
 class KvArena {
  public:
-  // `blocks` is at least 1.
+  // `blocks` is at least 1. Of a single layout: one group.
+  static Result<KvArena> create(const KvGroups& groups, std::int32_t blocks, files::HugePages pages = files::HugePages::kTransparent);
   static Result<KvArena> create(const KvLayout& layout, std::int32_t blocks, files::HugePages pages = files::HugePages::kTransparent);
 
-  const KvLayout& layout() const { return layout_; }
+  const KvGroups& groups() const { return groups_; }
+  std::size_t block_bytes() const { return block_bytes_; }
   std::int32_t blocks() const { return blocks_; }
+  // In the blocks of the layer's group.
   kernels::KvLayer layer(std::int32_t index) const;
-  // All bytes of one block, layout().block_bytes() of them and nothing else: what copying, parking or restoring a block moves.
+  std::int32_t group_of(std::int32_t layer) const { return groups_.places[static_cast<std::size_t>(layer)].group; }
+  // All bytes of one block, block_bytes() of them and nothing else: what copying, parking or restoring a block moves.
   std::span<std::byte> block(std::int32_t index) const;
 
   std::size_t bytes() const { return mapping_.size(); }
@@ -30,8 +34,9 @@ class KvArena {
   void prefault(kernels::ThreadTeam& team, const files::Progress& progress) const;
 
  private:
-  KvArena(const KvLayout& layout, std::int32_t blocks, files::Mapping mapping);
-  KvLayout layout_;
+  KvArena(KvGroups groups, std::int32_t blocks, files::Mapping mapping);
+  KvGroups groups_;
+  std::size_t block_bytes_;
   std::int32_t blocks_;
   files::Mapping mapping_;
 };

@@ -29,7 +29,7 @@ KvGrowth::KvGrowth(const KvArena& arena) : arena_(arena) {
 KvGrowth::~KvGrowth() = default;
 
 void KvGrowth::reach(std::int32_t blocks) {
-  const std::size_t end = static_cast<std::size_t>(blocks) * arena_.layout().block_bytes();
+  const std::size_t end = static_cast<std::size_t>(blocks) * arena_.block_bytes();
   if (present() >= end) return;
   is_awaited_ = true;
   {

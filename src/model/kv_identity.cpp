@@ -74,7 +74,7 @@ std::vector<TensorPiece> pieces_of(const files::GgufFile& file) {
 
 // Of one block of fixed tokens at the beginning of a sequence.
 cache::PrefixKey numerics_digest(LanguageModel& model) {
-  std::vector<std::byte> bytes(model.kv_layout().block_bytes());
+  std::vector<std::byte> bytes(model.kv_groups().block_bytes());
   step::StepPlan plan;
   step::StepResult result;
   const auto execute = [&] {

@@ -1,4 +1,4 @@
-// The shape of the paged key/value pool. A block holds `block_tokens` positions of one sequence, of all layers:
+// The shape of the paged key/value pool. A block holds `block_tokens` positions of one sequence, of all layers of its group (kv_groups.h):
 //   block = [layers][kv_heads] of { keys [head_dim, block_tokens], values [block_tokens, head_dim] }
 // with bf16 in pairs (kernels/kv_order.h), and with int8 the scales of the keys and of the values after them, [groups, block_tokens] f16 each,
 // so that a block is one run of bytes (KvArena::block): it can be copied, shared, written to disk and read back as a whole, in every

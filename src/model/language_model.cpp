@@ -21,7 +21,7 @@ constexpr std::int64_t kLogitBytes = std::int64_t{32} << 20;
 struct Dimensions {
   ModelShape model;
   std::int32_t context = 0;
-  KvLayout kv;
+  KvGroups kv;
   WorkspaceShape workspace;
 };
 
@@ -43,10 +43,16 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
         fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
         {}};
   model->kv_limit = options.kv_limit;
+  if (options.kv_grouping == ModelShape::Grouping::kOne && !model->stores_alike())
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: its layers store keys and values of different widths, which the disk cache cannot hold yet: leave out "
+                             "--kv-disk",
+                             file.name()),
+                 {}};
   const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
   return Dimensions{.model = *model,
                     .context = context,
-                    .kv = model->kv_layout(block, options.kv_type.value_or(table.kv_type)),
+                    .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.kv_grouping),
                     .workspace = {.rows = options.pass_rows,
                                   .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
                                   .members = members,
@@ -66,7 +72,8 @@ Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernel
   if (!weights) return weights.error();
   return MemoryEstimate{.weights = weights->packed_bytes,
                         .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace),
-                        .kv_block = dimensions->kv.block_bytes()};
+                        .kv_block = dimensions->kv.block_bytes(),
+                        .kv_groups = dimensions->kv.visibilities()};
 }
 
 Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile& file, const kernels::KernelTable& table,
@@ -84,9 +91,9 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
 }
 
 LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
-                             const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space)
-    : model_(model), visibility_(model.visibility()), options_(std::move(options)), context_(context), kv_layout_(kv_layout),
-      team_(std::move(team)), weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
+                             KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space)
+    : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), team_(std::move(team)),
+      weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
       transformer_(model_, weights_, ropes_, table, *team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)),
       pools_(slots_.size()), hidden_(static_cast<std::size_t>(model_.embedding)) {
   samplers_.reserve(static_cast<std::size_t>(team_->size()));
@@ -99,7 +106,7 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
 }
 
 Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) {
-  auto arena = KvArena::create(kv_layout_, blocks, options_.huge_pages);
+  auto arena = KvArena::create(kv_groups_, blocks, options_.huge_pages);
   if (!arena) return arena.error();
   kv_.emplace(std::move(*arena));
   if (prefault == Prefault::kInBackground) {
@@ -156,9 +163,12 @@ void LanguageModel::check(const step::StepPlan& plan) const {
   for (const step::StepRow& row : plan.rows) {
     require(row.slot < slots_.size(), "slot out of range");
     require(row.count >= 1 && row.position >= 0 && row.position <= context_ - row.count, "position out of the context");
-    require(std::uint64_t{row.block_begin} + row.block_count <= plan.blocks.size(), "block table out of range");
-    require(std::int64_t{row.block_count} * kv_layout_.block_tokens >= std::int64_t{row.position} + row.count, "too few blocks");
-    check_blocks(std::span(plan.blocks).subspan(row.block_begin, row.block_count), row.position);
+    const std::size_t tables = std::uint64_t{row.block_count} * kv_groups_.groups.size();
+    require(row.block_begin + tables <= plan.blocks.size(), "block table out of range");
+    require(std::int64_t{row.block_count} * kv_groups_.block_tokens() >= std::int64_t{row.position} + row.count, "too few blocks");
+    for (std::size_t group = 0; group < kv_groups_.groups.size(); ++group)
+      check_blocks(std::span(plan.blocks).subspan(row.block_begin + group * row.block_count, row.block_count), row.position,
+                   kv_groups_.groups[group].visibility);
     require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
     require(row.output != step::RowOutput::kVerify && row.slack == 0 && row.drafts == 0, "this model drafts nothing");
@@ -187,7 +197,7 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
     });
   };
-  const std::size_t bytes = kv_layout_.block_bytes();
+  const std::size_t bytes = kv_->block_bytes();
   if (!plan.saves.empty())
     for_each(plan.saves.size(), [&](std::size_t i) { std::memcpy(plan.saves[i].bytes, kv_->block(plan.saves[i].block).data(), bytes); });
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
@@ -199,8 +209,8 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
 }
 
 // Of the blocks of a row whose first token is at `position`.
-void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const {
-  const step::Visibility::Blocks invisible = visibility_.invisible(position, kv_layout_.block_tokens);
+void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int32_t position, const step::Visibility& visibility) const {
+  const step::Visibility::Blocks invisible = visibility.invisible(position, kv_groups_.block_tokens());
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const bool hidden = std::cmp_greater_equal(i, invisible.first) && std::cmp_less(i, invisible.last);
     require(blocks[i] < kv_->blocks() && blocks[i] >= (hidden ? -1 : 0), "block out of the pool");
@@ -223,7 +233,7 @@ void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
     announce_scored(plan, row, row_result, result);
     for (std::int32_t i = 0; i < row.count; ++i) {
       const TokenId token = row.from_sampler() ? slot.last_token() : plan.tokens[row.token_begin + static_cast<std::size_t>(i)];
-      batch_.push_back({token, row.position + i, plan.blocks.data() + row.block_begin});
+      batch_.push_back({token, row.position + i, plan.blocks.data() + row.block_begin, row.block_count});
       if (const auto purpose = purpose_of(row, row_result, i)) {
         picked_tokens_.push_back(static_cast<std::int32_t>(batch_.size() - 1));
         picked_.push_back({index, std::int64_t{row.position} + i + 1, *purpose});

@@ -36,16 +36,18 @@ struct LoadOptions {
   std::optional<kernels::KvType> kv_type = {};  // the tier's own otherwise
   Packing packing = {};                         // how weights are computed
   std::int32_t kv_limit = 0;                    // positions a token may see, the first kSinkTokens among them; 0: all
-  std::int32_t max_batch = 256;                 // slots
-  std::int32_t pass_rows = 512;                 // tokens computed together; a longer step takes several passes
-  std::vector<TokenId> end_tokens;              // the model's end-of-sequence tokens
-  files::Progress progress;                     // called on the loading thread; may be empty
+  ModelShape::Grouping kv_grouping = ModelShape::Grouping::kByLayer;
+  std::int32_t max_batch = 256;     // slots
+  std::int32_t pass_rows = 512;     // tokens computed together; a longer step takes several passes
+  std::vector<TokenId> end_tokens;  // the model's end-of-sequence tokens
+  files::Progress progress;         // called on the loading thread; may be empty
 };
 
 struct MemoryEstimate {
   std::uint64_t weights = 0;
   std::uint64_t workspace = 0;
   std::uint64_t kv_block = 0;  // one block of block_tokens positions
+  std::vector<step::Visibility> kv_groups = {};
 };
 
 // What loading with these options would take, after all the checks of loading.
@@ -62,9 +64,10 @@ class LanguageModel final : public step::StepExecutor {
   Result<void> allocate_kv(std::int32_t blocks, Prefault prefault = Prefault::kNow);
 
   const ModelShape& shape() const { return model_; }
-  const KvLayout& kv_layout() const { return kv_layout_; }
-  // What tokens see: a block that is invisible to a row may be -1 in its block table (step.h).
-  step::Visibility visibility() const { return visibility_; }
+  // What tokens of a group see: a block that is invisible to a row may be -1 in its block table (step.h).
+  const KvGroups& kv_groups() const { return kv_groups_; }
+  // Of the first group, which is the only one where all layers see alike.
+  const KvLayout& kv_layout() const { return kv_groups_.layout(0); }
   std::int32_t context_length() const { return context_; }
   std::int64_t parameters() const { return weights_.parameters; }
   std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
@@ -83,13 +86,13 @@ class LanguageModel final : public step::StepExecutor {
     std::size_t scored;
   };
 
-  LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
-                const KvLayout& kv_layout, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
+  LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context, KvGroups kv_groups,
+                std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
 
   void check(const step::StepPlan& plan) const;
   void reach_blocks(const step::StepPlan& plan);
   void check_start(const step::SlotStart& start, const step::StepPlan& plan) const;
-  void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position) const;
+  void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position, const step::Visibility& visibility) const;
   void move_blocks(const step::StepPlan& plan, step::StepResult& result);
   void run(const step::StepPlan& plan, step::StepResult& result);
   void abandon(const step::StepPlan& plan);
@@ -105,10 +108,9 @@ class LanguageModel final : public step::StepExecutor {
   void sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result);
 
   const ModelShape model_;
-  const step::Visibility visibility_;
   const LoadOptions options_;
   const std::int32_t context_;
-  const KvLayout kv_layout_;
+  const KvGroups kv_groups_;
   const std::unique_ptr<kernels::ThreadTeam> team_;
   const Weights weights_;
   const std::vector<RopeTable> ropes_;

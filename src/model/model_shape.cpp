@@ -1,6 +1,7 @@
 #include "model/model_shape.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace braid::model {
 
@@ -22,12 +23,28 @@ step::Visibility ModelShape::visibility() const {
 }
 
 KvLayout ModelShape::kv_layout(std::int32_t block_tokens, kernels::KvType type) const {
-  const AttentionShape& attention = layers.front().attention;  // all alike: no family yet has layers that differ
+  assert(stores_alike());
+  const AttentionShape& attention = layers.front().attention;
   return {.layers = static_cast<std::int32_t>(layers.size()),
           .kv_heads = attention.kv_heads,
           .head_dim = attention.head_dim,
           .block_tokens = block_tokens,
           .type = type};
+}
+
+bool ModelShape::stores_alike() const {
+  return std::ranges::all_of(layers, [this](const LayerShape& layer) {
+    const AttentionShape& first = layers.front().attention;
+    return layer.attention.kv_heads == first.kv_heads && layer.attention.head_dim == first.head_dim;
+  });
+}
+
+KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, Grouping grouping) const {
+  if (grouping == Grouping::kOne) return KvGroups::one(kv_layout(block_tokens, type), visibility());
+  std::vector<StoredLayer> stored;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    stored.push_back({layer_visibility(i), layers[i].attention.kv_heads, layers[i].attention.head_dim});
+  return group_layers(stored, block_tokens, type);
 }
 
 }  // namespace braid::model

@@ -2,7 +2,7 @@
 // family's file (families/); weights, workspace and forward pass read nothing else.
 #pragma once
 
-#include "model/kv_layout.h"
+#include "model/kv_groups.h"
 #include "step/visibility.h"
 
 #include <cstdint>
@@ -152,7 +152,12 @@ struct ModelShape {
 
   step::Visibility layer_visibility(std::size_t layer) const;
   step::Visibility visibility() const;  // what some layer sees
+  // Of all layers together, which store alike.
   KvLayout kv_layout(std::int32_t block_tokens, kernels::KvType type) const;
+  bool stores_alike() const;
+  // By what layers see and store; or all of them in one group, which keeps what any layer sees.
+  enum class Grouping { kByLayer, kOne };
+  KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type, Grouping grouping) const;
 };
 
 }  // namespace braid::model

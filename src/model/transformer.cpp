@@ -18,8 +18,9 @@ void Transformer::forward(std::span<const BatchToken> tokens, std::span<const st
   for (std::size_t i = 0; i < model_.layers.size(); ++i) {
     const LayerShape& shape = model_.layers[i];
     const LayerWeights& layer = weights_.layers[i];
-    const kernels::KvLayer pool = kv.layer(static_cast<std::int32_t>(i));
-    attention_.project(tokens, shape, layer, pool, space);
+    const auto index = static_cast<std::int32_t>(i);
+    const kernels::KvLayer pool = kv.layer(index);
+    attention_.project(tokens, shape, layer, pool, kv.group_of(index), space);
     if (i + 1 == model_.layers.size()) rows = keep_rows(picked, shape.attention, space);
     if (rows == 0) return;
     // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
@@ -88,7 +89,6 @@ void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) co
         normalise(table_, model_.input.norm, weights_.embedding_norm, space.residual[row], space.residual[row]);
       for (std::size_t i = 0; i < ropes_.size(); ++i)
         ropes_[i].fill(token.position, space.angles[i].cos_of(row), space.angles[i].sin_of(row));
-      space.attention_rows[row] = {.blocks = token.blocks, .position = token.position};
     }
   });
 }

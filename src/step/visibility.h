@@ -11,6 +11,8 @@ struct Visibility {
   std::int32_t window = 0;  // positions, the token's own the last one; 0: no window
   std::int32_t sink = 0;    // leading positions that stay visible
 
+  bool operator==(const Visibility&) const = default;
+
   // Blocks [first, last) of a sequence are invisible to the token at `position` and to every later one; none when first >= last.
   // Their entries in a block table may be -1.
   struct Blocks {

@@ -161,13 +161,21 @@ TEST(PlanKv, RefusesAnExplicitContextThatDoesNotFit) {
 TEST(PlanKv, AWindowThatFitsBoundsNoContext) {
   KvDemand d = demand();
   d.asked = 10'000;
-  d.window_blocks = 10;
+  d.groups = {{.window = 8 * 16}};  // ten blocks at once
   EXPECT_EQ(plan_kv(d).value().context, 1'000);
   EXPECT_EQ(plan_kv(d).value().blocks, 10);
   d.asked_context = 161;
   EXPECT_EQ(plan_kv(d).value().context, 161);
-  d.window_blocks = 11;
+  d.groups = {{.window = 9 * 16}};
   EXPECT_TRUE(plan_kv(d).has_error());
+}
+
+TEST(PlanKv, AWindowOfSomeLayersLeavesMoreToTheOthers) {
+  KvDemand d = demand();
+  d.asked = 60'000;
+  d.groups = {{}, {.window = 8 * 16}};
+  EXPECT_EQ(plan_kv(d).value().context, 50 * 16) << "fifty of one group, ten of the other";
+  EXPECT_EQ(plan_kv(d).value().tokens, 50 * 16);
 }
 
 TEST(PlanKv, RefusesMoreThanThereIs) {

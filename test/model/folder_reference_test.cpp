@@ -56,11 +56,12 @@ TEST_P(FolderReferences, AreReproducedOnEveryTier) {
     LoadOptions options{.kv_type = kernels::KvType::kF32, .max_batch = 1, .end_tokens = {}, .progress = {}};
     options.packing.float_type = kernels::WeightType::kF32;
     auto model = LanguageModel::load(file, *table, options).value();
-    model->allocate_kv(8).value();
+    const std::int32_t blocks = 8 * model->kv_groups().count();
+    model->allocate_kv(blocks).value();
     const DrivenRequest request{reference.ids,
                                 {.temperature = 0.0F, .top_logprobs = 0},
                                 {.max_tokens = static_cast<std::int32_t>(reference.greedy.size()), .stop_token_ids = {}}};
-    EXPECT_EQ(StepDriver(*model, 8).run({request}, {}).front().tokens, reference.greedy) << table->name;
+    EXPECT_EQ(StepDriver(*model, blocks).run({request}, {}).front().tokens, reference.greedy) << table->name;
   }
 }
 

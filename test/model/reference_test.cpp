@@ -94,11 +94,12 @@ TEST_P(ReferenceGreedy, TokensAreReproducedOnEveryTier) {
   for (const auto* table : available_tables()) {
     auto model =
         LanguageModel::load(file, *table, {.kv_type = kernels::KvType::kF32, .max_batch = 1, .end_tokens = {}, .progress = {}}).value();
-    model->allocate_kv(8).value();
+    const std::int32_t blocks = 8 * model->kv_groups().count();
+    model->allocate_kv(blocks).value();
     const DrivenRequest request{greedy.prompt,
                                 {.temperature = 0.0F, .top_logprobs = 0},
                                 {.max_tokens = static_cast<std::int32_t>(greedy.tokens.size()), .stop_token_ids = {}}};
-    EXPECT_EQ(StepDriver(*model, 8).run({request}, {}).front().tokens, greedy.tokens) << table->name;
+    EXPECT_EQ(StepDriver(*model, blocks).run({request}, {}).front().tokens, greedy.tokens) << table->name;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <stdexcept>
 
 namespace braid::model::test {
 
@@ -83,16 +84,21 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
       if (end < prompt) plan_.tokens.push_back(request.prompt[static_cast<std::size_t>(end)]);
     }
   }
-  const std::int32_t block_tokens = model_.kv_layout().block_tokens;
-  while (static_cast<std::int32_t>(sequence.blocks.size()) * block_tokens < row.position + row.count) {
-    sequence.blocks.push_back(free_.back());
-    free_.pop_back();
-  }
-  const step::Visibility::Blocks invisible = model_.visibility().invisible(row.position, block_tokens);
-  for (std::int32_t b = invisible.first; b < invisible.last; ++b) free_block(sequence.blocks[static_cast<std::size_t>(b)]);
+  const std::int32_t block_tokens = model_.kv_groups().block_tokens();
   row.block_begin = static_cast<std::uint32_t>(plan_.blocks.size());
-  row.block_count = static_cast<std::uint32_t>(sequence.blocks.size());
-  plan_.blocks.insert(plan_.blocks.end(), sequence.blocks.begin(), sequence.blocks.end());
+  sequence.blocks.resize(model_.kv_groups().groups.size());
+  for (std::size_t group = 0; group < sequence.blocks.size(); ++group) {
+    std::vector<std::int32_t>& blocks = sequence.blocks[group];
+    while (static_cast<std::int32_t>(blocks.size()) * block_tokens < row.position + row.count) {
+      if (free_.empty()) throw std::logic_error("the driver has no block left");
+      blocks.push_back(free_.back());
+      free_.pop_back();
+    }
+    const step::Visibility::Blocks invisible = model_.kv_groups().groups[group].visibility.invisible(row.position, block_tokens);
+    for (std::int32_t b = invisible.first; b < invisible.last; ++b) free_block(blocks[static_cast<std::size_t>(b)]);
+    row.block_count = static_cast<std::uint32_t>(blocks.size());
+    plan_.blocks.insert(plan_.blocks.end(), blocks.begin(), blocks.end());
+  }
   plan_.rows.push_back(row);
   sequence.computed += row.count;
 }
@@ -141,7 +147,8 @@ void StepDriver::preempt(Sequence& sequence, const DrivenRequest& request, const
 }
 
 void StepDriver::free_blocks(Sequence& sequence) {
-  for (std::int32_t& block : sequence.blocks) free_block(block);
+  for (std::vector<std::int32_t>& blocks : sequence.blocks)
+    for (std::int32_t& block : blocks) free_block(block);
   sequence.blocks.clear();
 }
 

@@ -48,7 +48,7 @@ class StepDriver {
     std::int32_t computed = 0;   // positions in the pool
     bool started = false;
     float mirostat_mu = 0.0F;
-    std::vector<std::int32_t> blocks;  // -1: given up, because no later token sees it
+    std::vector<std::vector<std::int32_t>> blocks;  // of each group; -1: given up, because no later token sees it
   };
 
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);

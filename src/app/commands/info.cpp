@@ -5,7 +5,6 @@
 #include "files/gguf_tensor_type.h"
 #include "kernels/kv_type.h"
 #include "model/families/families.h"
-#include "sched/limits.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -71,9 +70,8 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   const model::LoadOptions load = load_options(options.model, options.max_batch);
   const auto estimate = model::estimate_memory(file, **table, load);
   if (!estimate) return estimate.error();
-  auto dimensions = model::describe_model(file);
+  const auto dimensions = model::describe_model(file);
   if (!dimensions) return dimensions.error();
-  dimensions->kv_limit = load.kv_limit;
   const Result<MemoryLeft> left = memory_left();
   if (!left) return left.error();
 
@@ -82,7 +80,7 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   demand.asked = options.model.kv_memory;
   demand.block_bytes = estimate->kv_block;
   demand.block_tokens = options.model.block_size;
-  demand.window_blocks = sched::blocks_in_window(dimensions->visibility(), options.model.block_size);
+  demand.groups = estimate->kv_groups;
   demand.max_batch = options.max_batch;
   demand.model_context = dimensions->context_length;
   demand.asked_context = options.model.context;
@@ -93,7 +91,8 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   fmt::print("  weights    {:>10}\n", format_size(estimate->weights));
   fmt::print("  workspace  {:>10}\n", format_size(estimate->workspace));
   fmt::print("  KV pool    {:>10}  {} blocks of {} tokens, {} a token in {}; context {}\n", format_size(kv->bytes), kv->blocks,
-             options.model.block_size, format_size(estimate->kv_block / static_cast<std::uint64_t>(options.model.block_size)),
+             options.model.block_size,
+             format_size(estimate->kv_block * estimate->kv_groups.size() / static_cast<std::uint64_t>(options.model.block_size)),
              kernels::kv_type_name(options.model.kv_type.value_or((*table)->kv_type)), kv->context);
   fmt::print("  together   {:>10}  of the {} that {} leaves\n", format_size(estimate->weights + estimate->workspace + kv->bytes),
              format_size(left->bytes), left->bound);
