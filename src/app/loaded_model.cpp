@@ -218,6 +218,7 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.context_length = loaded.kv.context;
   options.block_tokens = block_tokens;
   options.groups = loaded.language_model->kv_groups().visibilities();
+  options.block_use = loaded.language_model->kv_groups().block_use();
   options.blocks = loaded.kv.blocks;
   return options;
 }

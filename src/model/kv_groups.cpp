@@ -91,6 +91,13 @@ std::vector<step::Visibility> KvGroups::visibilities() const {
   return all;
 }
 
+std::vector<double> KvGroups::block_use() const {
+  std::vector<double> all;
+  for (std::int32_t group = 0; group < count(); ++group)
+    all.push_back(static_cast<double>(layout(group).block_bytes()) / static_cast<double>(block_bytes()));
+  return all;
+}
+
 KvGroups group_layers(const std::vector<StoredLayer>& layers, std::int32_t block_tokens, kernels::KvType type) {
   const std::vector<LayerKind> kinds = layer_kinds(layers, block_tokens, type);
   const Choice choice = choose_block(kinds);

@@ -33,8 +33,9 @@ struct KvGroups {
   const KvLayout& layout(std::int32_t group) const { return groups[static_cast<std::size_t>(group)].layout; }
   std::int32_t block_tokens() const { return groups.front().layout.block_tokens; }
   std::size_t block_bytes() const;
-  // Of a block in the hands of this group, the bytes that nothing is ever written to.
+  // Of a block in the hands of this group, the bytes that nothing is ever written to; and of all groups, the share that is written to.
   std::size_t unused_bytes(std::int32_t group) const { return block_bytes() - layout(group).block_bytes(); }
+  std::vector<double> block_use() const;
   std::vector<step::Visibility> visibilities() const;
 };
 

@@ -87,6 +87,7 @@ class Scheduler final : public Engine, private TicketListener {
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
   void finish_all(const Error& reason);
   void deliver();
+  void count_groups(EngineStats& stats) const;
   void count_answer(const Sequence& sequence);
   Error overloaded(std::int32_t priority);
   void drop_slow_reader(Sequence& sequence, const std::string& reason);

@@ -43,8 +43,7 @@ EngineStats Scheduler::stats() const {
   }
   stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
   stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
-  for (std::int32_t group = 0; group < roster_.groups().count(); ++group)
-    stats.group_blocks.push_back(static_cast<std::uint32_t>(roster_.pool().held(group)));
+  count_groups(stats);
   stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
   stats.cache_hit_tokens = roster_.cache_hit_tokens();
   stats.cache_miss_tokens = roster_.cache_miss_tokens();
@@ -53,6 +52,20 @@ EngineStats Scheduler::stats() const {
   stats.cache_evictions = roster_.pool().evictions();
   if (const DiskTier* disk = roster_.disk_tier()) stats.disk = disk->stats();
   return stats;
+}
+
+// After kv_unused_slots.
+void Scheduler::count_groups(EngineStats& stats) const {
+  double held = 0.0;
+  double used = -static_cast<double>(stats.kv_unused_slots);
+  for (std::int32_t group = 0; group < roster_.groups().count(); ++group) {
+    const std::int32_t blocks = roster_.pool().held(group);
+    const double slots = static_cast<double>(blocks) * options_.block_tokens;
+    stats.group_blocks.push_back(static_cast<std::uint32_t>(blocks));
+    held += slots;
+    used += slots * (options_.block_use.empty() ? 1.0 : options_.block_use[static_cast<std::size_t>(group)]);
+  }
+  stats.kv_fragmentation = held > 0.0 ? std::clamp(1.0 - used / held, 0.0, 1.0) : 0.0;
 }
 
 std::vector<SequenceSnapshot> Scheduler::sequences(std::size_t limit) const {

@@ -119,6 +119,20 @@ TEST(TwoGroups, PreemptedAnswersEqualSoloAnswers) {
   }
 }
 
+// Four blocks of each group with 16 positions, of which the last is not written; one group uses half of its blocks' bytes.
+TEST(TwoGroups, WhatHoldsNothingIsMeasured) {
+  SchedulerOptions options = two_groups();
+  options.block_use = {1.0, 0.5};
+  Rig rig(options);
+  rig.model.hold();
+  rig.start(15, 1);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().group_blocks.at(0) == 4; }));
+  EXPECT_DOUBLE_EQ(rig.scheduler->stats().kv_fragmentation, (2.0 + 8.0) / 32.0);
+  rig.model.release();
+  rig.run_to_end();
+  EXPECT_EQ(rig.scheduler->stats().kv_fragmentation, 0.0);
+}
+
 TEST(TwoGroups, WindowsComeAfterThoseThatSeeEverything) {
   SchedulerOptions options = Rig::small_options();
   options.groups = {kWindow, kAll};

@@ -1,14 +1,26 @@
-// What random tests of the scheduler run on: random options, and for two of three seeds a disk tier that has moods.
+// What random tests of the scheduler run on: random options, one to three groups of layers, and for two of three seeds a disk tier that has
+// moods.
 #pragma once
 
 #include "sched/disk_rig.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <random>
 
 namespace braid::sched::test {
+
+// Blocks that a sequence of so many places needs at once, of all groups: with a window no more than it shows, and one at each end.
+inline std::int64_t blocks_at_once(const SchedulerOptions& options, std::int64_t places) {
+  std::int64_t blocks = 0;
+  for (const auto& [window, sink] : options.groups) {
+    const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
+    blocks += window > 0 ? std::min<std::int64_t>(places, blocks_for(window) + blocks_for(sink) + 2) : places;
+  }
+  return blocks;
+}
 
 class RandomRig {
  public:
@@ -22,6 +34,7 @@ class RandomRig {
     if (seed % 3 == 0) {
       alone_ = std::make_unique<Rig>(options, random_model());
     } else {
+      options.groups.resize(1);  // as records on disk are
       server_ = std::make_unique<Server>(folder_.path(), options, mood_, random_model());
     }
   }
@@ -55,6 +68,8 @@ class RandomRig {
     options.write_through = pick(2) == 0;
     options.disk_always = pick(4) > 0;
     if (pick(3) == 0) options.groups = {{1 + pick(60), pick(10)}};
+    if (pick(3) == 0) options.groups.push_back({1 + pick(60), pick(10)});
+    if (pick(3) == 0 && options.groups.front().window == 0) options.groups.insert(options.groups.begin(), step::Visibility{});
     if (pick(3) == 0) options.target_itl_ms = 1 + pick(20);
     if (pick(3) == 0) options.stall_park = std::chrono::milliseconds(pick(3));
     if (pick(3) == 0) options.priority_ageing = std::chrono::milliseconds(pick(50));

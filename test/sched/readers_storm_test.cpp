@@ -213,10 +213,9 @@ class ReadersStorm : RandomRig {
 
   std::int64_t most_positions() {
     const SchedulerOptions& options = rig().options;
-    const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
-    const auto [window, sink] = options.groups.front();
-    if (window > 0 && blocks_for(window) + blocks_for(sink) + 2 <= options.blocks) return 1'000'000;
-    return std::int64_t{options.blocks} * options.block_tokens;
+    std::int64_t places = 0;
+    while (places < 10'000 && blocks_at_once(options, places + 1) <= options.blocks) ++places;
+    return places * options.block_tokens;
   }
 
   bool may_run(const GenerationRequest& request) {

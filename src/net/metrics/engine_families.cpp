@@ -65,6 +65,7 @@ void add_cache(FamilyList& families, const EngineStats& stats) {
   families.gauge("kv_usage_ratio", "Share of the KV pool that running sequences hold.",
                  stats.blocks_total > 0 ? in_use / stats.blocks_total : 0.0);
   families.gauge("kv_unused_slots", "Positions of held blocks to which nothing has been written yet.", stats.kv_unused_slots);
+  families.gauge("kv_fragmentation_ratio", "Share of the held blocks' bytes that hold nothing.", stats.kv_fragmentation);
   families.counter("prefix_cache_hit_tokens_total", "Tokens of admitted sequences found in the prefix cache.", stats.cache_hit_tokens);
   families.counter("prefix_cache_disk_hit_tokens_total", "Of the tokens found in the prefix cache, those that came from disk.",
                    stats.cache_disk_hit_tokens);
