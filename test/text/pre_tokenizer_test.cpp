@@ -1,4 +1,4 @@
-#include "text/tokenizer/pre_tokenizer.h"
+#include "text/tokenizer/word_cutter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ using testing::ElementsAre;
 
 std::vector<std::string_view> words(const char* name, std::string_view text) {
   std::vector<std::string_view> out;
-  split_words(pre_tokenizer_named(name).value(), text, out);
+  WordCutter::make(*word_rules_named(name).value()).value().cut(text, out);
   return out;
 }
 
@@ -50,9 +50,43 @@ TEST(PreTokenizer, invalid_bytes_stay_in_place) {
 
 // Names of models whose tokenizers have the rules of another one.
 TEST(PreTokenizer, models_share_rules) {
-  for (const char* name : {"deepseek-r1-qwen", "megrez"}) EXPECT_EQ(pre_tokenizer_named(name).value(), PreTokenizer::kQwen2) << name;
-  for (const char* name : {"falcon3", "midm-2.0", "pixtral"}) EXPECT_EQ(pre_tokenizer_named(name).value(), PreTokenizer::kLlama3) << name;
-  for (const char* name : {"a.x-4.0", "mellum"}) EXPECT_EQ(pre_tokenizer_named(name).value(), PreTokenizer::kGpt2) << name;
+  const auto scanner = [](const char* name) { return word_rules_named(name).value()->scanner; };
+  for (const char* name : {"deepseek-r1-qwen", "megrez", "stablelm2"}) EXPECT_EQ(scanner(name), PreTokenizer::kQwen2) << name;
+  for (const char* name : {"falcon3", "midm-2.0", "pixtral", "lfm2"}) EXPECT_EQ(scanner(name), PreTokenizer::kLlama3) << name;
+  for (const char* name : {"a.x-4.0", "mellum", "olmo"}) EXPECT_EQ(scanner(name), PreTokenizer::kGpt2) << name;
+}
+
+TEST(PreTokenizer, rules_of_expressions_cut_in_stages) {
+  EXPECT_THAT(words("tekken", "HelloWorld I'll 12"), ElementsAre("Hello", "World", " I", "'ll", " ", "1", "2"));
+  EXPECT_THAT(words("gpt-4o", "HelloWORLD's 1234"), ElementsAre("Hello", "WORLD's", " ", "123", "4"));
+  EXPECT_THAT(words("kimi-k2", "abc中文def"), ElementsAre("abc", "中文", "def"));
+  EXPECT_THAT(words("deepseek-v3", "x 1234中文, y\n\n z"), ElementsAre("x", " ", "123", "4", "中文", ",", " y", "\n\n", " z"));
+  EXPECT_THAT(words("bloom", "a b, c.d"), ElementsAre("a", " b", ",", " c", ".", "d"));
+  EXPECT_THAT(words("viking", "ab12"), ElementsAre("ab", "1", "2"));
+  EXPECT_THAT(words("falcon", "a+b 12345"), ElementsAre("a", "+", "b", " ", "123", "45"));
+  EXPECT_THAT(words("tiny_aya", "12345678 12345a"), ElementsAre("12", "345", "678", " ", "123", "45", "a"));
+  EXPECT_THAT(words("superbpe", "a 1234567"), ElementsAre("a ", "1", "234", "567"));
+  EXPECT_THAT(words("afmoe", "n 12345678"), ElementsAre("n", " ", "12", "345", "678"));
+  EXPECT_THAT(words("qwen35", "नाम 12"), ElementsAre("नाम", " ", "1", "2"));
+  EXPECT_THAT(words("whitespace", " ab  c "), ElementsAre("ab", "c"));
+  EXPECT_THAT(words("gemma4", "a b\n\nc"), ElementsAre("a b", "\n\n", "c"));
+  EXPECT_THAT(words("tekken", "a\xff\xfe b"), ElementsAre("a", "\xff", "\xfe", " b"));
+}
+
+TEST(PreTokenizer, every_known_rule_compiles_and_loses_nothing) {
+  const std::string message = word_rules_named("of nobody").error().message;
+  const std::string text = "Hello WORLD, it's 1234567 中文かな! \n\n\t x² naïve नमस्ते 한국어 <sentinel:1>\r\n  end  ";
+  std::size_t count = 0;
+  for (std::size_t at = message.find("one of '") + 8; at < message.size(); ++count) {
+    const std::size_t end = message.find('\'', at);
+    const std::string name = message.substr(at, end - at);
+    std::string joined;
+    for (const std::string_view word : words(name.c_str(), text)) joined += word;
+    EXPECT_TRUE(joined == text || name == "whitespace") << name << ": " << joined;
+    at = message.find('\'', end + 1);
+    at = at == std::string::npos ? message.size() : at + 1;
+  }
+  EXPECT_GT(count, 80U);
 }
 
 }  // namespace

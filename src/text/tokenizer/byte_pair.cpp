@@ -1,7 +1,8 @@
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/merge_table.h"
 #include "text/tokenizer/piece_encoder.h"
-#include "text/tokenizer/pre_tokenizer.h"
+#include "text/tokenizer/unicode.h"
+#include "text/tokenizer/word_cutter.h"
 
 #include <array>
 #include <fmt/format.h>
@@ -19,14 +20,14 @@ struct Merges {
 
 class BytePairEncoder final : public PieceEncoder {
  public:
-  BytePairEncoder(PreTokenizer rules, Merges merges, std::size_t vocabulary_size, std::unordered_map<std::string, TokenId> whole_words,
+  BytePairEncoder(WordCutter cutter, Merges merges, std::size_t vocabulary_size, std::unordered_map<std::string, TokenId> whole_words,
                   std::optional<TokenId> unknown)
-      : rules_(rules), merges_(std::move(merges)), vocabulary_size_(static_cast<PieceId>(vocabulary_size)),
+      : cutter_(std::move(cutter)), merges_(std::move(merges)), vocabulary_size_(static_cast<PieceId>(vocabulary_size)),
         whole_words_(std::move(whole_words)), unknown_(unknown) {}
 
   void encode(std::string_view text, bool, std::vector<TokenId>& out) const override {
     std::vector<std::string_view> words;
-    split_words(rules_, text, words);
+    cutter_.cut(text, words);
     std::vector<Piece> pieces;
     MergeTable::Scratch scratch;
     std::string key;
@@ -61,7 +62,7 @@ class BytePairEncoder final : public PieceEncoder {
     }
   }
 
-  PreTokenizer rules_;
+  WordCutter cutter_;
   Merges merges_;
   PieceId vocabulary_size_;
   std::unordered_map<std::string, TokenId> whole_words_;  // empty unless a word that is a token needs no merges
@@ -73,22 +74,25 @@ class MergesReader {
   explicit MergesReader(Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
   Result<Merges> read(const files::GgufFile& file) {
-    const files::GgufValue* value = file.find("tokenizer.ggml.merges");
-    const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
-    const auto* lines = array != nullptr ? std::get_if<std::vector<std::string>>(&array->items) : nullptr;
-    if (lines == nullptr)
-      return Error{
-          ErrorCode::kBadFile, file.name() + ": found no 'tokenizer.ggml.merges', expected the merges of the byte-level BPE tokenizer", {}};
+    const auto pairs = read_merge_pairs(file);
+    if (!pairs) return pairs.error();
     spell_bytes();
-    merges_.table.reserve(lines->size());
-    for (std::size_t rank = 0; rank < lines->size(); ++rank) {
-      const std::string_view line = (*lines)[rank];
-      const std::size_t space = line.find(' ', 1);
-      if (space == std::string_view::npos || space + 1 == line.size())
-        return Error{ErrorCode::kBadFile,
-                     fmt::format("{}: merge {} of 'tokenizer.ggml.merges' is not two pieces with a space between", file.name(), rank),
-                     {}};
-      add(line.substr(0, space), line.substr(space + 1), static_cast<float>(rank));
+    merges_.table.reserve(pairs->size());
+    for (std::size_t rank = 0; rank < pairs->size(); ++rank) add((*pairs)[rank].first, (*pairs)[rank].second, static_cast<float>(rank));
+    return std::move(merges_);
+  }
+
+  // Two neighbours merge when together they spell a token; the lower its rank, the sooner.
+  Merges from_ranks() {
+    spell_bytes();
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      if (vocabulary_.entries[id].type != TokenType::kNormal) continue;
+      const std::string_view text = vocabulary_.entries[id].text;
+      for (std::size_t at = decode_utf8(text, 0).size; at < text.size(); at += decode_utf8(text, at).size) {
+        const auto left = vocabulary_.find(text.substr(0, at));
+        const auto right = vocabulary_.find(text.substr(at));
+        if (left && right) merges_.table.add(*left, *right, -static_cast<float>(id), static_cast<PieceId>(id));
+      }
     }
     return std::move(merges_);
   }
@@ -126,28 +130,55 @@ class MergesReader {
   std::unordered_map<std::string, PieceId> unnamed_ids_;
 };
 
+// Tokens that need no merges: not every token of such a vocabulary can be reached by them.
+std::unordered_map<std::string, TokenId> words_by_bytes(const Vocabulary& vocabulary) {
+  std::unordered_map<std::string, TokenId> words;
+  words.reserve(vocabulary.size());
+  for (std::size_t id = 0; id < vocabulary.size(); ++id)
+    if (vocabulary.entries[id].type == TokenType::kNormal)
+      if (auto bytes = spelt_bytes(vocabulary.entries[id].text)) words.emplace(std::move(*bytes), static_cast<TokenId>(id));
+  return words;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<const PieceEncoder>> make_byte_pair_encoder(const files::GgufFile& file, Vocabulary& vocabulary) {
-  auto pre = file.string_or("tokenizer.ggml.pre", "");
-  if (!pre) return pre.error();
-  if (pre->empty()) {
-    vocabulary.warnings.push_back("the model does not name its pre-tokenizer (tokenizer.ggml.pre): 'default' is used and may be wrong");
-    *pre = "default";
+Result<std::vector<std::pair<std::string_view, std::string_view>>> read_merge_pairs(const files::GgufFile& file) {
+  const files::GgufValue* value = file.find("tokenizer.ggml.merges");
+  const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
+  const auto* lines = array != nullptr ? std::get_if<std::vector<std::string>>(&array->items) : nullptr;
+  if (lines == nullptr)
+    return Error{
+        ErrorCode::kBadFile, file.name() + ": found no 'tokenizer.ggml.merges', expected the merges of the byte-level BPE tokenizer", {}};
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;
+  pairs.reserve(lines->size());
+  for (const std::string_view line : *lines) {
+    const std::size_t space = line.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == line.size())
+      return Error{ErrorCode::kBadFile,
+                   fmt::format("{}: merge {} of 'tokenizer.ggml.merges' is not two pieces with a space between", file.name(), pairs.size()),
+                   {}};
+    pairs.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
-  const auto rules = pre_tokenizer_named(*pre);
-  if (!rules) return Error{rules.error().code, file.name() + ": " + rules.error().message, {}};
-  auto merges = MergesReader(vocabulary).read(file);
+  return pairs;
+}
+
+Result<std::unique_ptr<const PieceEncoder>> make_byte_pair_encoder(const files::GgufFile& file, const WordRules& rules,
+                                                                   Vocabulary& vocabulary) {
+  auto cutter = WordCutter::make(rules);
+  if (!cutter) return cutter.error();
+  // Kimi-K2's files have no merges: the tokens' ranks are their ids.
+  const bool ranked = rules.name == "kimi-k2" && file.find("tokenizer.ggml.merges") == nullptr;
+  auto merges = ranked ? Result<Merges>(MergesReader(vocabulary).from_ranks()) : MergesReader(vocabulary).read(file);
   if (!merges) return merges.error();
-  std::unordered_map<std::string, TokenId> whole_words;
-  if (*rules == PreTokenizer::kLlama3) {  // its tokenizer was trained elsewhere: not every token can be reached by the merges
-    whole_words.reserve(vocabulary.size());
-    for (std::size_t id = 0; id < vocabulary.size(); ++id)
-      if (vocabulary.entries[id].type == TokenType::kNormal)
-        if (auto bytes = spelt_bytes(vocabulary.entries[id].text)) whole_words.emplace(std::move(*bytes), static_cast<TokenId>(id));
-  }
-  return std::unique_ptr<const PieceEncoder>(
-      std::make_unique<BytePairEncoder>(*rules, std::move(*merges), vocabulary.size(), std::move(whole_words), vocabulary.unknown));
+  auto whole_words = rules.whole_words_first || ranked ? words_by_bytes(vocabulary) : std::unordered_map<std::string, TokenId>();
+  return std::unique_ptr<const PieceEncoder>(std::make_unique<BytePairEncoder>(std::move(*cutter), std::move(*merges), vocabulary.size(),
+                                                                               std::move(whole_words), vocabulary.unknown));
+}
+
+std::unique_ptr<const PieceEncoder> make_ranked_encoder(WordCutter cutter, Vocabulary& vocabulary) {
+  Merges merges = MergesReader(vocabulary).from_ranks();
+  return std::make_unique<BytePairEncoder>(std::move(cutter), std::move(merges), vocabulary.size(), words_by_bytes(vocabulary),
+                                           vocabulary.unknown);
 }
 
 }  // namespace braid::text

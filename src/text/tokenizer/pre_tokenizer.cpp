@@ -5,7 +5,6 @@
 #include "text/tokenizer/case_letters.h"
 #include "text/tokenizer/unicode.h"
 
-#include <fmt/format.h>
 #include <string>
 
 namespace braid::text {
@@ -206,39 +205,7 @@ void split_deepseek(std::string_view text, Next next) {
   });
 }
 
-struct Name {
-  std::string_view name;
-  PreTokenizer rules;
-};
-constexpr Name kNames[] = {
-    {"default", PreTokenizer::kDefault},
-    {"gpt-2", PreTokenizer::kGpt2},
-    {"a.x-4.0", PreTokenizer::kGpt2},
-    {"mellum", PreTokenizer::kGpt2},
-    {"llama-bpe", PreTokenizer::kLlama3},
-    {"llama-v3", PreTokenizer::kLlama3},
-    {"llama3", PreTokenizer::kLlama3},
-    {"falcon3", PreTokenizer::kLlama3},
-    {"midm-2.0", PreTokenizer::kLlama3},
-    {"pixtral", PreTokenizer::kLlama3},
-    {"qwen2", PreTokenizer::kQwen2},
-    {"deepseek-r1-qwen", PreTokenizer::kQwen2},
-    {"megrez", PreTokenizer::kQwen2},
-    {"deepseek-llm", PreTokenizer::kDeepSeek},
-    {"starcoder", PreTokenizer::kSingleDigits},
-    {"smollm", PreTokenizer::kSingleDigits},
-};
-
 }  // namespace
-
-Result<PreTokenizer> pre_tokenizer_named(std::string_view name) {
-  std::string known;
-  for (const Name& entry : kNames) {
-    if (entry.name == name) return entry.rules;
-    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", entry.name);
-  }
-  return Error{ErrorCode::kUnsupported, fmt::format("found tokenizer.ggml.pre = '{}', expected one of {}", name, known), {}};
-}
 
 void split_words(PreTokenizer rules, std::string_view text, std::vector<std::string_view>& words) {
   const auto add = [&](std::string_view word) { words.push_back(word); };

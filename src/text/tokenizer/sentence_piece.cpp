@@ -1,5 +1,6 @@
 #include "text/tokenizer/merge_table.h"
 #include "text/tokenizer/piece_encoder.h"
+#include "text/tokenizer/sentence_normalizer.h"
 #include "text/tokenizer/unicode.h"
 
 #include <array>
@@ -18,22 +19,12 @@ struct Pieces {
 
 class SentencePieceEncoder final : public PieceEncoder {
  public:
-  SentencePieceEncoder(Pieces pieces, const Vocabulary& vocabulary)
+  SentencePieceEncoder(Pieces pieces, const Vocabulary& vocabulary, SentenceNormalizer normalizer)
       : pieces_(std::move(pieces)), vocabulary_size_(static_cast<PieceId>(vocabulary.size())), unknown_(vocabulary.unknown),
-        add_space_prefix_(vocabulary.add_space_prefix) {}
+        normalizer_(std::move(normalizer)) {}
 
   void encode(std::string_view text, bool at_start, std::vector<TokenId>& out) const override {
-    std::string escaped;
-    escaped.reserve(text.size() + text.size() / 2);
-    if (at_start && add_space_prefix_) escaped += kEscapedSpace;
-    for (const char c : text) {
-      if (c == ' ') {
-        escaped += kEscapedSpace;
-      } else {
-        escaped += c;
-      }
-    }
-    encode_escaped(escaped, out);
+    encode_escaped(normalizer_.apply(text, at_start), out);
   }
 
  private:
@@ -90,7 +81,7 @@ class SentencePieceEncoder final : public PieceEncoder {
   Pieces pieces_;
   PieceId vocabulary_size_;
   std::optional<TokenId> unknown_;
-  bool add_space_prefix_;
+  SentenceNormalizer normalizer_;
 };
 
 // Two neighbours merge when together they spell a token, so the merges of a token are all its cuts into two known pieces.
@@ -172,8 +163,11 @@ class PiecesBuilder {
 
 }  // namespace
 
-Result<std::unique_ptr<const PieceEncoder>> make_sentence_piece_encoder(Vocabulary& vocabulary) {
-  return std::unique_ptr<const PieceEncoder>(std::make_unique<SentencePieceEncoder>(PiecesBuilder(vocabulary).build(), vocabulary));
+Result<std::unique_ptr<const PieceEncoder>> make_sentence_piece_encoder(Vocabulary& vocabulary, const SentenceRules& rules) {
+  auto normalizer = SentenceNormalizer::make(rules);
+  if (!normalizer) return normalizer.error();
+  return std::unique_ptr<const PieceEncoder>(
+      std::make_unique<SentencePieceEncoder>(PiecesBuilder(vocabulary).build(), vocabulary, std::move(*normalizer)));
 }
 
 }  // namespace braid::text

@@ -40,6 +40,44 @@ std::string bytes_of(const VocabularyEntry& entry, TokenizerKind kind) {
   return kind == TokenizerKind::kBytePair ? spelt_bytes(entry.text).value_or(entry.text) : with_spaces(entry.text);
 }
 
+Result<SentenceRules> read_sentence_rules(const files::GgufFile& file) {
+  SentenceRules rules;
+  const auto prefix = file.bool_or("tokenizer.ggml.add_space_prefix", true);
+  if (!prefix) return prefix.error();
+  const auto extra = file.bool_or("tokenizer.ggml.remove_extra_whitespaces", false);
+  if (!extra) return extra.error();
+  rules.add_space_prefix = *prefix;
+  rules.remove_extra_whitespaces = *extra;
+  const files::GgufValue* charsmap = file.find("tokenizer.ggml.precompiled_charsmap");
+  const auto* array = charsmap != nullptr ? std::get_if<files::GgufArray>(charsmap) : nullptr;
+  if (array == nullptr) return rules;
+  if (const auto* bytes = std::get_if<std::vector<std::int64_t>>(&array->items))
+    for (const std::int64_t byte : *bytes) rules.charsmap += static_cast<char>(byte);
+  if (const auto* bytes = std::get_if<std::vector<std::uint64_t>>(&array->items))
+    for (const std::uint64_t byte : *bytes) rules.charsmap += static_cast<char>(byte);
+  return rules;
+}
+
+Result<std::unique_ptr<const PieceEncoder>> make_encoder(const files::GgufFile& file, Vocabulary& vocabulary) {
+  switch (vocabulary.kind) {
+    case TokenizerKind::kBytePair:
+      return make_byte_pair_encoder(file, *vocabulary.words, vocabulary);
+    case TokenizerKind::kCharacterPair:
+      return make_character_pair_encoder(file, *vocabulary.words, vocabulary);
+    case TokenizerKind::kWordPiece:
+      return make_word_piece_encoder(vocabulary);
+    case TokenizerKind::kSentencePiece:
+    case TokenizerKind::kUnigram:
+      break;
+  }
+  const auto rules = read_sentence_rules(file);
+  if (!rules) return rules.error();
+  auto encoder = vocabulary.kind == TokenizerKind::kUnigram ? make_unigram_encoder(vocabulary, *rules)
+                                                            : make_sentence_piece_encoder(vocabulary, *rules);
+  if (!encoder) return Error{encoder.error().code, file.name() + ": " + encoder.error().message, {}};
+  return encoder;
+}
+
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 const std::string* text_at(const files::GgufFile& file, std::string_view key) {
@@ -69,9 +107,7 @@ Result<Tokenizer> Tokenizer::from_gguf(const files::GgufFile& file) {
   }
   auto vocabulary = read_vocabulary(file);
   if (!vocabulary) return vocabulary.error();
-  auto encoder = vocabulary->kind == TokenizerKind::kBytePair        ? make_byte_pair_encoder(file, *vocabulary)
-                 : vocabulary->kind == TokenizerKind::kSentencePiece ? make_sentence_piece_encoder(*vocabulary)
-                                                                     : make_word_piece_encoder(*vocabulary);
+  auto encoder = make_encoder(file, *vocabulary);
   if (!encoder) return encoder.error();
   return Tokenizer(std::move(*vocabulary), std::move(*encoder));
 }

@@ -1,6 +1,5 @@
 #include "text/tokenizer/vocabulary.h"
 
-#include "text/tokenizer/pre_tokenizer.h"
 #include "text/tokenizer/token_roles.h"
 
 #include <algorithm>
@@ -47,15 +46,31 @@ class VocabularyReader {
     if (error_) return;
     if (model == "llama") {
       vocabulary_.kind = TokenizerKind::kSentencePiece;
-    } else if (model == "gpt2") {
-      vocabulary_.kind = TokenizerKind::kBytePair;
+    } else if (model == "t5") {
+      vocabulary_.kind = TokenizerKind::kUnigram;
+    } else if (model == "gpt2" || model == "gemma4" || model == "whitespace") {
+      read_word_rules(model == "gemma4" ? model : std::string());
     } else if (model == "bert") {
       vocabulary_.kind = TokenizerKind::kWordPiece;
     } else if (model.empty()) {
       fail(ErrorCode::kBadFile, "found no 'tokenizer.ggml.model', expected the model to contain its tokenizer");
     } else {
-      fail(ErrorCode::kUnsupported, fmt::format("found tokenizer model '{}', expected one of 'llama', 'gpt2', 'bert'", model));
+      fail(ErrorCode::kUnsupported,
+           fmt::format("found tokenizer model '{}', expected one of 'llama', 'gpt2', 'bert', 't5', 'gemma4', 'whitespace'", model));
     }
+  }
+
+  void read_word_rules(std::string name) {
+    if (name.empty()) name = take(file_.string_or("tokenizer.ggml.pre", ""));
+    if (error_) return;
+    if (name.empty()) {
+      vocabulary_.warnings.push_back("the model does not name its pre-tokenizer (tokenizer.ggml.pre): 'default' is used and may be wrong");
+      name = "default";
+    }
+    const auto rules = word_rules_named(name);
+    if (!rules) return fail(rules.error().code, rules.error().message);
+    vocabulary_.words = **rules;
+    vocabulary_.kind = (*rules)->plain_text ? TokenizerKind::kCharacterPair : TokenizerKind::kBytePair;
   }
 
   // Null when absent; an error when present with another type.
@@ -119,7 +134,13 @@ class VocabularyReader {
         vocabulary_.eos = special("eos", 2);
         vocabulary_.unknown = special("unknown", 0);
         break;
+      case TokenizerKind::kUnigram:
+        vocabulary_.bos = special("bos", std::nullopt);
+        vocabulary_.eos = special("eos", 1);
+        vocabulary_.unknown = special("unknown", 2);
+        break;
       case TokenizerKind::kBytePair:
+      case TokenizerKind::kCharacterPair:
         vocabulary_.bos = special("bos", std::nullopt);
         vocabulary_.eos = special("eos", std::nullopt);
         vocabulary_.unknown = special("unknown", std::nullopt);
@@ -135,12 +156,10 @@ class VocabularyReader {
   void read_flags() {
     const bool sentence_piece = vocabulary_.kind == TokenizerKind::kSentencePiece;
     const bool word_piece = vocabulary_.kind == TokenizerKind::kWordPiece;
-    const std::string pre = take(file_.string_or("tokenizer.ggml.pre", ""));
-    const auto rules = pre_tokenizer_named(pre);
-    const bool llama3 = rules && *rules == PreTokenizer::kLlama3;
-    vocabulary_.add_bos = take(file_.bool_or("tokenizer.ggml.add_bos_token", sentence_piece || word_piece || llama3));
-    vocabulary_.add_eos = take(file_.bool_or("tokenizer.ggml.add_eos_token", word_piece));
-    vocabulary_.add_space_prefix = take(file_.bool_or("tokenizer.ggml.add_space_prefix", sentence_piece));
+    const bool unigram = vocabulary_.kind == TokenizerKind::kUnigram;
+    const bool by_rules = vocabulary_.words && vocabulary_.words->adds_bos;
+    vocabulary_.add_bos = take(file_.bool_or("tokenizer.ggml.add_bos_token", sentence_piece || word_piece || by_rules));
+    vocabulary_.add_eos = take(file_.bool_or("tokenizer.ggml.add_eos_token", word_piece || unigram));
     disable_without_token(vocabulary_.add_bos, vocabulary_.bos, "beginning");
     disable_without_token(vocabulary_.add_eos, vocabulary_.eos, "end");
     std::string name = take(file_.string_or("general.name", ""));

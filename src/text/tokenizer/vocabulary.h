@@ -5,6 +5,7 @@
 #include "braid/result.h"
 #include "braid/text_codec.h"
 #include "files/gguf.h"
+#include "text/tokenizer/word_rules.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +18,7 @@ namespace braid::text {
 
 inline constexpr std::string_view kEscapedSpace = "\u2581";  // stands for a space in a token of SentencePiece
 
-enum class TokenizerKind { kSentencePiece, kBytePair, kWordPiece };
+enum class TokenizerKind { kSentencePiece, kUnigram, kBytePair, kCharacterPair, kWordPiece };
 
 // Values as in tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t { kUndefined = 0, kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
@@ -42,7 +43,7 @@ struct Vocabulary {
   std::optional<InfillTokens> infill;      // if it has all three
   bool add_bos = false;                    // for WordPiece: [CLS] as bos, [SEP] as eos
   bool add_eos = false;
-  bool add_space_prefix = false;
+  std::optional<WordRules> words;     // of byte-level and character BPE
   bool special_strips_right = false;  // white space after most special tokens belongs to them (Phi-3)
   std::vector<std::string> warnings;
 

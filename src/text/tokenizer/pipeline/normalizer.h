@@ -27,7 +27,5 @@ std::unique_ptr<const Normalizer> read_normalizer(const ConfigNode& node);
 // Those of normalizers of their own files.
 std::unique_ptr<const Normalizer> read_precompiled_normalizer(const ConfigNode& node);
 std::unique_ptr<const Normalizer> make_bert_normalizer(bool clean_text, bool handle_ideographs, bool strip_accents, bool lowercase);
-// As SentencePiece holds it: a table of a double array and the texts that it leads to. Null when it is damaged.
-std::unique_ptr<const Normalizer> make_precompiled_normalizer(std::string_view charsmap);
 
 }  // namespace braid::text

@@ -1,6 +1,5 @@
-// "BPE": a word's characters are merged pair by pair, the pair of the lowest rank first.
-#include "text/tokenizer/merge_table.h"
-#include "text/tokenizer/pipeline/word_model.h"
+#include "text/tokenizer/pipeline/pair_merging_model.h"
+
 #include "text/tokenizer/unicode.h"
 
 #include <array>
@@ -9,17 +8,6 @@
 
 namespace braid::text {
 namespace {
-
-struct PairMergingRules {
-  TokenMap ids;
-  MergeTable merges;
-  std::string prefix, suffix;              // of characters that do not begin a word, and of its last
-  std::array<TokenId, 256> byte_tokens{};  // -1: none
-  bool byte_fallback = false;
-  bool fuse_unknown = false;
-  bool whole_words_first = false;
-  std::optional<TokenId> unknown;
-};
 
 class PairMergingModel final : public WordModel {
  public:
@@ -30,6 +18,7 @@ class PairMergingModel final : public WordModel {
       append_utf8(text, code);
       common_[code] = find_token(rules_.ids, text).value_or(kNoPiece);
     }
+    for (unsigned byte = 0; byte < 256; ++byte) byte_tokens_[byte] = find_token(rules_.ids, fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
 
   void tokenize(std::string_view word, WordScratch& scratch, std::vector<TokenId>& out) const override {
@@ -78,13 +67,14 @@ class PairMergingModel final : public WordModel {
   bool add_bytes(std::string_view text, std::vector<Piece>& pieces) const {
     if (!rules_.byte_fallback) return false;
     for (const char byte : text)
-      if (rules_.byte_tokens[static_cast<unsigned char>(byte)] < 0) return false;
-    for (const char byte : text) pieces.push_back({rules_.byte_tokens[static_cast<unsigned char>(byte)], 0, 1});
+      if (byte_tokens_[static_cast<unsigned char>(byte)] < 0) return false;
+    for (const char byte : text) pieces.push_back({byte_tokens_[static_cast<unsigned char>(byte)], 0, 1});
     return true;
   }
 
   PairMergingRules rules_;
-  std::array<PieceId, 0x800> common_{};  // of characters of one or two bytes, which need no hashing
+  std::array<TokenId, 256> byte_tokens_{};  // -1: none
+  std::array<PieceId, 0x800> common_{};     // of characters of one or two bytes, which need no hashing
 };
 
 // A merge is two texts, or one with a space between them.
@@ -139,6 +129,10 @@ std::vector<RankedMerge> read_merges(const ConfigNode& node, const PairMergingRu
 
 }  // namespace
 
+std::unique_ptr<const WordModel> make_pair_merging_model(PairMergingRules rules) {
+  return std::make_unique<PairMergingModel>(std::move(rules));
+}
+
 std::unique_ptr<const WordModel> read_pair_merging_model(const ConfigNode& node, WordModelVocabulary& vocabulary) {
   if (!read_ids(node, vocabulary)) return nullptr;
   PairMergingRules rules;
@@ -149,14 +143,13 @@ std::unique_ptr<const WordModel> read_pair_merging_model(const ConfigNode& node,
   rules.fuse_unknown = node.flag_or("fuse_unk", false);
   rules.whole_words_first = node.flag_or("ignore_merges", false);
   if (node.find("unk_token")) rules.unknown = vocabulary.unknown = find_token(rules.ids, node.text("unk_token"));
-  for (unsigned byte = 0; byte < 256; ++byte) rules.byte_tokens[byte] = find_token(rules.ids, fmt::format("<0x{:02X}>", byte)).value_or(-1);
   const std::vector<RankedMerge> merges = read_merges(node, rules);
   if (node.failed()) return nullptr;
   rules.merges.reserve(merges.size());
   // Of two merges of a pair the library takes the later, this table the first that it is given.
   for (std::size_t rank = merges.size(); rank-- > 0;)
     rules.merges.add(merges[rank].left, merges[rank].right, -static_cast<float>(rank), merges[rank].merged);
-  return std::make_unique<PairMergingModel>(std::move(rules));
+  return make_pair_merging_model(std::move(rules));
 }
 
 }  // namespace braid::text

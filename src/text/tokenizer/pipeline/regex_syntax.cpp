@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -59,13 +60,21 @@ constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
     {"xdigit", "ASCII_Hex_Digit"},
 };
 
+// Those of properties that are no scripts, under which PCRE2 would look for characters that a script shares with others as well.
+constexpr std::string_view kYesOrNo[] = {"any",        "ascii",      "alphabetic",        "lowercase",     "uppercase",
+                                         "whitespace", "emoji",      "emojipresentation", "ideographic",   "extendedpictographic",
+                                         "idstart",    "idcontinue", "xidstart",          "xidcontinue",   "math",
+                                         "dash",       "diacritic",  "hexdigit",          "asciihexdigit", "joincontrol"};
+
 std::string property_name(std::string_view name) {
   std::string plain;
   for (const char c : name)
     if (c != ' ' && c != '_' && c != '-') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const auto& [known, perl] : kProperties)
     if (known == plain) return std::string(perl);
-  return std::string(name);
+  const bool is_script = plain.size() > 2 && plain.find_first_of(":=&") == std::string::npos &&
+                         std::find(std::begin(kYesOrNo), std::end(kYesOrNo), plain) == std::end(kYesOrNo);
+  return (is_script ? "sc:" : "") + std::string(name);
 }
 
 class SyntaxWriter {
