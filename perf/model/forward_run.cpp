@@ -20,20 +20,23 @@ Result<std::unique_ptr<ForwardRun>> ForwardRun::create(const ModelShape& model, 
 ForwardRun::ForwardRun(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, kernels::ThreadTeam& team,
                        std::int32_t context, KvArena kv, Workspace space)
     : ropes_(rope_tables(model, weights.rope_divisors, context)), transformer_(model, weights, ropes_, table, team), kv_(std::move(kv)),
-      space_(std::move(space)), blocks_(static_cast<std::size_t>(kv_.blocks())) {
-  std::iota(blocks_.begin(), blocks_.end(), 0);
+      space_(std::move(space)) {
+  pass_.blocks.resize(static_cast<std::size_t>(kv_.blocks()));
+  std::iota(pass_.blocks.begin(), pass_.blocks.end(), 0);
 }
 
 void ForwardRun::forward(std::span<const TokenId> tokens, std::int32_t position) {
-  batch_.clear();
-  for (const TokenId token : tokens) batch_.push_back({token, position + static_cast<std::int32_t>(batch_.size()), blocks_.data()});
-  std::vector<std::int32_t> all(batch_.size());
-  std::iota(all.begin(), all.end(), 0);
-  transformer_.forward(batch_, all, kv_, space_);
+  pass_.tokens.clear();
+  for (const TokenId token : tokens)
+    pass_.tokens.push_back(
+        {token, position + static_cast<std::int32_t>(pass_.tokens.size()), 0, static_cast<std::uint32_t>(pass_.blocks.size())});
+  pass_.picked.resize(pass_.tokens.size());
+  std::iota(pass_.picked.begin(), pass_.picked.end(), 0);
+  transformer_.forward(pass_, kv_, space_);
 }
 
 model::Rows ForwardRun::logits() {
-  transformer_.logits(0, static_cast<std::int64_t>(batch_.size()), space_);
+  transformer_.logits(0, static_cast<std::int64_t>(pass_.tokens.size()), space_);
   return space_.logits;
 }
 

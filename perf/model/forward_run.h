@@ -39,8 +39,7 @@ class ForwardRun {
   const model::Transformer transformer_;
   const model::KvArena kv_;
   model::Workspace space_;
-  std::vector<std::int32_t> blocks_;
-  std::vector<model::BatchToken> batch_;
+  step::Pass pass_;
 };
 
 }  // namespace braid::perf

@@ -20,10 +20,10 @@ constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansi
 
 }  // namespace
 
-void Attention::project(std::span<const BatchToken> tokens, const LayerShape& shape, const LayerWeights& layer, const KvLayer& pool,
-                        std::int32_t group, Workspace& space) const {
+void Attention::project(const step::Pass& pass, const LayerShape& shape, const LayerWeights& layer, const KvLayer& pool, std::int32_t group,
+                        Workspace& space) const {
   const AttentionWeights& weights = layer.attention;
-  const auto rows = static_cast<std::int64_t>(tokens.size());
+  const auto rows = static_cast<std::int64_t>(pass.tokens.size());
   const std::array projections{Product{&weights.query.matrix, space.query}, Product{&weights.key.matrix, space.key},
                                Product{&weights.value.matrix, space.value}};
   products_.run(projections, rows, space, [&](std::int64_t row, float* scratch) {
@@ -31,8 +31,8 @@ void Attention::project(std::span<const BatchToken> tokens, const LayerShape& sh
   });
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t row = begin; row < end; ++row) {
-      const BatchToken& token = tokens[static_cast<std::size_t>(row)];
-      space.attention_rows[row] = {.blocks = token.table(group), .position = token.position};
+      const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
+      space.attention_rows[row] = {.blocks = pass.table(token, group), .position = token.position};
       rotate_and_store(space.attention_rows[row], row, shape.attention, weights, pool, space);
     }
   });

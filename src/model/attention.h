@@ -3,15 +3,14 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/batch_token.h"
 #include "model/model_shape.h"
 #include "model/product_runner.h"
 #include "model/residual_stream.h"
 #include "model/weights.h"
 #include "model/workspace.h"
+#include "step/pass.h"
 
 #include <cstdint>
-#include <span>
 
 namespace braid::model {
 
@@ -24,8 +23,8 @@ class Attention {
       : model_(model), table_(table), team_(team), products_(products), residual_(residual) {}
 
   // Queries of all tokens, in space.query; their keys and values go to the pool, to their blocks of `group`.
-  void project(std::span<const BatchToken> tokens, const LayerShape& shape, const LayerWeights& layer, const kernels::KvLayer& pool,
-               std::int32_t group, Workspace& space) const;
+  void project(const step::Pass& pass, const LayerShape& shape, const LayerWeights& layer, const kernels::KvLayer& pool, std::int32_t group,
+               Workspace& space) const;
 
   // Adds to the first `rows` rows of the residual stream what their queries find in the pool. space.attention_rows, from project(), tells their contexts.
   void attend(std::int64_t rows, const LayerShape& layer_shape, const step::Visibility& visible, const LayerWeights& layer,

@@ -2,13 +2,13 @@
 
 #include "kernels/numerics.h"
 #include "model/families/families.h"
+#include "model/require.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 namespace braid::model {
@@ -59,10 +59,6 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
                                   .parts = std::max(64, (context + kernels::kChunkTokens - 1) / kernels::kChunkTokens)}};
 }
 
-void require(bool condition, const char* what) {
-  if (!condition) throw std::logic_error(std::string("step plan: ") + what);
-}
-
 }  // namespace
 
 Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernels::KernelTable& table, const LoadOptions& options) {
@@ -95,14 +91,15 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), team_(std::move(team)),
       weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
       transformer_(model_, weights_, ropes_, table, *team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)),
-      pools_(slots_.size()), hidden_(static_cast<std::size_t>(model_.embedding)) {
+      pools_(slots_.size()), hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0) {
   samplers_.reserve(static_cast<std::size_t>(team_->size()));
   for (int member = 0; member < team_->size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
   const auto rows = static_cast<std::size_t>(options_.pass_rows);
-  batch_.reserve(rows);
-  picked_tokens_.reserve(rows);
+  pass_.tokens.reserve(rows);
+  pass_.picked.reserve(rows);
   picked_.reserve(rows);
+  claims_.reserve(rows + 1);
 }
 
 Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) {
@@ -146,50 +143,6 @@ void LanguageModel::execute(const step::StepPlan& plan, step::StepResult& result
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Everything an address is computed from.
-void LanguageModel::check(const step::StepPlan& plan) const {
-  require(kv_.has_value(), "there is no KV pool");
-  const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
-  for (const step::SlotStart& start : plan.starts) check_start(start, plan);
-  require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
-  const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); };
-  const auto is_copy = [&](const step::BlockCopy& copy) { return in_pool(copy.block) && copy.bytes != nullptr; };
-  require(std::ranges::all_of(plan.saves, is_copy) && std::ranges::all_of(plan.loads, is_copy), "copied block out of the pool");
-  require(std::ranges::all_of(plan.checks, [&](const step::BlockCheck& check) { return in_pool(check.block) && in_pool(check.other); }),
-          "checked block out of the pool");
-  require(std::ranges::all_of(plan.forks,
-                              [&](const step::BlockFork& fork) { return in_pool(fork.from) && in_pool(fork.to) && fork.from != fork.to; }),
-          "copied block out of the pool");
-  for (const step::StepRow& row : plan.rows) {
-    require(row.slot < slots_.size(), "slot out of range");
-    require(row.count >= 1 && row.position >= 0 && row.position <= context_ - row.count, "position out of the context");
-    const std::size_t tables = std::uint64_t{row.block_count} * kv_groups_.groups.size();
-    require(row.block_begin + tables <= plan.blocks.size(), "block table out of range");
-    require(std::int64_t{row.block_count} * kv_groups_.block_tokens() >= std::int64_t{row.position} + row.count, "too few blocks");
-    for (std::size_t group = 0; group < kv_groups_.groups.size(); ++group)
-      check_blocks(std::span(plan.blocks).subspan(row.block_begin + group * row.block_count, row.block_count), row.position,
-                   kv_groups_.groups[group].visibility);
-    require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
-            "tokens out of range");
-    require(row.output != step::RowOutput::kVerify && row.slack == 0 && row.drafts == 0, "this model drafts nothing");
-    require(row.scored >= 0 && row.scored <= row.count - (row.output != step::RowOutput::kNone ? 1 : 0), "more scored tokens than logits");
-    require(row.scored == 0 ||
-                (!row.from_sampler() && std::uint64_t{row.token_begin} + 1 + static_cast<std::uint64_t>(row.scored) <= plan.tokens.size()),
-            "scored tokens out of range");
-    require(row.scored_top >= 0 && row.scored_top <= kMaxTopLogprobs, "too many top log-probabilities");
-  }
-}
-
-void LanguageModel::check_start(const step::SlotStart& start, const step::StepPlan& plan) const {
-  const auto in_vocab = [&](TokenId id) { return id >= 0 && id < model_.vocab; };
-  require(start.slot < slots_.size(), "slot out of range");
-  require(std::ranges::all_of(start.stop.stop_token_ids, in_vocab), "stop token out of the vocabulary");
-  require(std::ranges::all_of(start.sampling.logit_bias, in_vocab, &LogitBias::token), "biased token out of the vocabulary");
-  require(std::uint64_t{start.history_begin} + start.history_count <= plan.tokens.size(), "history out of range");
-  require(start.generated >= 0 && (!step::needs_history(start) || start.history_count >= static_cast<std::uint32_t>(start.generated)),
-          "no history of what was generated");
-}
-
 // Before any row: what the rows write to may be what is saved or checked.
 void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& result) {
   const auto for_each = [&](std::size_t count, const auto& body) {
@@ -205,51 +158,80 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
       result.unequal.push_back(static_cast<std::uint32_t>(i));
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
-  for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
-}
-
-// Of the blocks of a row whose first token is at `position`.
-void LanguageModel::check_blocks(std::span<const std::int32_t> blocks, std::int32_t position, const step::Visibility& visibility) const {
-  const step::Visibility::Blocks invisible = visibility.invisible(position, kv_groups_.block_tokens());
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const bool hidden = std::cmp_greater_equal(i, invisible.first) && std::cmp_less(i, invisible.last);
-    require(blocks[i] < kv_->blocks() && blocks[i] >= (hidden ? -1 : 0), "block out of the pool");
-  }
 }
 
 void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   move_blocks(plan, result);
   start_pass();
+  pass_.forks.assign(plan.forks.begin(), plan.forks.end());
   start_slots(plan);
   result.rows.resize(plan.rows.size());
-  for (std::size_t index = 0; index < plan.rows.size(); ++index) {
-    const step::StepRow& row = plan.rows[index];
-    const Slot& slot = slots_[row.slot];
-    step::RowResult& row_result = result.rows[index];
-    row_result = {.slot = row.slot, .ran = !slot.finished()};
-    if (slot.finished()) continue;
-    require(!row.from_sampler() || slot.has_sampled(), "nothing was sampled for this slot yet");
-    require(!(row.output == step::RowOutput::kVector && pools_[row.slot].is_off()), "no pooling was chosen for this slot");
-    announce_scored(plan, row, row_result, result);
-    for (std::int32_t i = 0; i < row.count; ++i) {
-      const TokenId token = row.from_sampler() ? slot.last_token() : plan.tokens[row.token_begin + static_cast<std::size_t>(i)];
-      batch_.push_back({token, row.position + i, plan.blocks.data() + row.block_begin, row.block_count});
-      if (const auto purpose = purpose_of(row, row_result, i)) {
-        picked_tokens_.push_back(static_cast<std::int32_t>(batch_.size() - 1));
-        picked_.push_back({index, std::int64_t{row.position} + i + 1, *purpose});
-      }
-      if (batch_.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
-    }
-  }
-  if (!batch_.empty()) run_pass(result);
+  settled_.assign(plan.rows.size(), 0);
+  for (std::size_t index = 0; index < plan.rows.size(); ++index) add_row(plan, index, result);
+  if (!pass_.tokens.empty() || !pass_.forks.empty()) run_pass(result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index)
-    if (result.rows[index].ran) report_vector(plan.rows[index], result.rows[index], result);
+    if (result.rows[index].ran) settle_row(plan.rows[index], result.rows[index], result);
+}
+
+// Its tokens to the pass, which runs whenever it is full. What was drafted comes behind what its slot sampled last.
+void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step::StepResult& result) {
+  const step::StepRow& row = plan.rows[index];
+  const Slot& slot = slots_[row.slot];
+  step::RowResult& row_result = result.rows[index];
+  row_result = {.slot = row.slot, .ran = !slot.finished(), .position = row.position};
+  if (slot.finished()) return;
+  require(!row.from_sampler() || slot.has_sampled(), "nothing was sampled for this slot yet");
+  require(!(row.output == step::RowOutput::kVector && pools_[row.slot].is_off()), "no pooling was chosen for this slot");
+  if (row.output == step::RowOutput::kVerify) draft(row, row_result, result);
+  announce_scored(plan, row, row_result, result);
+  const std::size_t tables = std::size_t{row.block_count} * kv_groups_.groups.size();
+  const std::int32_t count = row.count + row_result.drafted;
+  for (std::int32_t i = 0; i < count; ++i) {
+    if (i == 0 || pass_.tokens.empty()) {
+      const auto blocks = std::span(plan.blocks).subspan(row.block_begin, tables);
+      pass_.blocks.insert(pass_.blocks.end(), blocks.begin(), blocks.end());
+    }
+    const auto place = static_cast<std::size_t>(i);
+    const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses_[place - 1];
+    const std::int32_t position = row_result.position + i;
+    pass_.tokens.push_back({token, position, static_cast<std::uint32_t>(pass_.blocks.size() - tables), row.block_count});
+    if (const auto purpose = purpose_of(row, row_result, i)) {
+      pass_.picked.push_back(static_cast<std::int32_t>(pass_.tokens.size() - 1));
+      const bool is_guessed = row.output == step::RowOutput::kVerify && i < row_result.drafted;
+      picked_.push_back({index, std::int64_t{position} + 1, *purpose, row.from_sampler() ? i : 0, is_guessed ? guesses_[place] : kNoGuess});
+    }
+    if (pass_.tokens.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
+  }
+}
+
+// Where the slot really is, and what it may say next: no further than its blocks, its answer and the context reach.
+void LanguageModel::draft(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) {
+  const Slot& slot = slots_[row.slot];
+  const std::int32_t position = next_[row.slot];
+  require(position >= row.position && position - row.position <= row.slack, "a row that verifies is not where its slot is");
+  const std::int64_t covered = std::int64_t{row.block_count} * kv_groups_.block_tokens();
+  const auto end = static_cast<std::int32_t>(std::min<std::int64_t>(covered, context_));
+  require(position < end, "too few blocks");
+  const std::int32_t room = std::clamp(std::min(end - position - 1, slot.tokens_left() - 1), 0, row.drafts);
+  guesses_.resize(static_cast<std::size_t>(room));
+  const std::size_t drafted =
+      options_.drafter == nullptr || room == 0 ? 0 : options_.drafter->draft(row.slot, slot.last_token(), position, guesses_);
+  row_result.position = position;
+  row_result.drafted = static_cast<std::int32_t>(drafted);
+  row_result.more_begin = static_cast<std::uint32_t>(result.more.size());
+  result.more.resize(result.more.size() + drafted);
+}
+
+// What its slot's next row begins with.
+void LanguageModel::settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) {
+  next_[row.slot] = row_result.position + row.count + static_cast<std::int32_t>(row_result.more_count);
+  report_vector(row, row_result, result);
 }
 
 // What the row's index-th token is picked for, if at all.
 std::optional<std::size_t> LanguageModel::purpose_of(const step::StepRow& row, const step::RowResult& row_result,
                                                      std::int32_t index) const {
-  const bool is_last = index + 1 == row.count;
+  const bool is_last = index + 1 >= row.count;  // drafted ones come after it
   if (row.samples() && is_last) return kSampled;
   if (index < row.scored) return row_result.scored_begin + static_cast<std::size_t>(index);
   if (pools_[row.slot].wants(row.position + index, is_last && row.output == step::RowOutput::kVector)) return kPooled;
@@ -286,13 +268,16 @@ void LanguageModel::abandon(const step::StepPlan& plan) {
 }
 
 void LanguageModel::start_pass() {
-  batch_.clear();
-  picked_tokens_.clear();
+  pass_.clear();
   picked_.clear();
 }
 
 void LanguageModel::run_pass(step::StepResult& result) {
-  transformer_.forward(batch_, picked_tokens_, *kv_, space_);
+  for (const step::BlockFork& fork : pass_.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), kv_->block_bytes());
+  if (pass_.tokens.empty()) return start_pass();
+  Transformer::PassState state = transformer_.begin(pass_, space_);
+  while (transformer_.advance(pass_, *kv_, space_, state))
+    if (options_.between_layers) options_.between_layers();
   const auto group = static_cast<std::size_t>(space_.shape.logit_rows);
   for (std::size_t begin = 0, end = 0; begin < picked_.size(); begin = end) {
     const auto is_pooled = [&](std::size_t index) { return picked_[index].scored == kPooled; };
@@ -322,28 +307,45 @@ void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row
   row_result.vector_count = static_cast<std::uint32_t>(hidden_.size());
 }
 
-// Computes the logits of picked_[begin, end) and what they are for.
+// Computes the logits of picked_[begin, end) and what they are for. Those of a row that verifies follow from each other.
 void LanguageModel::use_logits(std::size_t begin, std::size_t end, step::StepResult& result) {
   transformer_.logits(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin), space_);
-  for (std::size_t i = begin; i < end; ++i) {
-    if (picked_[i].scored != kSampled) continue;
-    step::RowResult& row = result.rows[picked_[i].row];
-    row.top_begin = static_cast<std::uint32_t>(result.top.size());
-    row.top_count = static_cast<std::uint32_t>(std::clamp(slots_[row.slot].top_logprobs(), 0, kMaxTopLogprobs));
-    result.top.resize(result.top.size() + row.top_count);
-  }
-  team_->for_chunks(static_cast<std::int64_t>(end - begin), 1, [&](std::int64_t from, std::int64_t to, int member) {
+  make_tops(begin, end, result);
+  claims_.clear();
+  for (std::size_t i = begin; i < end; ++i)
+    if (i == begin || picked_[i].place == 0) claims_.push_back(i);
+  claims_.push_back(end);
+  team_->for_chunks(static_cast<std::int64_t>(claims_.size() - 1), 1, [&](std::int64_t from, std::int64_t to, int member) {
     Sampler& sampler = samplers_[static_cast<std::size_t>(member)];
-    for (std::int64_t i = from; i < to; ++i) {
-      const Picked& picked = picked_[begin + static_cast<std::size_t>(i)];
-      const std::span<const float> logits(space_.logits[i], static_cast<std::size_t>(model_.vocab));
-      if (picked.scored == kSampled) {
-        sample(sampler, logits, picked, result);
-      } else {
+    for (std::size_t i = claims_[static_cast<std::size_t>(from)]; i < claims_[static_cast<std::size_t>(to)]; ++i) {
+      const Picked& picked = picked_[i];
+      const std::span<const float> logits(space_.logits[static_cast<std::int64_t>(i - begin)], static_cast<std::size_t>(model_.vocab));
+      if (picked.scored != kSampled) {
         score(sampler, logits, result.scored[picked.scored], result);
+      } else if (settled_[picked.row] == 0) {
+        sample(sampler, logits, picked, result);
       }
     }
   });
+}
+
+// Places for the best tokens beside those that are sampled.
+void LanguageModel::make_tops(std::size_t begin, std::size_t end, step::StepResult& result) {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (picked_[i].scored != kSampled) continue;
+    step::RowResult& row = result.rows[picked_[i].row];
+    const auto top_begin = static_cast<std::uint32_t>(result.top.size());
+    const auto top_count = static_cast<std::uint32_t>(std::clamp(slots_[row.slot].top_logprobs(), 0, kMaxTopLogprobs));
+    result.top.resize(result.top.size() + top_count);
+    if (picked_[i].place > 0) {
+      step::AnswerToken& more = result.more[row.more_begin + static_cast<std::size_t>(picked_[i].place) - 1];
+      more.top_begin = top_begin;
+      more.top_count = top_count;
+    } else {
+      row.top_begin = top_begin;
+      row.top_count = top_count;
+    }
+  }
 }
 
 void LanguageModel::score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const {
@@ -352,9 +354,28 @@ void LanguageModel::score(Sampler& sampler, std::span<const float> logits, step:
   scored.top_count = logprob.top_count;
 }
 
+namespace {
+
+// What was sampled, for a row or for one more of its tokens, with its log-probabilities where they are wanted.
+template <class Answered>
+void report(Sampler& sampler, std::span<const float> logits, TokenId token, bool with_logprobs, Answered& answered,
+            step::StepResult& result) {
+  const std::span<TokenLogprob> top = std::span(result.top).subspan(answered.top_begin, answered.top_count);
+  answered.token = token;
+  answered.top_count = 0;
+  if (!with_logprobs) return;
+  const Logprob logprob = sampler.log_probability(logits, token, top);
+  answered.logprob = logprob.value;
+  answered.top_count = logprob.top_count;
+}
+
+}  // namespace
+
+// The row's first token, or one more because what was drafted before it is what was sampled.
 void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, const Picked& picked, step::StepResult& result) {
   step::RowResult& row = result.rows[picked.row];
   Slot& slot = slots_[row.slot];
+  const TokenId first = row.token;
   std::optional<SampledToken> sampled;
   try {
     sampled = sampler.sample(logits, slot.state(picked.position));
@@ -363,15 +384,18 @@ void LanguageModel::sample(Sampler& sampler, std::span<const float> logits, cons
   } catch (...) {  // on a thread of the team, and nobody else's fault
     sampled.reset();
     slot.accept(sampled, row);
-    row.sampled = false;
     row.failure = std::current_exception();
   }
-  const std::span<TokenLogprob> top = std::span(result.top).subspan(row.top_begin, row.top_count);
-  row.top_count = 0;
-  if (!sampled || slot.top_logprobs() < 0) return;
-  const Logprob logprob = sampler.log_probability(logits, sampled->token, top);
-  row.logprob = logprob.value;
-  row.top_count = logprob.top_count;
+  settled_[picked.row] = row.finished || sampled->token != picked.guessed ? 1 : 0;
+  if (!sampled) {
+    row.sampled = false;
+    row.top_count = 0;
+  } else if (picked.place == 0) {
+    report(sampler, logits, sampled->token, slot.top_logprobs() >= 0, row, result);
+  } else {
+    row.token = first;
+    report(sampler, logits, sampled->token, slot.top_logprobs() >= 0, result.more[row.more_begin + row.more_count++], result);
+  }
 }
 
 }  // namespace braid::model

@@ -7,6 +7,7 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/drafter.h"
 #include "model/kv_arena.h"
 #include "model/kv_growth.h"
 #include "model/model_shape.h"
@@ -17,9 +18,11 @@
 #include "model/transformer.h"
 #include "model/weights.h"
 #include "model/workspace.h"
+#include "step/pass.h"
 #include "step/step.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,10 +40,13 @@ struct LoadOptions {
   Packing packing = {};                         // how weights are computed
   std::int32_t kv_limit = 0;                    // positions a token may see, the first kSinkTokens among them; 0: all
   ModelShape::Grouping kv_grouping = ModelShape::Grouping::kByLayer;
-  std::int32_t max_batch = 256;     // slots
-  std::int32_t pass_rows = 512;     // tokens computed together; a longer step takes several passes
-  std::vector<TokenId> end_tokens;  // the model's end-of-sequence tokens
-  files::Progress progress;         // called on the loading thread; may be empty
+  std::int32_t max_batch = 256;           // slots
+  std::int32_t pass_rows = 512;           // tokens computed together; a longer step takes several passes
+  std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
+  files::Progress progress;               // called on the loading thread; may be empty
+  std::shared_ptr<Drafter> drafter = {};  // null: rows that verify get nothing to verify
+  // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
+  std::function<void()> between_layers = {};
 };
 
 struct MemoryEstimate {
@@ -77,6 +83,7 @@ class LanguageModel final : public step::StepExecutor {
   void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
  private:
+  static constexpr TokenId kNoGuess = -1;
   static constexpr std::size_t kSampled = ~std::size_t{0};
   static constexpr std::size_t kPooled = kSampled - 1;
   struct Picked {
@@ -84,6 +91,8 @@ class LanguageModel final : public step::StepExecutor {
     std::int64_t position;  // of the token that the logits foretell
     // That token's index in StepResult::scored; or kSampled: it is to be sampled; or kPooled: the token itself is part of a vector.
     std::size_t scored;
+    std::int32_t place = 0;      // where a row verifies: of the token within its row
+    TokenId guessed = kNoGuess;  // and the one that was drafted to follow it
   };
 
   LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context, KvGroups kv_groups,
@@ -100,8 +109,12 @@ class LanguageModel final : public step::StepExecutor {
   void announce_scored(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   std::optional<std::size_t> purpose_of(const step::StepRow& row, const step::RowResult& row_result, std::int32_t index) const;
   void start_pass();
+  void add_row(const step::StepPlan& plan, std::size_t index, step::StepResult& result);
+  void draft(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
+  void settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
   void run_pass(step::StepResult& result);
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
+  void make_tops(std::size_t begin, std::size_t end, step::StepResult& result);
   void pool(std::size_t picked, const step::StepResult& result);
   void report_vector(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) const;
   void score(Sampler& sampler, std::span<const float> logits, step::ScoredToken& scored, step::StepResult& result) const;
@@ -119,13 +132,15 @@ class LanguageModel final : public step::StepExecutor {
   std::optional<KvArena> kv_;
   std::optional<KvGrowth> kv_growth_;  // until it is over
   std::vector<Slot> slots_;
-  std::vector<Pool> pools_;        // by slot
-  std::vector<float> hidden_;      // [embedding]
-  std::vector<Sampler> samplers_;  // one for each member of the team
-  // The pass being put together.
-  std::vector<BatchToken> batch_;
-  std::vector<std::int32_t> picked_tokens_;  // indices into batch_ of the tokens whose logits are needed
-  std::vector<Picked> picked_;               // and what they are for
+  std::vector<Pool> pools_;            // by slot
+  std::vector<float> hidden_;          // [embedding]
+  std::vector<Sampler> samplers_;      // one for each member of the team
+  std::vector<std::int32_t> next_;     // by slot: the position of its next token
+  std::vector<TokenId> guesses_;       // of the row that is being added
+  std::vector<std::uint8_t> settled_;  // by row of the plan: a guess of it was wrong, or it has ended
+  step::Pass pass_;                    // being put together
+  std::vector<Picked> picked_;         // what the hidden states of pass_.picked are for
+  std::vector<std::size_t> claims_;    // first ones in picked_ of those that one member of the team sees to, and the end
 };
 
 }  // namespace braid::model

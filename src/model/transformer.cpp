@@ -11,23 +11,26 @@ Transformer::Transformer(const ModelShape& model, const Weights& weights, std::s
     : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
       residual_(table, team, products_), attention_(model, table, team, products_, residual_), feed_forward_(table, products_, residual_) {}
 
-void Transformer::forward(std::span<const BatchToken> tokens, std::span<const std::int32_t> picked, const KvArena& kv,
-                          Workspace& space) const {
-  embed(tokens, space);
-  auto rows = static_cast<std::int64_t>(tokens.size());
-  for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-    const LayerShape& shape = model_.layers[i];
-    const LayerWeights& layer = weights_.layers[i];
-    const auto index = static_cast<std::int32_t>(i);
-    const kernels::KvLayer pool = kv.layer(index);
-    attention_.project(tokens, shape, layer, pool, kv.group_of(index), space);
-    if (i + 1 == model_.layers.size()) rows = keep_rows(picked, shape.attention, space);
-    if (rows == 0) return;
-    // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
-    if (shape.parallel) feed_forward_.run(rows, shape, layer, space);
-    attention_.attend(rows, shape, model_.layer_visibility(i), layer, pool, space);
-    if (!shape.parallel) feed_forward_.run(rows, shape, layer, space);
-  }
+Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
+  embed(pass, space);
+  return {.layer = 0, .rows = static_cast<std::int64_t>(pass.tokens.size())};
+}
+
+bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& space, PassState& state) const {
+  const std::size_t i = state.layer++;
+  const LayerShape& shape = model_.layers[i];
+  const LayerWeights& layer = weights_.layers[i];
+  const auto index = static_cast<std::int32_t>(i);
+  const bool is_last = state.layer == model_.layers.size();
+  const kernels::KvLayer pool = kv.layer(index);
+  attention_.project(pass, shape, layer, pool, kv.group_of(index), space);
+  if (is_last) state.rows = keep_rows(pass.picked, shape.attention, space);
+  if (state.rows == 0) return false;
+  // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
+  if (shape.parallel) feed_forward_.run(state.rows, shape, layer, space);
+  attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, pool, space);
+  if (!shape.parallel) feed_forward_.run(state.rows, shape, layer, space);
+  return !is_last;
 }
 
 void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& space) const {
@@ -71,12 +74,12 @@ std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const 
   return to;
 }
 
-void Transformer::embed(std::span<const BatchToken> tokens, Workspace& space) const {
+void Transformer::embed(const step::Pass& pass, Workspace& space) const {
   const bool has_positions = !model_.input.positions.empty();
-  team_.for_chunks(static_cast<std::int64_t>(tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
+  team_.for_chunks(static_cast<std::int64_t>(pass.tokens.size()), kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
     auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
     for (std::int64_t row = begin; row < end; ++row) {
-      const BatchToken& token = tokens[static_cast<std::size_t>(row)];
+      const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
       table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
       if (model_.input.scale != 1.0F)
         std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],

@@ -6,7 +6,6 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/attention.h"
-#include "model/batch_token.h"
 #include "model/feed_forward.h"
 #include "model/kv_arena.h"
 #include "model/model_shape.h"
@@ -15,6 +14,7 @@
 #include "model/rope.h"
 #include "model/weights.h"
 #include "model/workspace.h"
+#include "step/pass.h"
 
 #include <cstdint>
 #include <span>
@@ -29,9 +29,21 @@ class Transformer {
   Transformer(const Transformer&) = delete;  // its parts refer to each other
   Transformer& operator=(const Transformer&) = delete;
 
-  // Computes at most shape.rows tokens, writes their keys and values to the pool, and leaves the residual stream of the tokens `picked`
-  // (ascending indices) in `space`, one after the other. The last layer computes no others.
-  void forward(std::span<const BatchToken> tokens, std::span<const std::int32_t> picked, const KvArena& kv, Workspace& space) const;
+  // Computes at most shape.rows tokens, writes their keys and values to the pool, and leaves the residual stream of the tokens that are
+  // picked in `space`, one after the other. The last layer computes no others.
+  void forward(const step::Pass& pass, const KvArena& kv, Workspace& space) const {
+    for (PassState state = begin(pass, space); advance(pass, kv, space, state);) {
+    }
+  }
+
+  // The same in pieces: a layer at a time, while `advance` says that one is left. Between two of them a pass may lie as long as it wants,
+  // and others, with a workspace and blocks of their own, may run.
+  struct PassState {
+    std::size_t layer = 0;  // the next one
+    std::int64_t rows = 0;  // that it computes
+  };
+  PassState begin(const step::Pass& pass, Workspace& space) const;
+  bool advance(const step::Pass& pass, const KvArena& kv, Workspace& space, PassState& state) const;
 
   // Logits of `count` of the tokens picked, at most shape.logit_rows, from the `begin`-th on, into space.logits.
   void logits(std::int64_t begin, std::int64_t count, Workspace& space) const;
@@ -40,7 +52,7 @@ class Transformer {
   void hidden(std::int64_t picked, const Workspace& space, float* out) const;
 
  private:
-  void embed(std::span<const BatchToken> tokens, Workspace& space) const;
+  void embed(const step::Pass& pass, Workspace& space) const;
   void finish_logits(std::int64_t count, Workspace& space) const;
   std::int64_t keep_rows(std::span<const std::int32_t> picked, const AttentionShape& attention, Workspace& space) const;
 

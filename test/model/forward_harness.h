@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,22 +38,43 @@ class ForwardHarness {
     std::vector<float> all;
     for (std::size_t begin = 0; begin < ids.size(); begin += 64) {
       const std::size_t count = std::min<std::size_t>(64, ids.size() - begin);
-      std::vector<BatchToken> batch;
-      for (std::size_t i = begin; i < begin + count; ++i)
-        batch.push_back({ids[i], position + static_cast<std::int32_t>(i), blocks_.data()});
-      std::vector<std::int32_t> picked(count);
-      std::iota(picked.begin(), picked.end(), 0);
-      transformer_.forward(batch, picked, *kv_, space_);
-      transformer_.logits(0, static_cast<std::int64_t>(count), space_);
-      for (std::size_t i = 0; i < count; ++i) {
-        const float* row = space_.logits[static_cast<std::int64_t>(i)];
-        all.insert(all.end(), row, row + model_.vocab);
-      }
+      transformer_.forward(pass_of(std::span(ids).subspan(begin, count), position + static_cast<std::int32_t>(begin)), *kv_, space_);
+      append_logits(count, all);
     }
     return all;
   }
 
+  // The same of at most 64 tokens at the beginning, with `between` called between any two layers.
+  template <class Between>
+  std::vector<float> logits_in_pieces(const std::vector<TokenId>& ids, Between between) {
+    const step::Pass pass = pass_of(ids, 0);
+    Transformer::PassState state = transformer_.begin(pass, space_);
+    while (transformer_.advance(pass, *kv_, space_, state)) between();
+    std::vector<float> all;
+    append_logits(ids.size(), all);
+    return all;
+  }
+
+  // All of its tokens are picked.
+  step::Pass pass_of(std::span<const TokenId> ids, std::int32_t position) const {
+    step::Pass pass;
+    pass.blocks = blocks_;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      pass.tokens.push_back({ids[i], position + static_cast<std::int32_t>(i), 0, static_cast<std::uint32_t>(blocks_.size())});
+      pass.picked.push_back(static_cast<std::int32_t>(i));
+    }
+    return pass;
+  }
+
  private:
+  void append_logits(std::size_t count, std::vector<float>& all) {
+    transformer_.logits(0, static_cast<std::int64_t>(count), space_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const float* row = space_.logits[static_cast<std::int64_t>(i)];
+      all.insert(all.end(), row, row + model_.vocab);
+    }
+  }
+
   kernels::ThreadTeam team_;
   const ModelShape model_;
   const Weights weights_;

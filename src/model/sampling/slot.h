@@ -23,6 +23,7 @@ class Slot {
   bool finished() const { return finished_; }
   bool has_sampled() const { return has_sampled_; }
   TokenId last_token() const { return last_; }
+  std::int32_t tokens_left() const { return max_tokens_ - generated_; }  // of its answer
   std::int32_t top_logprobs() const { return sampling_.top_logprobs; }
 
   // What the token at `position` is chosen by. Until min_tokens are there, tokens that end the sequence are banned.

@@ -1,0 +1,190 @@
+// Rows that verify drafted tokens give the answers of rows that do not, whatever is drafted; passes that are left between layers and taken
+// up again give the same bits.
+#include "model/forward_harness.h"
+#include "model/language_model.h"
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <random>
+
+namespace braid::model::test {
+namespace {
+
+constexpr std::int32_t kTokens = 40;
+const std::vector<TokenId> kPrompt = {1, 314, 206, 1454, 8, 2, 206, 1, 319, 206};
+
+// Drafts from an answer that it knows, each token wrong with some chance.
+class KnowingDrafter final : public Drafter {
+ public:
+  KnowingDrafter(std::vector<TokenId> answer, double wrong) : answer_(std::move(answer)), wrong_(wrong) {}
+
+  std::size_t draft(step::SlotId, TokenId last, std::int32_t position, std::span<TokenId> guesses) override {
+    const std::size_t at = static_cast<std::size_t>(position) - kPrompt.size();
+    EXPECT_EQ(last, answer_.at(at));
+    std::size_t count = 0;
+    for (; count < guesses.size() && at + count + 1 < answer_.size(); ++count) {
+      const TokenId right = answer_[at + count + 1];
+      guesses[count] = std::uniform_real_distribution(0.0, 1.0)(random_) < wrong_ ? (right + 1) % 2000 : right;
+    }
+    return count;
+  }
+
+ private:
+  std::vector<TokenId> answer_;
+  double wrong_;
+  std::mt19937 random_{7};
+};
+
+struct Said {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+  std::vector<float> top;
+  int steps = 0;
+
+  bool operator==(const Said& other) const { return tokens == other.tokens && logprobs == other.logprobs && top == other.top; }
+};
+
+class VerifiedRows : public testing::Test {
+ protected:
+  static std::unique_ptr<LanguageModel> load(LoadOptions options) {
+    static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+    options.max_batch = 4;
+    auto model = LanguageModel::load(file, kernels::best_kernel_table(), std::move(options)).value();
+    model->allocate_kv(8).value();
+    return model;
+  }
+
+  // By rows that verify up to `drafts` tokens; 0: by plain ones.
+  static Said answer(LanguageModel& model, const SamplingParams& sampling, std::int32_t drafts) {
+    Said said;
+    step::StepPlan plan;
+    step::StepResult result;
+    plan.blocks = {5, 1, 6, 2};
+    plan.tokens = kPrompt;
+    plan.starts = {{.slot = 1, .sampling = sampling, .stop = {.max_tokens = kTokens, .ignore_eos = true, .stop_token_ids = {}}}};
+    plan.starts[0].history_count = step::needs_history(plan.starts[0]) ? static_cast<std::uint32_t>(kPrompt.size()) : 0;
+    plan.rows = {{.slot = 1, .count = static_cast<std::int32_t>(kPrompt.size()), .block_count = 4, .output = step::RowOutput::kSample}};
+    auto least = static_cast<std::int32_t>(kPrompt.size());
+    for (bool finished = false; !finished;) {
+      model.execute(plan, result);
+      if (result.failure) std::rethrow_exception(result.failure);
+      const step::RowResult row = result.rows.at(0);
+      EXPECT_TRUE(row.sampled);
+      ++said.steps;
+      add(said, row, result);
+      for (std::uint32_t i = 0; i < row.more_count; ++i) add(said, result.more.at(row.more_begin + i), result);
+      finished = row.finished;
+      if (plan.rows[0].output == step::RowOutput::kVerify) least = row.position + 1 + static_cast<std::int32_t>(row.more_count);
+      EXPECT_EQ(least, static_cast<std::int32_t>(kPrompt.size() + said.tokens.size()) - 1);
+      plan.starts.clear();
+      // The scheduler knows the least position only, of the step before.
+      const std::int32_t slack = drafts > 0 ? std::min(least - static_cast<std::int32_t>(kPrompt.size()), drafts) : 0;
+      plan.rows = {{.slot = 1,
+                    .position = least - slack,
+                    .block_count = 4,
+                    .input = step::RowInput::kSampled,
+                    .output = drafts > 0 ? step::RowOutput::kVerify : step::RowOutput::kSample,
+                    .slack = slack,
+                    .drafts = drafts}};
+      if (drafts == 0) ++least;
+    }
+    return said;
+  }
+
+ private:
+  template <class Answered>
+  static void add(Said& said, const Answered& answered, const step::StepResult& result) {
+    said.tokens.push_back(answered.token);
+    said.logprobs.push_back(answered.logprob);
+    for (std::uint32_t i = 0; i < answered.top_count; ++i) said.top.push_back(result.top.at(answered.top_begin + i).logprob);
+  }
+};
+
+TEST_F(VerifiedRows, GiveTheAnswerOfPlainOnesWhateverIsDrafted) {
+  const SamplingParams ways[] = {{.temperature = 0.0F, .top_logprobs = 2},
+                                 {.temperature = 1.0F, .seed = 3, .repetition_penalty = 1.2F, .top_logprobs = 1},
+                                 {.temperature = 1.0F, .seed = 4, .mirostat = 2, .top_logprobs = 0}};
+  for (const SamplingParams& sampling : ways) {
+    const Said plain = answer(*load({.end_tokens = {}, .progress = {}}), sampling, 0);
+    ASSERT_EQ(plain.tokens.size(), static_cast<std::size_t>(kTokens));
+    for (const double wrong : {0.0, 0.3, 1.0}) {
+      for (const int threads : {1, 3}) {
+        for (const std::int32_t pass_rows : {2, 512}) {  // a row may fall into several passes
+          auto model = load({.threads = threads,
+                             .pass_rows = pass_rows,
+                             .end_tokens = {},
+                             .progress = {},
+                             .drafter = std::make_shared<KnowingDrafter>(plain.tokens, wrong)});
+          const Said verified = answer(*model, sampling, 5);
+          EXPECT_TRUE(verified == plain) << wrong << ", " << threads << " threads, " << pass_rows << " rows in a pass";
+          if (wrong == 0.0) {
+            EXPECT_LE(verified.steps, 1 + (kTokens - 1 + 5) / 6) << "six tokens a step";
+          } else if (wrong == 1.0) {
+            EXPECT_EQ(verified.steps, kTokens);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(VerifiedRows, WithoutADrafterAreDecodeRows) {
+  const SamplingParams greedy{.temperature = 0.0F};
+  const auto model = load({.end_tokens = {}, .progress = {}});
+  const Said plain = answer(*model, greedy, 0);
+  EXPECT_TRUE(answer(*model, greedy, 4) == plain);
+}
+
+TEST_F(VerifiedRows, AreRefusedWhereTheirSlotIsNot) {
+  const auto model = load({.end_tokens = {}, .progress = {}});
+  step::StepPlan plan;
+  step::StepResult result;
+  plan.blocks = {0};
+  plan.tokens = kPrompt;
+  plan.starts = {{.slot = 0, .sampling = {}, .stop = {.max_tokens = 9, .stop_token_ids = {}}}};
+  plan.rows = {{.slot = 0, .count = 10, .block_count = 1, .output = step::RowOutput::kSample}};
+  model->execute(plan, result);
+  ASSERT_FALSE(result.failure);
+  plan.starts.clear();
+  plan.rows = {{.slot = 0,
+                .position = 11,
+                .block_count = 1,
+                .input = step::RowInput::kSampled,
+                .output = step::RowOutput::kVerify,
+                .slack = 2,
+                .drafts = 1}};
+  model->execute(plan, result);
+  EXPECT_TRUE(result.failure);
+}
+
+// Between any two layers another model computes a step of its own.
+TEST_F(VerifiedRows, OtherWorkBetweenTwoLayersChangesNoBit) {
+  const SamplingParams sampling{.temperature = 1.0F, .seed = 9, .top_logprobs = 3};
+  const auto other = load({.end_tokens = {}, .progress = {}});
+  const Said alone = answer(*other, sampling, 0);
+  int times = 0;
+  const auto model = load({.threads = 2, .end_tokens = {}, .progress = {}, .between_layers = [&] {
+                             if (++times % 7 == 0) answer(*other, {.temperature = 1.0F, .seed = 10}, 0);
+                           }});
+  EXPECT_TRUE(answer(*model, sampling, 0) == alone);
+  EXPECT_GE(times, kTokens);
+}
+
+TEST(Passes, LeftBetweenLayersAndTakenUpAgainGiveTheSameBits) {
+  const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
+  ForwardHarness left(file, kernels::best_kernel_table());
+  ForwardHarness other(file, kernels::best_kernel_table());
+  std::vector<TokenId> one = kPrompt;
+  std::vector<TokenId> two(50, 7);
+  const std::vector<float> whole = other.logits(one);
+  int pieces = 0;
+  const std::vector<float> in_pieces = left.logits_in_pieces(one, [&] {
+    ++pieces;
+    other.logits(two);
+  });
+  EXPECT_EQ(in_pieces, whole);
+  EXPECT_EQ(pieces, static_cast<int>(left.model().layers.size()) - 1);
+}
+
+}  // namespace
+}  // namespace braid::model::test
