@@ -71,7 +71,7 @@ TEST(Messages, ErrorsHaveItsEnvelope) {
   const auto status_of = [&](const std::string& members) {
     return server.ask(post("/v1/messages", R"({"max_tokens":1,)" + members + "}")).status;
   };
-  EXPECT_EQ(status_of(R"("messages":[{"role":"system","content":"a"}])"), 400);
+  EXPECT_EQ(status_of(R"("messages":[{"role":"king","content":"a"}])"), 400);
   EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":[{"type":"image"}]}])"), 400);
   EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"temperature":1.5)"), 400);
   EXPECT_EQ(status_of(R"("messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"x"})"), 400);
@@ -104,8 +104,9 @@ TEST(Messages, BlocksBecomeChatMessages) {
   const Value user = ValueDict{{"role", "user"},
                                {"content", ValueList{ValueDict{{"type", "tool_result"}, {"tool_use_id", "c"}, {"content", "r"}},
                                                      ValueDict{{"type", "text"}, {"text", "and"}}}}};
-  ASSERT_TRUE(net::anthropic::append_message(chat, assistant, "messages[0]"));
-  ASSERT_TRUE(net::anthropic::append_message(chat, user, "messages[1]"));
+  net::anthropic::Gleaned gleaned;
+  ASSERT_TRUE(net::anthropic::append_message(chat, assistant, "messages[0]", gleaned));
+  ASSERT_TRUE(net::anthropic::append_message(chat, user, "messages[1]", gleaned));
   ASSERT_EQ(chat.size(), 3U);
   EXPECT_EQ(*chat[0].find("reasoning_content"), Value("hm"));
   const Value& call = chat[0].find("tool_calls")->get_if<ValueList>()->front();

@@ -3,7 +3,10 @@
 #include "net/anthropic/request.h"
 #include "net/generation/prompts.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <fmt/format.h>
+#include <memory>
 
 namespace braid::net::anthropic {
 
@@ -13,7 +16,12 @@ Result<std::string> count_tokens(Value& body, const ServedModel& model) {
   GenerationCall call(std::move(*wish));
   const auto prompts = encode_prompts(*model.codec, call);
   if (!prompts) return prompts.error();
-  return fmt::format(R"({{"input_tokens":{}}})", prompts->front().size());
+  auto tokens = static_cast<std::int64_t>(prompts->front().size());
+  std::string answer = fmt::format(R"({{"input_tokens":{})", tokens);
+  const auto& edits = std::static_pointer_cast<const MessageDetails>(call.details)->applied_edits;
+  for (std::size_t i = 0; edits && i < edits->size(); ++i) tokens += (*edits)[i].tokens;
+  if (edits) answer += fmt::format(R"(,"context_management":{{"original_input_tokens":{}}})", tokens);
+  return answer + "}";
 }
 
 }  // namespace braid::net::anthropic

@@ -14,7 +14,7 @@ class Messages final : public Dialect {
   const Voice& voice() const override { return kVoice; }
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_message(body, model); }
   std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
-    return message_format(id, model, call.timings);
+    return message_format(id, model, call);
   }
 };
 

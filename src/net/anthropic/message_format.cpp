@@ -1,9 +1,11 @@
 #include "net/anthropic/message_format.h"
 
+#include "net/anthropic/request.h"
 #include "net/generation/parser/whole_object.h"
 #include "net/generation/timings.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
+#include "net/wish/seal.h"
 
 #include <array>
 #include <fmt/format.h>
@@ -81,7 +83,7 @@ struct BlockDelta {
 };
 
 // The whole blocks of an answer. A call is two deltas: its begin and its arguments.
-void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
+void append_blocks(std::string& out, const std::vector<Delta>& deltas, bool hides_thinking) {
   std::string_view separator = "";
   for (std::size_t i = 0; i < deltas.size(); ++i) {
     const Delta& delta = deltas[i];
@@ -89,7 +91,8 @@ void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
     out += std::exchange(separator, ",");
     if (const auto* text = std::get_if<TextDelta>(&delta)) out += R"({"type":"text","text":)" + json::quoted(text->text) + "}";
     if (const auto* thought = std::get_if<ReasoningDelta>(&delta))
-      out += R"({"type":"thinking","thinking":)" + json::quoted(thought->text) + R"(,"signature":""})";
+      out += fmt::format(R"({{"type":"thinking","thinking":{},"signature":"{}"}})", hides_thinking ? R"("")" : json::quoted(thought->text),
+                         hides_thinking ? wish::sealed(thought->text) : "");
     if (const auto* begin = std::get_if<ToolCallBegin>(&delta)) {
       const auto* arguments = i + 1 < deltas.size() ? std::get_if<ToolCallArguments>(&deltas[i + 1]) : nullptr;
       out += fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{}}})", json::quoted(begin->id), json::quoted(begin->name),
@@ -98,9 +101,20 @@ void append_blocks(std::string& out, const std::vector<Delta>& deltas) {
   }
 }
 
+// ,"context_management":{"applied_edits":[…]}
+void append_edits(std::string& out, const std::vector<AppliedEdit>& edits) {
+  out += R"(,"context_management":{"applied_edits":[)";
+  std::string_view separator = "";
+  for (const AppliedEdit& edit : edits)
+    fmt::format_to(std::back_inserter(out), R"({}{{"type":"{}","{}":{},"cleared_input_tokens":{}}})", std::exchange(separator, ","),
+                   edit.type, edit.counted, edit.cleared, edit.tokens);
+  out += "]}";
+}
+
 class MessageFormat final : public AnswerFormat {
  public:
-  MessageFormat(const std::string& id, const ServedModel& model, bool timings) : timings_(timings) {
+  MessageFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
+      : details_(std::static_pointer_cast<const MessageDetails>(call.details)), timings_(call.timings) {
     head_ = fmt::format(R"({{"id":"{}","type":"message","role":"assistant","model":)", id);
     json::append_lossy_string(head_, model.id);
   }
@@ -120,6 +134,10 @@ class MessageFormat final : public AnswerFormat {
       block_open_ = true;
       append_event(out, "content_block_start", fmt::format(R"(,"index":{},"content_block":{})", blocks_, std::visit(BlockStart{}, delta)));
     }
+    if (const auto* thought = std::get_if<ReasoningDelta>(&delta); thought != nullptr && details_->hides_thinking) {
+      hidden_ += thought->text;
+      return;
+    }
     append_event(out, "content_block_delta", fmt::format(R"(,"index":{},"delta":{})", blocks_, std::visit(BlockDelta{}, delta)));
   }
 
@@ -133,6 +151,7 @@ class MessageFormat final : public AnswerFormat {
     append_stop(members, end_);
     members += "},";
     append_usage(members, usage);
+    if (details_->applied_edits) append_edits(members, *details_->applied_edits);
     if (timings_) append_timings(members, usage);
     append_event(out, "message_delta", members);
     append_event(out, "message_stop", "");
@@ -147,11 +166,12 @@ class MessageFormat final : public AnswerFormat {
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += head_;
     out += R"(,"content":[)";
-    append_blocks(out, choices.front().piece.deltas);
+    append_blocks(out, choices.front().piece.deltas, details_->hides_thinking);
     out += "],";
     append_stop(out, choices.front().end);
     out += ',';
     append_usage(out, usage);
+    if (details_->applied_edits) append_edits(out, *details_->applied_edits);
     if (timings_) append_timings(out, usage);
     out += '}';
   }
@@ -163,6 +183,10 @@ class MessageFormat final : public AnswerFormat {
 
   void close_block(std::string& out) {
     if (!std::exchange(block_open_, false)) return;
+    if (!hidden_.empty())
+      append_event(out, "content_block_delta",
+                   fmt::format(R"(,"index":{},"delta":{{"type":"signature_delta","signature":"{}"}})", blocks_,
+                               wish::sealed(std::exchange(hidden_, {}))));
     append_event(out, "content_block_stop", fmt::format(R"(,"index":{})", blocks_++));
   }
 
@@ -171,13 +195,15 @@ class MessageFormat final : public AnswerFormat {
   std::size_t kind_ = 0;  // index in Delta of what began the open block
   bool block_open_ = false;
   ChoiceEnd end_;
+  std::string hidden_;  // of the open block: thoughts that the client gets sealed
+  const std::shared_ptr<const MessageDetails> details_;
   bool timings_;
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, bool timings) {
-  return std::make_unique<MessageFormat>(id, model, timings);
+std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, const GenerationCall& call) {
+  return std::make_unique<MessageFormat>(id, model, call);
 }
 
 http::Response error_response(const Error& error) {

@@ -4,6 +4,7 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/generation/answer_format.h"
+#include "net/generation/call.h"
 #include "net/http/response.h"
 
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace braid::net::anthropic {
 
-// With `timings` the message says how long it took, as the other dialects do.
-std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, bool timings);
+// Of a call whose details are MessageDetails.
+std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, const GenerationCall& call);
 
 // {"type":"error","error":{"type":…,"message":…}} with the status of the error.
 http::Response error_response(const Error& error);

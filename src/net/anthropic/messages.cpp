@@ -1,7 +1,11 @@
 #include "net/anthropic/request.h"
 #include "net/json/fields.h"
+#include "net/wish/seal.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -20,16 +24,40 @@ Result<std::string> member_text(const Value& block, std::string_view name, const
   return json::read_string(*member, member_path);
 }
 
+const std::string* type_of(const Value& block) {
+  const Value* type = block.find("type");
+  return type != nullptr ? type->get_if<std::string>() : nullptr;
+}
+
+// The text of a block that holds one in another form; nullopt: it does not.
+std::optional<std::string> document_text(const Value& block) {
+  const std::string* type = type_of(block);
+  const Value* source = block.find(type != nullptr && *type == "document" ? "source" : "content");
+  if (type == nullptr || source == nullptr) return std::nullopt;
+  if (*type == "compaction")
+    if (const auto* summary = source->get_if<std::string>()) return *summary;
+  const Value* data =
+      *type == "document" && source->find("type") != nullptr && *source->find("type") == Value("text") ? source->find("data") : nullptr;
+  if (const auto* text = data != nullptr ? data->get_if<std::string>() : nullptr) return *text;
+  if (*type != "search_result") return std::nullopt;
+  Result<std::string> text = block_text(*source, "content");
+  if (!text) return std::nullopt;
+  const Value* title = block.find("title");
+  const auto* title_text = title != nullptr ? title->get_if<std::string>() : nullptr;
+  return title_text != nullptr ? *title_text + "\n" + *text : std::move(*text);
+}
+
 Error unsupported(const std::string& type, const std::string& path) {
   return invalid_argument(fmt::format("'{}' is a block of type '{}', which is not supported here", path, type), at_key(path, "type"));
 }
 
 // The blocks of one message, gathered by what chat makes of them.
 struct Gathered {
-  std::string text;
-  std::string reasoning;
-  ValueList calls;
-  ValueList results;  // chat messages of their own
+  Gleaned& gleaned;
+  std::string text = {};
+  std::string reasoning = {};
+  ValueList calls = {};
+  ValueList results = {};  // chat messages of their own
 
   void append_text(const std::string& piece) {
     if (!text.empty()) text += '\n';
@@ -51,16 +79,63 @@ Result<void> gather_call(Gathered& gathered, const Value& block, const std::stri
   return {};
 }
 
+// What a tool gave back; where that is no text, the model is told so.
+Result<std::string> result_text(Gathered& gathered, const Value& content, const std::string& path) {
+  const auto* blocks = content.get_if<ValueList>();
+  if (blocks == nullptr) return block_text(content, path);
+  std::string joined;
+  for (std::size_t i = 0; i < blocks->size(); ++i) {
+    const Value& block = (*blocks)[i];
+    const std::string block_path = at_index(path, i);
+    if (block.get_if<ValueDict>() == nullptr) return json::wrong_type(block_path, "an object", block);
+    const Result<std::string> type = member_text(block, "type", block_path);
+    if (!type) return type;
+    std::string text;
+    if (*type == "tool_reference") {
+      const Result<std::string> name = member_text(block, "tool_name", block_path);
+      if (!name) return name;
+      gathered.gleaned.referenced_tools.insert(*name);
+      text = fmt::format("The tool {} can be called now.", *name);
+    } else if (*type == "text") {
+      Result<std::string> own = member_text(block, "text", block_path);
+      if (!own) return own;
+      text = std::move(*own);
+    } else if (std::optional<std::string> document = document_text(block)) {
+      text = std::move(*document);
+    } else {
+      text = fmt::format("({} {} that cannot be shown here)", *type == "image" ? "an" : "a", *type);
+    }
+    if (i > 0) joined += '\n';
+    joined += text;
+  }
+  return joined;
+}
+
 Result<void> gather_result(Gathered& gathered, const Value& block, const std::string& path) {
   Result<std::string> id = member_text(block, "tool_use_id", path);
   if (!id) return id.error();
   std::string text;
   if (const Value* content = block.find("content"); content != nullptr && !content->is_null()) {
-    Result<std::string> read = block_text(*content, at_key(path, "content"));
+    Result<std::string> read = result_text(gathered, *content, at_key(path, "content"));
     if (!read) return read.error();
     text = std::move(*read);
   }
   gathered.results.emplace_back(ValueDict{{"role", "tool"}, {"tool_call_id", std::move(*id)}, {"content", std::move(text)}});
+  return {};
+}
+
+// Those that this server can read, in whose message they do not belong, or that hold something the answer would have to be about.
+bool is_essential(const std::string& type) {
+  constexpr std::array<std::string_view, 7> kTypes = {"image", "document", "audio", "tool_use", "tool_result", "thinking", "text"};
+  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+}
+
+Result<void> gather_thought(Gathered& gathered, const Value& block, const std::string& path) {
+  const Result<std::string> thinking = member_text(block, "thinking", path);
+  if (!thinking) return thinking.error();
+  const Value* seal = thinking->empty() ? block.find("signature") : nullptr;
+  const auto* text = seal != nullptr ? seal->get_if<std::string>() : nullptr;
+  gathered.reasoning += text != nullptr ? wish::opened(*text).value_or("") : *thinking;
   return {};
 }
 
@@ -73,19 +148,20 @@ Result<void> gather(Gathered& gathered, const Value& block, bool assistant, cons
     if (text) gathered.append_text(*text);
     return text ? Result<void>() : text.error();
   }
-  if (assistant && *type == "thinking") {
-    const Result<std::string> thinking = member_text(block, "thinking", path);
-    if (thinking) gathered.reasoning += *thinking;
-    return thinking ? Result<void>() : thinking.error();
-  }
-  if (assistant && *type == "redacted_thinking") return {};  // nobody but its author can read it
+  if (assistant && *type == "thinking") return gather_thought(gathered, block, path);
   if (assistant && *type == "tool_use") return gather_call(gathered, block, path);
   if (!assistant && *type == "tool_result") return gather_result(gathered, block, path);
-  return unsupported(*type, path);
+  if (const std::optional<std::string> document = document_text(block)) {
+    gathered.append_text(*document);
+    return {};
+  }
+  if (is_essential(*type)) return unsupported(*type, path);
+  gathered.gleaned.left_out.push_back(*type);  // such as what a provider's server ran, or thoughts that nobody but their author can read
+  return {};
 }
 
-Result<Gathered> gather_content(const Value& content, bool assistant, const std::string& path) {
-  Gathered gathered;
+Result<Gathered> gather_content(const Value& content, bool assistant, const std::string& path, Gleaned& gleaned) {
+  Gathered gathered{gleaned};
   if (const auto* text = content.get_if<std::string>()) {
     gathered.text = *text;
     return gathered;
@@ -120,19 +196,19 @@ Result<std::string> block_text(const Value& content, const std::string& path) {
   return joined;
 }
 
-Result<void> append_message(ValueList& chat, const Value& message, const std::string& path) {
+Result<void> append_message(ValueList& chat, const Value& message, const std::string& path, Gleaned& gleaned) {
   if (message.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", message);
   const Result<std::string> role = member_text(message, "role", path);
   if (!role) return role.error();
   const bool assistant = *role == "assistant";
-  if (!assistant && *role != "user") {
+  if (!assistant && *role != "user" && *role != "system") {
     const std::string role_path = at_key(path, "role");
-    return invalid_argument(fmt::format("'{}' is '{}', not 'user' or 'assistant'", role_path, *role), role_path);
+    return invalid_argument(fmt::format("'{}' is '{}', not 'user', 'assistant' or 'system'", role_path, *role), role_path);
   }
   const std::string content_path = at_key(path, "content");
   const Value* content = message.find("content");
   if (content == nullptr) return missing(content_path);
-  Result<Gathered> gathered = gather_content(*content, assistant, content_path);
+  Result<Gathered> gathered = gather_content(*content, assistant, content_path, gleaned);
   if (!gathered) return gathered.error();
   const bool only_results = gathered->text.empty() && !gathered->results.empty();
   for (Value& result : gathered->results) chat.push_back(std::move(result));

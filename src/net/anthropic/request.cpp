@@ -1,14 +1,18 @@
 #include "net/anthropic/request.h"
 
+#include "net/anthropic/tools.h"
+#include "net/generation/call.h"
+#include "net/generation/prompts.h"
 #include "net/json/fields.h"
 #include "net/wish/finish.h"
 #include "net/wish/parameters.h"
-#include "net/wish/tools.h"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -29,20 +33,21 @@ struct MessageFields {
   ValueList messages;                // as chat has them
   std::vector<std::size_t> sources;  // [messages]: the index in the body of the message that each is of
   std::string system;
+  Gleaned gleaned;
+  Value tools;         // as in the body
+  std::string effort;  // how much is to be thought, if at all
+  bool hides_thinking = false;
+  std::optional<std::vector<ContextEdit>> edits;
 };
 
 using Reader = Result<void> (*)(MessageFields& fields, Value& value, const std::string& path);
-
-// Any number of them, with names as long as Claude Code has them.
-constexpr wish::ToolForm kToolForm = {
-    .holder = "", .parameters = "input_schema", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
 
 Result<void> read_messages(MessageFields& fields, Value& value, const std::string& path) {
   const auto* list = value.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", value);
   if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
   for (std::size_t i = 0; i < list->size(); ++i) {
-    const Result<void> appended = append_message(fields.messages, (*list)[i], at_index(path, i));
+    const Result<void> appended = append_message(fields.messages, (*list)[i], at_index(path, i), fields.gleaned);
     if (!appended) return appended;
     fields.sources.resize(fields.messages.size(), i);
   }
@@ -54,10 +59,16 @@ Result<void> read_messages(MessageFields& fields, Value& value, const std::strin
   return {};
 }
 
+// Some versions of Claude Code put a line like a header's in front, with a value that changes from turn to turn: the prompt begins behind it.
+std::string without_header_lines(std::string text) {
+  while (text.starts_with("x-anthropic-")) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
+  return text;
+}
+
 Result<void> read_system(MessageFields& fields, Value& value, const std::string& path) {
   Result<std::string> text = block_text(value, path);
   if (!text) return text.error();
-  fields.system = std::move(*text);
+  fields.system = without_header_lines(std::move(*text));
   return {};
 }
 
@@ -66,36 +77,20 @@ Result<void> read_stop_sequences(MessageFields& fields, Value& value, const std:
   return wish::read_stop(fields.chat, value, path);
 }
 
-Result<void> read_tools(MessageFields& fields, Value& value, const std::string& path) {
-  const auto* tools = value.get_if<ValueList>();
-  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
-    const std::string tool_path = at_index(path, i);
-    if ((*tools)[i].get_if<ValueDict>() == nullptr) return json::wrong_type(tool_path, "an object", (*tools)[i]);
-    const Value* type = (*tools)[i].find("type");
-    if (type != nullptr && !type->is_null() && *type != Value("custom"))
-      return invalid_argument(fmt::format("'{}' is a tool of the provider's; only custom tools are supported", tool_path),
-                              at_key(tool_path, "type"));
-  }
-  return wish::read_tools(fields.chat, value, path, kToolForm);
+// Which of them are declared depends on the conversation.
+Result<void> keep_tools(MessageFields& fields, Value& value, const std::string&) {
+  fields.tools = std::move(value);
+  return {};
 }
 
 Result<void> read_tool_choice(MessageFields& fields, Value& value, const std::string& path) {
-  using Mode = wish::ToolChoice::Mode;
-  wish::ToolChoice& choice = fields.chat.tool_choice;
-  const Value* type = value.find("type");
-  const std::string type_path = at_key(path, "type");
-  if (type == nullptr) return invalid_argument(fmt::format("'{}' is missing", type_path), type_path);
-  if (const Value* single = value.find("disable_parallel_tool_use"); single != nullptr && *single == Value(true)) choice.parallel = false;
-  for (const auto& [name, mode] : {std::pair("auto", Mode::kAuto), std::pair("none", Mode::kNone), std::pair("any", Mode::kRequired)}) {
-    if (*type != Value(name)) continue;
-    choice.mode = mode;
-    return {};
-  }
-  if (*type != Value("tool")) return invalid_argument(fmt::format("'{}' must be one of auto, any, tool, none", type_path), type_path);
-  Result<std::string> name = wish::read_function_name(value, path, kToolForm.most_name_bytes);
-  if (!name) return name.error();
-  choice.mode = Mode::kRequired;
-  choice.names = {std::move(*name)};
+  return anthropic::read_tool_choice(fields.chat, value, path);
+}
+
+Result<void> read_context_management(MessageFields& fields, Value& value, const std::string& path) {
+  Result<std::vector<ContextEdit>> edits = read_context_edits(value, path, fields.gleaned.left_out);
+  if (!edits) return edits.error();
+  fields.edits = std::move(*edits);
   return {};
 }
 
@@ -108,6 +103,7 @@ Result<void> read_thinking(MessageFields& fields, Value& value, const std::strin
     return invalid_argument(fmt::format("'{}' must be one of enabled, disabled, adaptive", type_path), type_path);
   }
   fields.chat.thinks = *type != Value("disabled");
+  if (const Value* display = value.find("display"); display != nullptr) fields.hides_thinking = *display == Value("omitted");
   if (const Value* budget = value.find("budget_tokens"); budget != nullptr && !budget->is_null()) {
     const Result<std::int64_t> tokens =
         json::read_integer(*budget, at_key(path, "budget_tokens"), 0, std::numeric_limits<std::int64_t>::max());
@@ -129,7 +125,13 @@ Result<void> read_output_format(MessageFields& fields, Value& value, const std::
 
 Result<void> read_output_config(MessageFields& fields, Value& value, const std::string& path) {
   if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
-  Value* format = find_member(*value.get_if<ValueDict>(), "format");
+  auto& members = *value.get_if<ValueDict>();
+  if (Value* effort = find_member(members, "effort"); effort != nullptr && !effort->is_null()) {
+    const Result<void> read = wish::read_reasoning_effort(fields.chat, *effort, at_key(path, "effort"));
+    if (!read) return read;
+    fields.effort = std::exchange(fields.chat.reasoning_effort, {});
+  }
+  Value* format = find_member(members, "format");
   if (format == nullptr || format->is_null()) return {};
   return read_output_format(fields, *format, at_key(path, "format"));
 }
@@ -145,11 +147,12 @@ constexpr std::array kConversation = {
     OwnParameter{"messages", read_messages},
     OwnParameter{"system", read_system},
     OwnParameter{"stop_sequences", read_stop_sequences},
-    OwnParameter{"tools", read_tools},
+    OwnParameter{"tools", keep_tools},
     OwnParameter{"tool_choice", read_tool_choice},
     OwnParameter{"thinking", read_thinking},
     OwnParameter{"output_config", read_output_config},
     OwnParameter{"output_format", read_output_format},  // the older name of output_config.format
+    OwnParameter{"context_management", read_context_management},
     OwnParameter{"container", read_nothing},
     OwnParameter{"betas", read_nothing},
 };
@@ -193,19 +196,59 @@ Result<void> read_members(MessageFields& fields, ValueDict& body) {
   return {};
 }
 
+// How much is thought says nothing about whether.
+void tell_effort(MessageFields& fields) {
+  if (fields.effort.empty()) return;
+  if (fields.chat.thinks) {
+    fields.chat.reasoning_effort = *fields.chat.thinks ? fields.effort : "none";
+    return;
+  }
+  Value& kwargs = fields.chat.chat.kwargs;
+  if (kwargs.is_null()) kwargs = ValueDict{};
+  if (kwargs.find("reasoning_effort") == nullptr) kwargs.get_if<ValueDict>()->emplace_back("reasoning_effort", fields.effort);
+}
+
+// What the client wants cleared is cleared.
+Result<std::shared_ptr<MessageDetails>> edit_context(MessageFields& fields, const wish::MessagePath& path_of) {
+  auto details = std::make_shared<MessageDetails>();
+  details->hides_thinking = fields.hides_thinking;
+  if (!fields.edits) return details;
+  const CountTokens count = [&](const ValueList& messages) -> Result<std::int64_t> {
+    Result<Wish> wish = wish::finish_chat(fields.chat, messages, path_of, "messages");
+    if (!wish) return wish.error();
+    GenerationCall call(std::move(*wish));
+    const auto prompts = encode_prompts(*fields.chat.model.codec, call);
+    if (!prompts) return prompts.error();
+    return static_cast<std::int64_t>(prompts->front().size());
+  };
+  Result<std::vector<AppliedEdit>> applied = apply_edits(*fields.edits, fields.messages, count);
+  if (!applied) return applied.error();
+  details->applied_edits = std::move(*applied);
+  return details;
+}
+
 Result<Wish> read(Value& body, const ServedModel& model, bool counting) {
   MessageFields fields(model);
   const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
   if (!read) return read.error();
   if (fields.messages.empty()) return invalid_argument("'messages' is missing", "messages");
   if (!fields.chat.wish.max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
+  const Result<void> tools =
+      fields.tools.is_null() ? Result<void>() : read_tools(fields.chat, fields.tools, fields.gleaned.referenced_tools, "tools");
+  if (!tools) return tools.error();
+  fields.chat.wish.items_left_out = std::move(fields.gleaned.left_out);
+  tell_effort(fields);
   const bool has_system = !fields.system.empty();
   if (has_system) fields.messages.insert(fields.messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(fields.system)}});
   const auto path_of = [has_system, &fields](std::size_t index) {
     if (has_system && index == 0) return std::string("system");
     return at_index("messages", fields.sources[index - (has_system ? 1 : 0)]);
   };
-  return wish::finish_chat(std::move(fields.chat), std::move(fields.messages), path_of, "messages");
+  const Result<std::shared_ptr<MessageDetails>> details = edit_context(fields, path_of);
+  if (!details) return details.error();
+  Result<Wish> wish = wish::finish_chat(std::move(fields.chat), std::move(fields.messages), path_of, "messages");
+  if (wish) wish->details = *details;
+  return wish;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Question {
   std::string_view argument;  // the decoded rest of the path
   std::string_view query;     // behind the "?", as sent
   std::string& body;
+  bool speaks_anthropic;    // the client
   std::string_view client;  // the name of its account; empty: anonymous, or one without a key at an endpoint that needs none
 };
 
@@ -54,7 +55,7 @@ inline bool takes_work(const Endpoint& endpoint) { return !std::holds_alternativ
 // Whether it answers also without an API key, where the server has some.
 bool is_open(const Endpoint& endpoint, const ServerOptions& options);
 
-// How it says that it does not answer.
-const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects);
+// How it says that it does not answer; where it has no dialect of its own, in the client's.
+const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects, bool speaks_anthropic);
 
 }  // namespace braid::net

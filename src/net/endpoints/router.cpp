@@ -1,7 +1,8 @@
 #include "net/endpoints/router.h"
 
-#include "net/http/error_response.h"
+#include "net/anthropic/dialect.h"
 #include "net/http/query.h"
+#include "net/ollama/dialects.h"
 
 #include <fmt/format.h>
 
@@ -55,8 +56,14 @@ std::string methods_of(const Endpoint& row) {
   return methods + "OPTIONS";
 }
 
-http::Response not_found(std::string_view target) {
-  return http::error_response({ErrorCode::kNotFound, fmt::format("there is no route {}", target), ""});
+const Voice& voice_at(std::string_view path, bool speaks_anthropic) {
+  if (path.starts_with("/v1/")) path.remove_prefix(3);
+  if (path.starts_with("/api/")) return ollama::kVoice;
+  return speaks_anthropic || path == "/messages" || path.starts_with("/messages/") ? anthropic::kVoice : kOpenAiVoice;
+}
+
+http::Response not_found(std::string_view target, const Voice& voice) {
+  return voice.refuse({ErrorCode::kNotFound, fmt::format("there is no route {}", target), ""});
 }
 
 http::Response with_allow(http::Response response, const Endpoint& row) {
@@ -73,23 +80,24 @@ http::Response no_content() {
 
 }  // namespace
 
-Resolution resolve(Method method, std::string_view target) {
+Resolution resolve(Method method, std::string_view target, bool speaks_anthropic) {
   if (method == Method::kOptions && target == "*") return no_content();
   std::string_view path = origin_form(target);
   const std::size_t mark = path.find('?');
   const std::string_view query = mark == std::string_view::npos ? std::string_view() : path.substr(mark + 1);
   const std::string single = single_slashes(path.substr(0, mark));
   path = single;
+  const Voice& voice = voice_at(path, speaks_anthropic);
   const Endpoint* row = find_row(path, method);
   if (row == nullptr && path.starts_with("/v1/")) {
     path.remove_prefix(3);
     row = find_row(path, method);
   }
-  if (row == nullptr || is_foreign(*row, method)) return not_found(target);
+  if (row == nullptr || is_foreign(*row, method)) return not_found(target, voice);
   if (method == Method::kOptions) return with_allow(no_content(), *row);
   if (!takes(*row, method)) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};
-    return with_allow(http::error_response(error), *row);
+    return with_allow(voice.refuse(error), *row);
   }
   return Route{row, row->argument ? http::percent_decode(path.substr(row->path.size())) : std::string(), query};
 }

@@ -20,7 +20,8 @@ struct Route {
 // A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.
 using Resolution = std::variant<Route, http::Response>;
 
-// With and without /v1 alike, except where an endpoint's path has it. HEAD is allowed where GET is.
-Resolution resolve(http::Method method, std::string_view target);
+// With and without /v1 alike, except where an endpoint's path has it. HEAD is allowed where GET is. What there is not is said in the dialect
+// of the path, or the client's.
+Resolution resolve(http::Method method, std::string_view target, bool speaks_anthropic = false);
 
 }  // namespace braid::net

@@ -5,6 +5,7 @@
 #include "net/admin/sequences.h"
 #include "net/anthropic/count_tokens.h"
 #include "net/anthropic/dialect.h"
+#include "net/anthropic/models.h"
 #include "net/docs/documents.h"
 #include "net/endpoints/endpoint.h"
 #include "net/ollama/dialects.h"
@@ -28,8 +29,13 @@ constexpr Answer kVersion = [](Q q) { return admin::version(q.service.options.ve
 constexpr Answer kMetrics = [](Q q) { return admin::metrics_text(q.service); };
 constexpr Answer kMetricsJson = [](Q q) { return admin::metrics_json(q.service); };
 constexpr Answer kCacheStats = [](Q q) { return admin::cache_stats(q.service.status, q.query); };
-constexpr Answer kModels = [](Q q) { return openai::list_models(q.service.status); };
-constexpr Answer kModel = [](Q q) { return openai::show_model(q.service.status, std::string(q.argument)); };
+constexpr Answer kModels = [](Q q) {
+  return q.speaks_anthropic ? anthropic::list_models(q.service.status, q.query) : openai::list_models(q.service.status);
+};
+constexpr Answer kModel = [](Q q) {
+  return q.speaks_anthropic ? anthropic::show_model(q.service.status, q.argument)
+                            : openai::show_model(q.service.status, std::string(q.argument));
+};
 constexpr Answer kResponse = [](Q q) { return responses::show({q.dialects.stored_responses, q.client}, q.argument, q.query); };
 constexpr Answer kDeleteResponse = [](Q q) { return responses::erase({q.dialects.stored_responses, q.client}, q.argument); };
 constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
@@ -85,10 +91,10 @@ bool is_open(const Endpoint& endpoint, const ServerOptions& options) {
   return endpoint.caller == Caller::kAnybody || (endpoint.caller == Caller::kMetricsReader && options.open_metrics);
 }
 
-const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects) {
+const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects, bool speaks_anthropic) {
   if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) return (dialects.**dialect)->voice();
   if (const auto* job = std::get_if<TextJob>(&endpoint.handler)) return *job->voice;
-  return kOpenAiVoice;
+  return speaks_anthropic ? anthropic::kVoice : kOpenAiVoice;
 }
 
 }  // namespace braid::net

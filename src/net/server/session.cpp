@@ -53,7 +53,7 @@ bool is_administrator_socket(const Endpoint& endpoint, const Connection& connect
 // Whether somebody who is let in sends a body to somewhere. What else comes is answered by its header: it would fill the memory.
 bool is_body_wanted(const Service& service, const Connection& connection, const Request& request) {
   if (!connection.accepts(request.capability)) return false;
-  const Resolution resolution = resolve(request.method, request.target);
+  const Resolution resolution = resolve(request.method, request.target, request.speaks_anthropic);
   const auto* route = std::get_if<Route>(&resolution);
   return route != nullptr && (is_administrator_socket(*route->endpoint, connection) || service.keys.identify(request.api_keys));
 }
@@ -145,7 +145,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, const Dialects& dia
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
-    const Response response = voice_of(endpoint, dialects).refuse(visit.error());
+    const Response response = voice_of(endpoint, dialects, request.speaks_anthropic).refuse(visit.error());
     co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
   }
   if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) {
@@ -180,14 +180,14 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialect
         http::error_response({ErrorCode::kUnauthorized, "this socket wants its token in the header X-Braid-Token", ""});
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
-  Resolution resolution = resolve(request.method, request.target);
+  Resolution resolution = resolve(request.method, request.target, request.speaks_anthropic);
   if (auto* response = std::get_if<Response>(&resolution)) {
     service->cors.append_preflight(*response, request);
     co_return co_await conclude(*service, *connection, request, *response, keep_alive, record);
   }
   const Route& route = std::get<Route>(resolution);
   const Endpoint& endpoint = *route.endpoint;
-  const Voice& voice = voice_of(endpoint, dialects);
+  const Voice& voice = voice_of(endpoint, dialects, request.speaks_anthropic);
   record.route(endpoint.path);
   if (!voice.request_id_header.empty()) request.answer_headers.emplace_back(voice.request_id_header, request.request_id);
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
@@ -201,7 +201,8 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialect
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   if (takes_work(endpoint)) co_return co_await work(service, dialects, connection, request, endpoint, *account, record);
-  const Response response = std::get<Answer>(endpoint.handler)({*service, dialects, route.argument, route.query, request.body, record.key});
+  const Response response = std::get<Answer>(endpoint.handler)(
+      {*service, dialects, route.argument, route.query, request.body, request.speaks_anthropic, record.key});
   co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 
