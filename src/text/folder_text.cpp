@@ -83,15 +83,29 @@ void add_sampling(const JsonValue& generation, Metadata& metadata) {
   }
 }
 
+// tokenizer.json, or where there is none a file of SentencePiece or tiktoken.
+Result<void> add_tokenizer(const files::HfFolder& folder, Metadata& metadata) {
+  constexpr std::array kFiles = {std::pair{"tokenizer.json", kTokenizerJsonKey},  std::pair{"tokenizer.model", kTokenizerModelKey},
+                                 std::pair{"spiece.model", kTokenizerModelKey},   std::pair{"sentencepiece.bpe.model", kTokenizerModelKey},
+                                 std::pair{"tiktoken.model", kTokenizerModelKey}, std::pair{"qwen.tiktoken", kTokenizerModelKey}};
+  for (const auto& [name, key] : kFiles) {
+    auto text = folder.text(name);
+    if (!text) return text.error();
+    if (!*text) continue;
+    metadata.emplace_back(std::string(key), std::move(**text));
+    return {};
+  }
+  return Error{ErrorCode::kUnsupported,
+               folder.path() +
+                   ": has neither tokenizer.json nor tokenizer.model nor a tiktoken file: save the tokenizer with a current version of "
+                   "transformers, which writes the first",
+               {}};
+}
+
 }  // namespace
 
 Result<void> add_folder_text(const files::HfFolder& folder, Metadata& metadata) {
-  auto json = folder.text("tokenizer.json");
-  if (!json) return json.error();
-  if (!*json)
-    return Error{ErrorCode::kUnsupported,
-                 folder.path() + ": has no tokenizer.json: save the tokenizer with a current version of transformers, which writes it",
-                 {}};
+  if (const auto added = add_tokenizer(folder, metadata); !added) return added;
   Document config, generation, model;
   for (const auto& [name, document] :
        {std::pair{"tokenizer_config.json", &config}, std::pair{"generation_config.json", &generation}, std::pair{"config.json", &model}})
@@ -99,7 +113,6 @@ Result<void> add_folder_text(const files::HfFolder& folder, Metadata& metadata) 
   if (const auto added = add_templates(folder, config.root, metadata); !added) return added;
   add_end_tokens(generation.root, model.root, metadata);
   add_sampling(generation.root, metadata);
-  metadata.emplace_back(std::string(kTokenizerJsonKey), std::move(**json));
   auto names = folder.text("tokenizer_config.json");
   if (!names) return names.error();
   if (*names) metadata.emplace_back(std::string(kTokenizerConfigKey), std::move(**names));

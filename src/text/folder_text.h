@@ -11,8 +11,8 @@
 
 namespace braid::text {
 
-// Adds tokenizer.json and tokenizer_config.json as they are, chat templates, end tokens and sampling defaults. kBadFile names the file that is damaged;
-// kUnsupported: the folder has no tokenizer.json.
+// Adds the tokenizer's file and tokenizer_config.json as they are, chat templates, end tokens and sampling defaults. kBadFile names the file that is damaged;
+// kUnsupported: the folder has no tokenizer.
 Result<void> add_folder_text(const files::HfFolder& folder, std::vector<std::pair<std::string, files::GgufValue>>& metadata);
 
 }  // namespace braid::text

@@ -85,7 +85,25 @@ TEST_F(FolderText, TellsWhatIsWrong) {
   write("tokenizer_config.json", R"({"chat_template": [{"name": "default"}]})");
   EXPECT_THAT(error(), HasSubstr("tokenizer_config.json: an item of 'chat_template' lacks"));
   std::filesystem::remove(folder_ / "tokenizer.json");
-  EXPECT_THAT(error(), HasSubstr("has no tokenizer.json"));
+  EXPECT_THAT(error(), HasSubstr("has neither tokenizer.json nor tokenizer.model"));
+}
+
+TEST_F(FolderText, WithoutTokenizerJsonAnotherFileOfTheTokenizerCounts) {
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  write("config.json", R"({"model_type": "llama"})");
+  write("tiktoken.model", "YQ== 0\nYg== 1\nYWI= 2\n");
+  write("tokenizer_config.json", R"({"eos_token": "</s>", "added_tokens_decoder": {"3": {"content": "</s>", "special": true}}})");
+  const auto own = codec();
+  EXPECT_THAT(own->encode("abba</s>", {.add_special = true, .parse_special = true}).value(), ElementsAre(2, 1, 0, 3));
+  EXPECT_THAT(own->end_of_generation(), ElementsAre(3));
+  write("tokenizer.model", "no message");
+  const files::HfFolder folder = files::HfFolder::open(folder_.path()).value();
+  files::GgufContents contents;
+  add_folder_text(folder, contents.metadata).value();
+  contents.sources = folder.sources();
+  const auto tokenizer = Tokenizer::from_gguf(files::GgufFile::from_contents(std::move(contents)));
+  ASSERT_FALSE(tokenizer);
+  EXPECT_THAT(tokenizer.error().message, HasSubstr("tokenizer.model is no file of SentencePiece"));
 }
 
 TEST_F(FolderText, ADamagedTokenizerIsTold) {

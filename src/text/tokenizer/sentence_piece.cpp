@@ -107,7 +107,7 @@ class PiecesBuilder {
   bool is_mergeable(std::size_t id) const {
     const TokenType type = vocabulary_.entries[id].type;
     return (type == TokenType::kNormal || type == TokenType::kUserDefined || type == TokenType::kUnused) &&
-           vocabulary_.ids.at(vocabulary_.entries[id].text) == static_cast<TokenId>(id);
+           vocabulary_.find(vocabulary_.entries[id].text) == static_cast<TokenId>(id);
   }
 
   void name_characters(std::size_t id) {

@@ -99,9 +99,13 @@ std::vector<TokenId> end_tokens_of(const files::GgufFile& file) {
 }  // namespace
 
 Result<Tokenizer> Tokenizer::from_gguf(const files::GgufFile& file) {
-  if (const auto* json = text_at(file, kTokenizerJsonKey)) {
+  const std::string* json = text_at(file, kTokenizerJsonKey);
+  const std::string* model = text_at(file, kTokenizerModelKey);
+  if (json != nullptr || model != nullptr) {
     const std::string* config = text_at(file, kTokenizerConfigKey);
-    auto tokenizer = from_json({*json, config != nullptr ? std::string_view(*config) : std::string_view(), end_tokens_of(file)});
+    const TokenizerTexts texts{json != nullptr ? std::string_view(*json) : std::string_view(),
+                               config != nullptr ? std::string_view(*config) : std::string_view(), end_tokens_of(file)};
+    auto tokenizer = json != nullptr ? from_json(texts) : from_model_file(*model, texts);
     if (!tokenizer) return Error{tokenizer.error().code, fmt::format("{}: {}", file.name(), tokenizer.error().message), {}};
     return tokenizer;
   }

@@ -11,6 +11,7 @@
 #include "text/tokenizer/vocabulary.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,12 +28,14 @@ struct TokenizerTexts {
 
 // What the special tokens of a folder are for.
 struct SpecialNames {
-  std::string bos, eos;    // empty: not named
-  bool wants_bos = false;  // for classes of tokenizers that add it by a setting, whatever their tokenizer.json says
+  std::string bos, eos;                  // empty: not named
+  bool wants_bos = false;                // for classes of tokenizers that add it by a setting, whatever their tokenizer.json says
+  std::optional<bool> add_bos, add_eos;  // add_bos_token and add_eos_token
 };
 
 // Metadata of a folder that was read as a GGUF file: those texts, under GGUF's name for the first, and the end tokens.
 inline constexpr std::string_view kTokenizerJsonKey = "tokenizer.huggingface.json";
+inline constexpr std::string_view kTokenizerModelKey = "tokenizer.huggingface.model";  // tokenizer.model or tiktoken's file, by its bytes
 inline constexpr std::string_view kTokenizerConfigKey = "tokenizer.huggingface.config";
 inline constexpr std::string_view kEndTokensKey = "tokenizer.huggingface.end_tokens";
 
@@ -44,6 +47,8 @@ class Tokenizer {
   static Result<Tokenizer> from_gguf(const files::GgufFile& file);
   // Of a Hugging Face folder. kUnsupported or kBadFile with a sentence that names the file and its member.
   static Result<Tokenizer> from_json(const TokenizerTexts& texts);
+  // Of a folder without tokenizer.json: `model_file` is a file of SentencePiece or of tiktoken.
+  static Result<Tokenizer> from_model_file(std::string_view model_file, const TokenizerTexts& texts);
 
   // At any place of the text the longest special token counts. User-defined tokens are found always, control tokens only with
   // options.parse_special. Time is linear in the text, apart from merging within a word: O(n log n).

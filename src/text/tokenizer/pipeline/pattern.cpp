@@ -61,9 +61,9 @@ Result<Pattern> Pattern::from_regex(std::string_view expression, RegexDialect di
   const std::string translated = dialect == RegexDialect::kOniguruma ? perl_syntax(expression) : std::string(expression);
   int error = 0;
   PCRE2_SIZE place = 0;
-  pcre2_code* code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                    PCRE2_UTF | PCRE2_UCP | (dialect == RegexDialect::kOniguruma ? PCRE2_MULTILINE : 0U), &error, &place, nullptr);
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                                   PCRE2_UTF | PCRE2_UCP | (dialect == RegexDialect::kOniguruma ? PCRE2_MULTILINE : PCRE2_DOLLAR_ENDONLY),
+                                   &error, &place, nullptr);
   if (code == nullptr)
     return Error{
         ErrorCode::kUnsupported, fmt::format("the regular expression '{}' cannot be used: {}", expression, pcre2_message(error)), {}};

@@ -1,4 +1,6 @@
-// A tokenizer of a Hugging Face folder: tokenizer.json says how text is cut, tokenizer_config.json what the special tokens are for.
+// A tokenizer of a Hugging Face folder: tokenizer.json, or a file of another kind, says how text is cut, and tokenizer_config.json what
+// the special tokens are for.
+#include "text/tokenizer/model_file.h"
 #include "text/tokenizer/pipeline/config_node.h"
 #include "text/tokenizer/pipeline/token_pipeline.h"
 #include "text/tokenizer/token_roles.h"
@@ -35,10 +37,12 @@ Result<SpecialNames> read_names(std::string_view text) {
   names.bos = token_name(config, "bos_token");
   names.eos = token_name(config, "eos_token");
   std::string_view kind;
-  bool wants = false;
+  bool flag = false;
+  if (config.at_key("add_bos_token").get(flag) == simdjson::SUCCESS) names.add_bos = flag;
+  if (config.at_key("add_eos_token").get(flag) == simdjson::SUCCESS) names.add_eos = flag;
   const bool named = config.at_key("tokenizer_class").get(kind) == simdjson::SUCCESS;
-  const bool asked = config.at_key("add_bos_token").get(wants) == simdjson::SUCCESS && wants;
-  names.wants_bos = named && asked && (kind.starts_with("Llama") || kind.starts_with("Gemma") || kind.starts_with("CodeLlama"));
+  names.wants_bos =
+      named && names.add_bos == true && (kind.starts_with("Llama") || kind.starts_with("Gemma") || kind.starts_with("CodeLlama"));
   return names;
 }
 
@@ -76,8 +80,18 @@ std::optional<TokenId> named_token(Vocabulary& vocabulary, const std::string& na
   if (name.empty()) return std::nullopt;
   const auto id = vocabulary.find(name);
   if (!id)
-    vocabulary.warnings.push_back(fmt::format("tokenizer_config.json names '{}' as {}, which tokenizer.json does not have", name, key));
+    vocabulary.warnings.push_back(fmt::format("tokenizer_config.json names '{}' as {}, which the tokenizer does not have", name, key));
   return id;
+}
+
+void assign_roles(Vocabulary& vocabulary, const std::vector<TokenId>& end_tokens) {
+  std::vector<TokenId> ends;
+  for (const TokenId id : end_tokens)
+    if (id >= 0 && static_cast<std::size_t>(id) < vocabulary.size()) ends.push_back(id);
+  if (vocabulary.eos) ends.push_back(*vocabulary.eos);
+  mark_ends(vocabulary, std::move(ends), std::nullopt);
+  set_infill(vocabulary, find_infill_mark(vocabulary, kInfillPrefix), find_infill_mark(vocabulary, kInfillSuffix),
+             find_infill_mark(vocabulary, kInfillMiddle));
 }
 
 }  // namespace
@@ -104,15 +118,24 @@ Result<Tokenizer> Tokenizer::from_parts(PipelineParts parts, const SpecialNames&
   if (names.wants_bos && vocabulary.bos && !adds_any) parts.frame.insert(parts.frame.begin(), vocabulary.bos);
   vocabulary.add_bos = vocabulary.bos && !parts.frame.empty() && parts.frame.front() == vocabulary.bos;
   vocabulary.add_eos = vocabulary.eos && !parts.frame.empty() && parts.frame.back() == vocabulary.eos;
-  std::vector<TokenId> ends;
-  for (const TokenId id : end_tokens)
-    if (id >= 0 && static_cast<std::size_t>(id) < vocabulary.size()) ends.push_back(id);
-  if (vocabulary.eos) ends.push_back(*vocabulary.eos);
-  mark_ends(vocabulary, std::move(ends), std::nullopt);
-  set_infill(vocabulary, find_infill_mark(vocabulary, kInfillPrefix), find_infill_mark(vocabulary, kInfillSuffix),
-             find_infill_mark(vocabulary, kInfillMiddle));
+  assign_roles(vocabulary, end_tokens);
   for (const TokenId id : vocabulary.end_of_generation) parts.added.make_special(id);
   return Tokenizer(std::move(vocabulary), std::make_unique<const TokenPipeline>(std::move(parts)));
+}
+
+Result<Tokenizer> Tokenizer::from_model_file(std::string_view model_file, const TokenizerTexts& texts) {
+  const auto names = read_names(texts.tokenizer_config);
+  if (!names) return names.error();
+  auto read = looks_like_tiktoken(model_file) ? read_tiktoken_file(model_file, texts.tokenizer_config)
+                                              : read_sentence_piece_file(model_file, texts.tokenizer_config);
+  if (!read) return read.error();
+  Vocabulary& vocabulary = read->vocabulary;
+  if (const auto bos = named_token(vocabulary, names->bos, "bos_token")) vocabulary.bos = bos;
+  if (const auto eos = named_token(vocabulary, names->eos, "eos_token")) vocabulary.eos = eos;
+  vocabulary.add_bos = vocabulary.bos && names->add_bos.value_or(vocabulary.add_bos);
+  vocabulary.add_eos = vocabulary.eos && names->add_eos.value_or(vocabulary.add_eos);
+  assign_roles(vocabulary, texts.end_tokens);
+  return Tokenizer(std::move(vocabulary), std::move(read->encoder));
 }
 
 }  // namespace braid::text
