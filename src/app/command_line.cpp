@@ -48,6 +48,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   CacheExportOptions export_options;
   CacheImportOptions import_options;
   const CLI::App* cache = add_cache(app, export_options, import_options);
+  ConvertCommandOptions convert_options;
+  const CLI::App* convert = add_convert(app, convert_options);
 
   try {
     app.parse(argc, argv);
@@ -74,12 +76,13 @@ Command parse_command_line(int argc, const char* const* argv) {
   }
   if (*info) return info_options;
   if (*bench) return bench_options;
+  if (*convert) return convert_options;
   if (*cache && *cache->get_subcommand("import")) return import_options;
   if (*cache) {
     if (const std::string fault = export_fault(export_options); !fault.empty()) return mistake(app, fault);
     return export_options;
   }
-  return mistake(app, "a command is needed: serve, run, info, cache or bench");
+  return mistake(app, "a command is needed: serve, run, info, convert, cache or bench");
 }
 
 }  // namespace braid::app

@@ -15,8 +15,8 @@ struct Farewell {
   std::string text;
 };
 
-using Command =
-    std::variant<ServeOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions, Farewell>;
+using Command = std::variant<ServeOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions,
+                             ConvertCommandOptions, Farewell>;
 
 Command parse_command_line(int argc, const char* const* argv);
 

@@ -195,6 +195,38 @@ CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optiona
       ->default_str("auto");
 }
 
+CLI::Option* add_quantized_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target,
+                                const std::string& help) {
+  static const std::map<std::string, kernels::WeightType> kTypes = {{"q8_0", kernels::WeightType::kQ8_0},
+                                                                    {"q6_k", kernels::WeightType::kQ6_K},
+                                                                    {"q5_k", kernels::WeightType::kQ5_K},
+                                                                    {"q4_k", kernels::WeightType::kQ4_K},
+                                                                    {"q4_0", kernels::WeightType::kQ4_0}};
+  return add_checked(app, name, "TYPE", help, [&target](const std::string& text) {
+    const auto type = kTypes.find(text);
+    if (type == kTypes.end()) return fmt::format("'{}' is not a type of weights: write q8_0, q6_k, q5_k, q4_k or q4_0", text);
+    target = type->second;
+    return std::string();
+  });
+}
+
+CLI::Option* add_file_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help) {
+  static const std::map<std::string, std::optional<kernels::WeightType>> kTypes = {{"auto", std::nullopt},
+                                                                                   {"f32", kernels::WeightType::kF32},
+                                                                                   {"f16", kernels::WeightType::kF16},
+                                                                                   {"bf16", kernels::WeightType::kBF16},
+                                                                                   {"q8_0", kernels::WeightType::kQ8_0}};
+  return add_checked(
+             app, name, "TYPE", help,
+             [&target](const std::string& text) {
+    const auto type = kTypes.find(text);
+    if (type == kTypes.end()) return fmt::format("'{}' is not a type of files: write auto, f32, f16, bf16 or q8_0", text);
+    target = type->second;
+    return std::string();
+             })
+      ->default_str("auto");
+}
+
 CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugePages& target, const std::string& help) {
   static const std::map<std::string, files::HugePages> kKinds = {
       {"off", files::HugePages::kOff}, {"transparent", files::HugePages::kTransparent}, {"explicit", files::HugePages::kExplicit}};

@@ -31,6 +31,11 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::m
 CLI::Option* add_timeout(CLI::App& app, const std::string& name, std::chrono::milliseconds& target, const std::string& help);  // not 0
 CLI::Option* add_kv_type(CLI::App& app, const std::string& name, std::optional<kernels::KvType>& target, const std::string& help);
 CLI::Option* add_float_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
+// A type of the GGUF file that weights are rounded to.
+CLI::Option* add_quantized_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target,
+                                const std::string& help);
+// What a file's matrices become.
+CLI::Option* add_file_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
 CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugePages& target, const std::string& help);
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);
 

@@ -115,6 +115,13 @@ struct CacheImportOptions {
   std::string cache_salt;  // of the requests that may use it
 };
 
+struct ConvertCommandOptions {
+  std::string input;   // a Hugging Face folder, or a GGUF file
+  std::string output;  // a GGUF file
+  std::optional<kernels::WeightType> type;
+  bool force = false;  // the output may be there already
+};
+
 struct ModelReportOptions {
   ModelOptions model;
   std::int32_t max_batch = 256;

@@ -79,6 +79,10 @@ GgufFile GgufFile::from_contents(GgufContents contents) {
   return GgufFile(std::move(own));
 }
 
+GgufFile GgufFile::with_metadata(std::vector<std::pair<std::string, GgufValue>> metadata) const {
+  return from_contents({.sources = contents_->sources, .metadata = std::move(metadata), .tensors = contents_->joined.tensors});
+}
+
 const std::string& GgufFile::name() const { return contents_->sources.front()->name(); }
 std::uint32_t GgufFile::version() const { return contents_->joined.version; }
 

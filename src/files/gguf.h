@@ -51,6 +51,8 @@ class GgufFile {
   static Result<GgufFile> from_bytes(std::shared_ptr<const ByteSource> source);
   // Of what was read from elsewhere; there is at least one source.
   static GgufFile from_contents(GgufContents contents);
+  // The same tensors with other metadata.
+  GgufFile with_metadata(std::vector<std::pair<std::string, GgufValue>> metadata) const;
 
   GgufFile(GgufFile&&) noexcept;
   GgufFile& operator=(GgufFile&&) noexcept;

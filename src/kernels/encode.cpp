@@ -25,10 +25,12 @@ void put_codes(const unsigned (&codes)[32], bool fifth_bits, BlockWriter& out) {
   out.put_halves(codes);
 }
 
+// Bit for bit as ggml's reference and gguf-py: halves are rounded away from zero.
 void encode_q8_0(const float* x, BlockWriter out) {
   const float scale = largest(x, 32) / 127.0F;
+  const float inverse = scale != 0.0F ? 1.0F / scale : 0.0F;
   out.put_half(scale);
-  for (int i = 0; i < 32; ++i) out.put(static_cast<std::int8_t>(static_cast<int>(code_of(x[i], scale, 127.0F, 254.0F)) - 127));
+  for (int i = 0; i < 32; ++i) out.put(static_cast<std::int8_t>(std::clamp(std::round(x[i] * inverse), -127.0F, 127.0F)));
 }
 
 // Q4_0 and Q5_0: half of the codes stand for negative values.

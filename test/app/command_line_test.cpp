@@ -301,5 +301,15 @@ TEST_F(ConfigFile, MistakesNameTheLine) {
   EXPECT_THAT(mistake({"serve", "--config", "/does/not/exist.yaml"}), HasSubstr("cannot read '/does/not/exist.yaml'"));
 }
 
+TEST(CommandLine, ConvertTakesATypeAndServeRoundsWhileLoading) {
+  const auto convert = std::get<ConvertCommandOptions>(parse({"convert", "folder", "out.gguf", "--type", "q8_0"}));
+  EXPECT_EQ(convert.input, "folder");
+  EXPECT_EQ(convert.output, "out.gguf");
+  EXPECT_EQ(convert.type, kernels::WeightType::kQ8_0);
+  EXPECT_EQ(std::get<Farewell>(parse({"convert", "folder", "out.gguf", "--type", "q2"})).exit_code, 2);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "folder", "--quantize", "q4_k"})).model.float_type, kernels::WeightType::kQ4_K);
+  EXPECT_EQ(std::get<Farewell>(parse({"serve", "folder", "--quantize", "q8_0", "--dtype", "f32"})).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace braid::app

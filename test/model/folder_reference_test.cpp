@@ -1,16 +1,13 @@
 // Tiny random models as Hugging Face folders against what transformers computes for them (see reference/make_folders.py).
-#include "files/hf_folder.h"
+#include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
 #include <cmath>
-#include <filesystem>
 #include <simdjson.h>
 
 namespace braid::model::test {
 namespace {
-
-const std::string kFolders = BRAID_SOURCE_DIR "/test/model/reference/folders/";
 
 struct FolderReference {
   std::vector<TokenId> ids, greedy;
@@ -27,25 +24,12 @@ FolderReference read_folder_reference(const std::string& path) {
   return reference;
 }
 
-files::GgufFile open_folder(const std::string& path) {
-  const files::HfFolder folder = files::HfFolder::open(path).value();
-  return files::GgufFile::from_contents(read_folder(folder).value());
-}
-
-std::vector<std::string> folder_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolders)) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
 class FolderReferences : public testing::TestWithParam<std::string> {};
 
 // With exact arithmetic; the script makes sure that no greedy token is a near tie.
 TEST_P(FolderReferences, AreReproducedOnEveryTier) {
-  const std::string folder = kFolders + GetParam();
-  const FolderReference reference = read_folder_reference(folder + "/reference.json");
-  const files::GgufFile file = open_folder(folder);
+  const FolderReference reference = read_folder_reference(folder_path(GetParam()) + "/reference.json");
+  const files::GgufFile file = open_folder_model(GetParam());
   for (const auto* table : available_tables()) {
     ForwardHarness harness(file, *table, {.float_type = kernels::WeightType::kF32});
     const std::vector<float> logits = harness.logits(reference.ids);
@@ -65,12 +49,7 @@ TEST_P(FolderReferences, AreReproducedOnEveryTier) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FolderReferences, testing::ValuesIn(folder_names()), [](const auto& suite) {
-  std::string name = suite.param;
-  for (char& c : name)
-    if (c == '-' || c == '.') c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, FolderReferences, testing::ValuesIn(folder_models()), folder_test_name);
 
 }  // namespace
 }  // namespace braid::model::test

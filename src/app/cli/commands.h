@@ -22,6 +22,8 @@ CLI::App* add_info(CLI::App& app, ModelReportOptions& options);
 CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& from);
 std::string export_fault(const CacheExportOptions& options);
 
+CLI::App* add_convert(CLI::App& app, ConvertCommandOptions& options);
+
 CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options);
 
 }  // namespace braid::app

@@ -14,7 +14,11 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
               "Positions that a token sees: the first few and the last ones; older ones give up their KV memory; 0: all");
   add_kv_type(app, "--kv-dtype", options.kv_type,
               "Type of keys and values in the pool: auto (bf16 with amx, else f16), f32, f16, bf16 or int8");
-  add_float_type(app, "--dtype", options.float_type, "Arithmetic of F32, F16 and BF16 weights: auto (as stored), f32, bf16, f16 or int8");
+  CLI::Option* arithmetic = add_float_type(app, "--dtype", options.float_type,
+                                           "Arithmetic of F32, F16 and BF16 weights: auto (as stored), f32, bf16, f16 or int8");
+  add_quantized_type(app, "--quantize", options.float_type,
+                     "Rounds F32, F16 and BF16 weights while loading, without a search for scales: q8_0, q6_k, q5_k, q4_k or q4_0")
+      ->excludes(arithmetic);
   app.add_flag("--exact-weights", options.exact_weights, "No feed-forward weights of Q8_0 are rotated and rounded again, which is slower");
   add_integer(app, "--block-size", options.block_size, 8, 64, "Tokens of one KV block: 8, 16, 32 or 64")
       ->check(CLI::IsMember({"8", "16", "32", "64"}));

@@ -13,6 +13,7 @@ int run_command(const ModelReportOptions& options);
 int run_command(const bench::BenchOptions& options);
 int run_command(const CacheExportOptions& options);
 int run_command(const CacheImportOptions& options);
+int run_command(const ConvertCommandOptions& options);
 int run_command(const Farewell& farewell);
 
 // Prints the error's sentence: 2 when the command line asked what cannot be, 1 otherwise.

@@ -1,0 +1,144 @@
+#include "model/convert.h"
+
+#include "files/gguf_tensor_type.h"
+#include "files/gguf_write.h"
+#include "kernels/encode.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <vector>
+
+namespace braid::model {
+namespace {
+
+using kernels::WeightType;
+
+constexpr std::int64_t kRowsAtOnce = 256;
+
+bool is_float(WeightType type) { return type == WeightType::kF32 || type == WeightType::kF16 || type == WeightType::kBF16; }
+
+// Vectors, positions and what lies in small tables stay as exact as they are.
+bool stays_exact(const files::GgufTensor& tensor) {
+  return tensor.shape.size() != 2 || tensor.name.ends_with("_norm.weight") || tensor.name == "position_embd.weight";
+}
+
+WeightType written_type(const files::GgufTensor& tensor, const ConvertOptions& options) {
+  const auto stored = static_cast<WeightType>(tensor.type);
+  if (!is_float(stored)) return stored;
+  if (stays_exact(tensor)) return WeightType::kF32;
+  const WeightType type = options.type.value_or(stored);
+  return tensor.shape.front() % kernels::weight_format(type)->block_values == 0 ? type : WeightType::kF16;
+}
+
+// llama.cpp's number of what most of a file is.
+std::uint64_t file_type(std::optional<WeightType> type) {
+  switch (type.value_or(WeightType::kBF16)) {
+    case WeightType::kF32:
+      return 0;
+    case WeightType::kF16:
+      return 1;
+    case WeightType::kQ8_0:
+      return 7;
+    case WeightType::kBF16:
+      return 32;
+    default:
+      return 1024;  // guessed from the tensors
+  }
+}
+
+std::int64_t rows_of(const files::GgufTensor& tensor) {
+  std::int64_t rows = 1;
+  for (std::size_t i = 1; i < tensor.shape.size(); ++i) rows *= tensor.shape[i];
+  return rows;
+}
+
+// Row `row` in the file's order, as `type`.
+void encode_one(const files::GgufTensor& tensor, std::int64_t row, WeightType type, std::byte* out) {
+  const auto stored = static_cast<WeightType>(tensor.type);
+  const std::int64_t columns = tensor.shape.front();
+  const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored), columns);
+  const bool by_value = tensor.shape.size() == 1 && !tensor.order.empty();  // of vectors, values are in another order
+  const bool by_row = !by_value && !tensor.order.empty();
+  const auto index = static_cast<std::size_t>(by_row ? tensor.order[static_cast<std::size_t>(row)] : row);
+  const std::byte* from = tensor.bytes.data() + index * stored_bytes;
+  if (stored == type && !by_value && tensor.plus == 0.0F) {
+    std::memcpy(out, from, stored_bytes);
+    return;
+  }
+  std::vector<float> values(by_value ? tensor.bytes.size() / kernels::stored_row_bytes(*kernels::weight_format(stored), 1)
+                                     : static_cast<std::size_t>(columns));
+  kernels::dequantize_row(stored, by_value ? tensor.bytes.data() : from, static_cast<std::int64_t>(values.size()), values.data());
+  if (by_value) {
+    std::vector<float> ordered;
+    for (const std::int32_t at : tensor.order) ordered.push_back(values[static_cast<std::size_t>(at)]);
+    values = std::move(ordered);
+  }
+  for (float& value : values) value += tensor.plus;
+  kernels::encode_row(type, values.data(), columns, out);
+}
+
+// Sizes agree with bytes: what comes from a folder was checked by nobody else yet.
+std::optional<Error> fault_of(const files::GgufFile& file, const files::GgufTensor& tensor) {
+  const auto refuse = [&](ErrorCode code, std::string_view what) {
+    return Error{code, fmt::format("{}: tensor {}: {}", file.name(), tensor.name, what), {}};
+  };
+  const auto* format = kernels::weight_format(static_cast<WeightType>(tensor.type));
+  if (format == nullptr) return refuse(ErrorCode::kUnsupported, "its type cannot be read");
+  const bool vector = tensor.shape.size() == 1;
+  const std::int64_t columns = vector && !tensor.order.empty() ? 1 : tensor.shape.front();
+  const std::size_t row_bytes = kernels::stored_row_bytes(*format, columns);
+  const std::size_t stored = row_bytes == 0 ? 0 : tensor.bytes.size() / row_bytes;
+  const auto wanted = static_cast<std::size_t>(vector && !tensor.order.empty() ? tensor.shape.front() : rows_of(tensor));
+  const bool sound = tensor.order.empty()
+                         ? columns % format->block_values == 0 && stored == wanted && tensor.bytes.size() == stored * row_bytes
+                         : tensor.order.size() == wanted && std::ranges::all_of(tensor.order, [&](std::int32_t at) {
+                             return at >= 0 && static_cast<std::size_t>(at) < stored;
+                           });
+  if (!sound) return refuse(ErrorCode::kBadFile, "its bytes are not what its shape takes");
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> write_model(const files::GgufFile& file, const std::string& path, const ConvertOptions& options, kernels::ThreadTeam& team,
+                         const files::Progress& progress) {
+  std::vector<files::GgufTensorHead> heads;
+  std::uint64_t total = 0;
+  for (const files::GgufTensor& tensor : file.tensors()) {
+    if (auto fault = fault_of(file, tensor)) return *fault;
+    const WeightType type = written_type(tensor, options);
+    const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(type), tensor.shape.front());
+    heads.push_back({tensor.name, static_cast<std::uint32_t>(type), tensor.shape, row_bytes * static_cast<std::uint64_t>(rows_of(tensor))});
+    total += heads.back().bytes;
+  }
+  auto metadata = file.metadata();
+  std::erase_if(metadata,
+                [](const auto& pair) { return pair.first == "general.file_type" || pair.first == "general.quantization_version"; });
+  metadata.emplace_back("general.file_type", file_type(options.type));
+  metadata.emplace_back("general.quantization_version", std::uint64_t{2});
+  auto out = files::GgufOutput::create(path, metadata, heads);
+  if (!out) return out.error();
+  std::uint64_t done = 0;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const files::GgufTensor& tensor = file.tensors()[i];
+    const std::int64_t rows = rows_of(tensor);
+    const std::size_t row_bytes = rows == 0 ? 0 : heads[i].bytes / static_cast<std::uint64_t>(rows);
+    std::vector<std::byte> piece(row_bytes * static_cast<std::size_t>(std::min(rows, kRowsAtOnce)));
+    for (std::int64_t first = 0; first < rows; first += kRowsAtOnce) {
+      const std::int64_t count = std::min(kRowsAtOnce, rows - first);
+      team.for_chunks(count, 4, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t row = begin; row < end; ++row)
+          encode_one(tensor, first + row, static_cast<WeightType>(heads[i].type), piece.data() + static_cast<std::size_t>(row) * row_bytes);
+      });
+      out->append(std::span(piece).first(static_cast<std::size_t>(count) * row_bytes));
+      done += static_cast<std::uint64_t>(count) * row_bytes;
+      if (progress) progress("tensors", done, total);
+    }
+    out->end_tensor();
+    file.drop_pages(tensor);
+  }
+  return out->finish();
+}
+
+}  // namespace braid::model

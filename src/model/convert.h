@@ -1,0 +1,25 @@
+// Writes a model, from whatever it was read, as a GGUF file.
+#pragma once
+
+#include "braid/result.h"
+#include "files/gguf.h"
+#include "files/progress.h"
+#include "kernels/thread_team.h"
+#include "kernels/weight_type.h"
+
+#include <optional>
+#include <string>
+
+namespace braid::model {
+
+struct ConvertOptions {
+  // What matrices of F32, F16 and BF16 become, as far as a type's blocks divide their rows; their own types otherwise. Vectors are F32.
+  std::optional<kernels::WeightType> type;
+};
+
+// Tensors are encoded by plain rounding, a few rows at a time: no more than one tensor's pieces are in memory. kUnsupported for types that
+// cannot be read, kIo when the file cannot be written.
+Result<void> write_model(const files::GgufFile& file, const std::string& path, const ConvertOptions& options, kernels::ThreadTeam& team,
+                         const files::Progress& progress);
+
+}  // namespace braid::model

@@ -1,0 +1,58 @@
+// Folders written as GGUF files compute what the folders do.
+#include "model/convert.h"
+
+#include "model/folder_models.h"
+#include "model/forward_harness.h"
+#include "support/folder.h"
+
+namespace braid::model::test {
+namespace {
+
+std::vector<float> logits_of(const files::GgufFile& file, const Packing& packing) {
+  std::vector<TokenId> ids(40);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<TokenId>(i * 7 % 120);
+  return ForwardHarness(file, kernels::best_kernel_table(), packing).logits(ids);
+}
+
+void convert(const files::GgufFile& file, const std::string& path, std::optional<kernels::WeightType> type) {
+  kernels::ThreadTeam team(1);
+  write_model(file, path, {.type = type}, team, {}).value();
+}
+
+class Converted : public testing::TestWithParam<std::string> {};
+
+// Bit for bit: rows in another order, added ones, transposed and joined tensors included.
+TEST_P(Converted, FilesGiveTheFoldersLogits) {
+  const braid::test::Folder folder;
+  const files::GgufFile from = open_folder_model(GetParam());
+  for (const auto type : {std::optional<kernels::WeightType>(), std::optional(kernels::WeightType::kF32)}) {
+    convert(from, folder / "model.gguf", type);
+    const files::GgufFile to = files::GgufFile::open(folder / "model.gguf").value();
+    const Packing exact{.float_type = kernels::WeightType::kF32};
+    EXPECT_EQ(logits_of(to, exact), logits_of(from, exact));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Converted, testing::ValuesIn(folder_models()), folder_test_name);
+
+TEST(Convert, RoundsMatricesAndLeavesVectorsExact) {
+  const braid::test::Folder folder;
+  convert(open_folder_model("qwen3"), folder / "model.gguf", kernels::WeightType::kQ8_0);
+  const files::GgufFile file = files::GgufFile::open(folder / "model.gguf").value();
+  EXPECT_EQ(file.tensor("blk.0.attn_q.weight")->type, static_cast<std::uint32_t>(kernels::WeightType::kQ8_0));
+  EXPECT_EQ(file.tensor("blk.0.attn_norm.weight")->type, static_cast<std::uint32_t>(kernels::WeightType::kF32));
+  EXPECT_EQ(file.tensor("blk.0.ffn_down.weight")->type, static_cast<std::uint32_t>(kernels::WeightType::kF16));  // 48 inputs
+  EXPECT_EQ(file.unsigned_or("general.file_type", 0).value(), 7U);
+  // What loading rounds while it packs is the same.
+  EXPECT_EQ(logits_of(file, {.float_type = kernels::WeightType::kQ8_0}), logits_of(file, {}));
+}
+
+TEST(Convert, TellsWhatCannotBeWritten) {
+  kernels::ThreadTeam team(1);
+  const auto written = write_model(open_folder_model("qwen3"), "/nowhere/model.gguf", {}, team, {});
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("/nowhere/model.gguf: cannot be written"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braid::model::test
