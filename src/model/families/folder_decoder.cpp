@@ -71,6 +71,8 @@ FolderSize translate_sizes(FolderReader& in) {
     config.fail(ErrorCode::kBadFile,
                 fmt::format("num_key_value_heads is {}, expected a divisor of num_attention_heads = {}", out.kv_heads, out.heads));
   out.head_dim = static_cast<std::int32_t>(config.count({"head_dim"}, std::max(1, out.embedding / out.heads), 1, kMaxHeadDim));
+  if (static_cast<std::uint64_t>(out.heads) * static_cast<std::uint64_t>(out.head_dim) > kMaxDimension)
+    config.fail(ErrorCode::kBadFile, fmt::format("{} heads of {} values are wider than any model", out.heads, out.head_dim));
   if (config.has({"head_dim"})) {
     in.set("attention.key_length", static_cast<std::uint64_t>(out.head_dim));
     in.set("attention.value_length", static_cast<std::uint64_t>(out.head_dim));
