@@ -5,10 +5,13 @@
 #include "braid/result.h"
 #include "braid/value.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -81,6 +84,19 @@ class Constraint {
   virtual std::span<const std::string> left_out() const { return {}; }
 };
 
+// A regular expression that is looked for in text as it comes. Immutable: any thread.
+class TextSearch {
+ public:
+  virtual ~TextSearch() = default;
+
+  // Where one text stands: 0 at its beginning.
+  using State = std::uint32_t;
+
+  // Goes on by `piece`, whole characters of UTF-8: the bytes of it up to where the first match ends, after which it is not asked again,
+  // or nothing yet.
+  virtual std::optional<std::size_t> feed(State& state, std::string_view piece) const = 0;
+};
+
 // Of one model's vocabulary. Any thread; compiled constraints are cached by their spec.
 class ConstraintCompiler {
  public:
@@ -88,6 +104,9 @@ class ConstraintCompiler {
 
   // kInvalidArgument with the path of what cannot be honoured in `param`.
   virtual Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const = 0;
+
+  // kInvalidArgument when the pattern is not understood or too large. `path` names the field it came from.
+  virtual Result<std::shared_ptr<const TextSearch>> search(const std::string& pattern, const std::string& path) const = 0;
 };
 
 }  // namespace braid

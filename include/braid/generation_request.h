@@ -19,6 +19,9 @@ struct LogitBias {
   float bias = 0.0F;  // added to the raw logit; -infinity bans
 };
 
+// What cuts down the tokens that may be drawn, and the temperature. The names are llama-server's.
+enum class SamplerStep : std::uint8_t { kTopNSigma, kTopK, kTypicalP, kTopP, kMinP, kXtc, kTemperature };
+
 // Order: biases and penalties, constraint mask, then the truncations, then the draw. Log-probabilities that are reported are those of
 // the model's own distribution, before all of these. The names of the extensions are llama-server's.
 struct SamplingParams {
@@ -45,7 +48,8 @@ struct SamplingParams {
   std::int32_t mirostat = 0;                                     // 0: off, 1, 2; replaces the truncations
   float mirostat_tau = 5.0F;
   float mirostat_eta = 0.1F;
-  std::int32_t top_logprobs = -1;  // -1: none; 0: the sampled token's only; n: the n best as well (at most kMaxTopLogprobs)
+  std::vector<SamplerStep> steps = {};  // only these, in this order, each once; empty: all, in the usual order
+  std::int32_t top_logprobs = -1;       // -1: none; 0: the sampled token's only; n: the n best as well (at most kMaxTopLogprobs)
 };
 
 inline constexpr std::int32_t kMaxTopLogprobs = 20;

@@ -3,6 +3,8 @@
 
 #include "braid/constraint.h"
 #include "braid/engine.h"
+#include "braid/model_name.h"
+#include "braid/request_defaults.h"
 #include "braid/text_codec.h"
 
 #include <cstddef>
@@ -28,21 +30,31 @@ struct ServedModel {
   std::string fingerprint = {};                     // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
   Pooling pooling = Pooling::kLast;                 // of embeddings
   std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
+  RequestDefaults defaults = {};
 };
 
 // The models that are served, by name. A plain value: a copy may be asked on any thread.
 class ModelDirectory {
  public:
   ModelDirectory() = default;
-  explicit ModelDirectory(std::vector<const ServedModel*> models) : models_(std::move(models)) {}
+  // With `any_name` a name that no model has stands for the first one.
+  explicit ModelDirectory(std::vector<const ServedModel*> models, bool any_name = false)
+      : models_(std::move(models)), any_name_(any_name) {}
 
-  // The model of that id; the first one for "" and "default". Null: there is none.
+  // The model of that id, or the only one that it may stand for (model_name.h); the first one for "" and "default". Null: there is none.
   const ServedModel* find(std::string_view name) const {
     if (models_.empty()) return nullptr;
     if (name.empty() || name == "default") return models_.front();
-    for (const ServedModel* model : models_)
+    const ServedModel* like = nullptr;
+    std::size_t count = 0;
+    for (const ServedModel* model : models_) {
       if (model->id == name) return model;
-    return nullptr;
+      if (!may_name(name, model->id)) continue;
+      like = model;
+      ++count;
+    }
+    if (count == 1) return like;
+    return any_name_ ? models_.front() : nullptr;
   }
 
   std::span<const ServedModel* const> all() const { return models_; }
@@ -50,6 +62,7 @@ class ModelDirectory {
 
  private:
   std::vector<const ServedModel*> models_;  // not null; they outlive every session
+  bool any_name_ = false;
 };
 
 // kLate: ready, but for a step that takes too long; requests are still accepted. kLeaving: likewise, but the

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/generation_request.h"
+#include "braid/request_defaults.h"
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
 #include "net/service/server_options.h"
@@ -78,6 +79,8 @@ struct ServeOptions {
   bool no_warmup = false;
   Pooling pooling = Pooling::kLast;  // of /v1/embeddings
   std::string alias;                 // the model's id; empty: its file name
+  RequestDefaults defaults;          // of requests that say nothing themselves
+  bool any_model_name = false;       // a name that no model has stands for the first one
   net::ServerOptions http;
   net::TcpAddress address;                          // of --host and --port, one of http.listen where it is used
   bool names_addresses = false;                     // whether any of http's is more than the default

@@ -232,6 +232,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.fingerprint = loaded_->fingerprint;
   served_.engine = &*scheduler_;
   served_.pooling = options_.pooling;
+  served_.defaults = options_.defaults;
   served_.codec = loaded_->codec.get();
   served_.constraints = loaded_->constraints.get();
   say("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
@@ -250,7 +251,7 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (shutting_down_) co_return;
   if (options_.model.huge_pages != files::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
-  status_ = {ServiceState::kReady, {}, ModelDirectory({&served_})};
+  status_ = {ServiceState::kReady, {}, ModelDirectory({&served_}, options_.any_model_name)};
   if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 

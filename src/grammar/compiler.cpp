@@ -2,6 +2,7 @@
 
 #include "grammar/build.h"
 #include "grammar/spec.h"
+#include "grammar/text_search.h"
 
 #include <fmt/format.h>
 #include <utility>
@@ -29,6 +30,12 @@ Result<std::shared_ptr<const Constraint>> Compiler::compile(const ConstraintSpec
       std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_, std::move(left_out));
   keep(std::move(key), constraint);
   return constraint;
+}
+
+Result<std::shared_ptr<const TextSearch>> Compiler::search(const std::string& pattern, const std::string& path) const {
+  auto found = make_text_search(pattern);
+  if (!found) return invalid_argument(fmt::format("'{}': {}", path, found.error().message), path);
+  return found;
 }
 
 std::shared_ptr<const Constraint> Compiler::find(std::string_view key) const {

@@ -29,6 +29,7 @@ class Compiler final : public ConstraintCompiler {
   explicit Compiler(std::function<Vocabulary()> read_vocabulary, CompilerLimits limits = {});
 
   Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const override;
+  Result<std::shared_ptr<const TextSearch>> search(const std::string& pattern, const std::string& path) const override;
 
  private:
   struct Kept {

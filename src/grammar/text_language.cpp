@@ -181,31 +181,41 @@ std::vector<CodePointSet> TextLanguages::classes(Id root) const {
   return out;
 }
 
-Result<ExprId> TextLanguages::expression(Id root, Grammar& grammar, const std::function<ExprId(const CodePointSet&)>& character) {
-  const std::vector<CodePointSet> alphabet = classes(root);
+Result<CharacterAutomaton> TextLanguages::automaton(Id root) {
+  CharacterAutomaton out;
+  out.classes = classes(root);
   std::map<Id, std::uint32_t> number = {{root, 0}};
   std::vector<Id> states = {root};
-  std::vector<std::map<std::uint32_t, CodePointSet>> edges;  // by state: what leads to another
   for (std::size_t i = 0; i < states.size(); ++i) {
-    edges.emplace_back();
-    for (const CodePointSet& set : alphabet) {
+    out.accepting.push_back(terms_[states[i]].nullable);
+    for (const CodePointSet& set : out.classes) {
       const Id next = derivative(states[i], set.ranges().front().first);
-      if (next == nothing()) continue;
       const auto [it, fresh] = number.try_emplace(next, static_cast<std::uint32_t>(states.size()));
       if (fresh) states.push_back(next);
-      CodePointSet& label = edges.back()[it->second];
-      label = label.united(set);
+      out.targets.push_back(it->second);
     }
-    if (states.size() > kMaxStates || terms_.size() > kMaxTerms || states.size() * alphabet.size() > kMaxWork)
+    if (states.size() > kMaxStates || terms_.size() > kMaxTerms || states.size() * out.classes.size() > kMaxWork)
       return invalid_argument(fmt::format("the text needs more than {} states", kMaxStates));
   }
+  return out;
+}
+
+Result<ExprId> TextLanguages::expression(Id root, Grammar& grammar, const std::function<ExprId(const CodePointSet&)>& character) {
+  const Result<CharacterAutomaton> automaton = this->automaton(root);
+  if (!automaton) return automaton.error();
+  const std::size_t classes = automaton->classes.size();
   // A language without a text may have states all the same, and the automaton's builder drops ways that lead nowhere.
   std::vector<std::uint32_t> accepting;
   std::vector<GraphEdge> graph;
   std::vector<std::pair<CodePointSet, ExprId>> labels;
-  for (std::uint32_t from = 0; from < states.size(); ++from) {
-    if (terms_[states[from]].nullable) accepting.push_back(from);
-    for (const auto& [to, set] : edges[from]) {
+  for (std::uint32_t from = 0; from < automaton->accepting.size(); ++from) {
+    if (automaton->accepting[from]) accepting.push_back(from);
+    std::map<std::uint32_t, CodePointSet> edges;  // what leads to another state
+    for (std::size_t i = 0; i < classes; ++i) {
+      CodePointSet& label = edges[automaton->targets[from * classes + i]];
+      label = label.united(automaton->classes[i]);
+    }
+    for (const auto& [to, set] : edges) {
       auto label = std::find_if(labels.begin(), labels.end(), [&](const auto& l) { return l.first == set; });
       if (label == labels.end()) label = labels.insert(labels.end(), {set, character(set)});
       graph.push_back({from, to, label->second});

@@ -15,6 +15,13 @@
 
 namespace braid::grammar {
 
+// Deterministic: state 0 begins, and each state has a target for each class of characters. The classes cover all characters.
+struct CharacterAutomaton {
+  std::vector<CodePointSet> classes;
+  std::vector<std::uint32_t> targets;  // [states, classes]
+  std::vector<bool> accepting;         // [states]
+};
+
 // Terms are equal when their ids are. They are never freed before the object.
 class TextLanguages {
  public:
@@ -38,7 +45,10 @@ class TextLanguages {
 
   bool matches(Id term, std::string_view utf8);
 
-  // The language's automaton, with `character` for the edges. kInvalidArgument when it has too many states.
+  // kInvalidArgument when it has too many states.
+  Result<CharacterAutomaton> automaton(Id term);
+
+  // The same as an expression, with `character` for the edges. kInvalidArgument when it has too many states.
   Result<ExprId> expression(Id term, Grammar& grammar, const std::function<ExprId(const CodePointSet&)>& character);
 
  private:

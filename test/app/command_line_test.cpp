@@ -165,6 +165,48 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
   EXPECT_THAT(mistake({"serve", "--access-log", "--log-level", "error"}), HasSubstr("--access-log writes at level info"));
 }
 
+TEST(CommandLine, DefaultsOfRequests) {
+  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve"})).defaults.temperature);
+  const auto options = std::get<ServeOptions>(parse({"serve",
+                                                     "--temperature",
+                                                     "0.5",
+                                                     "--top-p",
+                                                     "0.9",
+                                                     "--top-k",
+                                                     "40",
+                                                     "--min-p",
+                                                     "0.05",
+                                                     "--repeat-penalty",
+                                                     "1.1",
+                                                     "--seed",
+                                                     "7",
+                                                     "--max-tokens",
+                                                     "256",
+                                                     "--reasoning",
+                                                     "off",
+                                                     "--chat-template-kwargs",
+                                                     R"({"enable_thinking": true})",
+                                                     "--strict-parameters",
+                                                     "--any-model-name"}));
+  const RequestDefaults& defaults = options.defaults;
+  EXPECT_EQ(defaults.temperature, 0.5F);
+  EXPECT_EQ(defaults.top_p, 0.9F);
+  EXPECT_EQ(defaults.top_k, 40);
+  EXPECT_EQ(defaults.min_p, 0.05F);
+  EXPECT_EQ(defaults.repetition_penalty, 1.1F);
+  EXPECT_EQ(defaults.seed, 7U);
+  EXPECT_EQ(defaults.max_tokens, 256);
+  EXPECT_EQ(defaults.reasoning, false);
+  EXPECT_EQ(*defaults.template_kwargs.find("enable_thinking"), Value(true));
+  EXPECT_TRUE(defaults.strict_parameters);
+  EXPECT_TRUE(options.any_model_name);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--reasoning", "on"})).defaults.reasoning, true);
+  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve", "--reasoning", "auto"})).defaults.reasoning);
+  EXPECT_THAT(mistake({"serve", "--temperature", "3"}), HasSubstr("--temperature"));
+  EXPECT_THAT(mistake({"serve", "--reasoning", "perhaps"}), HasSubstr("--reasoning"));
+  EXPECT_THAT(mistake({"serve", "--chat-template-kwargs", "[1]"}), HasSubstr("'[1]' is no JSON object"));
+}
+
 TEST(CommandLine, CacheExportsAndImports) {
   const auto to =
       std::get<CacheExportOptions>(parse({"cache", "export", "m.gguf", "out.safetensors", "--prompt", "Hello", "--kv-dtype", "f32"}));

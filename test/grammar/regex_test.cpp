@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include "grammar/code_points.h"
+#include "grammar/text_search.h"
 #include "grammar/walk.h"
 
 #include <pcre2.h>
@@ -8,6 +10,9 @@
 
 namespace braid::test {
 namespace {
+
+using grammar::make_text_search;
+using grammar::next_code_point;
 
 ConstraintSpec guided_regex(std::string pattern) { return {ConstraintSpec::Regex{std::move(pattern)}, "guided_regex"}; }
 
@@ -189,6 +194,41 @@ TEST(Regex, RefusesWhatWouldGrowTooLarge) {
   EXPECT_FALSE(toy_compiler().compile(guided_regex(exponential)));
   EXPECT_FALSE(toy_compiler().compile(guided_regex("((a?){1000}){1000}")));
   EXPECT_FALSE(toy_compiler().compile(guided_regex("(((((a?|b){9,99}){9,99}){9,99}){9,99}){9,99}")));
+}
+
+// Bytes up to the end of the first match of `pattern` in `text`, given a character at a time; -1: there is none.
+int match_end(std::string_view pattern, std::string_view text) {
+  const auto search = make_text_search(pattern).value();
+  TextSearch::State state = 0;
+  std::uint32_t point = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    next_code_point(text, at, point);
+    const auto end = search->feed(state, text.substr(begin, at - begin));
+    if (end) return static_cast<int>(begin + *end);
+  }
+  return -1;
+}
+
+TEST(TextSearch, FindsTheFirstMatchInTextAsItComes) {
+  EXPECT_EQ(match_end("\\d{3}", "ab12c1234"), 8);
+  EXPECT_EQ(match_end("END|STOP", "so STand STOP END"), 13);
+  EXPECT_EQ(match_end("a+b", "aaab"), 4);
+  EXPECT_EQ(match_end("a+", "xaaa"), 2);  // at the first end that there is
+  EXPECT_EQ(match_end("^x", "ax"), -1);
+  EXPECT_EQ(match_end("^ax", "ax"), 2);
+  EXPECT_EQ(match_end("b$", "abc"), 2);
+  EXPECT_EQ(match_end("[é-ü]!", "aé ü!b"), 7);
+  EXPECT_EQ(match_end("(foo)+bar", "foofoobaz foobar"), 16);
+  EXPECT_EQ(match_end("q", ""), -1);
+  const auto whole = make_text_search("b.d").value();
+  TextSearch::State state = 0;
+  EXPECT_EQ(whole->feed(state, "abcde"), 4U);  // within one piece
+}
+
+TEST(TextSearch, RefusesWhatItCannotFollow) {
+  for (const std::string_view pattern : {"(", "a*", "", "(a)\\1", "a{0,5000}[ab]{3000}c[ab]{3000}"})
+    EXPECT_FALSE(make_text_search(pattern)) << pattern;
 }
 
 }  // namespace

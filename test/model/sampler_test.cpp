@@ -342,5 +342,77 @@ TEST(Sampler, GivesNoTokenWhereNoLogitIsANumber) {
   }
 }
 
+// The steps by their definitions, XTC aside: what is left, best first, with its logits.
+std::vector<double> ordered_distribution(const std::vector<float>& logits, const SamplingParams& params) {
+  std::vector<std::pair<double, std::size_t>> left;
+  for (std::size_t id = 0; id < logits.size(); ++id) left.emplace_back(static_cast<double>(logits[id]), id);
+  std::ranges::stable_sort(left, [](const auto& a, const auto& b) { return a.first > b.first; });
+  const auto probabilities = [&left] {
+    std::vector<double> out;
+    double total = 0.0;
+    for (const auto& [logit, id] : left) total += out.emplace_back(std::exp(logit - left.front().first));
+    for (double& p : out) p /= total;
+    return out;
+  };
+  for (const SamplerStep step : params.steps) {
+    const std::vector<double> p = probabilities();
+    std::size_t keep = left.size();
+    if (step == SamplerStep::kTopK && params.top_k > 0) keep = std::min(keep, static_cast<std::size_t>(params.top_k));
+    if (step == SamplerStep::kTopP) {
+      double sum = 0.0;
+      for (keep = 0; keep < left.size() && sum < static_cast<double>(params.top_p);) sum += p[keep++];
+    }
+    if (step == SamplerStep::kMinP)
+      for (keep = 1; keep < left.size() && p[keep] >= static_cast<double>(params.min_p) * p[0];) ++keep;
+    if (step == SamplerStep::kTopNSigma && params.top_n_sigma > 0.0F) {
+      double mean = 0.0, squares = 0.0;
+      for (const auto& [logit, id] : left) mean += logit / static_cast<double>(left.size());
+      for (const auto& [logit, id] : left) squares += (logit - mean) * (logit - mean) / static_cast<double>(left.size());
+      const double least = left.front().first - static_cast<double>(params.top_n_sigma) * std::sqrt(squares);
+      for (keep = 1; keep < left.size() && left[keep].first >= least;) ++keep;
+    }
+    left.resize(std::max<std::size_t>(keep, 1));
+    if (step == SamplerStep::kTemperature)
+      for (auto& [logit, id] : left) logit /= static_cast<double>(params.temperature);
+  }
+  std::vector<double> out(logits.size(), 0.0);
+  const std::vector<double> p = probabilities();
+  for (std::size_t i = 0; i < left.size(); ++i) out[left[i].second] = p[i];
+  return out;
+}
+
+TEST(Sampler, DrawsFromWhatStepsInTheirOrderLeave) {
+  using enum SamplerStep;
+  constexpr int kDraws = 20000;
+  const std::vector<std::vector<SamplerStep>> orders = {
+      {kTopK, kTopP, kMinP, kTemperature}, {kTemperature, kTopP, kTopK}, {kTopP, kTemperature, kMinP}, {kTemperature}, {kMinP},
+      {kTopNSigma, kTemperature},          {kTemperature, kTopNSigma},   {kTopP, kTopNSigma, kTopK}};
+  const std::vector<float> logits = random_logits(300, 2.0F, 5);
+  Sampler sampler(kernels::best_kernel_table(), 300, 16);
+  for (const std::vector<SamplerStep>& steps : orders) {
+    SamplingParams params{.temperature = 1.6F, .top_p = 0.8F, .min_p = 0.05F, .top_k = 25, .top_n_sigma = 1.5F, .steps = steps};
+    if (std::ranges::count(steps, kTemperature) == 0) params.temperature = 1.0F;
+    std::vector<int> seen(300, 0);
+    for (int i = 0; i < kDraws; ++i) {
+      params.seed = static_cast<std::uint64_t>(i % 10);
+      seen[static_cast<std::size_t>(draw(sampler, logits, params, i / 10))] += 1;
+    }
+    expect_drawn_from(ordered_distribution(logits, params), seen, kDraws);
+  }
+}
+
+TEST(Sampler, StepsInTheUsualOrderLeaveTheUsualTokens) {
+  using enum SamplerStep;
+  const std::vector<float> logits = random_logits(400, 2.0F, 6);
+  Sampler sampler(kernels::best_kernel_table(), 400, 16);
+  SamplingParams usual{.temperature = 0.7F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 50, .typical_p = 0.8F, .xtc_probability = 0.5F};
+  SamplingParams ordered = usual;
+  ordered.steps = {kTemperature, kTopK, kTypicalP, kTopP, kMinP, kXtc};
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    usual.seed = ordered.seed = seed;
+    EXPECT_EQ(draw(sampler, logits, usual, 3), draw(sampler, logits, ordered, 3)) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace braid::model::test

@@ -13,20 +13,22 @@ TEST(Answer, ChatIsExact) {
   TestServer server;
   const Reply reply = server.ask(post("/v1/chat/completions", R"({"model":"default","messages":[{"role":"user","content":"hello"}]})"));
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(normalized(reply.body),
-            R"({"id":"chatcmpl-ID","object":"chat.completion","created":0,"model":"fake-model","choices":[{"index":0,)"
-            R"("message":{"role":"assistant","content":"Hi","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
-            R"("usage":{"prompt_tokens":21,"completion_tokens":2,"total_tokens":23,"prompt_tokens_details":{"cached_tokens":0}}})");
+  EXPECT_EQ(
+      normalized(reply.body),
+      R"({"id":"chatcmpl-ID","object":"chat.completion","created":0,"model":"fake-model","choices":[{"index":0,)"
+      R"("message":{"role":"assistant","content":"Hi","refusal":null},"logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":105}],)"
+      R"("usage":{"prompt_tokens":21,"completion_tokens":2,"total_tokens":23,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
 TEST(Answer, CompletionOfSeveralPromptsIsExact) {
   TestServer server;
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":[[65],[66,67]],"return_token_ids":true})"));
-  EXPECT_EQ(normalized(reply.body),
-            R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
-            R"({"index":0,"text":"Hi","logprobs":null,"finish_reason":"stop","token_ids":[72,105]},)"
-            R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":"stop","token_ids":[72,105]}],)"
-            R"("usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":0}}})");
+  EXPECT_EQ(
+      normalized(reply.body),
+      R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
+      R"({"index":0,"text":"Hi","logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":105,"token_ids":[72,105],"prompt_token_ids":[65]},)"
+      R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":105,"token_ids":[72,105],"prompt_token_ids":[66,67]}],)"
+      R"("usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
 TEST(Answer, AStopStringCutsTheText) {
@@ -49,7 +51,9 @@ TEST(Answer, AStopTokenIsNoText) {
   server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("one."); }; });
   const std::string body = R"({"prompt":"a","stop_token_ids":[46],"return_token_ids":true)";
   const Reply without = server.ask(post("/v1/completions", body + "}"));
-  EXPECT_NE(without.body.find(R"("text":"one","logprobs":null,"finish_reason":"stop","token_ids":[111,110,101,46])"), std::string::npos)
+  EXPECT_NE(without.body.find(
+                R"("text":"one","logprobs":null,"finish_reason":"stop","stop_reason":46,"matched_stop":46,"token_ids":[111,110,101,46])"),
+            std::string::npos)
       << without.body;
   const Reply with = server.ask(post("/v1/completions", body + R"(,"include_stop_str_in_output":true})"));
   EXPECT_NE(with.body.find(R"("text":"one.")"), std::string::npos) << with.body;

@@ -91,11 +91,11 @@ TEST_F(Choices, TheBestAreThoseWithTheHighestMeanLogProbability) {
       return events;
     };
   });
-  EXPECT_EQ(
-      ask(server, "/v1/completions", R"({"prompt":[1],"n":2,"best_of":4})"),
-      R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
-      R"({"index":0,"text":"c","logprobs":null,"finish_reason":"stop"},{"index":1,"text":"a","logprobs":null,"finish_reason":"stop"}],)"
-      R"("usage":{"prompt_tokens":1,"completion_tokens":4,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})");
+  EXPECT_EQ(ask(server, "/v1/completions", R"({"prompt":[1],"n":2,"best_of":4})"),
+            R"({"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[)"
+            R"({"index":0,"text":"c","logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":99},)"
+            R"({"index":1,"text":"a","logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":97}],)"
+            R"("usage":{"prompt_tokens":1,"completion_tokens":4,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 
 TEST_F(Choices, AnEchoedPromptComesFirstWithItsLogProbabilities) {
@@ -151,7 +151,8 @@ TEST_F(Choices, PromptLogprobsHaveVllmsShape) {
   const std::string scores =
       R"("prompt_logprobs":[null,{"98":{"logprob":-1,"rank":2,"decoded_token":"b"},"122":{"logprob":-0.5,"rank":1,"decoded_token":"z"}}])";
   const std::string completion = ask(server, "/v1/completions", R"({"prompt":[97,98],"prompt_logprobs":2})");
-  EXPECT_NE(completion.find(R"("finish_reason":"length",)" + scores + "}]"), std::string::npos) << completion;
+  EXPECT_NE(completion.find(R"("finish_reason":"length","stop_reason":null,"matched_stop":null,)" + scores + "}]"), std::string::npos)
+      << completion;
   const std::string chat = ask(server, "/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"prompt_logprobs":0})");
   EXPECT_NE(chat.find(R"("prompt_logprobs":[null,{"115":{"logprob":-1,"rank":2,"decoded_token":"s"}})"), std::string::npos) << chat;
 }

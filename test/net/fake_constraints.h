@@ -22,6 +22,23 @@ class FakeConstraint final : public Constraint {
   const ConstraintSpec spec;
 };
 
+// Finds the pattern as it stands.
+class FakeSearch final : public TextSearch {
+ public:
+  explicit FakeSearch(std::string text) : text_(std::move(text)) {}
+
+  std::optional<std::size_t> feed(State& state, std::string_view piece) const override {  // of patterns without repetition
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      state = piece[i] == text_[state] ? state + 1 : piece[i] == text_.front() ? 1 : 0;
+      if (state == text_.size()) return i + 1;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::string text_;
+};
+
 // The schema `false` cannot be honoured.
 class FakeCompiler final : public ConstraintCompiler {
  public:
@@ -29,6 +46,11 @@ class FakeCompiler final : public ConstraintCompiler {
     const auto* json = std::get_if<ConstraintSpec::JsonSchema>(&spec.kind);
     if (json != nullptr && json->schema == Value(false)) return invalid_argument("nothing satisfies this schema", spec.path);
     return std::shared_ptr<const Constraint>(std::make_shared<FakeConstraint>(spec));
+  }
+
+  Result<std::shared_ptr<const TextSearch>> search(const std::string& pattern, const std::string& path) const override {
+    if (pattern == "(") return invalid_argument("'" + path + "' is not understood", path);
+    return std::shared_ptr<const TextSearch>(std::make_shared<FakeSearch>(pattern));
   }
 };
 

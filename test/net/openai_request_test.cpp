@@ -144,6 +144,44 @@ TEST(OpenAiParameters, OfSamplingHaveTheirRanges) {
       {"prompt_logprobs", {"0", "20"}, {"-1", "21", "true"}},
       {"priority", {"-100", "100", "1.0"}, {"-101", "101", "1.5"}},
       {"include_stop_str_in_output", {"true", "false"}, {"1"}},
+      {"truncate_prompt_tokens", {"-1", "1", "5000000000"}, {"0", "-2", "1.5"}},
+      {"add_special_tokens", {"true", "false"}, {"1"}},
+      {"skip_special_tokens", {"true", "false"}, {"0"}},
+      {"spaces_between_special_tokens", {"true", "false"}, {"0"}},
+      {"return_tokens_as_token_ids", {"true"}, {"0"}},
+      {"n_predict", {"-2", "-1", "0", "16"}, {"-3", "\"1\""}},
+      {"n_probs", {"0", "20"}, {"-1", "21"}},
+      {"return_progress", {"true"}, {"1"}},
+      {"cache_prompt", {"true", "false"}, {"1"}},
+      {"return_tokens", {"true"}, {"1"}},
+      {"regex", {"\"a+\""}, {"1"}},
+      {"ebnf", {"\"root ::= \\\"a\\\"\""}, {"1"}},
+      {"stop_regex", {"\"a+\"", "[\"a\",\"b\"]", "\"\""}, {"1", "[\"a\",\"b\",\"c\",\"d\",\"e\"]"}},
+      {"no_stop_trim", {"true"}, {"1"}},
+      {"include_reasoning", {"true", "false"}, {"1"}},
+      {"bad_words", {"[]", "[\"a\"]"}, {"\"a\""}},
+      {"allowed_token_ids", {"[1,258]"}, {"[]", "1"}},
+      // What would change the answer and is not served is refused, unless it asks for nothing.
+      {"use_beam_search", {"false"}, {"true"}},
+      {"length_penalty", {"1", "1.0"}, {"0.5"}},
+      {"early_stopping", {"false"}, {"true"}},
+      {"logits_processors", {"[]"}, {"[\"x\"]"}},
+      {"prompt_embeds", {"\"\""}, {"\"x\""}},
+      {"kv_transfer_params", {"{}"}, {"{\"a\":1}"}},
+      {"lora_path", {"\"\""}, {"\"x\""}},
+      {"custom_logit_processor", {"\"\""}, {"\"x\""}},
+      {"return_hidden_states", {"false"}, {"true"}},
+      {"separate_reasoning", {"true"}, {"false"}},
+      {"dynatemp_range", {"0", "0.0"}, {"0.5"}},
+      {"min_keep", {"0"}, {"2"}},
+      {"t_max_predict_ms", {"0", "-1"}, {"100"}},
+      {"post_sampling_probs", {"false"}, {"true"}},
+      {"grammar_lazy", {"false"}, {"true"}},
+      {"image_data", {"[]"}, {"[{}]"}},
+      {"lora", {"[]"}, {"[{\"id\":0}]"}},
+      {"response_fields", {"[]"}, {"[\"content\"]"}},
+      {"reasoning_format", {"\"auto\"", "\"deepseek\""}, {"\"none\""}},
+      {"id_slot", {"-1", "3"}, {"\"a\""}},
       {"timings", {"true"}, {"1"}},
       {"timings_per_token", {"true"}, {"1"}},
       {"service_tier", {"\"auto\"", "\"default\"", "\"flex\"", "\"priority\"", "\"scale\""}, {"\"gold\"", "1"}},
@@ -190,6 +228,75 @@ TEST(OpenAiParameters, ReachTheCall) {
   EXPECT_TRUE(call->echo);
   EXPECT_EQ(completion(R"("service_tier":"flex","priority":-7)")->priority, -7);
   EXPECT_EQ(completion(R"("priority":-7,"service_tier":"flex")")->priority, -7);
+}
+
+TEST(OpenAiParameters, SamplersAreOrderedAndTheOthersAreOff) {
+  using Steps = std::vector<SamplerStep>;
+  const auto sampling = [](const std::string& fields) { return completion(fields).value().sampling; };
+  EXPECT_TRUE(sampling(R"("samplers":[])").steps.empty());
+  const std::string penalties = R"("repeat_penalty":1.5,"presence_penalty":1,"dry_multiplier":0.8,"temperature":0.3,)";
+  const auto ordered = sampling(penalties + R"("samplers":["penalties","top_k","temperature","top_p"])");
+  EXPECT_EQ(ordered.steps, (Steps{SamplerStep::kTopK, SamplerStep::kTemperature, SamplerStep::kTopP}));
+  EXPECT_EQ(ordered.repetition_penalty, 1.5F);
+  EXPECT_EQ(ordered.dry_multiplier, 0.0F);
+  EXPECT_EQ(ordered.temperature, 0.3F);
+  const auto letters = sampling(penalties + R"("samplers":"dkypmxs")");
+  EXPECT_EQ(letters.steps, (Steps{SamplerStep::kTopK, SamplerStep::kTypicalP, SamplerStep::kTopP, SamplerStep::kMinP, SamplerStep::kXtc,
+                                  SamplerStep::kTopNSigma}));
+  EXPECT_EQ(letters.repetition_penalty, 1.0F);
+  EXPECT_EQ(letters.presence_penalty, 0.0F);
+  EXPECT_EQ(letters.dry_multiplier, 0.8F);
+  EXPECT_EQ(letters.temperature, 1.0F);
+  EXPECT_EQ(param_of(completion(R"("samplers":["top_k","infill"])")), "samplers[1]");
+  EXPECT_EQ(param_of(completion(R"("samplers":["top_k","top_k"])")), "samplers[1]");
+  EXPECT_EQ(param_of(completion(R"("samplers":["top_k","penalties"])")), "samplers[1]");
+  EXPECT_EQ(param_of(completion(R"("samplers":["dry","penalties"])")), "samplers[1]");
+  EXPECT_EQ(param_of(completion(R"("samplers":"kz")")), "samplers");
+  EXPECT_EQ(param_of(completion(R"("samplers":1)")), "samplers");
+}
+
+TEST(OpenAiParameters, TheOperatorsDefaultsHoldWhereARequestSaysNothing) {
+  ServedModel model = kFakeModel;
+  model.defaults = {.temperature = 0.25F,
+                    .top_p = 0.5F,
+                    .top_k = 7,
+                    .min_p = 0.1F,
+                    .repetition_penalty = 1.2F,
+                    .seed = 9,
+                    .max_tokens = 33,
+                    .reasoning = false,
+                    .template_kwargs = ValueDict{{"a", 1}, {"enable_thinking", true}}};
+  const auto silent = chat_with(R"("user":"x")", model);
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(silent->sampling.temperature, 0.25F);
+  EXPECT_EQ(silent->sampling.top_p, 0.5F);
+  EXPECT_EQ(silent->sampling.top_k, 7);
+  EXPECT_EQ(silent->sampling.min_p, 0.1F);
+  EXPECT_EQ(silent->sampling.repetition_penalty, 1.2F);
+  EXPECT_TRUE(silent->seeded);
+  EXPECT_EQ(silent->sampling.seed, 9U);
+  EXPECT_EQ(silent->max_tokens, 33);
+  const Value& kwargs = std::get<ChatPrompt>(silent->prompt).kwargs;
+  EXPECT_EQ(*kwargs.find("a"), Value(1));
+  EXPECT_EQ(*kwargs.find("enable_thinking"), Value(false));  // --reasoning off
+  const auto own =
+      chat_with(R"("temperature":1,"top_k":0,"seed":1,"max_tokens":5,"reasoning_effort":"high","chat_template_kwargs":{"a":2})", model);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->sampling.temperature, 1.0F);
+  EXPECT_EQ(own->sampling.top_k, 0);
+  EXPECT_EQ(own->sampling.seed, 1U);
+  EXPECT_EQ(own->max_tokens, 5);
+  EXPECT_EQ(*std::get<ChatPrompt>(own->prompt).kwargs.find("a"), Value(2));
+  EXPECT_EQ(*std::get<ChatPrompt>(own->prompt).kwargs.find("enable_thinking"), Value(true));
+  EXPECT_EQ(read_text(net::openai::read_completion, R"({"prompt":"a"})", model)->max_tokens, 33);
+}
+
+TEST(OpenAiParameters, UnknownNamesAreRefusedWhereTheOperatorWantsIt) {
+  ServedModel model = kFakeModel;
+  model.defaults.strict_parameters = true;
+  EXPECT_EQ(param_of(chat_with(R"("temprature":1)", model)), "temprature");
+  EXPECT_EQ(param_of(chat_with(R"("temprature":1)")), "accepted");
+  EXPECT_EQ(param_of(chat_with(R"("temperature":1,"user":"u","id_slot":1,"rid":"x")", model)), "accepted");
 }
 
 TEST(OpenAiParameters, LogitBiasTakesTwoForms) {

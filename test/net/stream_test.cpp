@@ -26,7 +26,7 @@ TEST(Stream, ChatTranscriptIsExact) {
       "\n\n"
       R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{"content":"i"},"logprobs":null,"finish_reason":null}]})"
       "\n\n"
-      R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]})"
+      R"(data: {"id":"chatcmpl-ID","object":"chat.completion.chunk","created":0,"model":"fake-model","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":105}]})"
       "\n\ndata: [DONE]\n\n");
 }
 
@@ -38,11 +38,11 @@ TEST(Stream, CompletionTranscriptWithUsageAndTokenIdsIsExact) {
   const std::string text = client.read_to_close();
   EXPECT_EQ(
       normalized(text.substr(text.find("data: "))),
-      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"H","logprobs":null,"finish_reason":null,"token_ids":[72]}],"usage":null})"
+      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"H","logprobs":null,"finish_reason":null,"token_ids":[72],"prompt_token_ids":[1,2,3]}],"usage":null})"
       "\n\n"
       R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"i","logprobs":null,"finish_reason":null,"token_ids":[105]}],"usage":null})"
       "\n\n"
-      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop","token_ids":[]}],"usage":null})"
+      R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":null,"matched_stop":105,"token_ids":[]}],"usage":null})"
       "\n\n"
       R"(data: {"id":"cmpl-ID","object":"text_completion","created":0,"model":"fake-model","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})"
       "\n\ndata: [DONE]\n\n");
@@ -88,8 +88,8 @@ TEST(Stream, AStopStringEndsItAndNeverLeaks) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("one STOP two"); }; });
   const Reply reply = server.ask(post("/v1/completions", R"({"prompt":"a","stream":true,"stop":["STOP"]})"));
-  EXPECT_EQ(reply.body.find("\"S"), std::string::npos);
-  EXPECT_NE(reply.body.find(R"("finish_reason":"stop")"), std::string::npos);
+  EXPECT_EQ(reply.body.find(R"("text":"S)"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"("finish_reason":"stop","stop_reason":"STOP","matched_stop":"STOP")"), std::string::npos);
   EXPECT_EQ(reply.body.find("two"), std::string::npos);
   server.on_loop([&] { EXPECT_EQ(server.engine().completed, 1U); });
 }
@@ -134,8 +134,8 @@ TEST(Stream, SeveralPromptsAreSeveralChoices) {
       server.ask(post("/v1/completions", after(R"({"prompt":["x","yy"],"stream":true})", R"(,"stream_options":{"include_usage":true})")));
   EXPECT_NE(reply.body.find(R"({"index":0,"text":"A")"), std::string::npos);
   EXPECT_NE(reply.body.find(R"({"index":1,"text":"B")"), std::string::npos);
-  EXPECT_NE(reply.body.find(R"({"index":0,"text":"","logprobs":null,"finish_reason":"stop"})"), std::string::npos);
-  EXPECT_NE(reply.body.find(R"({"index":1,"text":"","logprobs":null,"finish_reason":"stop"})"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"({"index":0,"text":"","logprobs":null,"finish_reason":"stop",)"), std::string::npos);
+  EXPECT_NE(reply.body.find(R"({"index":1,"text":"","logprobs":null,"finish_reason":"stop",)"), std::string::npos);
   EXPECT_NE(reply.body.find(R"("usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,)"), std::string::npos);
 }
 

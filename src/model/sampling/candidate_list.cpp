@@ -1,5 +1,6 @@
 #include "model/sampling/candidate_list.h"
 
+#include "model/deterministic_math.h"
 #include "model/sampling/scan_above.h"
 
 #include <algorithm>
@@ -36,6 +37,34 @@ void CandidateList::take_all(std::span<const float> weights) {
   candidates_.clear();
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (weights[i] > 0.0F) candidates_.push_back({weights[i], static_cast<TokenId>(i)});
+}
+
+void CandidateList::keep_best(std::size_t k) {
+  if (candidates_.size() <= k) return;
+  std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(k - 1), candidates_.end(), better);
+  candidates_.resize(k);
+}
+
+void CandidateList::keep_top_n_sigma(double n, const LogWeights& log_weights) {
+  if (candidates_.empty()) return;
+  double mean = 0.0;
+  double best = log_weights.of(candidates_.front().id);
+  for (const Candidate& candidate : candidates_) {
+    mean += log_weights.of(candidate.id);
+    best = std::max(best, log_weights.of(candidate.id));
+  }
+  mean /= static_cast<double>(candidates_.size());
+  double squares = 0.0;
+  for (const Candidate& candidate : candidates_) squares += (log_weights.of(candidate.id) - mean) * (log_weights.of(candidate.id) - mean);
+  const double least = best - n * std::sqrt(squares / static_cast<double>(candidates_.size()));
+  std::erase_if(candidates_, [&](const Candidate& candidate) { return log_weights.of(candidate.id) < least; });
+}
+
+void CandidateList::weigh(const LogWeights& log_weights) {
+  if (candidates_.empty()) return;
+  double best = log_weights.of(candidates_.front().id);
+  for (const Candidate& candidate : candidates_) best = std::max(best, log_weights.of(candidate.id));
+  for (Candidate& candidate : candidates_) candidate.weight = static_cast<float>(fixed_exp(log_weights.of(candidate.id) - best));
 }
 
 template <class Before>

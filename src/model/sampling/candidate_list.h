@@ -39,6 +39,13 @@ class CandidateList {
   void take_best(std::span<const float> weights, std::size_t k);
   void take_all(std::span<const float> weights);
 
+  // Of the candidates the k best, k at least 1.
+  void keep_best(std::size_t k);
+  // Those whose score is within so many standard deviations of the best one's (Tang et al., "Top-nσ", 2024).
+  void keep_top_n_sigma(double n, const LogWeights& log_weights);
+  // Gives those that are left weights of their own, the best one about 1.
+  void weigh(const LogWeights& log_weights);
+
   // Locally typical sampling (Meister et al., 2022): the shortest run of candidates that holds `share` of the mass, those first
   // whose surprise is nearest the entropy, of equally near ones the lower id first.
   void keep_typical(double share, const LogWeights& log_weights);

@@ -24,9 +24,12 @@ double uniform(const SamplingState& state, std::uint32_t draw = 0) {
 
 std::size_t index(TokenId token) { return static_cast<std::size_t>(token); }
 
+// Otherwise it has a place among the steps.
+bool cuts_sigma_first(const SamplingParams& params) { return params.top_n_sigma > 0.0F && params.steps.empty(); }
+
 bool adjusts(const SamplingState& state) {
   return !state.params.logit_bias.empty() || state.history != nullptr || state.constraint != nullptr || !state.banned.empty() ||
-         state.params.top_n_sigma > 0.0F;
+         cuts_sigma_first(state.params);
 }
 
 bool xtc_applies(const SamplingState& state) {
@@ -50,6 +53,7 @@ std::optional<SampledToken> Sampler::sample(std::span<const float> logits, const
   if (!(highest > -kInfinity)) return std::nullopt;
   if (params.temperature <= 0.0F || highest == kInfinity) return SampledToken{best, state.mirostat_mu};
 
+  if (!params.steps.empty() && params.mirostat == 0) return SampledToken{draw_in_order(scores, highest, state, best), state.mirostat_mu};
   const LogWeights log_weights = weigh(scores, highest, params.temperature);
   if (params.mirostat == 1) return draw_mirostat_1(state, best);
   if (params.mirostat == 2) return draw_mirostat_2(state, best);
@@ -80,7 +84,7 @@ std::span<const float> Sampler::adjust(std::span<const float> logits, const Samp
   }
   if (state.constraint != nullptr) restrict_to(*state.constraint);
   if (!state.banned.empty()) ban(state);
-  if (params.top_n_sigma > 0.0F) {
+  if (cuts_sigma_first(params)) {
     const float largest = scores_[index(static_cast<TokenId>(table_.argmax(scores_.data(), static_cast<std::int64_t>(scores_.size()))))];
     keep_top_n_sigma(params.top_n_sigma, largest, scores_);
   }
@@ -121,6 +125,43 @@ LogWeights Sampler::weigh(std::span<const float> scores, float highest, float te
   }
   table_.exp_sum(made.scores.data(), static_cast<std::int64_t>(made.scores.size()), made.scale, made.shift, weights_.data());
   return made;
+}
+
+TokenId Sampler::draw_in_order(std::span<const float> scores, float highest, const SamplingState& state, TokenId best) {
+  const SamplingParams& params = state.params;
+  LogWeights log_weights = weigh(scores, highest, 1.0F);
+  candidates_.take_all(weights_);
+  for (const SamplerStep step : params.steps) {
+    switch (step) {
+      case SamplerStep::kTopNSigma:
+        if (params.top_n_sigma > 0.0F) candidates_.keep_top_n_sigma(static_cast<double>(params.top_n_sigma), log_weights);
+        break;
+      case SamplerStep::kTopK:
+        if (params.top_k > 0) candidates_.keep_best(index(params.top_k));
+        break;
+      case SamplerStep::kTypicalP:
+        if (params.typical_p < 1.0F) candidates_.keep_typical(static_cast<double>(params.typical_p), log_weights);
+        break;
+      case SamplerStep::kTopP:
+        if (params.top_p < 1.0F) candidates_.keep_top_p(static_cast<double>(params.top_p));
+        break;
+      case SamplerStep::kMinP:
+        if (params.min_p > 0.0F) candidates_.keep_min_p(params.min_p);
+        break;
+      case SamplerStep::kXtc:
+        if (xtc_applies(state)) candidates_.exclude_top_choices(static_cast<double>(params.xtc_threshold));
+        break;
+      case SamplerStep::kTemperature: {
+        const float cooling = 1.0F / std::max(params.temperature, kLowestTemperature);
+        log_weights.scale *= cooling;
+        log_weights.shift *= cooling;
+        candidates_.weigh(log_weights);
+        break;
+      }
+    }
+  }
+  const auto drawn = candidates_.draw(uniform(state));
+  return drawn ? drawn->id : best;
 }
 
 // Top-p by rejection: a draw from a superset of the run is taken when less than top_p of the mass is better than it, which is what

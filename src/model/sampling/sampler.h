@@ -7,6 +7,8 @@
 //   temperature, as in Hugging Face, vLLM and OpenAI's API: before the other cuts
 //   top-k, typical-p, top-p over what these left, min-p relative to the best, XTC    (candidate_list.h; llama-server's order)
 //   the draw
+// SamplingParams::steps names the cuts and the temperature in an order of its own; the list then has all tokens, and the temperature
+// weighs anew what is left of them.
 // Mirostat takes the place of all cuts from top-k on (mirostat.h). Temperature 0 takes the best token after banning.
 // Ties go to the lowest id everywhere.
 #pragma once
@@ -65,6 +67,7 @@ class Sampler {
   void restrict_to(ConstraintState& constraint);
   void ban(const SamplingState& state);
   LogWeights weigh(std::span<const float> scores, float highest, float temperature);
+  TokenId draw_in_order(std::span<const float> scores, float highest, const SamplingState& state, TokenId best);
   TokenId draw_from_all(const SamplingState& state, TokenId best);
   SampledToken draw_mirostat_1(const SamplingState& state, TokenId best);
   SampledToken draw_mirostat_2(const SamplingState& state, TokenId best);

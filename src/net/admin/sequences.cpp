@@ -6,6 +6,7 @@
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
+#include "net/wish/defaults.h"
 
 #include <fmt/format.h>
 #include <iterator>
@@ -50,15 +51,17 @@ void append_slot(std::string& out, std::size_t index, const SequenceSnapshot& se
                  sequence.max_tokens);
 }
 
-void append_defaults(std::string& out, std::int32_t context) {
-  const SamplingParams sampling;
+void append_defaults(std::string& out, const ServedModel& model) {
+  Wish wish;
+  wish::set_defaults(wish, model.defaults);
+  const SamplingParams& sampling = wish.sampling;
   fmt::format_to(std::back_inserter(out),
                  R"({{"n_ctx":{},"params":{{"temperature":{},"top_k":{},"top_p":{},"min_p":{},"typical_p":{},"top_n_sigma":{},)"
                  R"("repeat_penalty":{},"presence_penalty":{},"frequency_penalty":{},"xtc_probability":{},"xtc_threshold":{},)"
                  R"("dry_multiplier":{},"mirostat":{}}}}})",
-                 context, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p, sampling.top_n_sigma,
-                 sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty, sampling.xtc_probability,
-                 sampling.xtc_threshold, sampling.dry_multiplier, sampling.mirostat);
+                 model.context_length, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.typical_p,
+                 sampling.top_n_sigma, sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty,
+                 sampling.xtc_probability, sampling.xtc_threshold, sampling.dry_multiplier, sampling.mirostat);
 }
 
 }  // namespace
@@ -98,7 +101,7 @@ http::Response props(const ServiceStatus& status, std::string_view query) {
   http::Response response;
   std::string& out = response.body;
   out = R"({"default_generation_settings":)";
-  append_defaults(out, model.context_length);
+  append_defaults(out, model);
   out += R"(,"model_alias":)";
   json::append_lossy_string(out, model.id);
   out += R"(,"chat_template":)";

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,7 +56,9 @@ enum class EndReason {
 
 struct ChoiceEnd {
   EndReason reason = EndReason::kStop;
-  std::string stop_string;
+  std::string stop_string;                 // or the pattern that matched
+  std::optional<TokenId> stop_token = {};  // the token that ended it, the model's own or one of the client's
+  bool is_own_token = true;                // the former
 };
 
 // A piece of a choice that has not been sent yet, or all of it. Neighbours of one kind are joined. Tokens whose text is still held

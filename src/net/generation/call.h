@@ -17,10 +17,12 @@ struct GenerationCall : Wish {
   GenerationCall() = default;
   explicit GenerationCall(Wish wish) : Wish(std::move(wish)) {}
 
-  std::shared_ptr<const Constraint> constraint;  // what the spec was compiled to
-  std::vector<std::string> schema_ignored;       // paths of what its schemas say and it does not keep
-  std::optional<AnswerSyntax> syntax;            // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
-  std::vector<std::string> echoes;               // [prompts]: the prompts' texts, if `echo`
+  std::shared_ptr<const Constraint> constraint;                  // what the spec was compiled to
+  std::vector<std::shared_ptr<const TextSearch>> stop_searches;  // of stop_patterns
+  std::vector<std::string> schema_ignored;                       // paths of what its schemas say and it does not keep
+  std::optional<AnswerSyntax> syntax;  // how a chat's answer is split, known once it is rendered; nothing: it is text throughout
+  std::vector<std::string> echoes;     // [prompts]: the prompts' texts, if `echo`; of a chat, the last message's that is gone on with
+  std::vector<std::vector<TokenId>> prompt_tokens;  // [prompts], if `return_token_ids`
 };
 
 }  // namespace braid::net

@@ -41,9 +41,11 @@ class ChoiceText {
 
  private:
   void decode(TokenId token);
+  bool is_stop(TokenId token) const;
   bool feed(std::string_view piece);
   bool settle(Delta&& delta);
   bool say(std::string_view text);
+  std::optional<std::size_t> find_pattern(std::string_view text);
   void flush();
   bool in_reasoning() const { return parser_ != nullptr && parser_->in_reasoning(); }
   bool pending_is_text() const;
@@ -51,11 +53,17 @@ class ChoiceText {
   ChoiceEnd stopped_end() const;
 
   const GenerationCall& call_;
+  const TextCodec& codec_;
   std::unique_ptr<StreamDecoder> decoder_;
-  std::unique_ptr<AnswerParser> parser_;  // null: all is text
-  StopWindow window_;                     // of the answer's text: reasoning and calls are never cut
-  std::string piece_;                     // reused
-  std::vector<Delta> parsed_;             // likewise
+  std::unique_ptr<AnswerParser> parser_;     // null: all is text
+  std::vector<TextSearch::State> searches_;  // [call's stop_searches]
+  StopWindow window_;                        // of the answer's text: reasoning and calls are never cut
+  std::string matched_;                      // the pattern that ended the answer, or empty
+  std::string piece_;                        // reused
+  std::string held_control_;  // a control token's text, which is told when another token follows: the last one ends the answer
+  bool after_control_ = false;
+  TokenId last_token_ = -1;
+  std::vector<Delta> parsed_;  // likewise
   ChoicePiece pending_;
   std::vector<PromptToken> prompt_;
   std::int32_t tokens_ = 0;

@@ -36,6 +36,8 @@ namespace asio = boost::asio;
 using http::Clock;
 using http::Connection;
 
+constexpr char kOwnSalt = '\x02';
+
 // One request from its body to the end of its answer; the members are its phases in the order in which they run.
 class Generation final : WakeHint {
  public:
@@ -119,6 +121,7 @@ class Generation final : WakeHint {
     std::size_t prompt_tokens = 0;
     for (const std::vector<TokenId>& prompt : prompts) prompt_tokens += prompt.size();
     const std::string id = service_.new_id(dialect_.id_prefix());
+    if (!call_.reads_cache) call_.cache_salt += kOwnSalt + id;  // shared with nobody
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
     Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts), dialect_.voice());
     if (!requests) return requests.error();

@@ -10,10 +10,10 @@ namespace braid::net {
 namespace {
 
 // "token":…,"logprob":…,"bytes":[…]
-void append_chat_token(std::string& out, const TextCodec& codec, TokenId id, float logprob) {
+void append_chat_token(std::string& out, const TextCodec& codec, TokenId id, float logprob, bool as_ids) {
   const std::string bytes = codec.token_bytes(id);
   out += R"("token":)";
-  json::append_lossy_string(out, bytes);
+  json::append_lossy_string(out, as_ids ? name_by_id(id) : bytes);
   out += R"(,"logprob":)";
   json::append_float(out, logprob);
   out += R"(,"bytes":[)";
@@ -24,15 +24,17 @@ void append_chat_token(std::string& out, const TextCodec& codec, TokenId id, flo
 
 }  // namespace
 
-void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
+std::string name_by_id(TokenId id) { return fmt::format("token_id:{}", id); }
+
+void append_logprob_entries(std::string& out, const TextCodec& codec, std::span<const Token> tokens, bool as_ids) {
   for (std::size_t entry = 0; entry < tokens.size(); ++entry) {
     const Token& token = tokens[entry];
     out += entry > 0 ? ",{" : "{";
-    append_chat_token(out, codec, token.id, token.logprob);
+    append_chat_token(out, codec, token.id, token.logprob, as_ids);
     out += R"(,"top_logprobs":[)";
     for (std::size_t i = 0; i < token.top.size(); ++i) {
       out += i > 0 ? ",{" : "{";
-      append_chat_token(out, codec, token.top[i].id, token.top[i].logprob);
+      append_chat_token(out, codec, token.top[i].id, token.top[i].logprob, as_ids);
       out += '}';
     }
     out += "]}";

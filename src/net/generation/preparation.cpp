@@ -3,6 +3,7 @@
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
 #include "net/generation/thinking_budget.h"
+#include "net/generation/token_rules.h"
 #include "net/generation/turns.h"
 #include "net/json/parse.h"
 #include "net/service/codec_jobs.h"
@@ -53,10 +54,36 @@ struct Preparation {
     Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model->codec, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
-    if (call->echo) call->echoes = prompt_texts(*model->codec, std::get<std::vector<PromptItem>>(call->prompt));
+    keep_tails(prompts, *call, model->context_length);
+    if (call->return_token_ids) call->prompt_tokens = prompts;
+    if (call->echo) echo();
     const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();
-    if (compiled) call->constraint = with_thinking_budget(*model->codec, *call);
-    return compiled;
+    if (!compiled) return compiled;
+    const Result<void> sought = compile_stops();
+    if (!sought) return sought;
+    call->constraint = with_token_rules(*call, model->codec->vocab_size());
+    call->constraint = with_thinking_budget(*model->codec, *call);
+    return {};
+  }
+
+  // A chat's answer begins with the message that it goes on with, which is not scored.
+  void echo() {
+    if (const auto* chat = std::get_if<ChatPrompt>(&call->prompt)) {
+      call->echoes = last_words(*chat);
+      call->echo = false;
+    } else {
+      call->echoes = prompt_texts(*model->codec, std::get<std::vector<PromptItem>>(call->prompt));
+    }
+  }
+
+  Result<void> compile_stops() {
+    for (const std::string& pattern : call->stop_patterns) {
+      if (model->constraints == nullptr) return invalid_argument("'stop_regex' is not supported by this server", "stop_regex");
+      Result<std::shared_ptr<const TextSearch>> search = model->constraints->search(pattern, "stop_regex");
+      if (!search) return search.error();
+      call->stop_searches.push_back(std::move(*search));
+    }
+    return {};
   }
 
   // Schemas of functions that are not strict are honoured where they can be.
@@ -100,7 +127,7 @@ boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect
     if (!result) co_return result.error();
     if (body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) result = preparation.read();
     if (!result) co_return result.error();
-    if (preparation.call && !preparation.call->wants_constraint()) {
+    if (preparation.call && !preparation.call->wants_constraint() && preparation.call->stop_patterns.empty()) {
       result = preparation.encode();
       if (!result) co_return result.error();
       co_return preparation.take();

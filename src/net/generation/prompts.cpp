@@ -79,10 +79,16 @@ std::optional<AnswerSyntax> syntax_of(const TextCodec& codec, const std::optiona
 Result<Prompts> encode_chat(const TextCodec& codec, GenerationCall& call) {
   auto& chat = std::get<ChatPrompt>(call.prompt);
   const std::string_view source = codec.template_source(chat);
+  if (!call.prompt_ids.empty()) {
+    std::string written;
+    for (const TokenId id : call.prompt_ids) written += codec.token_bytes(id);
+    call.syntax = syntax_of(codec, call.tools, source, written);
+    return Prompts{call.prompt_ids};
+  }
   const Result<RenderedChat> rendered = render_chat(codec, chat);
   if (!rendered) return rendered.error();
   call.syntax = syntax_of(codec, call.tools, source, rendered->text);
-  const EncodeOptions options{.add_special = false, .parse_special = true, .literal = rendered->literal};
+  const EncodeOptions options{.add_special = call.add_special.value_or(false), .parse_special = true, .literal = rendered->literal};
   Result<std::vector<TokenId>> ids = codec.encode(rendered->text, options);
   if (!ids) return ids.error();
   Prompts prompts;
@@ -113,11 +119,11 @@ Result<std::vector<TokenId>> encode_infill(const TextCodec& codec, const PromptI
   return ids;
 }
 
-Result<Prompts> encode_items(const TextCodec& codec, const std::vector<PromptItem>& items, const std::optional<std::string>& suffix) {
-  const EncodeOptions options{.add_special = true, .parse_special = true};
+Result<Prompts> encode_items(const TextCodec& codec, const GenerationCall& call) {
+  const EncodeOptions options{.add_special = call.add_special.value_or(true), .parse_special = true};
   Prompts prompts;
-  for (const PromptItem& item : items) {
-    Result<std::vector<TokenId>> ids = suffix ? encode_infill(codec, item, *suffix) : encode_item(codec, item, options);
+  for (const PromptItem& item : std::get<std::vector<PromptItem>>(call.prompt)) {
+    Result<std::vector<TokenId>> ids = call.suffix ? encode_infill(codec, item, *call.suffix) : encode_item(codec, item, options);
     if (!ids) return ids.error();
     prompts.push_back(std::move(*ids));
   }
@@ -173,7 +179,30 @@ Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat) {
 
 Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   const auto* chat = std::get_if<ChatPrompt>(&call.prompt);
-  return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, std::get<std::vector<PromptItem>>(call.prompt), call.suffix);
+  return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, call);
+}
+
+void keep_tails(Prompts& prompts, GenerationCall& call, std::int32_t context) {
+  if (!call.prompt_tail) return;
+  const std::int32_t room = context - std::clamp(call.max_tokens.value_or(1), 0, context - 1);
+  const auto most = static_cast<std::size_t>(*call.prompt_tail < 0 ? room : *call.prompt_tail);
+  auto* items = std::get_if<std::vector<PromptItem>>(&call.prompt);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    std::vector<TokenId>& prompt = prompts[i];
+    if (prompt.size() <= most) continue;
+    prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(most));
+    if (items != nullptr) (*items)[i] = prompt;
+  }
+}
+
+std::vector<std::string> last_words(const ChatPrompt& chat) {
+  const auto* messages = chat.messages.get_if<ValueList>();
+  const Value* last = messages != nullptr && !messages->empty() ? &messages->back() : nullptr;
+  const Value* role = last != nullptr ? last->find("role") : nullptr;
+  const Value* content = role != nullptr && *role == Value("assistant") ? last->find("content") : nullptr;
+  const auto* text = content != nullptr ? content->get_if<std::string>() : nullptr;
+  if (text == nullptr) return {};
+  return {*text};
 }
 
 std::vector<std::string> prompt_texts(const TextCodec& codec, const std::vector<PromptItem>& items) {

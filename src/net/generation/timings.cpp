@@ -8,17 +8,20 @@
 namespace braid::net {
 namespace {
 
-void append_part(std::string& out, std::string_view name, std::int32_t tokens, double ms) {
+// `timed` of the tokens were made within the milliseconds.
+void append_part(std::string& out, std::string_view name, std::int32_t tokens, std::int32_t timed, double ms) {
   fmt::format_to(std::back_inserter(out), R"(,"{0}_n":{1},"{0}_ms":{2:.3f},"{0}_per_token_ms":{3:.3f},"{0}_per_second":{4:.3f})", name,
-                 tokens, ms, ms / std::max(tokens, 1), ms > 0.0 ? 1000.0 * tokens / ms : 0.0);
+                 tokens, ms, ms / std::max(timed, 1), ms > 0.0 ? 1000.0 * timed / ms : 0.0);
 }
 
 }  // namespace
 
 void append_timings(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out), R"(,"timings":{{"queue_ms":{:.3f},"cache_n":{})", usage.queue_ms, usage.cached_tokens);
-  append_part(out, "prompt", usage.prompt_tokens - usage.cached_tokens, usage.prompt_ms);
-  append_part(out, "predicted", usage.completion_tokens, usage.generation_ms);
+  const std::int32_t computed = usage.prompt_tokens - usage.cached_tokens;
+  append_part(out, "prompt", computed, computed, usage.prompt_ms);
+  append_part(out, "predicted", usage.completion_tokens, std::max(usage.completion_tokens - 1, 0),
+              usage.generation_ms);  // from the first on
   out += '}';
 }
 

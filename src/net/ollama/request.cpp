@@ -1,6 +1,7 @@
 #include "net/ollama/request.h"
 
 #include "net/json/fields.h"
+#include "net/wish/defaults.h"
 #include "net/wish/finish.h"
 #include "net/wish/parameters.h"
 #include "net/wish/tools.h"
@@ -28,8 +29,8 @@ using wish::Parameter;
 constexpr wish::ToolForm kToolForm = {
     .holder = "function", .parameters = "parameters", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
 
-// What Ollama samples with where `options` are silent.
-void set_defaults(Wish& wish) {
+// What Ollama samples with where `options` and the operator are silent.
+void set_defaults(Wish& wish, const RequestDefaults& defaults) {
   wish.stream = true;
   wish.timings = true;  // measured: every answer tells durations
   wish.sampling.temperature = 0.8F;
@@ -37,6 +38,7 @@ void set_defaults(Wish& wish) {
   wish.sampling.top_p = 0.9F;
   wish.sampling.repetition_penalty = 1.1F;
   wish.sampling.penalty_last_n = 64;
+  wish::set_defaults(wish, defaults);
 }
 
 bool is_empty(const Value& value) {
@@ -169,9 +171,9 @@ constexpr std::array kChat = {
 constexpr std::array<std::string_view, 4> kPromptMembers = {"prompt", "suffix", "system", "raw"};
 
 constexpr std::array kRefused = {
-    Parameter{"images", only_empty},
-    Parameter{"template", only_empty},
-    Parameter{"context", only_empty},
+    Parameter{"prompt", wish::accept_string},  // and the next three, as said
+    Parameter{"suffix", wish::accept_string}, Parameter{"system", wish::accept_string}, Parameter{"raw", wish::accept_bool},
+    Parameter{"images", only_empty},          Parameter{"template", only_empty},        Parameter{"context", only_empty},
 };
 
 // "" where there is none.
@@ -197,7 +199,7 @@ Result<Wish> finish_raw(BodyFields fields, std::string prompt, std::string suffi
 
 Result<Wish> read_chat(Value& body, const ServedModel& model) {
   BodyFields fields(model);
-  set_defaults(fields.wish);
+  set_defaults(fields.wish, model.defaults);
   const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kChat)};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
@@ -209,7 +211,7 @@ Result<Wish> read_chat(Value& body, const ServedModel& model) {
 
 Result<Wish> read_generate(Value& body, const ServedModel& model) {
   BodyFields fields(model);
-  set_defaults(fields.wish);
+  set_defaults(fields.wish, model.defaults);
   const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kRefused)};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <utility>
 
 namespace braid::net::openai {
 namespace {
 
-std::string printable_token(const TextCodec& codec, TokenId id) {
+std::string printable_token(const TextCodec& codec, TokenId id, bool as_ids) {
+  if (as_ids) return name_by_id(id);
   std::string bytes = codec.token_bytes(id);
   if (json::is_utf8(bytes)) return bytes;
   std::string text = "bytes:";
@@ -20,14 +22,14 @@ std::string printable_token(const TextCodec& codec, TokenId id) {
 }
 
 // One object from token to log-probability: the best ones, and the sampled one if it is not among them; null without any.
-void append_top_object(std::string& out, const TextCodec& codec, const ScoredToken& token) {
+void append_top_object(std::string& out, const TextCodec& codec, const ScoredToken& token, bool as_ids) {
   if (!token.logprob) {
     out += "null";
     return;
   }
   std::vector<std::string> written;
   const auto append = [&](TokenId id, float logprob) {
-    std::string name = printable_token(codec, id);
+    std::string name = printable_token(codec, id, as_ids);
     if (std::find(written.begin(), written.end(), name) != written.end()) return;  // JSON keys are unique
     if (!written.empty()) out += ',';
     json::append_string(out, name);
@@ -93,55 +95,85 @@ void append_token_ids(std::string& out, std::span<const TokenId> ids) {
   fmt::format_to(std::back_inserter(out), R"(,"token_ids":[{}])", fmt::join(ids, ","));
 }
 
+void append_prompt_token_ids(std::string& out, std::span<const TokenId> ids) {
+  fmt::format_to(std::back_inserter(out), R"(,"prompt_token_ids":[{}])", fmt::join(ids, ","));
+}
+
+void append_stop_reason(std::string& out, const ChoiceEnd& end) {
+  std::string matched = "null";
+  if (!end.stop_string.empty()) {
+    matched = json::quoted(end.stop_string);
+  } else if (end.stop_token) {
+    matched = fmt::to_string(*end.stop_token);
+  }
+  const bool is_own = end.stop_string.empty() && end.is_own_token;
+  fmt::format_to(std::back_inserter(out), R"(,"stop_reason":{},"matched_stop":{})", is_own ? "null" : matched, matched);
+}
+
 AnswerTail::AnswerTail(const GenerationCall& call)
-    : usage_(call.include_usage || call.continuous_usage), continuous_(call.continuous_usage), timings_(call.timings) {
+    : usage_(call.include_usage || call.continuous_usage), continuous_(call.continuous_usage), timings_(call.timings),
+      timings_per_token_(call.timings_per_token) {
   if (call.service_tier.empty()) return;
   tier_ = R"(,"service_tier":)";
   json::append_string(tier_, call.service_tier == "auto" ? "default" : call.service_tier);
 }
 
-void AnswerTail::append_common(std::string& out, const Usage& usage) const {
-  if (timings_) append_timings(out, usage);
+void AnswerTail::append_common(std::string& out, const Usage& usage, bool end) const {
+  if (timings_per_token_ || (timings_ && end)) append_timings(out, usage);
   out += tier_;
 }
 
 void AnswerTail::append_whole(std::string& out, const Usage& usage, std::string_view more) const {
   out += ']';
   append_usage(out, usage);
-  append_common(out, usage);
+  append_common(out, usage, true);
   out.append(more).append("}");
 }
 
-void AnswerTail::append_chunk(std::string& out, const Usage& so_far) const {
+void AnswerTail::append_chunk(std::string& out, const Usage& so_far, bool last, std::string_view more) const {
   out += ']';
   if (continuous_) {
     append_usage(out, so_far);
   } else if (usage_) {
     out += R"(,"usage":null)";
   }
-  append_common(out, so_far);
-  out += "}\n\n";
+  append_common(out, so_far, last);
+  out.append(more).append("}\n\n");
 }
 
 void AnswerTail::append_stream_end(std::string& out, std::string_view prefix, const Usage& usage) const {
   if (usage_) {
     out.append("data: ").append(prefix).append("]");
     append_usage(out, usage);
-    append_common(out, usage);
+    append_common(out, usage, true);
     out += "}\n\n";
   }
   out += "data: [DONE]\n\n";
 }
 
-void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
+void PromptProgress::append_begin(std::string& out, std::string_view prefix, const Usage& so_far) {
+  if (wanted_) append(out, prefix, so_far, 0);
+}
+
+void PromptProgress::append_end(std::string& out, std::string_view prefix, const Usage& so_far) {
+  if (std::exchange(wanted_, false)) append(out, prefix, so_far, so_far.prompt_tokens);
+}
+
+void PromptProgress::append(std::string& out, std::string_view prefix, const Usage& so_far, std::int32_t processed) const {
+  out.append("data: ").append(prefix);
+  fmt::format_to(std::back_inserter(out), "],\"prompt_progress\":{{\"total\":{},\"cache\":{},\"processed\":{},\"time_ms\":{:.3f}}}}}\n\n",
+                 so_far.prompt_tokens, so_far.cached_tokens, processed, so_far.prompt_ms);
+}
+
+void append_chat_logprobs(std::string& out, const TextCodec& codec, std::span<const Token> tokens, bool as_ids) {
   out += R"({"content":[)";
-  append_logprob_entries(out, codec, tokens);
+  append_logprob_entries(out, codec, tokens, as_ids);
   out += R"(],"refusal":null})";
 }
 
-void append_completion_logprobs(std::string& out, const TextCodec& codec, std::span<const ScoredToken> tokens) {
+void append_completion_logprobs(std::string& out, const TextCodec& codec, std::span<const ScoredToken> tokens, bool as_ids) {
   out += R"({"tokens":)";
-  append_each(out, tokens, [&](const ScoredToken& token) { json::append_string(out, printable_token(codec, token.id)); });
+  append_each(out, tokens, [&](const ScoredToken& token) { json::append_string(out, printable_token(codec, token.id, as_ids)); });
   out += R"(,"token_logprobs":)";
   append_each(out, tokens, [&](const ScoredToken& token) {
     if (token.logprob) {
@@ -151,7 +183,7 @@ void append_completion_logprobs(std::string& out, const TextCodec& codec, std::s
     }
   });
   out += R"(,"top_logprobs":)";
-  append_each(out, tokens, [&](const ScoredToken& token) { append_top_object(out, codec, token); });
+  append_each(out, tokens, [&](const ScoredToken& token) { append_top_object(out, codec, token, as_ids); });
   out += R"(,"text_offset":)";
   append_each(out, tokens, [&](const ScoredToken& token) { fmt::format_to(std::back_inserter(out), "{}", token.offset); });
   out += '}';

@@ -18,6 +18,13 @@ void append_member(std::string& out, std::string_view name, std::string_view tex
   json::append_string(out, text);
 }
 
+// Under both names that clients know: llama-server's and vLLM's.
+void append_reasoning(std::string& out, std::string_view text) {
+  append_member(out, "reasoning_content", text);
+  out += ',';
+  append_member(out, "reasoning", text);
+}
+
 // The members of a chunk's delta.
 void append_members(std::string& out, const TextDelta& delta) {
   out += '{';
@@ -27,7 +34,7 @@ void append_members(std::string& out, const TextDelta& delta) {
 
 void append_members(std::string& out, const ReasoningDelta& delta) {
   out += '{';
-  append_member(out, "reasoning_content", delta.text);
+  append_reasoning(out, delta.text);
   out += '}';
 }
 
@@ -63,9 +70,8 @@ void append_calls(std::string& out, const std::vector<Delta>& deltas) {
   if (separator == ",") out += ']';
 }
 
-// {"role":"assistant","content":…,"refusal":null} and what else the choice has. Beside calls, no text is null.
-void append_message(std::string& out, const std::vector<Delta>& deltas) {
-  std::string text;
+// {"role":"assistant","content":…,"refusal":null} and what else the choice has; its content begins with `text`. Beside calls, no text is null.
+void append_message(std::string& out, const std::vector<Delta>& deltas, std::string text) {
   std::string reasoning;
   bool calls = false;
   for (const Delta& delta : deltas) {
@@ -81,7 +87,7 @@ void append_message(std::string& out, const std::vector<Delta>& deltas) {
   }
   if (!reasoning.empty()) {
     out += ',';
-    append_member(out, "reasoning_content", reasoning);
+    append_reasoning(out, reasoning);
   }
   append_calls(out, deltas);
   out += R"(,"refusal":null})";
@@ -91,20 +97,26 @@ class ChatFormat final : public AnswerFormat {
  public:
   ChatFormat(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call)
       : identity_(identity), prefix_(answer_prefix(identity, "chat.completion.chunk")), codec_(codec), logprobs_(call.wants_logprobs()),
-        token_ids_(call.return_token_ids), prompt_logprobs_(call.prompt_logprobs), tail_(call) {}
+        token_ids_(call.return_token_ids), as_ids_(call.tokens_as_ids), prompt_logprobs_(call.prompt_logprobs), tail_(call),
+        progress_(call) {
+    if (!call.echoes.empty()) echo_ = call.echoes.front();
+    if (!call.prompt_tokens.empty()) append_prompt_token_ids(prompt_ids_, call.prompt_tokens.front());
+  }
+
+  void append_begin(std::string& out, const Usage& so_far) override { progress_.append_begin(out, prefix_, so_far); }
 
   void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
     append_role(out, choice, so_far);
     begin_chunk(out, choice);
     std::visit([&out](const auto& kind) { append_members(out, kind); }, delta);
-    end_chunk(out, &tokens, {}, so_far);
+    end_chunk(out, &tokens, nullptr, so_far);
   }
 
   void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage& so_far) override {
     append_role(out, choice, so_far);
     begin_chunk(out, choice);
     out += "{}";
-    end_chunk(out, &rest, finish_name(end.reason), so_far);
+    end_chunk(out, &rest, &end, so_far);
   }
 
   void append_end(std::string& out, const Usage& usage) override { tail_.append_stream_end(out, prefix_, usage); }
@@ -120,10 +132,10 @@ class ChatFormat final : public AnswerFormat {
     for (std::uint32_t i = 0; i < choices.size(); ++i) {
       if (i > 0) out += ',';
       fmt::format_to(std::back_inserter(out), R"({{"index":{},"message":)", i);
-      append_message(out, choices[i].piece.deltas);
-      append_tail(out, &choices[i].piece.tokens, finish_name(choices[i].end.reason));
+      append_message(out, choices[i].piece.deltas, echo_);
+      append_tail(out, &choices[i].piece.tokens, &choices[i].end);
     }
-    std::string more;
+    std::string more = prompt_ids_;
     if (prompt_logprobs_ >= 0) append_prompt_logprobs(more, codec_, choices.front().prompt, static_cast<std::size_t>(prompt_logprobs_));
     tail_.append_whole(out, usage, more);
   }
@@ -134,9 +146,15 @@ class ChatFormat final : public AnswerFormat {
     if (begun_.size() <= choice) begun_.resize(choice + 1, false);
     if (begun_[choice]) return;
     begun_[choice] = true;
+    progress_.append_end(out, prefix_, so_far);
     begin_chunk(out, choice);
     out += R"({"role":"assistant","content":""})";
-    end_chunk(out, nullptr, {}, so_far);
+    append_tail(out, nullptr, nullptr);
+    tail_.append_chunk(out, so_far, false, prompt_ids_);
+    if (echo_.empty()) return;
+    begin_chunk(out, choice);
+    append_members(out, TextDelta{echo_});
+    end_chunk(out, nullptr, nullptr, so_far);
   }
 
   void begin_chunk(std::string& out, std::uint32_t choice) {
@@ -144,24 +162,25 @@ class ChatFormat final : public AnswerFormat {
     fmt::format_to(std::back_inserter(out), R"({{"index":{},"delta":)", choice);
   }
 
-  void end_chunk(std::string& out, const DeltaTokens* tokens, std::string_view reason, const Usage& so_far) {
-    append_tail(out, tokens, reason);
-    tail_.append_chunk(out, so_far);
+  void end_chunk(std::string& out, const DeltaTokens* tokens, const ChoiceEnd* end, const Usage& so_far) {
+    append_tail(out, tokens, end);
+    tail_.append_chunk(out, so_far, end != nullptr);
   }
 
-  // ,"logprobs":…,"finish_reason":…} with `tokens`, if any.
-  void append_tail(std::string& out, const DeltaTokens* tokens, std::string_view reason) {
+  // ,"logprobs":…,"finish_reason":…} with `tokens` and an end, if there are any.
+  void append_tail(std::string& out, const DeltaTokens* tokens, const ChoiceEnd* end) {
     out += R"(,"logprobs":)";
     if (logprobs_ && tokens != nullptr) {
-      append_chat_logprobs(out, codec_, tokens->scored);
+      append_chat_logprobs(out, codec_, tokens->scored, as_ids_);
     } else {
       out += "null";
     }
     out += R"(,"finish_reason":)";
-    if (reason.empty()) {
+    if (end == nullptr) {
       out += "null";
     } else {
-      json::append_string(out, reason);
+      json::append_string(out, finish_name(end->reason));
+      append_stop_reason(out, *end);
     }
     if (token_ids_ && tokens != nullptr) append_token_ids(out, tokens->ids);
     out += '}';
@@ -173,8 +192,12 @@ class ChatFormat final : public AnswerFormat {
   std::vector<bool> begun_;  // per choice: whether its role chunk is out
   bool logprobs_;
   bool token_ids_;
+  bool as_ids_;
   std::int32_t prompt_logprobs_;  // as in Request
   AnswerTail tail_;
+  PromptProgress progress_;
+  std::string echo_;        // what the answer's content begins with
+  std::string prompt_ids_;  // a member of the document or of each choice's first chunk, or empty
 };
 
 }  // namespace

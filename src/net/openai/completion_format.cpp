@@ -16,26 +16,28 @@ class CompletionFormat final : public AnswerFormat {
   CompletionFormat(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call)
       : prefix_(answer_prefix(identity, "text_completion")), codec_(codec), tail_(call), echo_(call.echo), echoes_(call.echoes),
         choices_(static_cast<std::size_t>(call.choices)), logprobs_(call.sampling.top_logprobs), prompt_logprobs_(call.prompt_logprobs),
-        token_ids_(call.return_token_ids) {}
+        token_ids_(call.return_token_ids), as_ids_(call.tokens_as_ids), prompt_tokens_(call.prompt_tokens), progress_(call) {}
+
+  void append_begin(std::string& out, const Usage& so_far) override { progress_.append_begin(out, prefix_, so_far); }
 
   void append_prompt(std::string& out, std::uint32_t choice, std::span<const PromptToken> tokens, const Usage& so_far) override {
     if (!echo_) return;
     std::vector<ScoredToken> scored;
     add_prompt(scored, choice, tokens);
-    append_chunk(out, {choice, echo_of(choice), scored, {}, {}}, so_far);
+    append_chunk(out, {choice, echo_of(choice), scored, {}, nullptr}, so_far);
   }
 
   // A completion has no reasoning and no calls: its deltas are text.
   void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
     std::vector<ScoredToken> scored;
     add_answer(scored, choice, tokens);
-    append_chunk(out, {choice, std::get<TextDelta>(delta).text, scored, tokens.ids, {}}, so_far);
+    append_chunk(out, {choice, std::get<TextDelta>(delta).text, scored, tokens.ids, nullptr}, so_far);
   }
 
   void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage& so_far) override {
     std::vector<ScoredToken> scored;
     add_answer(scored, choice, rest);
-    append_chunk(out, {choice, {}, scored, rest.ids, finish_name(end.reason)}, so_far);
+    append_chunk(out, {choice, {}, scored, rest.ids, &end}, so_far);
   }
 
   void append_end(std::string& out, const Usage& usage) override { tail_.append_stream_end(out, prefix_, usage); }
@@ -55,7 +57,8 @@ class CompletionFormat final : public AnswerFormat {
       if (echo_) add_prompt(scored, i, answer.prompt);
       add_answer(scored, i, answer.piece.tokens);
       const std::string text = std::string(echo_of(i)) + answer_text(answer.piece.deltas);
-      append_choice(out, {i, text, scored, answer.piece.tokens.ids, finish_name(answer.end.reason)});
+      append_choice(out, {i, text, scored, answer.piece.tokens.ids, &answer.end});
+      append_prompt_ids(out, i);
       if (prompt_logprobs_ >= 0) append_prompt_logprobs(out, codec_, answer.prompt, static_cast<std::size_t>(prompt_logprobs_));
       out += '}';
     }
@@ -63,13 +66,13 @@ class CompletionFormat final : public AnswerFormat {
   }
 
  private:
-  // What one chunk or document says of a choice; no reason is null.
+  // What one chunk or document says of a choice; null: it has not ended.
   struct Said {
     std::uint32_t choice;
     std::string_view text;
     std::span<const ScoredToken> scored;
     std::span<const TokenId> ids;
-    std::string_view reason;
+    const ChoiceEnd* end;
   };
 
   std::string_view echo_of(std::uint32_t choice) const { return echo_ ? std::string_view(echoes_.at(choice / choices_)) : ""; }
@@ -89,10 +92,18 @@ class CompletionFormat final : public AnswerFormat {
   }
 
   void append_chunk(std::string& out, const Said& said, const Usage& so_far) {
+    progress_.append_end(out, prefix_, so_far);
     out.append("data: ").append(prefix_);
     append_choice(out, said);
+    if (said_prompt_.size() <= said.choice) said_prompt_.resize(said.choice + 1, false);
+    if (!said_prompt_[said.choice]) append_prompt_ids(out, said.choice);
+    said_prompt_[said.choice] = true;
     out += '}';
-    tail_.append_chunk(out, so_far);
+    tail_.append_chunk(out, so_far, said.end != nullptr);
+  }
+
+  void append_prompt_ids(std::string& out, std::uint32_t choice) const {
+    if (!prompt_tokens_.empty()) append_prompt_token_ids(out, prompt_tokens_.at(choice / choices_));
   }
 
   // {"index":…,"text":…,"logprobs":…,"finish_reason":… and not yet the end.
@@ -101,15 +112,16 @@ class CompletionFormat final : public AnswerFormat {
     json::append_string(out, said.text);
     out += R"(,"logprobs":)";
     if (logprobs_ >= 0) {
-      append_completion_logprobs(out, codec_, said.scored);
+      append_completion_logprobs(out, codec_, said.scored, as_ids_);
     } else {
       out += "null";
     }
     out += R"(,"finish_reason":)";
-    if (said.reason.empty()) {
+    if (said.end == nullptr) {
       out += "null";
     } else {
-      json::append_string(out, said.reason);
+      json::append_string(out, finish_name(said.end->reason));
+      append_stop_reason(out, *said.end);
     }
     if (token_ids_) append_token_ids(out, said.ids);
   }
@@ -124,6 +136,10 @@ class CompletionFormat final : public AnswerFormat {
   std::int32_t logprobs_;             // as in SamplingParams
   std::int32_t prompt_logprobs_;
   bool token_ids_;
+  bool as_ids_;
+  std::vector<std::vector<TokenId>> prompt_tokens_;  // [prompts], or empty
+  std::vector<bool> said_prompt_;                    // per choice of a stream: whether its first chunk is out
+  PromptProgress progress_;
 };
 
 }  // namespace

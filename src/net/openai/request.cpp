@@ -66,15 +66,38 @@ Result<void> read_messages(BodyFields& fields, Value& value, const std::string& 
   return {};
 }
 
+// vLLM's: a prompt in tokens.
+Result<void> read_prompt_ids(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::vector<TokenId>> ids = wish::read_token_ids(value, path, fields.model);
+  if (!ids) return ids.error();
+  if (ids->empty()) return invalid_argument(fmt::format("'{}' is empty: it gives no token to start from", path), path);
+  if (fields.prompt) return invalid_argument(fmt::format("'{}' and 'prompt' exclude each other", path), path);
+  fields.prompt.emplace().emplace_back(std::move(*ids));
+  return {};
+}
+
 constexpr std::array kCompletion = {
     Parameter{"prompt", read_prompt},
     Parameter{"suffix", read_suffix},
     Parameter{"echo", FlagRule{&Wish::echo}},
     Parameter{"best_of", read_best_of},
     Parameter{"logprobs", read_completion_logprobs},
+    Parameter{"prompt_token_ids", read_prompt_ids},
 };
 
-constexpr std::array kChat = {Parameter{"messages", read_messages}};
+// In place of the messages, as a template would write them.
+Result<void> read_chat_prompt_ids(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::vector<TokenId>> ids = wish::read_token_ids(value, path, fields.model);
+  if (!ids) return ids.error();
+  fields.wish.prompt_ids = std::move(*ids);
+  return {};
+}
+
+constexpr std::array kChat = {
+    Parameter{"messages", read_messages},
+    Parameter{"prompt_token_ids", read_chat_prompt_ids},
+    Parameter{"echo", FlagRule{&Wish::echo}},
+};
 
 // What only shows of completions when all fields are known.
 Result<void> check_candidates(const Wish& call, std::size_t prompts) {
@@ -110,8 +133,9 @@ std::span<const Parameter> chat_parameters() { return kChat; }
 
 Result<Wish> read_completion(Value& body, const ServedModel& model) {
   BodyFields fields(model);
-  const std::array tables = {completion_parameters(), wish::common_parameters(), wish::sampling_parameters(),
-                             wish::structured_output_parameters(), wish::refused_parameters()};
+  const std::array tables = {
+      completion_parameters(),  wish::common_parameters(),       wish::sampling_parameters(), wish::structured_output_parameters(),
+      wish::token_parameters(), wish::other_server_parameters(), wish::refused_parameters()};
   Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!fields.prompt) return invalid_argument("'prompt' is missing", "prompt");
@@ -127,12 +151,15 @@ Result<Wish> read_completion(Value& body, const ServedModel& model) {
 
 Result<Wish> read_chat(Value& body, const ServedModel& model) {
   BodyFields fields(model);
-  const std::array tables = {chat_parameters(),         tool_parameters(),           wish::chat_parameters(),
-                             wish::common_parameters(), wish::sampling_parameters(), wish::structured_output_parameters(),
+  const std::array tables = {chat_parameters(),           tool_parameters(),
+                             wish::chat_parameters(),     wish::common_parameters(),
+                             wish::sampling_parameters(), wish::structured_output_parameters(),
+                             wish::token_parameters(),    wish::other_server_parameters(),
                              wish::refused_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
-  if (!fields.messages) return invalid_argument("'messages' is missing", "messages");
+  if (!fields.messages && fields.wish.prompt_ids.empty()) return invalid_argument("'messages' is missing", "messages");
+  if (!fields.messages) fields.messages = ValueList{ValueDict{{"role", "user"}, {"content", ""}}};  // the ids are the prompt
   ValueList messages = std::move(*fields.messages->get_if<ValueList>());
   const auto path_of = [](std::size_t index) { return json::at_index("messages", index); };
   return wish::finish_chat(std::move(fields), std::move(messages), path_of, "messages");
@@ -166,6 +193,7 @@ Result<void> read_prompt(BodyFields& fields, Value& value, const std::string& pa
     if (!item) return item.error();
     items.push_back(std::move(*item));
   }
+  if (fields.prompt) return invalid_argument(fmt::format("'{}' and 'prompt_token_ids' exclude each other", path), path);
   fields.prompt = std::move(items);
   return {};
 }

@@ -4,6 +4,7 @@
 #include "braid/served_model.h"
 #include "braid/text_codec.h"
 #include "braid/value.h"
+#include "net/wish/defaults.h"
 #include "net/wish/tool_rules.h"
 #include "net/wish/wish.h"
 
@@ -24,7 +25,7 @@ struct ToolChoice {
 };
 
 struct BodyFields {
-  explicit BodyFields(const ServedModel& served) : model(served) {}
+  explicit BodyFields(const ServedModel& served) : model(served) { set_defaults(wish, served.defaults); }
 
   const ServedModel& model;
   Wish wish;
@@ -35,6 +36,8 @@ struct BodyFields {
   std::optional<std::int32_t> top_logprobs;  // the chat form's count
   bool has_stream_options = false;
   std::optional<std::vector<std::string>> dry_breakers;  // as text
+  std::vector<std::string> bad_words;                    // likewise
+  std::optional<std::vector<std::string>> samplers;      // by their long names, in order
   std::optional<Value> messages;                         // chat
   std::vector<ToolFunction> functions;                   // chat: of the declared tools
   ToolChoice tool_choice;                                // chat

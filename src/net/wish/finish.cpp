@@ -44,14 +44,26 @@ void add_kwargs(Value& kwargs, const BodyFields& fields) {
     if (kwargs.find(name) == nullptr) members.emplace_back(name, std::move(value));
 }
 
+// The operator's own, under those of the request.
+void add_default_kwargs(Value& kwargs, const Value& defaults) {
+  const auto* added = defaults.get_if<ValueDict>();
+  if (added == nullptr) return;
+  if (kwargs.is_null()) kwargs = ValueDict{};
+  auto& members = *kwargs.get_if<ValueDict>();
+  for (const auto& [name, value] : *added)
+    if (kwargs.find(name) == nullptr) members.emplace_back(name, value);
+}
+
 }  // namespace
 
 Result<void> finish_common(BodyFields& fields) {
   if (fields.max_completion_tokens) fields.wish.max_tokens = fields.max_completion_tokens;  // the newer name of the two
   if (fields.priority) fields.wish.priority = *fields.priority;
   fields.wish.candidates = fields.best_of.value_or(fields.wish.choices);
-  const Result<void> encoded = encode_breakers(fields);
-  return encoded ? check_together(fields) : encoded;
+  Result<void> right = order_samplers(fields);
+  if (right) right = encode_breakers(fields);
+  if (right) right = encode_bad_words(fields);
+  return right ? check_together(fields) : right;
 }
 
 Result<Wish> finish_chat(BodyFields fields, ValueList messages, const MessagePath& path_of, std::string_view field) {
@@ -66,7 +78,9 @@ Result<Wish> finish_chat(BodyFields fields, ValueList messages, const MessagePat
   if (chat.continue_final_message && fields.add_generation_prompt.value_or(false))
     return invalid_argument("'continue_final_message' and 'add_generation_prompt' exclude each other", "continue_final_message");
   chat.add_generation_prompt = fields.add_generation_prompt.value_or(!chat.continue_final_message);
+  if (fields.reasoning_effort.empty() && !fields.thinks) fields.thinks = fields.model.defaults.reasoning;
   add_kwargs(chat.kwargs, fields);
+  add_default_kwargs(chat.kwargs, fields.model.defaults.template_kwargs);
   chat.messages = std::move(messages);
   fields.wish.prompt = std::move(chat);
   fields.wish.prompt_field = field;

@@ -112,6 +112,19 @@ Result<void> normalize_tool_calls(Value& calls, std::int64_t& values_left, const
   return {};
 }
 
+// Templates know the older of the two names under which an answer tells its thoughts.
+void name_reasoning(ValueDict& message) {
+  const Value* newer = find_member(message, "reasoning");
+  if (newer == nullptr || newer->get_if<std::string>() == nullptr) return;
+  Value text = *newer;
+  Value* older = find_member(message, "reasoning_content");
+  if (older == nullptr) {
+    message.emplace_back("reasoning_content", std::move(text));
+  } else if (older->is_null()) {
+    *older = std::move(text);
+  }
+}
+
 // Clients repeat an answer with all its members; templates ask whether "tool_calls" is there, and count them.
 void drop_empty_members(ValueDict& message) {
   std::erase_if(message, [](const auto& member) {
@@ -134,7 +147,10 @@ Result<void> normalize_message(Value& value, std::int64_t& argument_values_left,
   }
   Result<void> normal = normalize_content(*message, assistant, at_key(path, "content"));
   if (!normal) return normal;
-  if (assistant) show_refusal(*message);
+  if (assistant) {
+    show_refusal(*message);
+    name_reasoning(*message);
+  }
   drop_empty_members(*message);
   return {};
 }

@@ -107,11 +107,6 @@ Result<void> read_service_tier(BodyFields& fields, Value& value, const std::stri
   return invalid_argument(fmt::format("'{}' must be one of 'auto', 'default', 'flex', 'priority' and 'scale'", path), path);
 }
 
-Result<void> accept_bool(BodyFields&, Value& value, const std::string& path) {
-  const Result<bool> flag = json::read_bool(value, path);
-  return flag ? Result<void>() : flag.error();
-}
-
 Result<void> accept_metadata(BodyFields&, Value& value, const std::string& path) {
   const auto* members = value.get_if<ValueDict>();
   if (members == nullptr) return json::wrong_type(path, "an object", value);
@@ -127,6 +122,13 @@ Result<void> accept_metadata(BodyFields&, Value& value, const std::string& path)
         item_path);
   }
   return {};
+}
+
+// llama-server's: beside the end, in each chunk.
+Result<void> read_timings_per_token(BodyFields& fields, Value& value, const std::string& path) {
+  const Result<void> read = store(json::read_bool(value, path), fields.wish.timings_per_token);
+  fields.wish.timings = fields.wish.timings || fields.wish.timings_per_token;
+  return read;
 }
 
 using Call = Wish;
@@ -145,7 +147,7 @@ constexpr std::array kCommon = {
     Parameter{"stream", FlagRule{&Call::stream}},
     Parameter{"stream_options", read_stream_options},
     Parameter{"timings", FlagRule{&Call::timings}},
-    Parameter{"timings_per_token", FlagRule{&Call::timings}},  // llama-server's name
+    Parameter{"timings_per_token", read_timings_per_token},
     Parameter{"return_token_ids", FlagRule{&Call::return_token_ids}},
     Parameter{"cache_salt", read_cache_salt},
     Parameter{"priority", read_priority},
@@ -222,6 +224,11 @@ Result<void> accept_string(BodyFields&, Value& value, const std::string& path) {
   return text ? Result<void>() : text.error();
 }
 
+Result<void> accept_bool(BodyFields&, Value& value, const std::string& path) {
+  const Result<bool> flag = json::read_bool(value, path);
+  return flag ? Result<void>() : flag.error();
+}
+
 Result<void> accept_object(BodyFields&, Value& value, const std::string& path) {
   return value.get_if<ValueDict>() != nullptr ? Result<void>() : json::wrong_type(path, "an object", value);
 }
@@ -229,6 +236,8 @@ Result<void> accept_object(BodyFields&, Value& value, const std::string& path) {
 Result<void> read_parameter(BodyFields& fields, std::string_view name, Value& value, const std::string& path, Tables tables) {
   const Parameter* parameter = find_parameter(tables, name);
   if (parameter != nullptr) return std::visit(RuleReader{fields, value, path}, parameter->rule);
+  if (fields.model.defaults.strict_parameters)
+    return invalid_argument(fmt::format("'{}' is not a parameter that this server knows", path), path);
   SPDLOG_DEBUG("a request's field '{}' is ignored", name);
   return {};
 }

@@ -52,14 +52,26 @@ inline constexpr std::int32_t kMaxChoices = 128;  // for each prompt, as at Open
 std::span<const Parameter> common_parameters();
 std::span<const Parameter> sampling_parameters();
 std::span<const Parameter> structured_output_parameters();
+std::span<const Parameter> token_parameters();         // which tokens there may be, and how they are told: vLLM's
+std::span<const Parameter> other_server_parameters();  // further names of llama-server, vLLM and SGLang
 
 // What chats take besides, but for their messages and tools, which each dialect has in a form of its own.
 std::span<const Parameter> chat_parameters();
 
+// The tokens that spell `text` in the middle of a text.
+Result<std::vector<TokenId>> inner_tokens(std::string_view text, const TextCodec& codec);
+
+// fields.bad_words as banned sequences of the wish.
+Result<void> encode_bad_words(BodyFields& fields);
+
+// fields.samplers as the steps of the wish; those that are not named are switched off.
+Result<void> order_samplers(BodyFields& fields);
+
 // The texts of fields.dry_breakers, or the default ones, as tokens of the wish; only where it uses them.
 Result<void> encode_breakers(BodyFields& fields);
 
-// Parameters of OpenAI or of its imitators that would change the answer and are not served: refused unless they ask for nothing.
+// Parameters of OpenAI or of other servers that would change the answer and are not served: refused unless they ask for nothing. Some say
+// nothing to this server, and stand here so that they are known.
 std::span<const Parameter> refused_parameters();
 
 using Tables = std::span<const std::span<const Parameter>>;
@@ -79,6 +91,8 @@ Result<void> read_response_format(BodyFields& fields, Value& value, const std::s
 Result<void> read_reasoning_effort(BodyFields& fields, Value& value, const std::string& path);
 Result<void> read_top_logprobs(BodyFields& fields, Value& value, const std::string& path);
 Result<void> read_top_k(BodyFields& fields, Value& value, const std::string& path);
+Result<void> read_regex(BodyFields& fields, Value& value, const std::string& path);
+Result<void> read_grammar(BodyFields& fields, Value& value, const std::string& path);
 Result<void> read_schema(BodyFields& fields, Value& value, const std::string& path);  // a JSON schema for the answer, or text of one
 
 // {"name":…,"strict":…,"schema":…}, as OpenAI's dialects have it.
@@ -89,6 +103,7 @@ Result<void> want_json_object(BodyFields& fields, const std::string& path);
 
 // Fields that say nothing to a server which keeps nothing; their form is checked.
 Result<void> accept_string(BodyFields& fields, Value& value, const std::string& path);
+Result<void> accept_bool(BodyFields& fields, Value& value, const std::string& path);
 Result<void> accept_object(BodyFields& fields, Value& value, const std::string& path);
 
 // A list of token ids, each within the vocabulary.

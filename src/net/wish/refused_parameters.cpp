@@ -3,6 +3,7 @@
 
 #include <array>
 #include <fmt/format.h>
+#include <limits>
 
 namespace braid::net::wish {
 namespace {
@@ -35,6 +36,36 @@ Result<void> only_no_tool(BodyFields&, Value& value, const std::string& path) {
   return refuse(path, " with another value than 'none' or 'auto'");
 }
 
+Result<void> only_true(BodyFields&, Value& value, const std::string& path) {
+  if (value == Value(true)) return {};
+  if (value.get_if<bool>() == nullptr) return json::wrong_type(path, "a boolean", value);
+  return refuse(path, " unless it is true");
+}
+
+// 0 switches it off, and so does what is below.
+Result<void> only_zero(BodyFields&, Value& value, const std::string& path) {
+  const Result<float> number = json::read_number(value, path, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+  if (!number) return number.error();
+  return *number <= 0.0F ? Result<void>() : refuse(path, " unless it is 0");
+}
+
+Result<void> only_one(BodyFields&, Value& value, const std::string& path) {
+  const Result<float> number = json::read_number(value, path, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+  if (!number) return number.error();
+  return *number == 1.0F ? Result<void>() : refuse(path, " unless it is 1");
+}
+
+Result<void> accept_number(BodyFields&, Value& value, const std::string& path) {
+  const Result<float> number = json::read_number(value, path, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
+  return number ? Result<void>() : number.error();
+}
+
+// Reasoning is told apart from the answer.
+Result<void> only_apart(BodyFields&, Value& value, const std::string& path) {
+  if (value == Value("auto") || value == Value("deepseek")) return {};
+  return refuse(path, " with another value than 'auto' or 'deepseek'");
+}
+
 Result<void> only_text_modality(BodyFields&, Value& value, const std::string& path) {
   if (value == Value(ValueList{Value("text")})) return {};
   return refuse(path, R"( with another value than ["text"])");
@@ -48,9 +79,43 @@ constexpr std::array kRefused = {
     Parameter{"modalities", only_text_modality},
     Parameter{"audio", only_empty},
     Parameter{"web_search_options", only_empty},
-    // Names of llama-server and vLLM.
+    // vLLM
     Parameter{"use_beam_search", only_false},
+    Parameter{"length_penalty", only_one},
+    Parameter{"early_stopping", only_false},
     Parameter{"chat_template", only_empty},
+    Parameter{"logits_processors", only_empty},
+    Parameter{"prompt_embeds", only_empty},
+    Parameter{"mm_processor_kwargs", only_empty},
+    Parameter{"kv_transfer_params", only_empty},
+    Parameter{"vllm_xargs", only_empty},
+    Parameter{"request_id", accept_string},
+    // SGLang
+    Parameter{"lora_path", only_empty},
+    Parameter{"session_params", only_empty},
+    Parameter{"custom_logit_processor", only_empty},
+    Parameter{"custom_params", only_empty},
+    Parameter{"return_hidden_states", only_false},
+    Parameter{"separate_reasoning", only_true},
+    Parameter{"stream_reasoning", only_true},
+    Parameter{"rid", accept_string},
+    // llama-server
+    Parameter{"dynatemp_range", only_zero},
+    Parameter{"dynatemp_exponent", accept_number},
+    Parameter{"min_keep", only_zero},
+    Parameter{"n_indent", only_zero},
+    Parameter{"t_max_predict_ms", only_zero},
+    Parameter{"post_sampling_probs", only_false},
+    Parameter{"response_fields", only_empty},
+    Parameter{"image_data", only_empty},
+    Parameter{"lora", only_empty},
+    Parameter{"grammar_triggers", only_empty},
+    Parameter{"grammar_lazy", only_false},
+    Parameter{"parse_tool_calls", only_true},
+    Parameter{"reasoning_format", only_apart},
+    Parameter{"id_slot", accept_number},
+    Parameter{"n_keep", accept_number},
+    Parameter{"n_discard", accept_number},
 };
 
 }  // namespace

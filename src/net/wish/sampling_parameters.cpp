@@ -109,18 +109,6 @@ Result<void> read_dry_sequence_breakers(BodyFields& fields, Value& value, const 
   return {};
 }
 
-// The tokens that spell `text` in the middle of a text.
-Result<std::vector<TokenId>> inner_tokens(std::string_view text, const TextCodec& codec) {
-  const EncodeOptions plain{.add_special = false, .parse_special = false};
-  const Result<std::vector<TokenId>> start = codec.encode(kStart, plain);
-  if (!start) return start.error();
-  Result<std::vector<TokenId>> ids = codec.encode(std::string(kStart).append(text), plain);
-  if (!ids) return ids.error();
-  const auto [rest, unused] = std::mismatch(ids->begin(), ids->end(), start->begin(), start->end());
-  ids->erase(ids->begin(), rest);
-  return ids;
-}
-
 constexpr std::array kSampling = {
     Parameter{"temperature", NumberRule{&Sampling::temperature, 0.0F, 2.0F}},
     Parameter{"top_p", read_top_p},
@@ -148,6 +136,17 @@ constexpr std::array kSampling = {
 };
 
 }  // namespace
+
+Result<std::vector<TokenId>> inner_tokens(std::string_view text, const TextCodec& codec) {
+  const EncodeOptions plain{.add_special = false, .parse_special = false};
+  const Result<std::vector<TokenId>> start = codec.encode(kStart, plain);
+  if (!start) return start.error();
+  Result<std::vector<TokenId>> ids = codec.encode(std::string(kStart).append(text), plain);
+  if (!ids) return ids.error();
+  const auto [rest, unused] = std::mismatch(ids->begin(), ids->end(), start->begin(), start->end());
+  ids->erase(ids->begin(), rest);
+  return ids;
+}
 
 // -1 is what vLLM's clients send for "all".
 Result<void> read_top_k(BodyFields& fields, Value& value, const std::string& path) {

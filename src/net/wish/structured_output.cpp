@@ -40,19 +40,6 @@ Result<void> read_json_object(BodyFields& fields, Value& value, const std::strin
   return *wanted ? constrain(fields, {ConstraintSpec::JsonObject{}, path}) : Result<void>();
 }
 
-Result<void> read_regex(BodyFields& fields, Value& value, const std::string& path) {
-  Result<std::string> pattern = json::read_string(value, path);
-  if (!pattern) return pattern.error();
-  return constrain(fields, {ConstraintSpec::Regex{std::move(*pattern)}, path});
-}
-
-Result<void> read_grammar(BodyFields& fields, Value& value, const std::string& path) {
-  Result<std::string> text = json::read_string(value, path);
-  if (!text) return text.error();
-  if (text->empty()) return {};  // llama-server's clients send it for "none"
-  return constrain(fields, {ConstraintSpec::Grammar{std::move(*text)}, path});
-}
-
 Result<void> read_choice(BodyFields& fields, Value& value, const std::string& path) {
   const auto* list = value.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array of strings", value);
@@ -110,6 +97,19 @@ constexpr std::array kStructuredOutput = {
 };
 
 }  // namespace
+
+Result<void> read_regex(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::string> pattern = json::read_string(value, path);
+  if (!pattern) return pattern.error();
+  return constrain(fields, {ConstraintSpec::Regex{std::move(*pattern)}, path});
+}
+
+Result<void> read_grammar(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::string> text = json::read_string(value, path);
+  if (!text) return text.error();
+  if (text->empty()) return {};  // llama-server's clients send it for "none"
+  return constrain(fields, {ConstraintSpec::Grammar{std::move(*text)}, path});
+}
 
 Result<void> read_schema(BodyFields& fields, Value& value, const std::string& path) {
   return constrain_to_schema(fields, value, path, false);

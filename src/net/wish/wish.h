@@ -37,19 +37,32 @@ struct Wish {
   StopRules stop;                          // its max_tokens is replaced by the member below
   std::optional<std::int32_t> max_tokens;  // nullopt: the rest of the context
   std::vector<std::string> stop_strings;
-  bool include_stop_string = false;  // in the text
+  bool include_stop_string = false;        // in the text
+  std::vector<std::string> stop_patterns;  // regular expressions; the answer ends with what one of them matches first
   std::optional<ConstraintSpec> constraint_spec;
-  std::int32_t thinking_budget = -1;     // tokens of reasoning until it is closed; -1: no limit
-  std::int32_t prompt_logprobs = -1;     // as in Request, for an own member of the answer
-  std::optional<std::int32_t> priority;  // as in Request; nullopt: what the client's requests have
-  Pooling pooling = Pooling::kNone;      // as in GenerationRequest: vectors instead of answers
-  std::string cache_salt;                // as in Request
-  std::string service_tier;              // as it was asked for; empty: not at all
-  bool echo = false;                     // each choice begins with its prompt
+  std::vector<TokenId> allowed_tokens;                 // the answer has no others; empty: all
+  std::vector<std::vector<TokenId>> banned_sequences;  // none of them comes to its last token
+  std::optional<std::int32_t> prompt_tail;  // of each prompt so many tokens at most, its last ones; -1: as many as there is room for
+  std::vector<TokenId> prompt_ids;          // a chat's prompt in place of its messages; empty: none
+  std::optional<bool> add_special;          // whether a prompt gets the model's own BOS and EOS; nullopt: a text does, a chat does not
+  bool control_text = false;                // control tokens are part of the answer's text
+  bool control_spaces = false;              // with a space between two of them
+  bool tokens_as_ids = false;               // in log-probabilities a token is called token_id:7
+  std::int32_t thinking_budget = -1;        // tokens of reasoning until it is closed; -1: no limit
+  std::int32_t prompt_logprobs = -1;        // as in Request, for an own member of the answer
+  std::optional<std::int32_t> priority;     // as in Request; nullopt: what the client's requests have
+  Pooling pooling = Pooling::kNone;         // as in GenerationRequest: vectors instead of answers
+  std::string cache_salt;                   // as in Request
+  std::string service_tier;                 // as it was asked for; empty: not at all
+  bool echo = false;                        // each choice begins with its prompt
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
-  bool timings = false;
+  bool timings = false;            // in the end
+  bool timings_per_token = false;  // in each chunk of a stream
+  bool prompt_progress = false;    // a stream tells when the prompt's computation begins and ends
+  bool reads_cache = true;         // cached prefixes
+  bool hides_reasoning = false;    // it is generated and not told
   bool return_token_ids = false;
   bool scores_text_only = false;  // of the answer's tokens, reasoning, calls and markers have no log-probabilities
 

@@ -25,6 +25,8 @@ std::string batch_fault(const BatchOptions& options);
 void add_cache_options(CLI::App& app, ServeOptions& options);
 std::string cache_fault(const ServeOptions& options);
 
+void add_answer_options(CLI::App& app, ServeOptions& options);
+
 void add_access_options(CLI::App& app, ServeOptions& options);
 
 void add_log_options(CLI::App& app, LogOptions& options);

@@ -25,6 +25,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
   add_batch_options(*serve->add_option_group("Batching"), options.batch);
   add_cache_options(*serve->add_option_group("Cache"), options);
+  add_answer_options(*serve->add_option_group("Answers"), options);
   add_watch_options(*serve->add_option_group("Watchdog"), options.watch);
   add_access_options(*serve->add_option_group("Access"), options);
   add_log_options(*serve->add_option_group("Logging"), options.log);

@@ -1,0 +1,24 @@
+#include "net/wish/defaults.h"
+
+namespace braid::net::wish {
+namespace {
+
+template <class T>
+void take(T& target, const std::optional<T>& value) {
+  if (value) target = *value;
+}
+
+}  // namespace
+
+void set_defaults(Wish& wish, const RequestDefaults& defaults) {
+  take(wish.sampling.temperature, defaults.temperature);
+  take(wish.sampling.top_p, defaults.top_p);
+  take(wish.sampling.top_k, defaults.top_k);
+  take(wish.sampling.min_p, defaults.min_p);
+  take(wish.sampling.repetition_penalty, defaults.repetition_penalty);
+  take(wish.sampling.seed, defaults.seed);
+  wish.seeded = wish.seeded || defaults.seed;
+  if (defaults.max_tokens) wish.max_tokens = defaults.max_tokens;
+}
+
+}  // namespace braid::net::wish
