@@ -53,7 +53,7 @@ AddedTokens AddedTokens::read(const ConfigNode& document, const WordModelVocabul
     added.add(std::move(token));
   }
   for (AddedToken& token : added.tokens_) {
-    NormalizedText text{token.content, true};
+    NormalizedText text{token.content, 0};
     if (token.normalized && normalizer != nullptr) normalizer->apply(text);
     token.normal = std::move(text.text);
     (token.normalized ? added.normalized_ : added.raw_).insert(token.normal, token.id);
@@ -110,24 +110,24 @@ PieceList AddedTokens::cut(std::string_view text, const Normalizer* normalizer, 
   for (const Found& part : find(text, raw_, wanted)) {
     const std::string_view piece = text.substr(part.begin, part.end - part.begin);
     if (part.token < 0) {
-      append_normalized(piece, part.begin == 0, normalizer, options, list);
+      append_normalized(piece, part.begin == 0 ? decode_utf8(piece, 0).size : 0, normalizer, options, list);
       continue;
     }
-    list.pieces.push_back({list.text.size(), list.text.size() + piece.size(), part.token, part.begin == 0});
+    list.pieces.push_back({list.text.size(), list.text.size() + piece.size(), part.token, 0});
     list.text += piece;
   }
   return list;
 }
 
 // Offsets of the text do not count here, so where some are to be literal no control token is.
-void AddedTokens::append_normalized(std::string_view text, bool at_origin, const Normalizer* normalizer, const EncodeOptions& options,
+void AddedTokens::append_normalized(std::string_view text, std::size_t origin, const Normalizer* normalizer, const EncodeOptions& options,
                                     PieceList& out) const {
-  NormalizedText normal{std::string(text), at_origin};
+  NormalizedText normal{std::string(text), origin};
   if (normalizer != nullptr) normalizer->apply(normal);
   const bool control = options.parse_special && options.literal.empty();
   const std::size_t offset = out.text.size();
   for (const Found& part : find(normal.text, normalized_, [&](const AddedToken&token, std::size_t) { return control || !token.special; }))
-    out.pieces.push_back({offset + part.begin, offset + part.end, part.token, normal.at_origin && part.begin == 0});
+    out.pieces.push_back({offset + part.begin, offset + part.end, part.token, normal.origin - std::min(normal.origin, part.begin)});
   out.text += normal.text;
 }
 

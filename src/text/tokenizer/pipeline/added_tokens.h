@@ -49,7 +49,7 @@ class AddedTokens {
   };
   template <class Wanted>
   std::vector<Found> find(std::string_view text, const PrefixTrie& trie, Wanted wanted) const;
-  void append_normalized(std::string_view text, bool at_origin, const Normalizer* normalizer, const EncodeOptions& options,
+  void append_normalized(std::string_view text, std::size_t origin, const Normalizer* normalizer, const EncodeOptions& options,
                          PieceList& out) const;
   void add(AddedToken token);
 

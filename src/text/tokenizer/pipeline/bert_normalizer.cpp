@@ -10,30 +10,17 @@ class BertNormalizer final : public Normalizer {
       : clean_text_(clean_text), handle_ideographs_(handle_ideographs), strip_accents_(strip_accents), lowercase_(lowercase) {}
 
   void apply(NormalizedText& text) const override {
-    each(text, [this](char32_t code, std::string& out) { clean(code, out); });
+    map_characters(text, [this](char32_t code, std::string& out) { clean(code, out); });
     if (strip_accents_) {
-      text.text = normal_form(NormalForm::kD, text.text);
-      each(text, [](char32_t code, std::string& out) {
+      apply_normal_form(NormalForm::kD, text);
+      map_characters(text, [](char32_t code, std::string& out) {
         if (!is_nonspacing_mark(code)) append_utf8(out, code);
       });
     }
-    if (lowercase_) each(text, [](char32_t code, std::string& out) { append_lower(out, code); });
+    if (lowercase_) map_characters(text, [](char32_t code, std::string& out) { append_lower(out, code); });
   }
 
  private:
-  template <class Map>
-  static void each(NormalizedText& text, Map map) {
-    std::string out;
-    out.reserve(text.text.size());
-    for (std::size_t at = 0; at < text.text.size();) {
-      const Utf8Char c = decode_utf8(text.text, at);
-      map(c.code, out);
-      at += c.size;
-      if (out.empty()) text.at_origin = false;
-    }
-    text.text = std::move(out);
-  }
-
   void clean(char32_t code, std::string& out) const {
     const CharClass kind = char_class(code);
     const bool control = kind == CharClass::kControl || code == 0xb || code == 0xc || code == 0x85;

@@ -18,13 +18,20 @@ class ByteLevelSplitter final : public Splitter {
 
   void split(PieceList& list) const override {
     if (add_prefix_space_)
-      rewrite_pieces(list, [](const TextPiece&, std::string_view text, std::string& out) {
-        if (!text.starts_with(' ')) out += ' ';
-        out += text;
+      rewrite_pieces(list, [](const TextPiece& piece, std::string_view text, std::string& out) {
+        const std::size_t added = text.starts_with(' ') ? 0 : 1;
+        out.append(added, ' ').append(text);
+        return piece.origin > 0 ? piece.origin + added : 0;
       });
     if (use_words_) cut_into_words(list);
-    rewrite_pieces(list, [this](const TextPiece&, std::string_view text, std::string& out) {
-      for (const char byte : text) out += spellings_[static_cast<unsigned char>(byte)];
+    rewrite_pieces(list, [this](const TextPiece& piece, std::string_view text, std::string& out) {
+      const std::size_t begin = out.size();
+      std::size_t origin = 0;
+      for (std::size_t at = 0; at < text.size(); ++at) {
+        if (at == piece.origin) origin = out.size() - begin;
+        out += spellings_[static_cast<unsigned char>(text[at])];
+      }
+      return piece.origin >= text.size() ? out.size() - begin : origin;
     });
   }
 
@@ -53,15 +60,19 @@ class MetaspaceSplitter final : public Splitter {
 
   void split(PieceList& list) const override {
     rewrite_pieces(list, [this](const TextPiece& piece, std::string_view text, std::string& out) {
-      const bool prepend = scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && piece.at_origin);
+      const std::size_t begin = out.size();
+      const bool prepend = scheme_ == PrependScheme::kAlways || (scheme_ == PrependScheme::kFirst && piece.origin > 0);
       if (prepend && !text.starts_with(' ') && !text.starts_with(mark_)) out += mark_;
-      for (const char c : text) {
-        if (c == ' ') {
+      std::size_t origin = 0;
+      for (std::size_t at = 0; at < text.size(); ++at) {
+        if (text[at] == ' ') {
           out += mark_;
         } else {
-          out += c;
+          out += text[at];
         }
+        if (at < piece.origin) origin = out.size() - begin;
       }
+      return origin;
     });
     if (split_)
       cut_pieces(list, [this](std::string_view text, std::vector<TextSpan>& spans) {

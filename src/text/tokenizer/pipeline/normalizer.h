@@ -2,17 +2,37 @@
 #pragma once
 
 #include "text/tokenizer/pipeline/config_node.h"
+#include "text/tokenizer/unicode.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace braid::text {
 
 struct NormalizedText {
   std::string text;        // valid UTF-8
-  bool at_origin = false;  // begins with the first character of the whole text, or what it became
+  std::size_t origin = 0;  // bytes at its beginning that stem from the first character of the whole text
 };
+
+// Writes a text anew character by character: map(code, out) appends what one becomes.
+template <class Map>
+void map_characters(NormalizedText& text, Map map) {
+  std::string out;
+  out.reserve(text.text.size());
+  std::size_t origin = 0;
+  for (std::size_t at = 0; at < text.text.size();) {
+    const Utf8Char c = decode_utf8(text.text, at);
+    map(c.code, out);
+    if (at < text.origin) origin = out.size();
+    at += c.size;
+  }
+  text = {std::move(out), origin};
+}
+
+void apply_normal_form(NormalForm form, NormalizedText& text);
 
 // Immutable: any thread may use it.
 class Normalizer {

@@ -3,6 +3,7 @@
 #include "text/tokenizer/pipeline/pattern.h"
 #include "text/tokenizer/unicode.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@ class NormalizerSequence final : public Normalizer {
 class UnicodeNormalizer final : public Normalizer {
  public:
   explicit UnicodeNormalizer(NormalForm form) : form_(form) {}
-  void apply(NormalizedText& text) const override { text.text = normal_form(form_, text.text); }
+  void apply(NormalizedText& text) const override { apply_normal_form(form_, text); }
 
  private:
   NormalForm form_;
@@ -35,17 +36,7 @@ template <class Map>
 class CharacterNormalizer final : public Normalizer {
  public:
   explicit CharacterNormalizer(Map map) : map_(map) {}
-  void apply(NormalizedText& text) const override {
-    std::string out;
-    out.reserve(text.text.size());
-    for (std::size_t at = 0; at < text.text.size();) {
-      const Utf8Char c = decode_utf8(text.text, at);
-      map_(c.code, out);
-      at += c.size;
-      if (out.empty()) text.at_origin = false;
-    }
-    text.text = std::move(out);
-  }
+  void apply(NormalizedText& text) const override { map_characters(text, map_); }
 
  private:
   Map map_;
@@ -80,7 +71,7 @@ class StripNormalizer final : public Normalizer {
   void apply(NormalizedText& text) const override {
     const std::size_t begin = left_ ? end_of_leading_space(text.text) : 0;
     const std::size_t end = right_ ? begin_of_trailing_space(text.text) : text.text.size();
-    if (begin > 0) text.at_origin = false;
+    text.origin -= std::min(text.origin, begin);
     text.text = begin < end ? text.text.substr(begin, end - begin) : std::string();
   }
 
@@ -92,7 +83,9 @@ class PrependNormalizer final : public Normalizer {
  public:
   explicit PrependNormalizer(std::string text) : text_(std::move(text)) {}
   void apply(NormalizedText& text) const override {
-    if (!text.text.empty()) text.text.insert(0, text_);
+    if (text.text.empty()) return;
+    text.text.insert(0, text_);
+    if (text.origin > 0) text.origin += text_.size();
   }
 
  private:
@@ -107,17 +100,16 @@ class ReplaceNormalizer final : public Normalizer {
     Pattern::Searcher(pattern_).find(text.text, spans);
     std::string out;
     out.reserve(text.text.size());
+    std::size_t origin = 0;
     for (const TextSpan& span : spans) {
-      const std::string_view part = std::string_view(text.text).substr(span.begin, span.end - span.begin);
-      if (!span.is_match) {
-        out += part;
-        continue;
+      out += span.is_match ? std::string_view(content_) : std::string_view(text.text).substr(span.begin, span.end - span.begin);
+      if (span.end <= text.origin) {  // what takes the place of several characters counts as the last of them
+        origin = out.size();
+      } else if (!span.is_match && span.begin < text.origin) {
+        origin = out.size() - (span.end - text.origin);
       }
-      // What takes the place of several characters counts as the last of them.
-      if (span.begin == 0 && (content_.empty() || part.empty() || decode_utf8(part, 0).size != part.size())) text.at_origin = part.empty();
-      out += content_;
     }
-    text.text = std::move(out);
+    text = {std::move(out), origin};
   }
 
  private:
@@ -147,6 +139,12 @@ std::unique_ptr<const Normalizer> read_bert(const ConfigNode& node) {
 }
 
 }  // namespace
+
+// Characters that follow may join the last one of the origin, which changes none of the places where characters begin in it.
+void apply_normal_form(NormalForm form, NormalizedText& text) {
+  const std::size_t origin = normal_form(form, std::string_view(text.text).substr(0, text.origin)).size();
+  text = {normal_form(form, text.text), origin};
+}
 
 std::unique_ptr<const Normalizer> read_normalizer(const ConfigNode& node) {
   const std::string type = node.text("type");

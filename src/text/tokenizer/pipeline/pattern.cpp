@@ -91,8 +91,10 @@ Pattern::Searcher::Searcher(const Pattern& pattern) : pattern_(pattern), buffers
   if (pattern.compiled_ == nullptr) return;
   constexpr std::size_t kFirstStack = 32 << 10;
   constexpr std::size_t kLargestStack = 8 << 20;
+  constexpr std::uint32_t kMostSteps = 1'000'000;  // of one match: far more than any tokenizer's expression takes
   buffers_->match = pcre2_match_data_create(1, nullptr);
   buffers_->context = pcre2_match_context_create(nullptr);
+  pcre2_set_match_limit(buffers_->context, kMostSteps);
   buffers_->stack = pcre2_jit_stack_create(kFirstStack, kLargestStack, nullptr);
   pcre2_jit_stack_assign(buffers_->context, nullptr, buffers_->stack);
 }

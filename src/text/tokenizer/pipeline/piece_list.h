@@ -4,6 +4,7 @@
 #include "braid/generation_request.h"
 #include "text/tokenizer/unicode.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace braid::text {
 struct TextPiece {
   std::size_t begin = 0, end = 0;  // bytes of PieceList::text
   TokenId token = -1;              // an added token; -1: text
-  bool at_origin = false;          // begins with the first character of the whole text
+  std::size_t origin = 0;          // bytes at its beginning that stem from the first character of the whole text
 };
 
 struct PieceList {
@@ -52,12 +53,14 @@ void cut_pieces(PieceList& list, Find find) {
     spans.clear();
     find(list.of(piece), spans);
     for (const TextSpan& span : spans)
-      if (span.begin < span.end) cut.push_back({piece.begin + span.begin, piece.begin + span.end, -1, piece.at_origin && span.begin == 0});
+      if (span.begin < span.end)
+        cut.push_back({piece.begin + span.begin, piece.begin + span.end, -1, piece.origin - std::min(piece.origin, span.begin)});
   }
   list.pieces = std::move(cut);
 }
 
-// Writes every piece of text anew: rewrite(piece, text, out) appends what it becomes to `out`. Empty ones are dropped.
+// Writes every piece of text anew: rewrite(piece, text, out) appends what it becomes to `out` and gives its new `origin`. Empty ones are
+// dropped.
 template <class Rewrite>
 void rewrite_pieces(PieceList& list, Rewrite rewrite) {
   std::string out;
@@ -66,12 +69,13 @@ void rewrite_pieces(PieceList& list, Rewrite rewrite) {
   rewritten.reserve(list.pieces.size());
   for (const TextPiece& piece : list.pieces) {
     const std::size_t begin = out.size();
+    std::size_t origin = piece.origin;
     if (piece.token >= 0) {
       out += list.of(piece);
     } else {
-      rewrite(piece, list.of(piece), out);
+      origin = rewrite(piece, list.of(piece), out);
     }
-    if (piece.token >= 0 || out.size() > begin) rewritten.push_back({begin, out.size(), piece.token, piece.at_origin});
+    if (piece.token >= 0 || out.size() > begin) rewritten.push_back({begin, out.size(), piece.token, origin});
   }
   list.text = std::move(out);
   list.pieces = std::move(rewritten);

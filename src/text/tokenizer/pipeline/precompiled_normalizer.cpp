@@ -18,17 +18,22 @@ class PrecompiledNormalizer final : public Normalizer {
     constexpr std::size_t kLongest = 6;
     std::string out;
     out.reserve(text.text.size());
+    std::size_t origin = 0;
     for (std::size_t at = 0; at < text.text.size();) {
       const std::string_view grapheme = first_grapheme(std::string_view(text.text).substr(at));
-      at += grapheme.size();
-      if (grapheme.size() < kLongest && append_mapped(grapheme, out)) continue;
-      for (std::size_t i = 0; i < grapheme.size();) {
+      const bool whole = grapheme.size() < kLongest && append_mapped(grapheme, out);
+      if (whole && at < text.origin) origin = out.size();
+      for (std::size_t i = 0; i < grapheme.size() && !whole;) {
         const std::size_t size = decode_utf8(grapheme, i).size;
         if (!append_mapped(grapheme.substr(i, size), out)) out += grapheme.substr(i, size);
+        if (at + i < text.origin) origin = out.size();
         i += size;
       }
+      at += grapheme.size();
     }
-    text.text = std::move(out);
+    // Where the first character became nothing, the library takes the next one for it.
+    if (text.origin > 0 && origin == 0 && !out.empty()) origin = 1;
+    text = {std::move(out), origin};
   }
 
  private:

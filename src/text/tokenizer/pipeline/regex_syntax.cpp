@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWordCharacters = R"(\p{L}\p{M}\p{N}\p{Pc})";
+// Alphabetic, marks, decimal numbers and connectors; below U+0100 Oniguruma has a table of its own.
+constexpr std::string_view kWordCharacters =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
 // Names of properties that PCRE2 knows by another one.
 constexpr std::pair<std::string_view, std::string_view> kProperties[] = {
@@ -165,6 +167,15 @@ class SyntaxWriter {
     return in_class ? std::string(members) : '[' + std::string(members) + ']';
   }
 
+  // Between a word's character and another one, or the opposite, told by the four beginnings of conditions.
+  static std::string word_boundary(std::string_view before, std::string_view after, std::string_view other_before,
+                                   std::string_view other_after) {
+    const std::string word = set(kWordCharacters, false) + ')';
+    std::string out = "(?:";
+    out.append(before).append(word).append(after).append(word).append("|");
+    return out.append(other_before).append(word).append(other_after).append(word).append(")");
+  }
+
   std::string escape(bool in_class) {
     const char c = peek(1);
     at_ += c == '\0' ? 1 : 2;
@@ -177,6 +188,10 @@ class SyntaxWriter {
         return set(kWordCharacters, in_class);
       case 'W':
         return in_class ? "\\W" : "[^" + std::string(kWordCharacters) + ']';
+      case 'b':
+        return in_class ? "\\x{8}" : word_boundary("(?<=", "(?!", "(?<!", "(?=");
+      case 'B':
+        return in_class ? "\\B" : word_boundary("(?<=", "(?=", "(?<!", "(?!");
       case 'h':
         return set("0-9a-fA-F", in_class);
       case 'H':
