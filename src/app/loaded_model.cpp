@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <spdlog/spdlog.h>
+#include <type_traits>
 #include <utility>
 
 namespace braid::app {
@@ -138,6 +139,38 @@ Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOp
 
 }  // namespace
 
+RequestDefaults sampling_defaults(const files::GgufFile& file) {
+  RequestDefaults defaults;
+  const auto take = [&](std::string_view key, auto& field, double low, double high) {
+    const std::string full = fmt::format("general.sampling.{}", key);
+    if (file.find(full) == nullptr) return;
+    const auto number = file.number_or(full, 0.0);
+    if (number && *number >= low && *number <= high) {
+      field = static_cast<typename std::decay_t<decltype(field)>::value_type>(*number);
+    } else {
+      spdlog::warn("{} is out of range and left out", full);
+    }
+  };
+  take("temp", defaults.temperature, 0.0, 2.0);
+  take("top_p", defaults.top_p, 1e-6, 1.0);
+  take("top_k", defaults.top_k, 0.0, 1e9);
+  take("min_p", defaults.min_p, 0.0, 1.0);
+  take("penalty_repeat", defaults.repetition_penalty, 0.01, 10.0);
+  return defaults;
+}
+
+RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others) {
+  const auto fill = [](auto& field, const auto& other) {
+    if (!field) field = other;
+  };
+  fill(own.temperature, others.temperature);
+  fill(own.top_p, others.top_p);
+  fill(own.top_k, others.top_k);
+  fill(own.min_p, others.min_p);
+  fill(own.repetition_penalty, others.repetition_penalty);
+  return own;
+}
+
 Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv) {
   const Result<const kernels::KernelTable*> table = choose_kernels(options);
   if (!table) return table.error();
@@ -152,6 +185,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
+  loaded.defaults = sampling_defaults(*file);
 
   std::vector<text::TemplateSource> templates;
   if (!options.chat_template.empty()) {

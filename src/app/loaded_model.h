@@ -3,6 +3,7 @@
 
 #include "app/memory.h"
 #include "app/options.h"
+#include "braid/request_defaults.h"
 #include "braid/result.h"
 #include "files/gguf.h"
 #include "files/progress.h"
@@ -23,6 +24,7 @@ namespace braid::app {
 struct LoadedModel {
   std::string id;
   std::string architecture;
+  RequestDefaults defaults;  // of the model's own files
   std::unique_ptr<const text::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
@@ -48,6 +50,12 @@ Result<files::GgufFile> open_model(const std::string& path);
 Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options);
 
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch);
+
+// What general.sampling.* of the metadata say (generation_config.json of a folder). Values that no request could have are left out.
+RequestDefaults sampling_defaults(const files::GgufFile& file);
+
+// The operator's go before a model's.
+RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others);
 
 // Takes as long as it takes; any thread. `progress` is called on it. `identify_kv`: for a cache that outlives the process.
 Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv = false);

@@ -232,7 +232,7 @@ void Serving::on_loaded(Result<LoadedModel> loaded) {
   served_.fingerprint = loaded_->fingerprint;
   served_.engine = &*scheduler_;
   served_.pooling = options_.pooling;
-  served_.defaults = options_.defaults;
+  served_.defaults = or_defaults(options_.defaults, loaded_->defaults);
   served_.codec = loaded_->codec.get();
   served_.constraints = loaded_->constraints.get();
   say("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
