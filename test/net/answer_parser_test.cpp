@@ -64,7 +64,7 @@ std::string parse_cut_anywhere(const AnswerSyntax& syntax, std::string_view text
 AnswerSyntax tools_of(std::string_view chat_template) {
   AnswerSyntax syntax;
   syntax.calls = &net::call_syntax_of(chat_template);
-  syntax.functions = {"f", "get_weather"};
+  syntax.functions = {"f", "g", "get_weather"};
   find_control_markers(syntax, FakeCodec());
   return syntax;
 }
@@ -148,7 +148,7 @@ TEST(AnswerParser, Llama3Json) {
           {R"( {"type": "function", "name": "f", "parameters": {}}; {"name": "f", "parameters": {}})", "C0(f)A0({})C1(f)A1({})"},
           {R"(<|python_tag|>{"name": "g", "parameters": {}})", "C0(g)A0({})"},
           {R"({"name": "Anna", "age": 3})", R"(T({"name": "Anna", "age": 3}))"},
-          {R"({"name": "g", "parameters": {}})", R"(T({"name": "g", "parameters": {}}))"},
+          {R"({"name": "h", "parameters": {}})", R"(T({"name": "h", "parameters": {}}))"},
           {R"({"city": "Paris"})", R"(T({"city": "Paris"}))"},
           {R"(See {"name": "f", "parameters": {}})", R"(T(See {"name": "f", "parameters": {}}))"}});
 }
@@ -160,7 +160,7 @@ TEST(AnswerParser, Pythonic) {
                                     {"<|python_start|>[f(x=-1.5e3)]<|python_end|>", R"(C0(f)A0({"x":-1.5e3}))"},
                                     {"[1, 2, 3]", "T([1, 2, 3])"},
                                     {"[link](url)", "T([link](url))"},
-                                    {"[g(a=1)]", "T([g(a=1)])"},
+                                    {"[h(a=1)]", "T([h(a=1)])"},
                                     {"[f(1)]", "T([f(1)])"},
                                     {"[f(a=\"\\x41\\u00e9\\q\n\")]", R"(C0(f)A0({"a":"\u0041\u00e9\\q\n"}))"}});
   expect(tools_of("<|tool_call_start|>"), {{"<|tool_call_start|>[f(a=1)]<|tool_call_end|>ok", R"(C0(f)A0({"a":1})T(ok))"}});
@@ -287,6 +287,24 @@ TEST(AnswerParser, NothingButAPossibleMarkerIsHeldBack) {
   EXPECT_EQ(fed("<tool_call>{\"name\": \"f\", \"arguments\""), "");
   EXPECT_EQ(fed(": {\"a\""), R"(C0(f)A0({"a"))");
   EXPECT_EQ(fed(": \"b"), R"(A0(: "b))");
+}
+
+TEST(AnswerParser, ACallOfAFunctionThatWasNotDeclaredStaysText) {
+  const std::pair<const char*, const char*> calls[] = {
+      {"<tool_call>", R"(<tool_call>{"name":"h","arguments":{"a":1}}</tool_call>)"},
+      {"<tool_call>", R"(<tool_call>{"arguments":{"a":1},"name":"h"}</tool_call>)"},
+      {"<|python_tag|>", R"(<|python_tag|>{"name":"h","parameters":{}})"},
+      {"[TOOL_CALLS] [ARGS]", "[TOOL_CALLS]h[ARGS]{}"},
+      {"<function= <parameter=", "<function=h>\n<parameter=a>\n1\n</parameter>\n</function>"},
+      {"<|tool_call_start|>", "<|tool_call_start|>[h(a=1)]<|tool_call_end|>"},
+      {"<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>h<｜tool▁sep｜>{}<｜tool▁call▁end｜>"},
+      {"unknown", "```json\n{\"name\": \"h\", \"arguments\": {}}\n```"},
+  };
+  for (const auto& [chat_template, text] : calls) {
+    const std::string deltas = parse_cut_anywhere(tools_of(chat_template), text);
+    EXPECT_TRUE(deltas.starts_with("T(")) << deltas;
+    EXPECT_EQ(deltas.find("C0("), std::string::npos) << deltas;
+  }
 }
 
 }  // namespace

@@ -136,6 +136,9 @@ TEST(StrictCalls, BeginAtTheModelsOwnMarkerInFreeText) {
   const std::string spoken =
       "((...'<tool_call>' (('\n{\"name\": \"f\", \"arguments\": ' SCHEMA '}\n</tool_call>'))){0,-1} [^'<tool_call>'])";
   EXPECT_EQ(strict("<tool_call>"), spoken);
+  const std::string harmony = strict("<|channel|> <|message|>");  // of its two markers one ends with the other
+  EXPECT_TRUE(harmony.starts_with("((...'to=functions.' (('f' OTHER ('<|constrain|>json<|message|>' | 'json<|message|>' |")) << harmony;
+  EXPECT_TRUE(harmony.ends_with(" SCHEMA '<|call|>'))){0,-1} [^'to=functions.'])")) << harmony;
   EXPECT_EQ(strict("[TOOL_CALLS] [ARGS]"), "((...'[TOOL_CALLS]' (('f[ARGS]' SCHEMA))){0,-1} [^'[TOOL_CALLS]'])");
   EXPECT_EQ(strict("<tool_call>", true, {"<think>", "</think>"}, true), "((...'</think>' " + spoken + ") | ([^'</think>']))");
   EXPECT_EQ(strict("<tool_call>", true, {"<think>", "</think>"}),

@@ -36,7 +36,15 @@ Spec call_of(const ToolFunction& function, const CallSyntax& syntax, bool schema
     after += "\n" + syntax.end.front();
   }
   std::vector<Spec> parts;
-  parts.push_back(literal(std::move(before), function.path));
+  if (opened && syntax.form == CallSyntax::Form::kNamed && !syntax.list && syntax.name_end.size() > 1) {
+    std::vector<Spec> ends;  // as the model likes it
+    for (const std::string& end : syntax.name_end) ends.push_back(literal(end, function.path));
+    parts.push_back(literal(function.name, function.path));
+    parts.push_back({Spec::Regex{" ?"}, function.path});
+    parts.push_back({Spec::Alternatives{std::move(ends)}, function.path});
+  } else {
+    parts.push_back(literal(std::move(before), function.path));
+  }
   parts.push_back(arguments_of(function, schemas));
   if (!after.empty()) parts.push_back(literal(std::move(after), function.path));
   return sequence(std::move(parts), function.path);
@@ -66,6 +74,14 @@ void append_calls(std::vector<Spec>& parts, const ToolRules& rules, const CallSy
     parts.push_back({Spec::Repeat{{sequence(std::move(further), kToolsPath)}, 0, kMaxFurtherCalls}, kToolsPath});
   }
   if (syntax.list) parts.push_back(literal("]" + (syntax.end.empty() ? std::string() : syntax.end.front()), kToolsPath));
+}
+
+// The marker that all others end with, whichever the model writes; null: there is none.
+const std::string* common_end(const std::vector<std::string>& markers) {
+  for (const std::string& marker : markers)
+    if (std::all_of(markers.begin(), markers.end(), [&marker](const std::string& other) { return other.ends_with(marker); }))
+      return &marker;
+  return nullptr;
 }
 
 // A model may think first, also where the prompt has not begun it.
@@ -100,8 +116,10 @@ ConstraintSpec calls_or(const ToolRules& rules, const AnswerSyntax& answer, Cons
 std::optional<ConstraintSpec> strict_calls(const ToolRules& rules, const AnswerSyntax& answer, bool schemas) {
   const CallSyntax& syntax = *answer.calls;
   const bool strict = std::any_of(rules.functions.begin(), rules.functions.end(), [](const ToolFunction& one) { return one.strict; });
-  if (!strict || syntax.bare || syntax.begin.size() != 1) return std::nullopt;
-  const std::string& marker = syntax.begin.front();
+  if (!strict || syntax.bare) return std::nullopt;
+  const std::string* shortest = common_end(syntax.begin);
+  if (shortest == nullptr) return std::nullopt;
+  const std::string& marker = *shortest;
   std::vector<Spec> call = {{Spec::FreeUntil{marker}, kToolsPath}};
   append_calls(call, rules, syntax, schemas, true);
   std::vector<Spec> parts;

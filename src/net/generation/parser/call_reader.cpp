@@ -6,7 +6,7 @@
 namespace braid::net {
 
 bool CallReader::begin(std::string name) {
-  if (declared_only_ && std::find(syntax_.functions.begin(), syntax_.functions.end(), name) == syntax_.functions.end()) return false;
+  if (std::find(syntax_.functions.begin(), syntax_.functions.end(), name) == syntax_.functions.end()) return false;
   writer_.begin(std::move(name));
   begun_ = true;
   return true;

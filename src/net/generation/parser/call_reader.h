@@ -29,20 +29,19 @@ class CallReader {
   virtual void close() = 0;
 
  protected:
-  CallReader(CallWriter& writer, const AnswerSyntax& syntax, bool declared_only)
-      : writer_(writer), syntax_(syntax), declared_only_(declared_only) {}
+  CallReader(CallWriter& writer, const AnswerSyntax& syntax, bool bare) : writer_(writer), syntax_(syntax), bare_(bare) {}
 
   // False when no such function may be called.
   bool begin(std::string name);
 
   CallWriter& writer_;
   const AnswerSyntax& syntax_;
-  bool declared_only_;
+  bool bare_;
   bool begun_ = false;
 };
 
-// `bare`: no marker stands before the call, so that an answer must not be taken for one: the function is declared, and a JSON
-// object has no members but those of calls. The others outlive the reader.
+// `bare`: no marker stands before the call, so that an answer must not be taken for one: a JSON object has no members but those of
+// calls. The others outlive the reader.
 std::unique_ptr<CallReader> json_call_reader(CallWriter& writer, const AnswerSyntax& syntax, bool bare);
 std::unique_ptr<CallReader> named_call_reader(CallWriter& writer, const AnswerSyntax& syntax);
 std::unique_ptr<CallReader> pythonic_call_reader(CallWriter& writer, const AnswerSyntax& syntax, bool bare);

@@ -106,7 +106,7 @@ class JsonCallReader final : public CallReader {
       if (c == '{' && !name_.empty()) streaming_ = begin(name_);
       return c != '{' || name_.empty() || streaming_;
     } else {
-      return !declared_only_ || is_one_of(kHarmless);
+      return !bare_ || is_one_of(kHarmless);
     }
     return true;
   }
@@ -127,7 +127,7 @@ class JsonCallReader final : public CallReader {
   // At the end of the object. A call without arguments has none, but a bare object with a name only is no call.
   Status end() {
     if (begun_) return Status::kComplete;
-    return !name_.empty() && !declared_only_ && write("{}") ? Status::kComplete : Status::kInvalid;
+    return !name_.empty() && !bare_ && write("{}") ? Status::kComplete : Status::kInvalid;
   }
 
   bool write(std::string_view arguments) {
