@@ -96,6 +96,8 @@ void append_lower(std::string& out, char32_t code) {
 
 bool is_nonspacing_mark(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_MN; }
 
+bool is_decimal_digit(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_ND; }
+
 bool is_word_character(char32_t code) {
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:

@@ -28,6 +28,7 @@ char32_t to_lower(char32_t code);
 // Appends the lower case, which is one character but for U+0130.
 void append_lower(std::string& out, char32_t code);
 bool is_nonspacing_mark(char32_t code);
+bool is_decimal_digit(char32_t code);
 // What \w takes for part of a word (Unicode Technical Standard 18).
 bool is_word_character(char32_t code);
 // The blocks that the tokenizers library calls Chinese for BERT.

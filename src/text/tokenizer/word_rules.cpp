@@ -10,8 +10,6 @@ namespace {
 using Expression = std::string_view;
 
 constexpr Expression kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr Expression kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr Expression kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr Expression kThreeDigits = R"(\p{N}{1,3})";
@@ -26,7 +24,6 @@ constexpr Expression kGpt4o =
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr Expression kDigitsFromTheRight = R"(\d{1,3}(?=(?:\d{3})*\b))";
 
-constexpr Expression kCommandR[] = {kDigit, kGpt2};
 constexpr Expression kFalcon[] = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2, "[0-9][0-9][0-9]"};
 constexpr Expression kDeepSeekCoder[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", kDigit};
 constexpr Expression kDeepSeekV3[] = {kThreeDigits, kChineseAndKana, kDeepSeek3};

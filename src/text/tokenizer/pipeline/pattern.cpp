@@ -57,7 +57,8 @@ Result<Pattern> Pattern::from_regex(std::string_view expression, RegexDialect di
   Pattern pattern;
   for (const KnownExpression& known : kKnownExpressions)
     if (known.expression == expression) pattern.words_ = known.rules;
-  if (pattern.words_) return pattern;
+  pattern.digits_ = digit_groups_of(expression);
+  if (pattern.words_ || pattern.digits_) return pattern;
   const std::string translated = dialect == RegexDialect::kOniguruma ? perl_syntax(expression) : std::string(expression);
   int error = 0;
   PCRE2_SIZE place = 0;
@@ -131,6 +132,7 @@ void Pattern::Searcher::find_words(std::string_view text, std::vector<TextSpan>&
 // An empty match right behind another match does not count; the search then goes on one character further.
 void Pattern::Searcher::find(std::string_view text, std::vector<TextSpan>& spans) {
   if (pattern_.words_) return find_words(text, spans);
+  if (pattern_.digits_) return find_digit_groups(*pattern_.digits_, text, spans);
   std::size_t begin = 0;
   std::optional<std::size_t> last_end;
   TextSpan found;

@@ -3,6 +3,7 @@
 
 #include "braid/result.h"
 #include "text/tokenizer/pipeline/config_node.h"
+#include "text/tokenizer/pipeline/digit_groups.h"
 #include "text/tokenizer/pipeline/piece_list.h"
 #include "text/tokenizer/pre_tokenizer.h"
 
@@ -57,6 +58,7 @@ class Pattern {
 
   std::string text_;                   // empty: an expression
   std::optional<PreTokenizer> words_;  // the expression is that of these rules, which are quicker
+  std::optional<DigitGroups> digits_;  // likewise
   std::unique_ptr<const Compiled> compiled_;
 };
 

@@ -66,6 +66,15 @@ export const kinds = {
   deepseek3: () => whole({
     model: byteLevelBpe(), pre_tokenizer: sequence("pretokenizers", [...deepseek3.map((regex) => split(regex)), byteLevel({ use_regex: false })]),
     decoder: byteLevel(), added_tokens: chat }),
+  aya: () => whole({
+    model: byteLevelBpe(), pre_tokenizer: sequence("pretokenizers", [split("\\d{1,3}(?=(?:\\d{3})*\\b)"), split(o200k), byteLevel({ use_regex: false })]),
+    decoder: byteLevel() }),
+  superbpe: () => whole({
+    model: byteLevelBpe(), pre_tokenizer: sequence("pretokenizers", [split("\\p{N}+"), split("(?=(\\d{3})+(?!\\d))"), byteLevel({ use_regex: false })]),
+    decoder: byteLevel() }),
+  afmoe: () => whole({
+    model: byteLevelBpe(), pre_tokenizer: sequence("pretokenizers", [split("\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))"), byteLevel({ use_regex: false })]),
+    decoder: byteLevel() }),
   starcoder: () => whole({
     model: byteLevelBpe(), pre_tokenizer: sequence("pretokenizers", [{ type: "Digits", individual_digits: true }, byteLevel()]), decoder: byteLevel() }),
   falcon: () => whole({
