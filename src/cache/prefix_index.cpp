@@ -15,7 +15,6 @@ namespace {
 
 constexpr BlockId kVacant = -1;
 constexpr std::size_t kWindow = 64;  // blocks that one round of match() looks for at once
-constexpr int kSiblings = 16;        // blocks that common_beginning() looks at
 
 enum class Kind : std::uint32_t { kRoot = 1, kBlock = 2 };
 
@@ -40,7 +39,7 @@ PrefixIndex::PrefixIndex(BlockPool& pool, std::int32_t block_tokens, Digest dige
       handles_(nodes_.size() * static_cast<std::size_t>(groups.count - 1), kNoHandle), owners_(groups.count > 1 ? nodes_.size() : 0, kNone),
       slots_(std::bit_ceil(nodes_.size() * 2 + 1), kVacant) {
   pool.on_evict([this](BlockId block) {
-    if (!lose_handle(block)) forget(block);
+    if (!lose_handle(block) && !lose_state(block)) forget(block);
   });
 }
 
@@ -200,19 +199,10 @@ void PrefixIndex::prefetch(std::span<const PrefixKey> keys) const {
 }
 
 PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, const Scope& scope, const Part& part) const {
-  BlockId block = kNone;
-  if (parent != kNoParent) {
-    block = node(parent).first_child;
-  } else if (const auto found = first_blocks_.find(scope); found != first_blocks_.end()) {
-    block = found->second;
-  }
   Beginning best;
-  for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
-    if (!has_all_handles(block)) continue;
-    const Part known = part_of(block);
-    const std::int32_t count = common_length({{}, known.tokens, known.media}, {{}, part.tokens, part.media});
-    if (count > best.count) best = {block, count};
-  }
+  for_beginnings(parent, scope, part, [&](BlockId block, std::int32_t count) {
+    if (count > best.count && has_all_handles(block)) best = {block, count};
+  });
   return best;
 }
 
@@ -228,7 +218,14 @@ void PrefixIndex::insert_partial(BlockId parent, const SequenceView& sequence, s
 std::optional<BlockId> PrefixIndex::insert(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {
   const Part full = part(sequence, begin);
   assert(full.tokens.size() == block_tokens_ && "only full blocks");
+  std::vector<Checkpoint> checkpoints = take_checkpoints(block);
   remove(block);
+  const std::optional<BlockId> node = insert_full(parent, sequence, full, block);
+  if (!checkpoints.empty()) give_checkpoints(node.value_or(kNone), std::move(checkpoints));
+  return node;
+}
+
+std::optional<BlockId> PrefixIndex::insert_full(BlockId parent, const SequenceView& sequence, const Part& full, BlockId block) {
   if (!is_known(parent)) return std::nullopt;
   const PrefixKey key = key_after(parent, sequence.scope, full);
   const std::size_t slot = find_slot(key);
@@ -275,6 +272,7 @@ void PrefixIndex::remove(BlockId block) {
   }
   if (removed.parent == kNoParent) scopes_.erase(block);
   if (removed.media_count > 0) media_.erase(block);
+  for (const Checkpoint& checkpoint : take_checkpoints(block)) forget_state(checkpoint);
   for (std::int32_t group = 1; group < groups_.count; ++group) {
     const BlockId handle = std::exchange(handles_[handle_place(block, group)], kNoHandle);
     if (handle == kNoHandle) continue;

@@ -44,6 +44,9 @@ PrefixKey xxh3_key(std::span<const std::byte> message);
 // may be absent: the block of the same positions. The first `anchors` groups see everything, so a node without one of theirs is of no use
 // to anybody and goes, with all below it; a handle of the others is lost alone, and may be attached again.
 //
+// Recurrent layers have no blocks of positions but a state, and one can go on only where there is one. So checkpoints of states hang at
+// (node, offset). A state may take several blocks of the pool, is evicted like other blocks and alone, and goes with its node.
+//
 // A block that is not full yet is a leaf without a key: match() does not find it, but its beginning can be copied.
 class PrefixIndex {
  public:
@@ -76,6 +79,17 @@ class PrefixIndex {
   // `block`, which the caller holds, has these positions' contents of `group`, which is not the first. Returns the block that stands for
   // them from now on: that of the node, if it has one. Of a block that is not in the tree: `block`, and nothing changes.
   BlockId attach(BlockId node, std::int32_t group, BlockId block);
+
+  // `state`, blocks which the caller holds, is the state after the first `offset` tokens of the block `node`. False, and nothing changes,
+  // when that is not in the tree, has not so many tokens, or has a state there.
+  bool put_state(BlockId node, std::int32_t offset, std::span<const BlockId> state);
+  // The longest beginning of `sequence` at whose end there is a state; `path` is what match() found of it. As with match(), the caller takes
+  // references; the blocks are named until the index changes.
+  struct StateHit {
+    std::int32_t tokens = 0;  // 0: there is none
+    std::span<const BlockId> state;
+  };
+  StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path);
 
   // Called for each full block that is forgotten because the pool evicts it or one above it, while the index still knows it and its
   // parents. What lies below comes later.
@@ -136,6 +150,7 @@ class PrefixIndex {
     BlockId older = kNone;
   };
   static constexpr BlockId kNone = -1;
+  static constexpr int kSiblings = 16;  // blocks that are looked at for a common beginning
   // What a block holds, or shall hold.
   struct Part {
     std::span<const std::int32_t> tokens;
@@ -170,6 +185,21 @@ class PrefixIndex {
   bool holds(BlockId block, BlockId parent, const Scope& scope, const Part& part) const;
   bool has_media(BlockId block, std::span<const MediaSpan> media) const;
   Beginning common_beginning(BlockId parent, const Scope& scope, const Part& part) const;
+  // Calls use(block, tokens in common) for those that come after `parent` and begin like `part`.
+  template <class Use>
+  void for_beginnings(BlockId parent, const Scope& scope, const Part& part, Use use) const {
+    BlockId block = kNone;
+    if (parent != kNoParent) {
+      block = node(parent).first_child;
+    } else if (const auto found = first_blocks_.find(scope); found != first_blocks_.end()) {
+      block = found->second;
+    }
+    for (int looked_at = 0; block != kNone && looked_at < kSiblings; block = node(block).older, ++looked_at) {
+      const Part known = part_of(block);
+      if (const std::int32_t count = common_length({{}, known.tokens, known.media}, {{}, part.tokens, part.media}); count > 0)
+        use(block, count);
+    }
+  }
   void prefetch(std::span<const PrefixKey> keys) const;
   bool is_known(BlockId parent) const { return parent == kNoParent || node(parent).filled > 0; }
   BlockId& first_child(BlockId parent, const Scope& scope);
@@ -177,9 +207,20 @@ class PrefixIndex {
     return static_cast<std::size_t>(node) * static_cast<std::size_t>(groups_.count - 1) + static_cast<std::size_t>(group - 1);
   }
   bool has_all_handles(BlockId node) const;
+  // After the first `offset` tokens of a node, in ascending order.
+  struct Checkpoint {
+    std::int32_t offset = 0;
+    std::vector<BlockId> state;
+  };
+  const Checkpoint* last_checkpoint(BlockId node, std::int32_t most) const;
+  std::vector<Checkpoint> take_checkpoints(BlockId node);
+  void give_checkpoints(BlockId node, std::vector<Checkpoint> checkpoints);
+  void forget_state(const Checkpoint& checkpoint);
+  bool lose_state(BlockId block);
   bool lose_handle(BlockId block);
   void detach(BlockId block);
   void forget(BlockId block);
+  std::optional<BlockId> insert_full(BlockId parent, const SequenceView& sequence, const Part& full, BlockId block);
   void add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key);
   void remove(BlockId block);
   void announce_with_all_below(BlockId block) const;
@@ -200,14 +241,16 @@ class PrefixIndex {
   std::vector<Node> nodes_;           // [total]
   std::vector<std::int32_t> tokens_;  // [total, block_tokens]
   Groups groups_;
-  std::vector<BlockId> handles_;                               // [total, groups - 1]
-  std::vector<BlockId> owners_;                                // [total], with more than one group: whose handle a block is
-  std::vector<BlockId> slots_;                                 // hash table with linear probing, at most half full; -1: vacant
-  std::unordered_map<BlockId, std::vector<MediaSpan>> media_;  // of blocks that have any
-  std::unordered_map<BlockId, OwnScope> scopes_;               // of blocks without a parent; absent: an empty one
-  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;        // by scope: the newest of those without a parent
-  std::vector<MediaSpan> part_media_;                          // what part() cuts out
-  std::vector<std::byte> message_;                             // what is being digested
+  std::vector<BlockId> handles_;                                      // [total, groups - 1]
+  std::vector<BlockId> owners_;                                       // [total], with more than one group: whose handle a block is
+  std::unordered_map<BlockId, std::vector<Checkpoint>> checkpoints_;  // by node, of those that have any
+  std::unordered_map<BlockId, BlockId> state_nodes_;                  // whose checkpoint a block is a part of
+  std::vector<BlockId> slots_;                                        // hash table with linear probing, at most half full; -1: vacant
+  std::unordered_map<BlockId, std::vector<MediaSpan>> media_;         // of blocks that have any
+  std::unordered_map<BlockId, OwnScope> scopes_;                      // of blocks without a parent; absent: an empty one
+  std::map<OwnScope, BlockId, ScopeLess> first_blocks_;               // by scope: the newest of those without a parent
+  std::vector<MediaSpan> part_media_;                                 // what part() cuts out
+  std::vector<std::byte> message_;                                    // what is being digested
 };
 
 }  // namespace braid::cache
