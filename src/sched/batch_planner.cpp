@@ -57,8 +57,8 @@ void BatchPlanner::add_prefills(SequenceMap& batch, PlannedStep& step, const Pre
     const std::int32_t left = max_batch_tokens_ - step.shape.decode_rows - step.shape.prefill_tokens;
     const std::int32_t room = std::min(left, pace.slice_tokens(step.shape, sequence.progress.planned()));
     if (room == 0) return;
-    const bool is_doubted = sequence.tried_alone && sequence.progress.planned() < sequence.doubted;  // what follows gets a step of its own
-    add_prefill(sequence, step, is_doubted ? std::min(room, sequence.doubted - sequence.progress.planned()) : room);
+    const std::int32_t shared = sequence.alone_after.value_or(0) - sequence.progress.planned();
+    add_prefill(sequence, step, shared > 0 ? std::min(room, shared) : room);
   }
 }
 
@@ -139,8 +139,8 @@ void BatchPlanner::add_blocks(const Sequence& sequence, step::StepPlan& plan, st
   row.block_begin = static_cast<std::uint32_t>(plan.blocks.size());
   row.block_count = static_cast<std::uint32_t>(count);
   sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t group) {
-    const auto blocks = table.first(count);
-    plan.blocks.insert(plan.blocks.end(), blocks.begin(), blocks.end());
+    const cache::BlockId* const blocks = table.all().data();  // of a pointer's range insert() makes one copy
+    plan.blocks.insert(plan.blocks.end(), blocks, blocks + count);
     const auto invisible = groups_.invisible(group, row.position);
     const auto begin = plan.blocks.end() - count;
     if (invisible.first < invisible.last) std::fill(begin + invisible.first, begin + invisible.last, cache::BlockTable::kAbsent);

@@ -2,6 +2,12 @@
 
 namespace braid::sched {
 
+bool Holdings::take(std::int32_t places) {
+  if (missing(places) > first_.pool().free()) return false;
+  for_each([&](cache::BlockTable& table, std::int32_t) { table.grow_to(places); });
+  return true;
+}
+
 std::int32_t Holdings::to_start(std::int32_t group, std::int32_t places) const {
   if (!groups_->has_window(group)) return places;
   const cache::BlockTable& table = (*this)[group];
@@ -27,7 +33,6 @@ bool Holdings::start(std::int32_t places) {
 }
 
 void Holdings::drop_invisible(std::int32_t position, std::int32_t kept) {
-  if (!groups_->any_window()) return;
   for_each([&](cache::BlockTable& table, std::int32_t group) {
     const auto invisible = groups_->invisible(group, position);
     table.drop(invisible.first, std::min(invisible.last, kept));
@@ -50,7 +55,7 @@ void Holdings::adopt(const cache::PrefixIndex& index, std::span<const cache::Blo
 }
 
 // Where a block is missing that would be seen, the prefix ends at it.
-std::int32_t Holdings::reach(const cache::PrefixIndex& index, std::span<const cache::BlockId> path) const {
+std::int32_t Holdings::reach_of_others(const cache::PrefixIndex& index, std::span<const cache::BlockId> path) const {
   auto reach = static_cast<std::int32_t>(path.size());
   for (std::int32_t group = 1; group < groups_->count(); ++group) {
     const std::int32_t before = reach;

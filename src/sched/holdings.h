@@ -44,12 +44,7 @@ class Holdings {
     return missing;
   }
   // Takes blocks of all groups until there are so many places, or none when the pool has too few.
-  bool grow_to(std::int32_t places) {
-    if (others_.empty()) return places <= first_.size() || first_.grow_to(places);
-    if (missing(places) > first_.pool().free()) return false;
-    for_each([&](cache::BlockTable& table, std::int32_t) { table.grow_to(places); });
-    return true;
-  }
+  bool grow_to(std::int32_t places) { return (others_.empty() && places <= first_.size()) || take(places); }
 
   // Blocks of a group that a sequence of so many places starts with: with a window what is seen at once, of which it may hold a part; a
   // long prefill takes the others as it goes (BatchPlanner).
@@ -67,7 +62,9 @@ class Holdings {
   // Of a path that the index has found: all that lies in its nodes of these, in every group.
   void adopt(const cache::PrefixIndex& index, std::span<const cache::BlockId> path);
   // The leading blocks of such a path with which a sequence can go on: behind them each group has what it sees.
-  std::int32_t reach(const cache::PrefixIndex& index, std::span<const cache::BlockId> path) const;
+  std::int32_t reach(const cache::PrefixIndex& index, std::span<const cache::BlockId> path) const {
+    return others_.empty() ? static_cast<std::int32_t>(path.size()) : reach_of_others(index, path);
+  }
 
   // Blocks that come free with it: held by nobody else.
   std::int32_t own() const;
@@ -92,6 +89,9 @@ class Holdings {
   }
 
  private:
+  bool take(std::int32_t places);
+  std::int32_t reach_of_others(const cache::PrefixIndex& index, std::span<const cache::BlockId> path) const;
+
   const Groups* groups_;
   cache::BlockTable first_;
   std::vector<cache::BlockTable> others_;

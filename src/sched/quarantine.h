@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace braid::sched {
@@ -24,12 +25,13 @@ class Quarantine {
 
   // Its row, which ends before position `end`, has come back. What had come back before the failure tells nothing: with a window it is
   // computed again.
-  static void clear(Sequence& sequence, std::int32_t end) {
-    if (end <= sequence.doubted) return;
-    sequence.proven = true;
-    sequence.accused_alone = false;
-    sequence.strikes = 0;
+  void clear(Sequence& sequence, std::int32_t end) {
+    sequence.has_run = true;
+    if (suspicions_.empty()) return;
+    if (const auto found = suspicions_.find(&sequence); found != suspicions_.end() && end > found->second.doubted) suspicions_.erase(found);
   }
+  // It has ended.
+  void forget(const Sequence& sequence) { suspicions_.erase(&sequence); }
 
   // Who is to have the next step for itself, or null.
   Sequence* next_alone(SequenceMap& batch) const;
@@ -41,8 +43,15 @@ class Quarantine {
   void unhold(SequenceMap& batch, bool force, std::vector<Sequence*>& unheld);
 
  private:
+  struct Suspicion {
+    std::int32_t doubted = 0;    // positions [0, doubted) had come back when it was last suspected: they prove nothing
+    std::int32_t strikes = 0;    // steps in a row that it failed in
+    bool accused_alone = false;  // has been in one that threw
+  };
+
   bool is_active_ = false;
-  std::vector<Sequence*> suspects_;  // reused
+  std::unordered_map<const Sequence*, Suspicion> suspicions_;  // of those under suspicion
+  std::vector<Sequence*> suspects_;                            // reused
 };
 
 }  // namespace braid::sched

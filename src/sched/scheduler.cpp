@@ -193,7 +193,7 @@ bool Scheduler::plan_next() {
 
 // So that it is seen whether a step of its row alone throws. False when it has no block for that.
 bool Scheduler::add_alone(Sequence& sequence, PlannedStep& step) {
-  sequence.tried_alone = false;
+  sequence.alone_after.reset();
   return planner_.add_prefill(sequence, step, pace_.slice_tokens({}, sequence.progress.planned())) > 0;
 }
 
@@ -223,6 +223,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   const bool is_cancelled = reason == FinishReason::kCancelled;
   ++(is_cancelled ? counters_.cancelled : counters_.finished);
   count_answer(sequence);
+  quarantine_.forget(sequence);
   roster_.remove(sequence, is_cancelled);
 }
 

@@ -52,6 +52,7 @@ Token token_of(const Answered& answered, const step::StepResult& step) {
   Token token;
   token.id = answered.token;
   token.logprob = answered.logprob;
+  if (answered.top_count == 0) return token;
   const auto top = step.top.begin() + answered.top_begin;
   token.top.assign(top, top + answered.top_count);
   return token;
@@ -114,7 +115,7 @@ void Scheduler::apply(const Step& step) {
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
     sequence.progress.came_back(advance_of(row));
     if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
-      Quarantine::clear(sequence, end_of(row, has_result ? result : nullptr));
+      quarantine_.clear(sequence, end_of(row, has_result ? result : nullptr));
       apply_row(sequence, row, has_result ? result : nullptr, step.result);
     }
     if (has_result) ++result;

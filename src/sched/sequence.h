@@ -158,14 +158,11 @@ struct Sequence {
   };
   std::optional<Cancelled> cancelled;
 
-  // When a step throws: see Quarantine.
-  bool is_void = false;        // what steps that are still out say of it does not count
-  bool held = false;           // left out while others are tried
-  bool proven = false;         // has been in a step that came back since it came or was last suspected
-  std::int32_t doubted = 0;    // positions [0, doubted) had come back when it was last suspected: they prove nothing
-  bool tried_alone = false;    // what comes after these is to be planned in a step of its own
-  bool accused_alone = false;  // has been in one that threw
-  std::int32_t strikes = 0;    // steps in a row that it failed in; not 0: it is suspected
+  // When a step throws: see Quarantine, which knows more of those under suspicion.
+  bool is_void = false;                     // what steps that are still out say of it does not count
+  bool has_run = false;                     // has been in a step that came back
+  bool held = false;                        // left out while others are tried
+  std::optional<std::int32_t> alone_after;  // what comes after so many positions is to be planned in a step of its own
 
   // See SharedPrefill.
   std::optional<cache::PrefixKey> leads;  // while it is being prefilled: the key of what it computes next
@@ -180,6 +177,7 @@ struct Sequence {
 // Gives back the blocks that no token from the least planned position on sees. Those that steps which are still out compute stay, and the
 // one before them: they are to be published after it, also where a slice is longer than the window.
 inline void drop_invisible(Sequence& sequence, const Groups& groups) {
+  if (!groups.any_window()) return;
   const bool computes = sequence.progress.is_in_flight() && sequence.phase != SequencePhase::kRestoring;
   const std::int32_t kept = computes ? sequence.progress.computed() / groups.block_tokens() - 1 : std::numeric_limits<std::int32_t>::max();
   sequence.blocks.drop_invisible(sequence.progress.least(), kept);
