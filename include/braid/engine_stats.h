@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace braid {
 
@@ -71,10 +70,12 @@ struct EngineStats {
   std::uint32_t stalled = 0;  // their readers are behind; they keep their blocks while nobody needs them more
   std::uint32_t parked = 0;   // the same, without blocks
   std::uint32_t blocks_total = 0;
-  std::uint32_t blocks_free = 0;            // nobody holds them; cached ones included
-  std::uint32_t blocks_cached = 0;          // of the free ones, those whose contents can still be found
-  std::vector<std::uint32_t> group_blocks;  // held by each group of layers
-  std::uint64_t kv_unused_slots = 0;        // positions of blocks that somebody holds and that nothing was written to yet
+  std::uint32_t blocks_free = 0;    // nobody holds them; cached ones included
+  std::uint32_t blocks_cached = 0;  // of the free ones, those whose contents can still be found
+  static constexpr std::size_t kMostGroups = 16;
+  std::uint32_t groups = 0;                               // of layers, each with blocks of its own
+  std::array<std::uint32_t, kMostGroups> group_blocks{};  // that each of them holds
+  std::uint64_t kv_unused_slots = 0;                      // positions of blocks that somebody holds and that nothing was written to yet
   double kv_fragmentation = 0.0;     // share of the held blocks' bytes that hold nothing: those positions, and what a group leaves over
   DurationHistogram queue_wait;      // from submission to a place in the batch
   DurationHistogram cancel_to_free;  // from the loss of interest in a sequence to the release of its slot and blocks

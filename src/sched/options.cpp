@@ -1,5 +1,7 @@
 #include "sched/options.h"
 
+#include "braid/engine_stats.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
@@ -23,8 +25,9 @@ std::optional<Error> find_fault(const SchedulerOptions& options) {
   if (options.draft_tokens < 0) return invalid_argument("the number of drafted tokens must not be negative");
   if (options.priority_ageing.count() < 0) return invalid_argument("priority-ageing must not be negative");
   const auto is_windowed = [](const step::Visibility& visibility) { return visibility.window > 0; };
-  if (options.groups.empty() || options.groups.size() > 64 || !std::ranges::is_partitioned(options.groups, std::not_fn(is_windowed)))
-    return invalid_argument("a model has 1 to 64 groups of layers, those without a window first");
+  if (options.groups.empty() || options.groups.size() > EngineStats::kMostGroups ||
+      !std::ranges::is_partitioned(options.groups, std::not_fn(is_windowed)))
+    return invalid_argument("a model has 1 to 16 groups of layers, those without a window first");
   for (const auto& [name, value] : positive)
     if (value < 1) return invalid_argument(fmt::format("{} must be at least 1, not {}", name, value));
   if (options.max_batch_tokens <= options.max_batch)

@@ -54,14 +54,15 @@ EngineStats Scheduler::stats() const {
   return stats;
 }
 
-// After kv_unused_slots.
+// After kv_unused_slots. Allocates nothing: figures are asked for when memory is short, too.
 void Scheduler::count_groups(EngineStats& stats) const {
+  stats.groups = static_cast<std::uint32_t>(roster_.groups().count());
   double held = 0.0;
   double used = -static_cast<double>(stats.kv_unused_slots);
   for (std::int32_t group = 0; group < roster_.groups().count(); ++group) {
     const std::int32_t blocks = roster_.pool().held(group);
     const double slots = static_cast<double>(blocks) * options_.block_tokens;
-    stats.group_blocks.push_back(static_cast<std::uint32_t>(blocks));
+    stats.group_blocks[static_cast<std::size_t>(group)] = static_cast<std::uint32_t>(blocks);
     held += slots;
     used += slots * (options_.block_use.empty() ? 1.0 : options_.block_use[static_cast<std::size_t>(group)]);
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <iterator>
+#include <span>
 #include <string>
 
 namespace braid::net::admin {
@@ -35,7 +36,7 @@ http::Response cache_stats(const ServiceStatus& status, std::string_view query) 
                  R"({{"blocks":{{"total":{},"in_use":{},"cached":{},"empty":{}}},"in_use_by_group":[{}],"fragmentation":{:.4f},)"
                  R"("tokens":{{"saved":{},"ram_hits":{},"disk_hits":{},"misses":{}}},"evictions":{},"verified_blocks":{},"disk":)",
                  stats.blocks_total, stats.blocks_total - stats.blocks_free, stats.blocks_cached, stats.blocks_free - stats.blocks_cached,
-                 fmt::join(stats.group_blocks, ","), stats.kv_fragmentation, stats.cache_hit_tokens,
+                 fmt::join(std::span(stats.group_blocks).first(stats.groups), ","), stats.kv_fragmentation, stats.cache_hit_tokens,
                  stats.cache_hit_tokens - stats.cache_disk_hit_tokens, stats.cache_disk_hit_tokens, stats.cache_miss_tokens,
                  stats.cache_evictions, stats.cache_verified_blocks);
   if (stats.disk) {
