@@ -242,6 +242,54 @@ TEST_F(Migration, ReasoningHasTwoNamesAndMayBeHidden) {
   }
 }
 
+TEST_F(Migration, LlamaServersCompletionHasItsShape) {
+  say("ab.", FinishReason::kLength);
+  const std::string whole = ask("/completion", R"({"prompt":[1,2],"return_tokens":true})");
+  EXPECT_TRUE(whole.starts_with(R"({"index":0,"content":"ab.","tokens":[97,98,46],"stop":true,"tokens_predicted":3,"tokens_evaluated":2,)"
+                                R"("model":"fake-model","stop_type":"limit","stopping_word":"","truncated":false,"tokens_cached":0,)"
+                                R"("timings":{"queue_ms":)"))
+      << whole;
+  EXPECT_EQ(last().stop.max_tokens, 998);  // to the end of the context
+  EXPECT_EQ(last().sampling.top_k, 40);
+  EXPECT_EQ(last().sampling.temperature, 0.8F);
+  ask("/completion", R"({"prompt":"a","n_predict":3,"temperature":0,"top_k":0})");
+  EXPECT_EQ(last().stop.max_tokens, 3);
+  EXPECT_EQ(last().sampling.temperature, 0.0F);
+  EXPECT_EQ(last().sampling.top_k, 0);
+  expect_in(ask("/completion", R"({"prompt":"a","stop":"b"})"), R"("stop_type":"word","stopping_word":"b")");
+  EXPECT_TRUE(ask("/completion", R"({"prompt":["a","bc"]})").starts_with(R"([{"index":0,"content":"ab.","tokens":[],"stop":true)"));
+  const std::string stream = ask("/completion", R"({"prompt":[1,2],"stream":true})");
+  EXPECT_TRUE(
+      stream.starts_with("data: {\"index\":0,\"content\":\"a\",\"tokens\":[],\"stop\":false,\"tokens_predicted\":1,"
+                         "\"tokens_evaluated\":2}\n\n"))
+      << stream;
+  expect_in(stream, R"("content":"","tokens":[],"stop":true,"tokens_predicted":3,)");
+  expect_not_in(stream, "[DONE]");
+  expect_in(ask("/completion", R"({"prompt":1.5})"), R"("param":"prompt")");
+}
+
+TEST_F(Migration, LlamaServersProbabilitiesNameTheirTokens) {
+  say({Token{72, -0.5F, {{72, -0.5F}, {73, -1.0F}}}, Finish{}});
+  expect_in(ask("/completion", R"({"prompt":[1],"n_probs":2})"),
+            R"("completion_probabilities":[{"id":72,"token":"H","bytes":[72],"logprob":-0.5,"top_logprobs":[)"
+            R"({"id":72,"token":"H","bytes":[72],"logprob":-0.5},{"id":73,"token":"I","bytes":[73],"logprob":-1}]}])");
+}
+
+TEST_F(Migration, LlamaServersGapIsFilledBetweenItsTwoSides) {
+  expect_in(ask("/infill", R"({"input_prefix":"a","prompt":"b","input_suffix":"c"})"), R"("content":"Hi")");
+  EXPECT_EQ(last().prompt, (std::vector<TokenId>{kInfill.begin.value(), kInfill.prefix, 'a', 'b', kInfill.suffix, 'c', kInfill.middle}));
+  expect_in(ask("/infill", R"({"input_prefix":"a","input_extra":[{"text":"x"}]})"), R"("param":"input_extra")");
+}
+
+TEST_F(Migration, LlamaServersVectorsAreOfLengthOne) {
+  say({PooledVector{{3.0F, 4.0F}}, Finish{}});
+  const std::string vectors = ask("/embedding", R"({"content":["a","b"]})");
+  expect_in(vectors, R"([{"index":0,"embedding":[[0.6)");
+  expect_in(vectors, R"({"index":1,"embedding":[[)");
+}
+
+TEST_F(Migration, TheLoadIsTheRequestsThatAreAnswered) { EXPECT_EQ(server_.ask(get("/load")).body, R"({"server_load":1})"); }
+
 TEST(ModelNames, StandForOneAnotherWithoutWhatOneOfThemLacks) {
   const std::pair<const char*, const char*> same[] = {{"demo", "demo"},     {"demo.gguf", "demo"},          {"demo", "demo.gguf"},
                                                       {"org/demo", "demo"}, {"demo", "org/demo"},           {"demo:latest", "demo"},

@@ -2,6 +2,7 @@
 
 #include "net/json/write.h"
 
+#include <fmt/format.h>
 #include <string_view>
 
 namespace braid::net::admin {
@@ -50,6 +51,12 @@ http::Response livez() {
 }
 
 http::Response readyz(const ServiceStatus& status) { return ready_or_why(status, R"({"status":"ready"})"); }
+
+http::Response load(std::uint64_t requests) {
+  http::Response response;
+  response.body = fmt::format(R"({{"server_load":{}}})", requests);
+  return response;
+}
 
 http::Response version(std::string_view version) {
   http::Response response;

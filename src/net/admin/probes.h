@@ -1,9 +1,10 @@
-// GET /health, /livez, /readyz, /ping and /version.
+// GET /health, /livez, /readyz, /ping, /load and /version.
 #pragma once
 
 #include "braid/served_model.h"
 #include "net/http/response.h"
 
+#include <cstdint>
 #include <string_view>
 
 namespace braid::net::admin {
@@ -15,6 +16,9 @@ http::Response livez();
 // draining, or after a failed load. They differ in one word: exactly {"status":"ok"} is what other servers' clients look for.
 http::Response health(const ServiceStatus& status);
 http::Response readyz(const ServiceStatus& status);
+
+// vLLM's: how many requests are being answered.
+http::Response load(std::uint64_t requests);
 
 http::Response version(std::string_view version);
 

@@ -1,6 +1,7 @@
 #include "net/endpoints/dialects.h"
 
 #include "net/anthropic/dialect.h"
+#include "net/llama/dialects.h"
 #include "net/ollama/dialects.h"
 #include "net/openai/dialects.h"
 #include "net/responses/dialect.h"
@@ -10,6 +11,7 @@ namespace braid::net {
 Dialects::Dialects()
     : completions(openai::completions()), chat_completions(openai::chat_completions()), embeddings(openai::embeddings()),
       perplexity(openai::perplexity()), responses(responses::responses(stored_responses)), messages(anthropic::messages()),
+      llama_completion(llama::completion()), llama_infill(llama::infill()), llama_embedding(llama::embedding()),
       ollama_chat(ollama::chat()), ollama_generate(ollama::generate()) {}
 
 }  // namespace braid::net

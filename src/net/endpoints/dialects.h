@@ -18,6 +18,9 @@ struct Dialects {
   std::unique_ptr<const Dialect> perplexity;
   std::unique_ptr<const Dialect> responses;
   std::unique_ptr<const Dialect> messages;
+  std::unique_ptr<const Dialect> llama_completion;
+  std::unique_ptr<const Dialect> llama_infill;
+  std::unique_ptr<const Dialect> llama_embedding;
   std::unique_ptr<const Dialect> ollama_chat;
   std::unique_ptr<const Dialect> ollama_generate;
 };

@@ -26,6 +26,7 @@ constexpr Answer kHealth = [](Q q) { return admin::health(q.service.status); };
 constexpr Answer kLivez = [](Q) { return admin::livez(); };
 constexpr Answer kReadyz = [](Q q) { return admin::readyz(q.service.status); };
 constexpr Answer kVersion = [](Q q) { return admin::version(q.service.options.version); };
+constexpr Answer kLoad = [](Q q) { return admin::load(q.service.counters.active_requests); };
 constexpr Answer kMetrics = [](Q q) { return admin::metrics_text(q.service); };
 constexpr Answer kMetricsJson = [](Q q) { return admin::metrics_json(q.service); };
 constexpr Answer kCacheStats = [](Q q) { return admin::cache_stats(q.service.status, q.query); };
@@ -61,6 +62,9 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/detokenize", false, Caller::kKey, TextJob{text::detokenize}},
     {Method::kPost, "/apply-template", false, Caller::kKey, TextJob{text::apply_template}},
     {Method::kPost, "/abort", false, Caller::kKey, kAbort},
+    {Method::kPost, "/completion", false, Caller::kKey, &Dialects::llama_completion},
+    {Method::kPost, "/infill", false, Caller::kKey, &Dialects::llama_infill},
+    {Method::kPost, "/embedding", false, Caller::kKey, &Dialects::llama_embedding},
     {Method::kPost, "/api/chat", false, Caller::kKey, &Dialects::ollama_chat},
     {Method::kPost, "/api/generate", false, Caller::kKey, &Dialects::ollama_generate},
     {Method::kPost, "/api/show", false, Caller::kKey, TextJob{ollama::show, &ollama::kVoice}},
@@ -70,6 +74,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/models/", true, Caller::kKey, kModel},
     {Method::kGet, "/props", false, Caller::kKey, kProps},
     {Method::kGet, "/slots", false, Caller::kKey, kSlots},
+    {Method::kGet, "/load", false, Caller::kMetricsReader, kLoad},
     {Method::kGet, "/cache/stats", false, Caller::kKey, kCacheStats},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},

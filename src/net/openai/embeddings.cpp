@@ -123,6 +123,11 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
   return wish;
 }
 
+void append_unit_vector(std::string& out, std::vector<float> vector) {
+  normalize(vector);
+  append_floats(out, vector);
+}
+
 std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call) {
   return std::make_unique<EmbeddingsFormat>(model, static_cast<const EmbeddingDetails&>(*call.details).base64);
 }

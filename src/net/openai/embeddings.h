@@ -9,6 +9,8 @@
 #include "net/wish/wish.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace braid::net::openai {
 
@@ -17,5 +19,8 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model);
 
 // {"object":"list","data":[{"object":"embedding","index":0,"embedding":…}],"model":…,"usage":…}; each vector has the length 1.
 std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call);
+
+// […] with the length 1; one of zeros stays as it is.
+void append_unit_vector(std::string& out, std::vector<float> vector);
 
 }  // namespace braid::net::openai

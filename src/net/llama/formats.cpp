@@ -1,0 +1,154 @@
+#include "net/llama/formats.h"
+
+#include "net/generation/timings.h"
+#include "net/http/error_response.h"
+#include "net/json/write.h"
+#include "net/openai/embeddings.h"
+
+#include <fmt/format.h>
+#include <iterator>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::net::llama {
+namespace {
+
+// "id":…,"token":…,"bytes":[…],"logprob":…
+void append_probability(std::string& out, const TextCodec& codec, TokenId id, float logprob) {
+  const std::string bytes = codec.token_bytes(id);
+  fmt::format_to(std::back_inserter(out), R"("id":{},"token":)", id);
+  json::append_lossy_string(out, bytes);
+  out += R"(,"bytes":[)";
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    fmt::format_to(std::back_inserter(out), "{}{}", i > 0 ? "," : "", static_cast<unsigned>(static_cast<unsigned char>(bytes[i])));
+  out += R"(],"logprob":)";
+  json::append_float(out, logprob);
+}
+
+// ,"completion_probabilities":[…]
+void append_probabilities(std::string& out, const TextCodec& codec, std::span<const Token> tokens) {
+  out += R"(,"completion_probabilities":[)";
+  for (std::size_t entry = 0; entry < tokens.size(); ++entry) {
+    out += entry > 0 ? ",{" : "{";
+    append_probability(out, codec, tokens[entry].id, tokens[entry].logprob);
+    out += R"(,"top_logprobs":[)";
+    for (std::size_t i = 0; i < tokens[entry].top.size(); ++i) {
+      out += i > 0 ? ",{" : "{";
+      append_probability(out, codec, tokens[entry].top[i].id, tokens[entry].top[i].logprob);
+      out += '}';
+    }
+    out += "]}";
+  }
+  out += ']';
+}
+
+std::string_view stop_type(const ChoiceEnd& end) {
+  if (end.reason == EndReason::kLength) return "limit";
+  return end.reason == EndReason::kStopString ? "word" : "eos";
+}
+
+class CompletionFormat final : public AnswerFormat {
+ public:
+  CompletionFormat(const ServedModel& model, const GenerationCall& call)
+      : codec_(*model.codec), choices_(static_cast<std::size_t>(call.choices)), logprobs_(call.wants_logprobs()),
+        tells_tokens_(static_cast<const CompletionDetails&>(*call.details).tells_tokens), timings_per_token_(call.timings_per_token) {
+    json::append_lossy_string(model_, model.id);
+    for (const std::vector<TokenId>& prompt : call.prompt_tokens) prompts_.push_back(prompt.size());
+  }
+
+  void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
+    out += "data: ";
+    begin(out, choice, std::get<TextDelta>(delta).text, tokens, false);
+    if (timings_per_token_) append_timings(out, so_far);
+    out += "}\n\n";
+  }
+
+  void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage& so_far) override {
+    out += "data: ";
+    append_ended(out, choice, {}, rest, end, so_far);
+    out += "\n\n";
+  }
+
+  void append_end(std::string&, const Usage&) override {}
+
+  void append_error(std::string& out, const Error& error) override {
+    out += "data: ";
+    http::append_envelope(out, error);
+    out += "\n\n";
+  }
+
+  void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
+    if (choices.size() > 1) out += '[';
+    for (std::uint32_t i = 0; i < choices.size(); ++i) {
+      if (i > 0) out += ',';
+      append_ended(out, i, answer_text(choices[i].piece.deltas), choices[i].piece.tokens, choices[i].end, usage);
+    }
+    if (choices.size() > 1) out += ']';
+  }
+
+ private:
+  // {"index":…,"content":… and what is known of the tokens, not yet the end.
+  void begin(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens, bool ended) {
+    if (predicted_.size() <= choice) predicted_.resize(choice + 1, 0);
+    predicted_[choice] += tokens.ids.size();
+    fmt::format_to(std::back_inserter(out), R"({{"index":{},"content":)", choice);
+    json::append_string(out, text);
+    fmt::format_to(std::back_inserter(out), R"(,"tokens":[{}],"stop":{},"tokens_predicted":{},"tokens_evaluated":{})",
+                   tells_tokens_ ? fmt::format("{}", fmt::join(tokens.ids, ",")) : "", ended, predicted_[choice],
+                   prompts_.at(choice / choices_));
+    if (logprobs_) append_probabilities(out, codec_, tokens.scored);
+  }
+
+  void append_ended(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens, const ChoiceEnd& end,
+                    const Usage& usage) {
+    begin(out, choice, text, tokens, true);
+    fmt::format_to(std::back_inserter(out), R"(,"model":{},"stop_type":"{}","stopping_word":{},"truncated":false,"tokens_cached":{})",
+                   model_, stop_type(end), json::quoted(end.stop_string), usage.cached_tokens);
+    append_timings(out, usage);
+    out += '}';
+  }
+
+  const TextCodec& codec_;
+  std::string model_;                   // in quotes
+  std::size_t choices_;                 // of each prompt
+  std::vector<std::size_t> prompts_;    // [prompts]: their tokens
+  std::vector<std::size_t> predicted_;  // per choice: tokens so far
+  bool logprobs_;
+  bool tells_tokens_;
+  bool timings_per_token_;
+};
+
+class EmbeddingFormat final : public AnswerFormat {
+ public:
+  void append_delta(std::string&, std::uint32_t, const Delta&, const DeltaTokens&, const Usage&) override { not_streamed(); }
+  void append_finish(std::string&, std::uint32_t, const ChoiceEnd&, const DeltaTokens&, const Usage&) override { not_streamed(); }
+  void append_end(std::string&, const Usage&) override { not_streamed(); }
+  void append_error(std::string&, const Error&) override { not_streamed(); }
+
+  void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage&) override {
+    out += '[';
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"embedding":[)", i > 0 ? "," : "", i);
+      openai::append_unit_vector(out, choices[i].vector);
+      out += "]}";
+    }
+    out += ']';
+  }
+
+ private:
+  [[noreturn]] static void not_streamed() { throw std::logic_error("embeddings are never streamed"); }
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerFormat> completion_format(const ServedModel& model, const GenerationCall& call) {
+  return std::make_unique<CompletionFormat>(model, call);
+}
+
+std::unique_ptr<AnswerFormat> embedding_format() { return std::make_unique<EmbeddingFormat>(); }
+
+}  // namespace braid::net::llama
