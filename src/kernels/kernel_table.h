@@ -102,6 +102,8 @@ struct AttentionArgs {
   std::int32_t sink = 0;    // with a window: leading positions that every row sees
   float scale = 1.0F;       // usually 1 / sqrt(head_dim)
   float score_cap = 0.0F;   // scaled scores become cap * tanh(score / cap); 0: they stay
+  // [heads], ALiBi (Press et al. 2022): the score of a query at p and a key at t becomes fma(slope, t - p, score); null: it stays.
+  const float* slopes = nullptr;
   // Scratch of attention_scratch_bytes() for the calling thread.
   std::byte* scratch = nullptr;
 };

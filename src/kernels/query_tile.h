@@ -23,6 +23,7 @@ struct QueryTile {
   NextContext next;
   int count = 0;
   std::int32_t position[kQueryTile] = {};  // never decreasing
+  float slope[kQueryTile] = {};            // of AttentionArgs::slopes
   float* sum[kQueryTile] = {};             // the chunks so far, as a part
   float* spare[kQueryTile] = {};           // [part_floats], for chunks after a query's first
   float* queries = nullptr;                // [head_dim, kQueryTile], scaled
@@ -193,9 +194,11 @@ static void load_queries(const AttentionArgs& args, std::int64_t row, std::int64
   tile.blocks = args.rows[row].blocks;
   for (int q = 0; q < tile.count; ++q) {
     const std::int64_t r = row + (first + q) / group;
-    const float* query = args.queries + r * args.query_stride + (tile.head * group + (first + q) % group) * kv.head_dim;
+    const std::int64_t head = tile.head * group + (first + q) % group;
+    const float* query = args.queries + r * args.query_stride + head * kv.head_dim;
     for (std::int32_t d = 0; d < kv.head_dim; ++d) tile.queries[d * kQueryTile + q] = query[d] * args.scale;
     tile.position[q] = args.rows[r].position;
+    if (args.slopes != nullptr) tile.slope[q] = args.slopes[head];
   }
 }
 

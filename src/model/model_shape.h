@@ -82,6 +82,7 @@ struct AttentionShape {
   std::int32_t window = 0;          // positions that a token sees, its own the last one; 0: all
   float scale = 1.0F;               // of scores
   float score_cap = 0.0F;           // scaled scores become cap * tanh(score / cap); 0: they stay
+  std::vector<float> slopes;        // [heads], or none: see kernels::AttentionArgs
   // Queries at position p are multiplied by 1 + growth * log(1 + p / growth_period), the quotient rounded down; 0: they are not.
   float growth = 0.0F;
   std::int32_t growth_period = 1;

@@ -4,6 +4,7 @@
 #include "kernels/tiers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
@@ -62,7 +63,13 @@ struct Rule {
   std::int32_t window = 0;
   std::int32_t sink = 0;
   float score_cap = 0.0F;
+  const float* slopes = nullptr;
 };
+
+// Of as many heads as any test has.
+constexpr std::array<float, 32> kSlopes = {0.5F,   0.01F, 0.0F,  0.125F, 0.9F,   0.003F, 0.25F, 0.06F, 0.7F,    0.02F, 0.3F,
+                                           0.001F, 0.4F,  0.15F, 0.08F,  0.6F,   0.005F, 0.35F, 0.04F, 0.0625F, 0.2F,  0.8F,
+                                           0.03F,  0.45F, 0.1F,  0.55F,  0.007F, 0.65F,  0.09F, 0.75F, 0.02F,   1.0F};
 
 AttentionArgs arguments(const KvLayer& kv, const std::vector<AttentionRow>& rows, const std::vector<float>& queries, std::int32_t heads,
                         const Rule& rule) {
@@ -75,6 +82,7 @@ AttentionArgs arguments(const KvLayer& kv, const std::vector<AttentionRow>& rows
   args.window = rule.window;
   args.sink = rule.sink;
   args.score_cap = rule.score_cap;
+  args.slopes = rule.slopes;
   args.scale = 1.0F / std::sqrt(static_cast<float>(kv.head_dim));
   return args;
 }
@@ -143,6 +151,7 @@ std::vector<double> definition(const Pool& pool, std::int32_t position, const st
     for (std::int32_t t = 0; t <= position; ++t) {
       double score = std::inner_product(query, query + head_dim, pool.keys.data() + offset(t), 0.0) / std::sqrt(head_dim);
       if (rule.score_cap != 0.0F) score = static_cast<double>(rule.score_cap) * std::tanh(score / static_cast<double>(rule.score_cap));
+      if (rule.slopes != nullptr) score += static_cast<double>(rule.slopes[h]) * (t - position);
       weights.push_back(rule.window == 0 || t > position - rule.window || t < rule.sink ? std::exp(score) : 0.0);
     }
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -164,6 +173,8 @@ constexpr Rule kRules[] = {{},
                            {.window = 290, .sink = 300},
                            {.window = 5000, .sink = 16},
                            {.score_cap = 3.0F},
+                           {.slopes = kSlopes.data()},
+                           {.window = 300, .score_cap = 3.0F, .slopes = kSlopes.data()},
                            {.window = 200, .sink = 1, .score_cap = 1.0F}};
 
 TEST_P(Attention, EqualsTheDefinitionInDouble) {
@@ -277,7 +288,7 @@ TEST_P(Attention, EqualsScalarAndItsPartsBitForBit) {
   Random random(3);
   const std::int32_t dims[] = {2, 16, 18, 34, 64, 80, 128};
   const KvType types[] = {KvType::kF16, KvType::kF32, KvType::kBF16, KvType::kInt8};
-  for (int round = 0; round < 108; ++round) {
+  for (int round = 0; round < 132; ++round) {
     const KvType type = types[round % 4];
     const Rule& rule = kRules[static_cast<std::size_t>(round) / 4 % std::size(kRules)];
     const std::int32_t block_tokens = 8 << (round / 4 % 4);

@@ -212,7 +212,7 @@ TEST(Families, NameTheKeyThatIsWrong) {
       {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
       {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
       {"llama.attention.causal", false, "llama.attention.causal is false", "cannot compute"},
-      {"general.architecture", std::string("mamba"), "\"mamba\"", "does not know; the nearest are gemma"},
+      {"general.architecture", std::string("mamba"), "\"mamba\"", "does not know; the nearest are "},
       {"general.architecture", std::string("lama"), "\"lama\"", "the nearest are llama"},
       {"general.architecture", std::string("t5"), "\"t5\"", "an encoder-decoder"},
   };

@@ -70,6 +70,9 @@ static void soften_band(const Batch& batch, const Band& band, std::int32_t chunk
     const int r = batch.row_of[band.first + i] - first_row;
     float* scores = batch.scores + i * kScoreStride;
     if (batch.args->score_cap != 0.0F) avx512::cap_scores(batch.args->score_cap, band.range, scores);
+    if (batch.args->slopes != nullptr)
+      avx512::slope_scores(batch.args->slopes[batch.head * batch.group + batch.head_of[band.first + i]],
+                           chunk - batch.position(batch.row_of[band.first + i]), band.range, scores);
     tops.top[i] = whole[r] ? top_of<true>(seen[r], band, scores) : top_of<false>(seen[r], band, scores);
   }
   for (int i = 0; i < band.count; ++i) {

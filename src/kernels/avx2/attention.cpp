@@ -142,6 +142,15 @@ void cap_scores(float cap, const SeenVectors& seen, float* scores) {
   }
 }
 
+// `behind`: the chunk's first position, counted from the query's.
+void slope_scores(float slope, std::int32_t behind, const SeenVectors& seen, float* scores) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  for (std::int32_t v = seen.first; v < seen.last; ++v) {
+    const __m256 away = _mm256_cvtepi32_ps(_mm256_add_epi32(lanes, _mm256_set1_epi32(behind + v * 8)));
+    _mm256_storeu_ps(scores + v * 8, _mm256_fmadd_ps(_mm256_set1_ps(slope), away, _mm256_loadu_ps(scores + v * 8)));
+  }
+}
+
 // The largest score that the query sees. kWhole: it sees the whole chunk, and no mask is needed.
 template <bool kWhole>
 float top_of(const SeenVectors& seen, const float* scores) {
@@ -174,6 +183,7 @@ void soften(const Tile& tile, int q) {
     const SeenVectors seen{tile.view[i], tile.chunk};
     float* scores = tile.weights + i * kChunkTokens;
     if (tile.args->score_cap != 0.0F) cap_scores(tile.args->score_cap, seen, scores);
+    if (tile.args->slopes != nullptr) slope_scores(tile.slope[i], tile.chunk - tile.position[i], seen, scores);
     tile.part[i][0] = sees_all(tile.view[i], tile.chunk) ? top_of<true>(seen, scores) : top_of<false>(seen, scores);
   }
   for (int i = q; i < q + kQueries; ++i) {

@@ -156,6 +156,7 @@ void soften(const Tile& tile, int q) {
     range[i] = vectors_of(view, tile.chunk);
     float* scores = tile.weights + (q + i) * kChunkTokens;
     if (tile.args->score_cap != 0.0F) cap_scores(tile.args->score_cap, range[i], scores);
+    if (tile.args->slopes != nullptr) slope_scores(tile.slope[q + i], tile.chunk - tile.position[q + i], range[i], scores);
     const bool whole = sees_all(view, tile.chunk);
     if (!whole) seen[i] = seen_lanes(view, tile.chunk);
     tile.part[q + i][0] = whole ? top_of<true>(seen[i], range[i], scores) : top_of<false>(seen[i], range[i], scores);

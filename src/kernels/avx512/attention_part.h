@@ -48,6 +48,15 @@ static inline void cap_scores(float cap, const VectorRange& range, float* scores
   }
 }
 
+// `behind`: the chunk's first position, counted from the query's.
+static inline void slope_scores(float slope, std::int32_t behind, const VectorRange& range, float* scores) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (std::int32_t v = range.first; v < range.last; ++v) {
+    const __m512 away = _mm512_cvtepi32_ps(_mm512_add_epi32(lanes, _mm512_set1_epi32(behind + v * 16)));
+    _mm512_storeu_ps(scores + v * 16, _mm512_fmadd_ps(_mm512_set1_ps(slope), away, _mm512_loadu_ps(scores + v * 16)));
+  }
+}
+
 // Joins a part to the sum.
 static inline void join(const float* part, std::int32_t head_dim, float* sum) {
   const float top = part[0] > sum[0] ? part[0] : sum[0];

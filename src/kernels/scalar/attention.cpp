@@ -3,6 +3,7 @@
 //   score[t]  = chain over d of fma(query[d] * scale, key[d][t]); kInt8: such a chain over the codes of each group, times the
 //               group's scale, added by fma from the first group on
 //   score[t]  = cap * (1 - 2 / (exp(score[t] * (2 / cap)) + 1)), which is cap * tanh(score / cap), where there is a cap
+//   score[t]  = fma(slope, t - p, score[t]) for a query at p, where there are slopes
 //   top       = the largest score; weight[t] = exp(score[t] - top)
 //   total     = sum of the weights by the lane tree, lane t mod 16
 //   values[d] = chain over t of fma(weight[t], value[t][d]); kInt8: of fma(weight[t] * scale of the group, code)
@@ -105,6 +106,8 @@ void compute_part(const Query& query, std::int32_t chunk, float* part) {
   float top = -HUGE_VALF;
   for_each_seen([&](std::int32_t i, const Token& token) {
     weights[i] = score(token, query.values, query.args.score_cap);
+    if (query.args.slopes != nullptr)
+      weights[i] = std::fma(query.args.slopes[query.head], static_cast<float>(chunk + i - query.at().position), weights[i]);
     top = std::max(top, weights[i]);
   });
   Lanes sums;

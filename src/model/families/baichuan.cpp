@@ -1,4 +1,4 @@
-// Baichuan 1 and 2 of 7B (2023): Llama whose queries, keys and values lie in one tensor.
+// Baichuan 1 and 2 (2023): Llama whose queries, keys and values lie in one tensor; 13B has scores that fall with distance instead of rotation.
 #include "model/families/family.h"
 #include "model/families/folder_decoder.h"
 #include "model/families/gguf_decoder.h"
@@ -6,9 +6,13 @@
 namespace braid::model {
 namespace {
 
+// Has no rotation; no key says it.
+constexpr std::size_t kLayersOf13B = 40;
+
 ModelShape describe_baichuan(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   model.rotary.front().interleaved = true;
+  if (model.layers.size() == kLayersOf13B) add_slopes(model, 8.0);
   return model;
 }
 

@@ -14,10 +14,9 @@ namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
-    &kApertus, &kArcee,     &kBaichuan, &kChatGlm, &kCohere,   &kCohere2,  &kErnie45,    &kExaone, &kExaone4,
-    &kFalcon,  &kGemma,     &kGemma2,   &kGemma3,  &kGlm4,     &kGptJ,     &kGptNeox,    &kGpt2,   &kGranite,
-    &kHunyuan, &kInternLm2, &kLlama,    &kMinicpm, &kMistral3, &kNemotron, &kOlmo,       &kOlmo2,  &kPhi2,
-    &kPhi3,    &kQwen2,     &kQwen3,    &kSeedOss, &kSmolLm3,  &kStableLm, &kStarcoder2,
+    &kApertus, &kArcee,    &kBaichuan, &kBloom, &kChatGlm, &kCohere, &kCohere2, &kErnie45, &kExaone,    &kExaone4, &kFalcon,   &kGemma,
+    &kGemma2,  &kGemma3,   &kGlm4,     &kGptJ,  &kGptNeox, &kGpt2,   &kGranite, &kHunyuan, &kInternLm2, &kLlama,   &kMinicpm,  &kMistral3,
+    &kMpt,     &kNemotron, &kOlmo,     &kOlmo2, &kPhi2,    &kPhi3,   &kQwen2,   &kQwen3,   &kSeedOss,   &kSmolLm3, &kStableLm, &kStarcoder2,
 };
 
 // Models whose decoder reads what an encoder makes of the prompt.

@@ -269,6 +269,11 @@ void FolderReader::add_to_vectors(std::string_view ending, float plus) {
     if (name.ends_with(ending)) tensor.plus = plus;
 }
 
+std::int64_t FolderReader::rows(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found != tensors_.end() && found->second.shape.size() == 2 ? found->second.shape[1] : 0;
+}
+
 std::optional<float> FolderReader::scalar(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end() || found->second.shape != std::vector<std::int64_t>{1}) return std::nullopt;

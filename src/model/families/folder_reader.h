@@ -55,6 +55,8 @@ class FolderReader {
   // To all weights whose names end so.
   void add_to_vectors(std::string_view ending, float plus);
   void remove(const std::string& name) { tensors_.erase(name); }
+  // A matrix's rows; 0: there is none.
+  std::int64_t rows(const std::string& name) const;
   // The only value of a tensor.
   std::optional<float> scalar(const std::string& name) const;
   // A tensor of floats that was computed.

@@ -1,5 +1,7 @@
 #include "model/families/gguf_decoder.h"
 
+#include "model/deterministic_math.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -288,6 +290,22 @@ void read_activation(GgufKeys& keys, ModelShape& model, std::initializer_list<Ac
 
 void make_plain(ModelShape& model) {
   for (LayerShape& layer : model.layers) layer.feed_forward.gated = false;
+}
+
+// A geometric sequence for the largest power of two of heads, then every second term of one twice as dense.
+void add_slopes(ModelShape& model, double most) {
+  model.rotary.clear();
+  for (LayerShape& layer : model.layers) {
+    AttentionShape& attention = layer.attention;
+    attention.rotary = kNoRotary;
+    attention.slopes.clear();
+    std::int32_t whole = 1;
+    while (whole * 2 <= attention.heads) whole *= 2;
+    for (std::int32_t head = 0; head < attention.heads; ++head) {
+      const double exponent = head < whole ? (head + 1.0) / whole : (2.0 * (head - whole) + 1.0) / (2.0 * whole);
+      attention.slopes.push_back(static_cast<float>(fixed_exp(-most * exponent * fixed_log(2.0))));
+    }
+  }
 }
 
 void drop_rotation_of_full_layers(ModelShape& model) {

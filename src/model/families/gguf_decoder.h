@@ -67,6 +67,9 @@ void read_activation(GgufKeys& keys, ModelShape& model, std::initializer_list<Ac
 // No gate.
 void make_plain(ModelShape& model);
 
+// No rotation, but scores that fall with distance (ALiBi), faster in the first heads: by at most 2^(-most / heads) for each position.
+void add_slopes(ModelShape& model, double most);
+
 // Layers without a window know no positions, where others have one.
 void drop_rotation_of_full_layers(ModelShape& model);
 
