@@ -47,7 +47,10 @@ Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 Pattern::~Pattern() = default;
 
 Pattern Pattern::from_text(std::string text) {
-  if (text.empty()) return std::move(*from_regex("", RegexDialect::kPerl));
+  if (text.empty()) {
+    auto anywhere = from_regex("", RegexDialect::kPerl);
+    return std::move(*anywhere);
+  }
   Pattern pattern;
   pattern.text_ = std::move(text);
   return pattern;
