@@ -24,16 +24,15 @@ constexpr std::int32_t kPassWindow = 16;
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens), pool_(options.blocks, groups_.count()),
-      write_through_(options.write_through), disk_always_(options.disk_always), kv_verify_(options.kv_verify),
-      queue_(options.priority_ageing) {
+      write_through_(options.write_through), kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
   }
   if (prefix_index_ && store != nullptr) {
     assert(groups_.count() == 1);
-    disk_tier_.emplace(*store, *prefix_index_, options, std::move(on_progress));
-    prefix_index_->on_evict([this](cache::BlockId block) { disk_tier_->save(block); });
+    restorer_.emplace(*store, *prefix_index_, groups_, options, std::move(on_progress));
+    prefix_index_->on_evict([this](cache::BlockId block) { restorer_->tier().save(block); });
   }
   for (auto slot = static_cast<step::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }
@@ -159,7 +158,7 @@ void Roster::count_reuse(Sequence& sequence) {
 
 void Roster::publish(Sequence& sequence) {
   publish_full(sequence);
-  if (write_through_ && disk_tier_) save_full(sequence);
+  if (write_through_ && restorer_) restorer_->save_full(sequence);
 }
 
 void Roster::publish_full(Sequence& sequence) {

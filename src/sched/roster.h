@@ -8,7 +8,7 @@
 #include "sched/disk_tier.h"
 #include "sched/options.h"
 #include "sched/queue.h"
-#include "sched/restore_choice.h"
+#include "sched/restorer.h"
 #include "sched/sequence.h"
 #include "sched/shared_prefill.h"
 
@@ -67,15 +67,15 @@ class Roster {
   // Plans the loads of those who are restored from disk, which are appended to `loading`; who has it all goes on to prefill.
   void restore(step::StepPlan& plan, std::vector<Sequence*>& loading);
   // Ends restorations that the disk has given nothing for so long: these sequences compute the rest. True when there were any.
-  bool give_up_restoring(std::chrono::steady_clock::time_point since);
+  bool give_up_restoring(std::chrono::steady_clock::time_point since) { return restorer_ && Restorer::give_up(batch_, since); }
 
   // With kv_verify: moves the comparisons of what has been published since to the plan, and says of what.
   void add_checks(step::StepPlan& plan, std::vector<std::string>& checked);
   std::uint64_t verified_blocks() const { return verified_blocks_; }
 
   // Null without one.
-  DiskTier* disk_tier() { return disk_tier_ ? &*disk_tier_ : nullptr; }
-  const DiskTier* disk_tier() const { return disk_tier_ ? &*disk_tier_ : nullptr; }
+  DiskTier* disk_tier() { return restorer_ ? &restorer_->tier() : nullptr; }
+  const DiskTier* disk_tier() const { return restorer_ ? &restorer_->tier() : nullptr; }
 
   // More positions have come back from the strand, without failure: their full blocks can be found from now on. Where somebody
   // else has published the same tokens, the sequence goes on with his block. Its own may be handed out anew at once: posted steps that
@@ -127,7 +127,7 @@ class Roster {
   const Groups& groups() const { return groups_; }
   // Known tokens of all admissions: found in the prefix cache (of these on disk), and not. All 0 without one.
   std::uint64_t cache_hit_tokens() const { return cache_hit_tokens_; }
-  std::uint64_t disk_hit_tokens() const { return disk_hit_tokens_; }
+  std::uint64_t disk_hit_tokens() const { return restorer_ ? restorer_->hit_tokens() : 0; }
   std::uint64_t cache_miss_tokens() const { return cache_miss_tokens_; }
 
  private:
@@ -153,8 +153,6 @@ class Roster {
   void publish_full(Sequence& sequence);
   void publish_tail(Sequence& sequence);
   void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
-  void save_full(Sequence& sequence);
-  std::int32_t places_to_restore(const Sequence& sequence) const;
   void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);
   double loss_per_block(const Sequence& sequence) const;
@@ -171,10 +169,8 @@ class Roster {
   const Groups groups_;
   cache::BlockPool pool_;  // outlives the sequences below, as the groups do
   std::optional<cache::PrefixIndex> prefix_index_;
-  std::optional<DiskTier> disk_tier_;
+  std::optional<Restorer> restorer_;  // none without a disk tier
   const bool write_through_;
-  const bool disk_always_;
-  RestoreChoice restore_choice_;
   double prefill_rate_ = 0.0;  // tokens per second; 0: not known
   std::optional<SharedPrefill> shared_prefill_;
   const bool kv_verify_;
@@ -188,8 +184,8 @@ class Roster {
   std::map<Rank, Sequence*> outside_holders_;  // those outside the batch that hold blocks
   std::vector<cache::BlockId> path_;           // reused by lookups
   std::vector<Sequence*> woken_;               // followers to be returned to the queue
+  std::vector<Sequence*> restored_;            // reused
   std::uint64_t cache_hit_tokens_ = 0;
-  std::uint64_t disk_hit_tokens_ = 0;
   std::uint64_t cache_miss_tokens_ = 0;
   std::uint64_t stalls_ = 0;
   std::uint64_t parks_ = 0;
