@@ -39,7 +39,8 @@ std::vector<LayerKind> layer_kinds(const std::vector<StoredLayer>& layers, std::
     if (known == kinds.end()) known = kinds.insert(known, {layers[i], {}, layout_of(layers[i], 1, block_tokens, type).block_bytes()});
     known->layers.push_back(i);
   }
-  std::ranges::stable_partition(kinds, [](const LayerKind& kind) { return kind.layer.visibility.window == 0; });
+  const auto sees_all = [](const LayerKind& kind) { return kind.layer.visibility.window == 0; };
+  std::stable_partition(kinds.begin(), kinds.end(), sees_all);  // clang 14 refuses the one of std::ranges
   return kinds;
 }
 
