@@ -224,8 +224,6 @@ JOBS.update({
                   **GPT),
     "falcon": plain("falcon", "FalconForCausalLM", "FalconConfig", new_decoder_architecture=True, num_kv_heads=2, bias=False, **FALCON),
     "falcon-mq": plain("falcon-mq", "FalconForCausalLM", "FalconConfig", multi_query=True, parallel_attn=True, bias=False, **FALCON),
-    "falcon-rw": plain("falcon-rw", "FalconForCausalLM", "FalconConfig", multi_query=False, parallel_attn=False, bias=True, alibi=True,
-                       **FALCON),
     "mpt": plain("mpt", "MptForCausalLM", "MptConfig", d_model=32, n_heads=4, n_layers=3, expansion_ratio=2, max_seq_len=256, **GPT),
     "bloom": plain("bloom", "BloomForCausalLM", "BloomConfig", hidden_size=32, n_layer=3, n_head=4, **GPT),
     "gemma3-wrapped": plain("gemma3-wrapped", "Gemma3ForConditionalGeneration", "Gemma3Config", image_token_index=110,
