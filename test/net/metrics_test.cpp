@@ -228,5 +228,20 @@ TEST(System, TheRealFiguresAreThere) {
   EXPECT_GT(figures.max_files, figures.open_files);
 }
 
+TEST(Metrics, HaveOtherServersNamesWhereTheyAreWanted) {
+  net::ServerOptions options = test_options();
+  EXPECT_EQ(TestServer(options).ask(get("/metrics")).body.find("vllm:"), std::string::npos);
+  options.vllm_metrics = true;
+  options.llamacpp_metrics = true;
+  TestServer server(options);
+  server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  const std::string text = server.ask(get("/metrics")).body;
+  for (const std::string_view line :
+       {"# TYPE vllm:num_requests_running gauge\n", "vllm:time_to_first_token_seconds_count{model_name=\"fake-model\"} 1\n",
+        "# TYPE vllm:generation_tokens_total counter\n", "vllm:kv_cache_usage_perc{model_name=\"fake-model\"} ",
+        "# TYPE llamacpp:prompt_tokens_total counter\n", "# TYPE llamacpp:requests_processing gauge\n", "braid_active_requests "})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+}
+
 }  // namespace
 }  // namespace braid::test

@@ -2,6 +2,7 @@
 
 #include "net/http/error_response.h"
 #include "net/metrics/exposition.h"
+#include "net/metrics/other_names.h"
 
 #include <ctime>
 #include <fmt/format.h>
@@ -12,7 +13,12 @@ namespace {
 http::Response no_metrics() { return http::error_response({ErrorCode::kNotFound, "this server runs with --metrics off", ""}); }
 
 FamilyList gather(Service& service) {
-  return gather_metrics(service.counters, *service.connections, service.status, service.system.take());
+  FamilyList families = gather_metrics(service.counters, *service.connections, service.status, service.system.take());
+  if (const ServedModel* model = service.status.models.find({})) {
+    if (service.options.vllm_metrics) add_vllm_names(families, service.counters, model->engine->stats(), model->id);
+    if (service.options.llamacpp_metrics) add_llamacpp_names(families, model->engine->stats());
+  }
+  return families;
 }
 
 }  // namespace

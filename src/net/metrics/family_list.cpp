@@ -63,7 +63,8 @@ std::string_view name_of(MetricType type) {
 }  // namespace
 
 void FamilyList::add(MetricFamily family) {
-  if (!family.name.starts_with("process_")) family.name.insert(0, "braid_");
+  const bool is_others = family.name.find(':') != std::string::npos;
+  if (!family.name.starts_with("process_") && !is_others) family.name.insert(0, "braid_");
   families_.push_back(std::move(family));
 }
 

@@ -11,7 +11,7 @@
 namespace braid::net {
 
 // Every name, its unit and meaning stand in docs/metrics.md; a test holds it against what is served. Names are served as braid_…, but for
-// those that begin with process_: these Prometheus defines.
+// those that begin with process_, which Prometheus defines, and those with a colon, which are of other servers (other_names.h).
 class FamilyList {
  public:
   struct Labelled {

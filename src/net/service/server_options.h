@@ -65,7 +65,9 @@ struct ServerOptions {
 
   std::string version;  // what GET /version says
 
-  bool metrics = true;  // GET /metrics and /v1/metrics
+  bool metrics = true;            // GET /metrics and /v1/metrics
+  bool vllm_metrics = false;      // also under vLLM's names
+  bool llamacpp_metrics = false;  // also under llama-server's
 
   // Larger bodies are parsed, rendered and tokenised on the codec worker instead of the loop.
   std::size_t max_inline_body_bytes = std::size_t{16} << 10;

@@ -84,6 +84,14 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
          "--metrics", [&http](const std::string& state) { http.metrics = state == "on"; }, "GET /metrics and /v1/metrics: on or off")
       ->default_str("on")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option_function<Words>(
+         "--metrics-names",
+         [&http](const Words& names) {
+    for (const std::string& name : names) (name == "vllm" ? http.vllm_metrics : http.llamacpp_metrics) = true;
+         },
+         "GET /metrics also under these servers' names: vllm, llamacpp")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"vllm", "llamacpp"}));
   app.add_option("--takeover", options.takeover,
                  "Control socket: a server that runs there passes on its listening sockets, and this one will do so in turn")
       ->type_name("PATH");
