@@ -2,7 +2,7 @@
 // through a reference, and prints for each KV type the mean negative log-likelihood of the next token and its change against the
 // reference, the mean KL divergence per token and how often both prefer the same token. One JSON object on stdout. The reference is
 // the weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones. --weights encodes the
-// file's weights as another type first, for both; what serving rotates (model::Packing) is rotated in the model only.
+// file's weights as another type first, for both; what --fast-weights rotates (model::Packing) is rotated in the model only.
 #include "kernels/kv_type.h"
 #include "kernels/select.h"
 #include "model/families/families.h"
@@ -18,7 +18,6 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -41,7 +40,7 @@ struct Options {
   std::vector<std::string> kv_types = {"f16"};
   std::string weights;  // a type; empty: as in the file
   bool own_weights = false;
-  std::int64_t rotated_from = model::Packing{}.rotated_from;
+  bool fast_weights = false;
   double most_nll_change = 0.0;  // bars; 0: none
   double most_kl = 0.0;
   double least_same_top = 0.0;
@@ -148,17 +147,16 @@ Result<bool> measure(const Options& options) {
   if (!tokens) return tokens.error();
 
   kernels::ThreadTeam team(options.threads);
-  auto stored = model::load_weights(*file, *model, model->context_length, **table, team, {},
-                                    {.float_type = {}, .rotated_from = std::numeric_limits<std::int64_t>::max()});
+  auto stored = model::load_weights(*file, *model, model->context_length, **table, team, {});
   if (!stored) return stored.error();
   const auto type = options.weights.empty() ? perf::WantedType([](const auto& matrix, bool) { return matrix.type; })
                                             : perf::all_as(perf::weight_types().at(options.weights));
   auto encoded = perf::recoded_weights(*stored, type, **table, team);
   if (!encoded) return encoded.error();
-  const bool rotates = stored->parameters >= options.rotated_from;
-  auto rotated = rotates ? perf::recoded_weights(*encoded, perf::rotated, **table, team) : Result<model::Weights>(model::Weights{});
+  auto rotated =
+      options.fast_weights ? perf::recoded_weights(*encoded, perf::rotated, **table, team) : Result<model::Weights>(model::Weights{});
   if (!rotated) return rotated.error();
-  const model::Weights& weights = rotates ? *rotated : *encoded;
+  const model::Weights& weights = options.fast_weights ? *rotated : *encoded;
   auto dense = options.own_weights ? Result<model::Weights>(model::Weights{})
                                    : perf::recoded_weights(*encoded, perf::all_as(kernels::WeightType::kF32), **table, team);
   if (!dense) return dense.error();
@@ -198,8 +196,7 @@ int main(int argc, char** argv) {
   app.add_option("--weights", options.weights, "Type that the weights are encoded as first; as in the file if not given")
       ->check(CLI::IsMember(perf::weight_types()));
   app.add_flag("--own-weights", options.own_weights, "Against the model itself with f16 keys and values");
-  app.add_option("--rotated-from", options.rotated_from, "Parameters from which feed-forward matrices of Q8_0 are rotated, as when serving")
-      ->capture_default_str();
+  app.add_flag("--fast-weights", options.fast_weights, "Feed-forward matrices of Q8_0 are rotated, as when serving with this option");
   app.add_option("--max-nll-change", options.most_nll_change, "Fail above this relative change, such as 0.005; 0: any");
   app.add_option("--max-kl", options.most_kl, "Fail above this mean KL per token; 0: any");
   app.add_option("--min-same-top", options.least_same_top, "Fail below this share of equal first choices");

@@ -87,7 +87,7 @@ std::string model_digest(const files::GgufFile& file, const model::LoadOptions& 
   }
   const std::optional<kernels::WeightType> float_type = options.packing.float_type;
   summary(float_type ? static_cast<std::int64_t>(*float_type) : -1);
-  summary(options.packing.rotated_from);
+  summary(options.packing.rotated);
   summary(options.kv_limit);
   return fmt::format("{:016x}", digest_of(summary.text));
 }

@@ -69,7 +69,7 @@ model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_ba
   load.kv_type = options.kv_type;
   load.kv_limit = options.max_kv_size;
   load.packing.float_type = options.float_type;
-  if (options.exact_weights) load.packing.rotated_from = std::numeric_limits<std::int64_t>::max();
+  load.packing.rotated = options.fast_weights;
   load.max_batch = max_batch;
   return load;
 }

@@ -25,7 +25,7 @@ struct ModelOptions {
   std::int32_t max_kv_size = 0;                   // positions that a token sees, the first few among them; 0: all
   std::optional<kernels::KvType> kv_type;         // of keys and values; the tier's own otherwise
   std::optional<kernels::WeightType> float_type;  // arithmetic of F32, F16 and BF16 matrices; their own type otherwise
-  bool exact_weights = false;                     // none is rotated and rounded again for speed (model::Packing)
+  bool fast_weights = false;                      // some are rotated and rounded again (model::Packing)
   std::int32_t block_size = 16;                   // tokens of a KV block
   std::string chat_template;                      // a Jinja or Hugging Face file instead of the model's own; empty: none
   std::optional<kernels::Isa> isa;                // the best of this machine otherwise

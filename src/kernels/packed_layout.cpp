@@ -66,7 +66,7 @@ void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightB
   std::byte* scales = panel + (scales_at(layout, panel, b) - panel);
   if (form.scales != ScaleForm::kSub) {
     std::memcpy(scales + lane * 2, &block.scale, 2);
-    if (form.minimum) std::memcpy(scales + kPanel * 2 + lane * 2, &block.minimum, 2);
+    if (form.codes.minimums) std::memcpy(scales + kPanel * 2 + lane * 2, &block.minimum, 2);
     return;
   }
   const int parts = form.codes.parts;
@@ -74,12 +74,12 @@ void pack_scales(const BlockForm& form, const PanelLayout& layout, const WeightB
     scales[part * kPanel + lane] = static_cast<std::byte>(block.scales[i * parts + part]);
     if (form.nibbles) {
       scales[part * kPanel + lane] |= static_cast<std::byte>(block.minimums[i * parts + part]) << 4;
-    } else if (form.minimum) {
+    } else if (form.codes.minimums) {
       scales[(parts + part) * kPanel + lane] = static_cast<std::byte>(block.minimums[i * parts + part]);
     }
   }
   std::memcpy(super + lane * 2, &block.scale, 2);
-  if (form.minimum) std::memcpy(super + kPanel * 2 + lane * 2, &block.minimum, 2);
+  if (form.codes.minimums) std::memcpy(super + kPanel * 2 + lane * 2, &block.minimum, 2);
 }
 
 // Outputs past the last one weigh nothing: their parts are zeros.
@@ -119,10 +119,10 @@ void unpack_quantized(const BlockForm& form, const PanelLayout& layout, const st
     for (int i = 0; i < kBlockValues; ++i) {
       const float scale = unpack_scale(form, layout, panel, b, i / part_values, lane);
       const float product = static_cast<float>(codes[i] - form.bias) * scale;
-      out[i] = form.minimum ? product + unpack_minimum(form, layout, panel, b, i / part_values, lane) : product;
+      out[i] = form.codes.minimums ? product + unpack_minimum(form, layout, panel, b, i / part_values, lane) : product;
     }
   }
-  if (!form.codes.grouped) return;
+  if (form.codes.summing != Summing::kGroup) return;
   for (float* x = out - inputs; x != out; x += kRotatedValues) rotate(x, x);
 }
 
@@ -152,12 +152,13 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept {
     return layout;
   }
   const std::int64_t blocks = inputs / kBlockValues;
-  const std::int64_t kinds = form->minimum ? 2 : 1;
+  const std::int64_t kinds = form->codes.minimums ? 2 : 1;
   const bool sub = form->scales == ScaleForm::kSub;
+  const bool grouped = form->codes.summing == Summing::kGroup;
   layout.block_codes = (form->codes.low_bits + form->codes.high_bits) * 64;
   layout.nibbles = form->nibbles;
-  layout.block_scales = form->codes.grouped ? 0 : (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
-  layout.scales = sub || form->codes.grouped ? kinds * kPanel * 2 : 0;
+  layout.block_scales = grouped ? 0 : (form->nibbles ? 1 : kinds) * kPanel * (sub ? form->codes.parts : 2);
+  layout.scales = sub || grouped ? kinds * kPanel * 2 : 0;
   const std::int64_t group_blocks = blocks_of_group(form->codes);
   layout.group_shift = std::countr_zero(static_cast<std::uint64_t>(group_blocks));
   layout.codes = round_up_64(layout.scales + group_blocks * layout.block_scales);
@@ -178,12 +179,13 @@ PreparedLayout prepared_layout(WeightType type, std::int64_t inputs) noexcept {
   }
   const std::int64_t blocks = inputs / kBlockValues;
   const std::int64_t groups = group_count(form->codes, blocks);
-  const std::int64_t parts = form->codes.grouped ? groups : blocks * form->codes.parts;
+  const Summing summing = form->codes.summing;
+  const std::int64_t parts = summing == Summing::kGroup ? groups : blocks * form->codes.parts;
   layout.scales = round_up_64(inputs);
-  layout.starts = layout.scales + groups * 4;
+  layout.starts = layout.scales + (summing == Summing::kBlock ? blocks : groups) * 4;
   layout.sums = layout.starts + parts * 4;
   const std::int64_t sum_bytes = form->scales == ScaleForm::kSub ? parts * 2 : blocks * 4;
-  layout.bytes = round_up_64(layout.sums + (form->minimum ? sum_bytes : 0));
+  layout.bytes = round_up_64(layout.sums + (form->codes.minimums ? sum_bytes : 0));
   if (layout.bytes / 64 % 2 == 0) layout.bytes += 64;
   return layout;
 }
@@ -222,7 +224,7 @@ float unpack_scale(const BlockForm& form, const PanelLayout& layout, const std::
 
 float unpack_minimum(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, std::int64_t b, int part,
                      std::int64_t lane) noexcept {
-  if (!form.minimum) return 0.0F;
+  if (!form.codes.minimums) return 0.0F;
   const std::byte* scales = scales_at(layout, panel, b);
   if (form.scales != ScaleForm::kSub) return f16_to_float(load_half(scales + kPanel * 2 + lane * 2));
   return unpack_super(layout, panel, b, 1, lane) * static_cast<float>(unpack_sub(form, layout, panel, b, 1, part, lane));

@@ -15,15 +15,18 @@
 // Scales of a block, 16 of each, one for an output: f16 or bf16 scales, then f16 minimums; or int8 scales of each part, then int8
 // minimums of each part, or bytes of each part with both, the scale in the low half, where 4 bits hold them (Q2_K). The latter multiply f16
 // scales and minimums of the group, which come first in it (supers). Codes with one scale for a group have it there.
-// Nothing is rounded in packing: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
 //
-// Products are integers within a group. A group has one float scale for each output, and every part of it an integer
-// multiplier: of 256-value types what the file says; of the others round(255 * scale / scale of the group), the group's being the
-// largest. With D = that largest / 255 (or the file's f16 scale) and X the scale that a group of activations has:
-//   y = fma(float(sum over parts of multiplier * sum of code * x), D * X, y), group after group
-// Then minimums: of 256-value types y = fma(float(sum over parts of minimum * sum of x), f16 minimum * X, y); of the others, for each
-// block, y = fma(minimum, X * sum of x, y).
-// A grouped type (CodeForm) has no parts and no multipliers: y = fma(float(sum of code * x), scale * X, y), x being codes of the rotated row.
+// Of types with a scale for 32 weights (Summing::kBlock) activations have a float scale X for 32 values, and block after block
+//   y = fma(fma(M + sum of code * x, scale, -M * scale), X, y), then with minimums y = fma(minimum, X * sum of x, y)
+// M = kRoundMagic makes a float of an integer sum that was started at its bits: the sum is below 2^20 and M * scale is exact, so the inner
+// fma rounds sum * scale.
+//
+// Of 256-value types (Summing::kParts) products are integers within a group, for which activations have one scale X:
+//   y = fma(float(sum over parts of scale * sum of code * x), f16 scale * X, y), group after group
+//   y = fma(float(sum over parts of minimum * sum of x), f16 minimum * X, y), with minimums
+// Of a grouped type (Summing::kGroup): y = fma(float(sum of code * x), scale * X, y), x being codes of the rotated row.
+//
+// Nothing is rounded in packing: scales and minimums are what the file says, and packed rows unpack to what dequantize_row gives.
 //
 // Unsigned codes carry a bias: sum (code + bias) * x = sum code * x + bias * sum x. Prepared activations bring -bias * sum x for
 // each part (of a grouped type: each group), so that the integer sum starts there and the bias costs nothing. Types with minimums have no bias.
@@ -37,15 +40,15 @@
 
 namespace braid::kernels {
 
-// K blocks that share an activation scale, and f16 scales in ScaleForm::kSub and kGroup.
+// K blocks of a group. Its activations share a scale, and its weights f16 ones, in ScaleForm::kSub and kGroup.
 constexpr std::int64_t kGroupBlocks = 8;
-constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (CodeForm)
+constexpr std::int64_t kWideGroupBlocks = 16;  // of grouped types (Summing::kGroup)
 // Too few for a group of their own: the last group takes them, since a group costs as much whatever is in it. Its sums still fit 32 bits.
 constexpr std::int64_t kLeftBlocks = 4;
 constexpr std::int64_t kMostGroupBlocks = kGroupBlocks + kLeftBlocks;
 constexpr std::int64_t kMostWideGroupBlocks = kWideGroupBlocks + kLeftBlocks;
 [[gnu::always_inline]] static constexpr std::int64_t blocks_of_group(const CodeForm& form) {
-  return form.grouped ? kWideGroupBlocks : kGroupBlocks;
+  return form.summing == Summing::kGroup ? kWideGroupBlocks : kGroupBlocks;
 }
 // The end of the group that begins with block `begin`, of `blocks`.
 [[gnu::always_inline]] static constexpr std::int64_t group_end(const CodeForm& form, std::int64_t begin, std::int64_t blocks) {
@@ -56,9 +59,6 @@ constexpr std::int64_t kMostWideGroupBlocks = kWideGroupBlocks + kLeftBlocks;
   for (std::int64_t begin = 0; begin < blocks; begin = group_end(form, begin, blocks)) ++groups;
   return groups;
 }
-
-// The largest multiplier of a part: with codes of 8 bits a weight fits 16.
-constexpr float kMostMultiplier = 255.0F;
 
 // Bytes within one panel; panels, and the codes in them, start at multiples of 64.
 struct PanelLayout {
@@ -91,8 +91,8 @@ PanelLayout panel_layout(WeightType type, std::int64_t inputs) noexcept;
 }
 
 // Byte offsets within one prepared row of a quantised type: int8 codes of the row, padded to 64 bytes with anything, then a float scale
-// for each group, then the int32 start of each part's sum, then only where weights have minimums: the int16 sum of each part's codes in
-// ScaleForm::kSub, else each block's sum times its scale, as float. Rows are an odd number of cache lines apart, so that rows of a
+// for each group, or block in Summing::kBlock, then the int32 start of each part's sum (in Summing::kBlock with kRoundMagicBits added), then
+// only where weights have minimums: the int16 sum of each part's codes in ScaleForm::kSub, else each block's sum times its scale, as float. Rows are an odd number of cache lines apart, so that rows of a
 // tile fall into different sets.
 struct PreparedLayout {
   std::int64_t scales = 0;

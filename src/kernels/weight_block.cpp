@@ -41,20 +41,20 @@ std::uint16_t half_of_e8m0(std::byte exponent) {
 }  // namespace
 
 const BlockForm* block_form(WeightType type) noexcept {
-  static constexpr BlockForm kQ8_0{kCodes8, ScaleForm::kF16, false, 128, nullptr};
-  static constexpr BlockForm kQ4_0{kCodes4, ScaleForm::kF16, false, 8, nullptr};
-  static constexpr BlockForm kQ4_1{kCodes4, ScaleForm::kF16, true, 0, nullptr};
-  static constexpr BlockForm kQ5_0{kCodes5, ScaleForm::kF16, false, 16, nullptr};
-  static constexpr BlockForm kQ5_1{kCodes5, ScaleForm::kF16, true, 0, nullptr};
-  static constexpr BlockForm kQ2_K{kCodes2, ScaleForm::kSub, true, 0, nullptr, true};
-  static constexpr BlockForm kQ3_K{kCodes3, ScaleForm::kSub, false, 4, nullptr};
-  static constexpr BlockForm kQ4_K{kCodes4, ScaleForm::kSub, true, 0, nullptr};
-  static constexpr BlockForm kQ5_K{kCodes5, ScaleForm::kSub, true, 0, nullptr};
-  static constexpr BlockForm kQ6_K{kCodes6, ScaleForm::kSub, false, 32, nullptr};
-  static constexpr BlockForm kIQ4_NL{kCodes4Table, ScaleForm::kF16, false, kTableBias, kIq4Table};
-  static constexpr BlockForm kIQ4_XS{kCodes4Table, ScaleForm::kSub, false, kTableBias, kIq4Table};
-  static constexpr BlockForm kMXFP4{kCodes4Table, ScaleForm::kBF16, false, kTableBias, kE2m1Table};
-  static constexpr BlockForm kRotated8{kCodes8Grouped, ScaleForm::kGroup, false, 128, nullptr};
+  static constexpr BlockForm kQ8_0{kCodes8, ScaleForm::kF16, 128, nullptr};
+  static constexpr BlockForm kQ4_0{kCodes4, ScaleForm::kF16, 8, nullptr};
+  static constexpr BlockForm kQ4_1{kCodes4Minimums, ScaleForm::kF16, 0, nullptr};
+  static constexpr BlockForm kQ5_0{kCodes5, ScaleForm::kF16, 16, nullptr};
+  static constexpr BlockForm kQ5_1{kCodes5Minimums, ScaleForm::kF16, 0, nullptr};
+  static constexpr BlockForm kQ2_K{kCodes2, ScaleForm::kSub, 0, nullptr, true};
+  static constexpr BlockForm kQ3_K{kCodes3, ScaleForm::kSub, 4, nullptr};
+  static constexpr BlockForm kQ4_K{kCodes4Parts, ScaleForm::kSub, 0, nullptr};
+  static constexpr BlockForm kQ5_K{kCodes5Parts, ScaleForm::kSub, 0, nullptr};
+  static constexpr BlockForm kQ6_K{kCodes6, ScaleForm::kSub, 32, nullptr};
+  static constexpr BlockForm kIQ4_NL{kCodes4Table, ScaleForm::kF16, kTableBias, kIq4Table};
+  static constexpr BlockForm kIQ4_XS{kCodes4TableParts, ScaleForm::kSub, kTableBias, kIq4Table};
+  static constexpr BlockForm kMXFP4{kCodes4Table, ScaleForm::kBF16, kTableBias, kE2m1Table};
+  static constexpr BlockForm kRotated8{kCodes8Grouped, ScaleForm::kGroup, 128, nullptr};
   switch (type) {
     case WeightType::kQ8_0:
       return &kQ8_0;

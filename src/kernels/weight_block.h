@@ -11,35 +11,51 @@
 
 namespace braid::kernels {
 
+// What is added up as integers before it becomes a float.
+enum class Summing {
+  kBlock,  // 32 products: weights and activations have a float scale each for 32 values
+  kParts,  // sums of parts times integer scales, of a group (packed_layout.h) with one float scale
+  kGroup,  // all products of a group with one scale, whose weights and activations are rotated (rotation.h)
+};
+
 // Codes are unsigned; their low and high bits are packed in planes of their own. `parts`: how many scales 32 values have, 1 or 2, unless
 // all values of a group have one.
 struct CodeForm {
   int low_bits;   // 8, 4 or 2
   int high_bits;  // 0, 1 or 2
   int parts;
-  bool table;            // 4-bit codes stand for 8-bit ones
-  bool minimums;         // some types of these codes have them
-  bool grouped = false;  // one scale for a group, whose weights and activations are rotated (rotation.h)
+  bool table;  // 4-bit codes stand for 8-bit ones
+  bool minimums;
+  Summing summing;
 };
-constexpr CodeForm kCodes8{8, 0, 1, false, false};
-constexpr CodeForm kCodes8Grouped{8, 0, 1, false, false, true};
-constexpr CodeForm kCodes4{4, 0, 1, false, true};
-constexpr CodeForm kCodes4Table{4, 0, 1, true, false};
-constexpr CodeForm kCodes5{4, 1, 1, false, true};
-constexpr CodeForm kCodes6{4, 2, 2, false, false};
-constexpr CodeForm kCodes2{2, 0, 2, false, true};
-constexpr CodeForm kCodes3{2, 1, 2, false, false};
+constexpr CodeForm kCodes8{8, 0, 1, false, false, Summing::kBlock};
+constexpr CodeForm kCodes8Grouped{8, 0, 1, false, false, Summing::kGroup};
+constexpr CodeForm kCodes4{4, 0, 1, false, false, Summing::kBlock};
+constexpr CodeForm kCodes4Minimums{4, 0, 1, false, true, Summing::kBlock};
+constexpr CodeForm kCodes4Table{4, 0, 1, true, false, Summing::kBlock};
+constexpr CodeForm kCodes5{4, 1, 1, false, false, Summing::kBlock};
+constexpr CodeForm kCodes5Minimums{4, 1, 1, false, true, Summing::kBlock};
+constexpr CodeForm kCodes4Parts{4, 0, 1, false, true, Summing::kParts};
+constexpr CodeForm kCodes4TableParts{4, 0, 1, true, false, Summing::kParts};
+constexpr CodeForm kCodes5Parts{4, 1, 1, false, true, Summing::kParts};
+constexpr CodeForm kCodes6{4, 2, 2, false, false, Summing::kParts};
+constexpr CodeForm kCodes2{2, 0, 2, false, true, Summing::kParts};
+constexpr CodeForm kCodes3{2, 1, 2, false, false, Summing::kParts};
 
 // Calls `visitor`, whose template parameter is a CodeForm, with the one of these that `form` is.
 template <class Visitor>
 decltype(auto) with_form(const CodeForm& form, const Visitor& visitor) {
+  const bool of_blocks = form.summing == Summing::kBlock;
   switch (form.low_bits * 4 + form.high_bits) {
     case 8 * 4:
-      return form.grouped ? visitor.template operator()<kCodes8Grouped>() : visitor.template operator()<kCodes8>();
+      return of_blocks ? visitor.template operator()<kCodes8>() : visitor.template operator()<kCodes8Grouped>();
     case 4 * 4:
-      return form.table ? visitor.template operator()<kCodes4Table>() : visitor.template operator()<kCodes4>();
+      if (form.table) return of_blocks ? visitor.template operator()<kCodes4Table>() : visitor.template operator()<kCodes4TableParts>();
+      if (!of_blocks) return visitor.template operator()<kCodes4Parts>();
+      return form.minimums ? visitor.template operator()<kCodes4Minimums>() : visitor.template operator()<kCodes4>();
     case 4 * 4 + 1:
-      return visitor.template operator()<kCodes5>();
+      if (!of_blocks) return visitor.template operator()<kCodes5Parts>();
+      return form.minimums ? visitor.template operator()<kCodes5Minimums>() : visitor.template operator()<kCodes5>();
     case 4 * 4 + 2:
       return visitor.template operator()<kCodes6>();
     case 2 * 4:
@@ -59,7 +75,6 @@ enum class ScaleForm {
 struct BlockForm {
   CodeForm codes;
   ScaleForm scales;
-  bool minimum;
   std::int32_t bias;
   const std::uint8_t* table;  // 16 codes; null without one
   bool nibbles = false;       // kSub: scales and minimums are of 4 bits, unsigned

@@ -12,15 +12,15 @@ namespace {
 void dequantize_block(const BlockForm& form, const WeightBlock& block, int values, float* out) {
   const int part_values = 32 / form.codes.parts;
   float scale = form.scales == ScaleForm::kBF16 ? bf16_to_float(block.scale) : f16_to_float(block.scale);
-  float minimum = form.minimum ? f16_to_float(block.minimum) : 0.0F;
+  float minimum = form.codes.minimums ? f16_to_float(block.minimum) : 0.0F;
   for (int part = 0; part < values / part_values; ++part) {
     const float part_scale = form.scales == ScaleForm::kSub ? scale * static_cast<float>(block.scales[part]) : scale;
     const float part_minimum =
-        form.minimum && form.scales == ScaleForm::kSub ? minimum * static_cast<float>(block.minimums[part]) : minimum;
+        form.codes.minimums && form.scales == ScaleForm::kSub ? minimum * static_cast<float>(block.minimums[part]) : minimum;
     for (int i = part * part_values; i < (part + 1) * part_values; ++i) {
       const int code = form.table != nullptr ? form.table[block.codes[i]] : block.codes[i];
       const float product = static_cast<float>(code - form.bias) * part_scale;
-      out[i] = form.minimum ? product + part_minimum : product;
+      out[i] = form.codes.minimums ? product + part_minimum : product;
     }
   }
 }
@@ -63,7 +63,7 @@ void dequantize_row(WeightType type, const std::byte* row, std::int64_t columns,
     for (std::int64_t i = 0; i < columns; i += format.block_values, row += format.block_bytes) {
       split_block(type, row, block);
       dequantize_block(*form, block, format.block_values, out + i);
-      if (form->codes.grouped) rotate(out + i, out + i);
+      if (form->codes.summing == Summing::kGroup) rotate(out + i, out + i);
     }
   } else if (type == WeightType::kF32) {
     std::memcpy(out, row, static_cast<std::size_t>(columns) * sizeof(float));

@@ -85,7 +85,7 @@ std::int64_t parameters_of(const files::GgufFile& file) {
 }
 
 TensorReader reader_of(const files::GgufFile& file, const kernels::KernelTable& table, const Packing& packing) {
-  return {file, table, packing.float_type, parameters_of(file) >= packing.rotated_from};
+  return {file, table, packing.float_type, packing.rotated};
 }
 
 // Fills everything but the matrices' data; `weights` must stay where it is until they are packed.

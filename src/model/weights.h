@@ -17,10 +17,9 @@ namespace braid::model {
 // How matrices are packed.
 struct Packing {
   std::optional<kernels::WeightType> float_type;  // what F32, F16 and BF16 matrices are packed as; their own type otherwise
-  // In models of so many parameters and more, feed-forward matrices that would be packed as Q8_0 are rotated and rounded to 8 bits again
-  // (WeightType::kRotated8): one scale for 512 inputs instead of 32. What that costs in accuracy, rotated activations give back for the
-  // most part (perf/accuracy.md). Smaller models need no such speed, and answer as their file says.
-  std::int64_t rotated_from = 100'000'000;
+  // Feed-forward matrices that would be packed as Q8_0 are rotated and rounded to 8 bits again (WeightType::kRotated8), with one scale for
+  // 512 inputs instead of 32: faster, and farther from what the file says (perf/accuracy.md).
+  bool rotated = false;
 };
 
 // Empty where the shape has no norm.

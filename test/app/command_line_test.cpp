@@ -67,8 +67,8 @@ TEST(CommandLine, ArithmeticOfFloatWeightsIsAsStoredUnlessNamed) {
   EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--dtype", "auto"})).model.float_type, std::nullopt);
   EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--dtype", "bf16"})).model.float_type, kernels::WeightType::kBF16);
   EXPECT_EQ(std::get<RunOptions>(parse({"run", "--dtype", "int8"})).model.float_type, kernels::WeightType::kQ8_0);
-  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve"})).model.exact_weights);
-  EXPECT_TRUE(std::get<ServeOptions>(parse({"serve", "--exact-weights"})).model.exact_weights);
+  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve"})).model.fast_weights);
+  EXPECT_TRUE(std::get<ServeOptions>(parse({"serve", "--fast-weights"})).model.fast_weights);
 }
 
 TEST(CommandLine, KeysAndValuesAreOfTheTiersOwnTypeUnlessNamed) {

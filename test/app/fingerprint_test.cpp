@@ -6,7 +6,6 @@
 #include <array>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <limits>
 #include <set>
 
 namespace braid::app {
@@ -29,11 +28,11 @@ TEST(Fingerprint, TellsModelsApart) {
 }
 
 TEST(Fingerprint, TellsArithmeticsApart) {
-  model::LoadOptions bf16, exact, windowed;
+  model::LoadOptions bf16, fast, windowed;
   bf16.packing.float_type = kernels::WeightType::kBF16;
-  exact.packing.rotated_from = std::numeric_limits<std::int64_t>::max();
+  fast.packing.rotated = true;
   windowed.kv_limit = 64;
-  const std::set<std::string> digests = {digest(4.0F, "x"), digest(4.0F, "x", bf16), digest(4.0F, "x", exact), digest(4.0F, "x", windowed)};
+  const std::set<std::string> digests = {digest(4.0F, "x"), digest(4.0F, "x", bf16), digest(4.0F, "x", fast), digest(4.0F, "x", windowed)};
   EXPECT_EQ(digests.size(), 4U);
 }
 

@@ -8,7 +8,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <limits>
 
 namespace braid::model::test {
 namespace {
@@ -69,20 +68,19 @@ TEST(Weights, FloatMatricesArePackedAsTheTypeAskedFor) {
 }
 
 // Gate and up have 64 inputs; down has 96, which blocks of 64 do not divide.
-TEST(Weights, FeedForwardMatricesOfLargeModelsArePackedRotated) {
+TEST(Weights, FeedForwardMatricesArePackedRotatedWhereThatIsWanted) {
   using kernels::WeightType;
   const TinyModel tiny;
   const files::GgufFile file = tiny.file();
   const ModelShape model = describe_model(file).value();
   kernels::ThreadTeam team(1);
   const kernels::KernelTable& table = kernels::best_kernel_table();
-  const std::int64_t parameters = check_weights(file, model, 64, table).value().parameters;
-  const auto load = [&](std::optional<WeightType> type, std::int64_t from) {
-    return load_weights(file, model, 64, table, team, {}, {.float_type = type, .rotated_from = from}).value();
+  const auto load = [&](std::optional<WeightType> type, bool rotated) {
+    return load_weights(file, model, 64, table, team, {}, {.float_type = type, .rotated = rotated}).value();
   };
-  EXPECT_EQ(load(WeightType::kQ8_0, parameters + 1).layers.front().feed_forward.gate.matrix.type, WeightType::kQ8_0);
-  EXPECT_EQ(load({}, 0).layers.front().feed_forward.gate.matrix.type, WeightType::kF32);
-  const Weights weights = load(WeightType::kQ8_0, parameters);
+  EXPECT_EQ(load(WeightType::kQ8_0, false).layers.front().feed_forward.gate.matrix.type, WeightType::kQ8_0);
+  EXPECT_EQ(load({}, true).layers.front().feed_forward.gate.matrix.type, WeightType::kF32);
+  const Weights weights = load(WeightType::kQ8_0, true);
   const LayerWeights& layer = weights.layers.front();
   EXPECT_EQ(layer.feed_forward.gate.matrix.type, WeightType::kRotated8);
   EXPECT_EQ(layer.feed_forward.up.matrix.type, WeightType::kRotated8);
@@ -139,17 +137,15 @@ TEST(Weights, LoadOptionsSayHowTheyArePacked) {
   tiny.keys["llama.feed_forward_length"] = 128U;
   tiny.tensors["blk.0.ffn_gate.weight"].shape = tiny.tensors["blk.0.ffn_up.weight"].shape = {64, 128};
   tiny.tensors["blk.0.ffn_down.weight"].shape = {128, 64};
-  const auto bytes = [&](std::int64_t rotated_from) {
-    const LoadOptions options{.packing = {.float_type = kernels::WeightType::kQ8_0, .rotated_from = rotated_from},
-                              .max_batch = 2,
-                              .end_tokens = {},
-                              .progress = {}};
+  const auto bytes = [&](bool rotated) {
+    const LoadOptions options{
+        .packing = {.float_type = kernels::WeightType::kQ8_0, .rotated = rotated}, .max_batch = 2, .end_tokens = {}, .progress = {}};
     const auto model = LanguageModel::load(tiny.file(), kernels::best_kernel_table(), options).value();
     EXPECT_EQ(estimate_memory(tiny.file(), kernels::best_kernel_table(), options).value().weights, model->weight_bytes());
     return model->weight_bytes();
   };
   // The down matrix has four panels of four blocks: 32 bytes of scales for each block, or 64 for the group.
-  EXPECT_EQ(bytes(0) + 4 * 64, bytes(std::numeric_limits<std::int64_t>::max()));
+  EXPECT_EQ(bytes(true) + 4 * 64, bytes(false));
 }
 
 TEST(Weights, ReportProgressUpToTheWhole) {

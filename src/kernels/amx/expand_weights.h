@@ -1,4 +1,4 @@
-// Expands packed weights into tiles of bytes.
+// Expands packed weights with integer scales (Summing::kParts) into tiles of bytes.
 //
 // A code times its part's multiplier fits 16 bits, and is kept as 256 * high + low, high signed, low unsigned. Limit: six operations and
 // two stores for 64 weights, about four cycles.
@@ -20,14 +20,13 @@ struct ExpandedGroup {
   alignas(64) std::byte high[kMostGroupSteps * kTileBytes];
 };
 
-// Minimums of a group: none, or floats of each block that are added one by one, or integers (ScaleForm::kSub) that a tile product adds up.
-enum class Minimums { kNone, kOfBlocks, kInTile };
+// Minimums of a group: none, or integers that a tile product adds up.
+enum class Minimums { kNone, kInTile };
 
 // What its integer sums are multiplied by.
 struct GroupScales {
   __m512 scale;
-  __m512 minimum;                     // kInTile: of the group
-  __m512 minimums[kMostGroupBlocks];  // kOfBlocks
+  __m512 minimum;  // kInTile: of the group
   // kInTile: each part's as pairs of the same bf16, [part][16][2], between zeros where both tiles of a pair share the tile of their sums.
   alignas(64) std::byte minimum_lines[3 * kGroupBlocks * kTileRowBytes] = {};
 
@@ -46,45 +45,33 @@ struct QuantizedShape {
   std::int64_t group_end(std::int64_t begin) const { return kernels::group_end(form.codes, begin, blocks); }
 };
 
-// A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, where they are negative (of 8-bit codes:
-// whether one is), and signed.
+// A part's multipliers for the even and for the odd bytes of each output's four codes: magnitudes, and where they are negative.
 struct Multipliers {
   __m512i even;
   __m512i odd;
   __mmask64 negative;
-  __m512i both;
 };
 
 // By byte shuffles, as below.
-template <int kBits>
 [[gnu::always_inline]] static inline Multipliers spread(__m512i multipliers) {
   const __m512i size = _mm512_abs_epi32(multipliers);
   const __m512i to_even = _mm512_broadcast_i32x4(_mm_set_epi8(-1, 12, -1, 12, -1, 8, -1, 8, -1, 4, -1, 4, -1, 0, -1, 0));
   const __m512i to_odd = _mm512_broadcast_i32x4(_mm_set_epi8(12, -1, 12, -1, 8, -1, 8, -1, 4, -1, 4, -1, 0, -1, 0, -1));
-  const __m512i to_both = _mm512_broadcast_i32x4(_mm_set_epi8(13, 12, 13, 12, 9, 8, 9, 8, 5, 4, 5, 4, 1, 0, 1, 0));
-  const __mmask64 negative = kBits == 8 ? _mm512_movepi32_mask(multipliers) : _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31));
-  return {_mm512_shuffle_epi8(size, to_even), _mm512_shuffle_epi8(size, to_odd), negative, _mm512_shuffle_epi8(multipliers, to_both)};
+  const __mmask64 negative = _mm512_movepi8_mask(_mm512_srai_epi32(multipliers, 31));
+  return {_mm512_shuffle_epi8(size, to_even), _mm512_shuffle_epi8(size, to_odd), negative};
 }
 
-// What multiplies codes: kPlain has no bias and nothing negative, kPositive nothing negative. Negative multipliers negate the codes; -128 has
-// no negative, so 8-bit codes then take kLong.
-enum class Signs { kPlain, kPositive, kNegating, kLong };
+// What multiplies codes: kPlain has no bias and nothing negative, kPositive nothing negative. Negative multipliers negate the codes.
+enum class Signs { kPlain, kPositive, kNegating };
 
 // Splits the products of 16 * 4 codes and their multipliers into bytes.
 template <Signs kSigns>
 [[gnu::always_inline]] static inline void store_products(__m512i codes, __m512i bias, const Multipliers& by, std::byte* low,
                                                          std::byte* high) {
   const __m512i value = kSigns == Signs::kPlain ? codes : _mm512_sub_epi8(codes, bias);
-  __m512i even;
-  __m512i odd;
-  if constexpr (kSigns == Signs::kLong) {
-    even = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(value, 8), 8), by.both);
-    odd = _mm512_mullo_epi16(_mm512_srai_epi16(value, 8), by.both);
-  } else {
-    const __m512i signed_value = kSigns == Signs::kNegating ? _mm512_mask_sub_epi8(value, by.negative, bias, codes) : value;
-    even = _mm512_maddubs_epi16(by.even, signed_value);
-    odd = _mm512_maddubs_epi16(by.odd, signed_value);
-  }
+  const __m512i signed_value = kSigns == Signs::kNegating ? _mm512_mask_sub_epi8(value, by.negative, bias, codes) : value;
+  const __m512i even = _mm512_maddubs_epi16(by.even, signed_value);
+  const __m512i odd = _mm512_maddubs_epi16(by.odd, signed_value);
   // By byte shuffles rather than shifts, which would wait for the port of the multiplications.
   const __m512i swapped = _mm512_broadcast_i32x4(_mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1));
   _mm512_store_si512(low, _mm512_mask_shuffle_epi8(even, 0xAAAAAAAAAAAAAAAAU, odd, swapped));
@@ -106,30 +93,25 @@ template <CodeForm kForm, Signs kSigns>
 
 // Expands one K block into 8 rows of both tiles.
 template <CodeForm kForm, Minimums kMinimums>
-[[gnu::always_inline]] static inline void expand_block(const QuantizedShape& shape, const std::byte* panel, std::int64_t b, __m512 inverse,
-                                                       __m512i table, __m512i bias, std::byte* low, std::byte* high) {
+[[gnu::always_inline]] static inline void expand_block(const QuantizedShape& shape, const std::byte* panel, std::int64_t b, __m512i table,
+                                                       __m512i bias, std::byte* low, std::byte* high) {
   const std::byte* block = codes_at(shape.layout, panel, b);
   const std::byte* scales = scales_at(shape.layout, panel, b);
   for (int part = 0; part < kForm.parts; ++part) {
-    const Multipliers by =
-        spread<kForm.low_bits>(avx512::load_multipliers<kForm.parts>(shape.form.scales, shape.layout, scales, part, inverse));
+    const Multipliers by = spread(avx512::load_subs<kForm.parts>(shape.layout, scales, part, 0));
     if constexpr (kMinimums == Minimums::kInTile) {  // the integer scales of such types are unsigned
       expand_part<kForm, Signs::kPlain>(block, part, table, bias, by, low, high);
     } else if (by.negative == 0) {
       expand_part<kForm, Signs::kPositive>(block, part, table, bias, by, low, high);
     } else {
-      expand_part<kForm, kForm.low_bits == 8 ? Signs::kLong : Signs::kNegating>(block, part, table, bias, by, low, high);
+      expand_part<kForm, Signs::kNegating>(block, part, table, bias, by, low, high);
     }
   }
 }
 
 template <CodeForm kForm, Minimums kMinimums>
 static inline void load_minimums(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, GroupScales& out) {
-  if constexpr (kMinimums == Minimums::kOfBlocks) {
-    for (std::int64_t b = begin; b < shape.group_end(begin); ++b) {
-      out.minimums[b - begin] = avx512::load_scales(shape.form.scales, scales_at(shape.layout, panel, b), 1);
-    }
-  } else if constexpr (kMinimums == Minimums::kInTile) {
+  if constexpr (kMinimums == Minimums::kInTile) {
     out.minimum = avx512::load_supers(group_at(shape.layout, panel, begin), 1);
     std::byte* line = out.minimum_lines + (kForm.parts == 1 ? kGroupBlocks * kTileRowBytes : 0);
     for (std::int64_t b = begin; b < begin + kGroupBlocks; ++b) {
@@ -149,15 +131,14 @@ template <CodeForm kForm, Minimums kMinimums>
 static const std::byte* expand_group(const QuantizedShape& shape, const std::byte* panel, std::int64_t begin, ExpandedGroup& out,
                                      GroupScales& scales, const std::byte* next, std::int64_t lines) {
   const std::int64_t end = shape.group_end(begin);
-  const avx512::GroupScale group = avx512::group_scale(shape.form.scales, shape.layout, panel, begin, end);
-  scales.scale = group.scale;
+  scales.scale = avx512::load_supers(group_at(shape.layout, panel, begin), 0);
   load_minimums<kForm, kMinimums>(shape, panel, begin, scales);
   __m512i table = _mm512_setzero_si512();
   if constexpr (kForm.table) table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(shape.form.table)));
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(shape.form.bias));
   for (std::int64_t b = begin; b < end; ++b) {
     next = prefetch_lines<kSecondLevel>(next, lines);
-    expand_block<kForm, kMinimums>(shape, panel, b, group.inverse, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
+    expand_block<kForm, kMinimums>(shape, panel, b, table, bias, out.low + (b - begin) * 512, out.high + (b - begin) * 512);
   }
   for (std::int64_t line = (end - begin) * 8; line % kTileRows != 0; ++line) {
     _mm512_store_si512(out.low + line * 64, _mm512_setzero_si512());

@@ -1,4 +1,5 @@
-// Products of 8-bit activations with quantised weights by tiles, for any implementation of the tile instructions.
+// Products of 8-bit activations with quantised weights that have integer scales (Summing::kParts) by tiles, for any implementation of the
+// tile instructions; multiply_quantized() takes those of grouped types too.
 //
 // Weights are tiles of low and of high bytes (expand_weights.h), so a group of 256 inputs is one integer sum, and only then a float. One
 // tile product is 16 rows by 64 inputs by 16 outputs in 16 cycles; a weight takes two of them. For each group of a pair of panels all
@@ -329,7 +330,6 @@ class QuantizedMatmul {
       const TilePair::Rows& rows = pair_.rows[tile];
       integers_ = from_.sums[tile][0][0];
       x_scale_ = rows.x + product_.prepared_.scales + pair_.begin / kGroupBlocks * kTileRows * 4;
-      if constexpr (kMinimums == Minimums::kOfBlocks) x_sums_ = rows.x + product_.prepared_.sums;
       if constexpr (kMinimums == Minimums::kInTile) minimums_ = from_.minimums[tile][0];
       sum_ = rows.sums;
       gate_ = rows.gate;
@@ -345,7 +345,6 @@ class QuantizedMatmul {
         const __m512 total = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
         const __m512 x_scale = avx512::broadcast_float(x_scale_);
         __m512 y = _mm512_fmadd_ps(total, _mm512_mul_ps(scale_, x_scale), _mm512_maskz_load_ps(kept_, sum_));
-        if constexpr (kMinimums == Minimums::kOfBlocks) y = add_minimums(y);
         if constexpr (kMinimums == Minimums::kInTile) {
           y = _mm512_fmadd_ps(_mm512_load_ps(minimums_), _mm512_mul_ps(minimum_, x_scale), y);
         }
@@ -354,7 +353,6 @@ class QuantizedMatmul {
       }
       integers_ += kPanel;
       x_scale_ += 4;
-      if constexpr (kMinimums == Minimums::kOfBlocks) x_sums_ += kTileRowBytes;
       if constexpr (kMinimums == Minimums::kInTile) minimums_ += kPanel;
       sum_ += kPanel;
       if (kSettling == Settling::kSwiGlu || (kSettling == Settling::kAny && gate_ != nullptr)) gate_ += kPanel;
@@ -380,15 +378,6 @@ class QuantizedMatmul {
       return _mm512_mask_add_ps(y, mask, y, _mm512_maskz_loadu_ps(mask, out_));
     }
 
-    [[gnu::always_inline]] inline __m512 add_minimums(__m512 y) const {
-      const std::int64_t end = product_.shape_.group_end(pair_.begin);
-      for (std::int64_t b = pair_.begin; b < end; ++b) {
-        const std::byte* const x_sum = x_sums_ + b / 16 * kTileBytes + b % 16 * 4;
-        y = _mm512_fmadd_ps(pair_.scales->minimums[b - pair_.begin], avx512::broadcast_float(x_sum), y);
-      }
-      return y;
-    }
-
     const QuantizedMatmul& product_;
     const TilePair& pair_;
     const PairSums& from_;
@@ -399,7 +388,6 @@ class QuantizedMatmul {
     __m512 minimum_ = _mm512_setzero_ps();
     const std::int32_t* integers_ = nullptr;
     const std::byte* x_scale_ = nullptr;  // the row's, of the group
-    const std::byte* x_sums_ = nullptr;   // the row's
     const float* minimums_ = nullptr;     // the row's sums of minimums
     float* sum_ = nullptr;
     const float* gate_ = nullptr;
@@ -449,23 +437,11 @@ class QuantizedMatmul {
 
 }  // namespace
 
-template <CodeForm kForm, Minimums kMinimums, class Tiles>
-static void multiply_minimums(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
-  constexpr int kParts = kMinimums == Minimums::kInTile ? kForm.parts : 1;  // so that forms share what does not depend on it
-  QuantizedMatmul<kMinimums, kParts, Tiles>(tiles, args, shape, expand_group<kForm, kMinimums>).run(panels);
-}
-
-// Only of combinations that types have, since each is long to compile.
 template <CodeForm kForm, class Tiles>
-static void multiply_form(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
-  if constexpr (kForm.minimums) {
-    if (shape.form.minimum && shape.form.scales == ScaleForm::kSub)
-      return multiply_minimums<kForm, Minimums::kInTile>(tiles, args, shape, panels);
-    if constexpr (kForm.parts == 1) {
-      if (shape.form.minimum) return multiply_minimums<kForm, Minimums::kOfBlocks>(tiles, args, shape, panels);
-    }
-  }
-  multiply_minimums<kForm, Minimums::kNone>(tiles, args, shape, panels);
+static void multiply_parts(Tiles& tiles, const MatmulArgs& args, const QuantizedShape& shape, const PanelSource& panels) {
+  constexpr Minimums kMinimums = kForm.minimums ? Minimums::kInTile : Minimums::kNone;
+  constexpr int kParts = kForm.minimums ? kForm.parts : 1;  // so that forms share what does not depend on it
+  QuantizedMatmul<kMinimums, kParts, Tiles>(tiles, args, shape, expand_group<kForm, kMinimums>).run(panels);
 }
 
 template <class Tiles>
@@ -473,12 +449,13 @@ static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, const Panel
   const PackedMatrix& w = *args.weights;
   const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), w.inputs / kBlockValues};
   with_form(shape.form.codes, [&]<CodeForm kForm>() {
-    if constexpr (!kForm.grouped) {
-      multiply_form<kForm>(tiles, args, shape, panels);
-    } else if (args.up != nullptr) {
-      GroupedMatmul<Tiles, true>(tiles, args).run(panels);
-    } else {
-      GroupedMatmul<Tiles, false>(tiles, args).run(panels);
+    if constexpr (kForm.summing == Summing::kParts) multiply_parts<kForm>(tiles, args, shape, panels);
+    if constexpr (kForm.summing == Summing::kGroup) {
+      if (args.up != nullptr) {
+        GroupedMatmul<Tiles, true>(tiles, args).run(panels);
+      } else {
+        GroupedMatmul<Tiles, false>(tiles, args).run(panels);
+      }
     }
   });
 }

@@ -10,7 +10,7 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
                        std::byte* prepared) noexcept {
   const PreparedTiles tiles(type, inputs);
   const BlockForm& form = *block_form(type);
-  const bool paired = form.minimum && form.scales == ScaleForm::kSub;
+  const bool paired = form.codes.minimums;
   const std::int64_t row_sums = form.codes.parts * kTileRowBytes / 2;  // of a group
   for (std::int64_t row = rows.begin; row < rows.end; ++row, x += x_stride) {
     const std::int64_t r = row % kTileRows;
@@ -22,12 +22,12 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
                          .line = kTileBytes,
                          .scales = tile + tiles.scales + r * 4,
                          .scale_stride = kTileRows * 4,
-                         .starts = form.codes.grouped ? tile + tiles.starts + r * 4 : nullptr,
+                         .starts = form.codes.summing == Summing::kGroup ? tile + tiles.starts + r * 4 : nullptr,
                          .start_stride = kTileRows * 4,
-                         .sums = paired ? pair_sums + second * row_sums : tile + tiles.sums + r * kTileRowBytes,
-                         .sum_line = paired ? form.codes.parts * kTileBytes : kTileBytes,
-                         .sum_shift = paired ? form.codes.parts + 2 : 4,
-                         .split_sums = true});
+                         .sums = pair_sums + second * row_sums,
+                         .split_sums = true,
+                         .sum_line = form.codes.parts * kTileBytes,
+                         .sum_shift = form.codes.parts + 2});
     if (!paired || second == 1 || row + kTileRows < rows.count) continue;
     for (std::int64_t b = 0; b < inputs / kBlockValues; b += kGroupBlocks) {  // what zeros are multiplied by must be numbers
       std::memset(pair_sums + b / kGroupBlocks * form.codes.parts * kTileBytes + row_sums, 0, static_cast<std::size_t>(row_sums));

@@ -1,5 +1,6 @@
 #include "kernels/amx/prepared_tiles.h"
 #include "kernels/amx/tier.h"
+#include "kernels/avx512/many_rows.h"
 #include "kernels/avx512/tier.h"
 
 #include <cstdint>
@@ -10,7 +11,7 @@ namespace {
 
 bool is_half(WeightType type) { return type == WeightType::kF16 || type == WeightType::kBF16; }
 
-bool in_tiles(WeightType type, std::int64_t rows) noexcept { return is_quantized(type) && rows >= kFewestRows; }
+bool fuses_swiglu(WeightType type, std::int64_t rows) noexcept { return in_tiles(type, rows) || avx512::fuses_swiglu(type, rows); }
 
 std::size_t prepared_bytes(WeightType type, std::int64_t inputs, std::int64_t rows) noexcept {
   if (is_half(type)) return bf16_row_bytes(inputs) * static_cast<std::size_t>(rows);
@@ -50,7 +51,7 @@ constexpr KernelTable make_table() {
   table.prepared_bytes = prepared_bytes;
   table.prepare_rows = prepare_rows;
   table.matmul = matmul;
-  table.fuses_swiglu = in_tiles;
+  table.fuses_swiglu = fuses_swiglu;
   table.attention_scratch_bytes = attention_scratch_bytes;
   table.attention = attention;
   table.attention_part = attention_part;

@@ -1,4 +1,4 @@
-// The AMX tier: matrix products by tiles, of 8-bit integers for quantised weights and of bf16 for F16 and BF16 weights, and attention by
+// The AMX tier: matrix products by tiles, of 8-bit integers for weights of 256-value and grouped types and of bf16 for F16 and BF16 weights, and attention by
 // bf16 tiles, except over f32 pools. Everything else is the AVX-512 tier's. Quantised products give the same results as scalar/, bit for
 // bit; those of F16 and BF16 weights and attention do not, because activations (and F16 weights), queries, keys, values and softmax
 // weights are rounded to bf16.

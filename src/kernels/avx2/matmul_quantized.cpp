@@ -2,7 +2,7 @@
 //   8-bit codes, stored or from a table: two products of unsigned ones overflow 16 bits, so the sign moves from the weight to the
 //                activation: |w| * (x sign w), at most 2 * 128 * 127
 //   fewer bits   as many groups as fit 16 bits are summed there: 2 * 63 * 127 twice, 2 * 31 * 127 four times, 2 * 15 * 127 eight times
-// Then vpmaddwd by the part's multiplier widens to 32 bits, so that a group has one sum.
+// Then vpmaddwd widens to 32 bits: by one, or where a group has one integer sum by the part's integer scale.
 //
 // A tile is kRows rows by one panel of two vectors: both of them side by side for few rows, else in turns, so that sums and what is added to
 // them stay in the 16 registers.
@@ -27,7 +27,6 @@ struct Tile {
   PreparedLayout row;
   std::int64_t blocks;
   ScaleForm scales;
-  bool minimum;
   const std::uint8_t* table;
   float* out;  // of the first row
   std::int64_t out_stride;
@@ -44,19 +43,13 @@ using IntegerSums = __m256i[kRows][kWidth<kRows>];
 template <int kRows>
 using FloatSums = __m256[kRows][kWidth<kRows>];
 
-// What a part's sums are multiplied by.
-struct Multiplier {
-  __m256i wide;   // int32
-  __m256i pairs;  // the same as int16, twice
-};
-
 // gcc puts additions off until their sum is needed, and spills all that they add, unless it is needed at once.
 [[gnu::always_inline]] inline void keep(__m256i& sum) { __asm__("" : "+x"(sum)); }
 
-// Adds one part of a K block, from signed codes, to the sums of its group.
+// Adds one part of a K block, from signed codes, to integer sums. by: what its products are multiplied by, as int16 twice.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_signed(const Tile& tile, const std::byte* codes, std::int64_t b, int first_half, __m256i table,
-                                              const Multiplier (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
+                                              const __m256i (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
   const std::byte* x = tile.x + b * kBlockValues;
   const __m256i flip = _mm256_set1_epi8(-128);  // the bias
 #pragma GCC unroll 8
@@ -69,7 +62,7 @@ template <CodeForm kForm, int kRows>
       for (int r = 0; r < kRows; ++r) {
         const __m256i four = broadcast_int(x + r * tile.row.bytes + g * 4);
         const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(four, weight));
-        total[r][i] = _mm256_add_epi32(total[r][i], _mm256_madd_epi16(pairs, by[i].pairs));
+        total[r][i] = _mm256_add_epi32(total[r][i], _mm256_madd_epi16(pairs, by[i]));
         keep(total[r][i]);
       }
     }
@@ -79,7 +72,7 @@ template <CodeForm kForm, int kRows>
 // The same from unsigned codes of up to 6 bits.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_unsigned(const Tile& tile, const std::byte* codes, std::int64_t b, int part, int first_half,
-                                                const Multiplier (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
+                                                const __m256i (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
   constexpr int kGroups = 8 / kForm.parts;
   constexpr int kBits = kForm.low_bits + kForm.high_bits;
   constexpr int kRun = kBits == 6 ? 2 : kBits == 5 ? 4 : kGroups;  // groups that fit 16 bits
@@ -104,33 +97,15 @@ template <CodeForm kForm, int kRows>
 #pragma GCC unroll 2
     for (int i = 0; i < kWidth<kRows>; ++i) {
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) total[r][i] = _mm256_add_epi32(total[r][i], _mm256_madd_epi16(pairs[r][i], by[i].pairs));
+      for (int r = 0; r < kRows; ++r) total[r][i] = _mm256_add_epi32(total[r][i], _mm256_madd_epi16(pairs[r][i], by[i]));
     }
-  }
-  if (tile.minimum) return;  // then codes have no bias
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m256i start = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + (b * kForm.parts + part) * 4);
-#pragma GCC unroll 2
-    for (int i = 0; i < kWidth<kRows>; ++i) total[r][i] = _mm256_add_epi32(total[r][i], _mm256_mullo_epi32(by[i].wide, start));
   }
 }
 
 // The same from any codes.
 template <CodeForm kForm, int kRows>
-[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
-                                            int first_half, __m256i table, const GroupScale (&group)[kWidth<kRows>],
-                                            IntegerSums<kRows>& total) {
-  Multiplier by[kWidth<kRows>];
-#pragma GCC unroll 2
-  for (int i = 0; i < kWidth<kRows>; ++i) {
-    if constexpr (kForm.grouped) {
-      by[i] = {_mm256_set1_epi32(1), _mm256_set1_epi16(1)};
-    } else {
-      const __m256i wide = load_multipliers<kForm.parts>(tile.scales, tile.layout, scales, part, group[i].inverse, first_half + i);
-      by[i] = {wide, _mm256_blend_epi16(wide, _mm256_slli_epi32(wide, 16), 0xAA)};
-    }
-  }
+[[gnu::always_inline]] inline void add_products(const Tile& tile, const std::byte* codes, std::int64_t b, int part, int first_half,
+                                                __m256i table, const __m256i (&by)[kWidth<kRows>], IntegerSums<kRows>& total) {
   if constexpr (kForm.low_bits == 8 || kForm.table) {
     add_signed<kForm, kRows>(tile, codes, b, first_half, table, by, total);
   } else {
@@ -138,22 +113,40 @@ template <CodeForm kForm, int kRows>
   }
 }
 
-// Adds the minimums of the group [begin, end) to the float sums of vector i, which are those of half first_half + i.
-template <int kParts, int kRows>
-[[gnu::always_inline]] inline void add_minimums(const Tile& tile, std::int64_t begin, std::int64_t end, int first_half, int i,
-                                                FloatSums<kRows>& acc) {
-  const int half = first_half + i;
-  if (tile.scales != ScaleForm::kSub) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      const __m256 minimum = load_scales(tile.scales, scales_at(tile.layout, tile.panel, b), 1, half);
+template <int kRows>
+[[gnu::always_inline]] inline void fill(IntegerSums<kRows>& sums, __m256i value) {
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m256 x_sum = broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4);
-        acc[r][i] = _mm256_fmadd_ps(minimum, x_sum, acc[r][i]);
-      }
-    }
-    return;
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kWidth<kRows>; ++i) sums[r][i] = value;
   }
+}
+
+// Adds one part of a K block to the integer sums of its group (Summing::kParts).
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
+                                            int first_half, __m256i table, IntegerSums<kRows>& total) {
+  __m256i wide[kWidth<kRows>];
+  __m256i pairs[kWidth<kRows>];
+#pragma GCC unroll 2
+  for (int i = 0; i < kWidth<kRows>; ++i) {
+    wide[i] = load_subs<kForm.parts>(tile.layout, scales, part, 0, first_half + i);
+    pairs[i] = _mm256_blend_epi16(wide[i], _mm256_slli_epi32(wide[i], 16), 0xAA);
+  }
+  add_products<kForm, kRows>(tile, codes, b, part, first_half, table, pairs, total);
+  if constexpr (kForm.table || kForm.minimums) return;  // codes with a sign, or without a bias
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m256i start = broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + (b * kForm.parts + part) * 4);
+#pragma GCC unroll 2
+    for (int i = 0; i < kWidth<kRows>; ++i) total[r][i] = _mm256_add_epi32(total[r][i], _mm256_mullo_epi32(wide[i], start));
+  }
+}
+
+// Adds the minimums of the group that begins at block `begin` to the float sums of vector i, which are those of half first_half + i.
+template <int kParts, int kRows>
+[[gnu::always_inline]] inline void add_minimums(const Tile& tile, std::int64_t begin, int first_half, int i, FloatSums<kRows>& acc) {
+  const int half = first_half + i;
   __m256i total[kRows];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) total[r] = _mm256_setzero_si256();
@@ -173,35 +166,69 @@ template <int kParts, int kRows>
   }
 }
 
+// Adds a K block, whose weights and rows have scales of their own (Summing::kBlock), to the float sums.
+template <CodeForm kForm, int kRows>
+[[gnu::always_inline]] inline void add_block(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b,
+                                             int first_half, __m256i table, FloatSums<kRows>& acc) {
+  constexpr bool kBiased = kForm.low_bits < 8 && !kForm.table && !kForm.minimums;
+  __m256i ones[kWidth<kRows>];
+  IntegerSums<kRows> sum;
+#pragma GCC unroll 2
+  for (int i = 0; i < kWidth<kRows>; ++i) {
+    ones[i] = _mm256_set1_epi16(1);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sum[r][i] = kBiased ? broadcast_int(tile.x + r * tile.row.bytes + tile.row.starts + b * 4) : _mm256_set1_epi32(kRoundMagicBits);
+  }
+  add_products<kForm, kRows>(tile, codes, b, 0, first_half, table, ones, sum);
+#pragma GCC unroll 2
+  for (int i = 0; i < kWidth<kRows>; ++i) {
+    const __m256 scale = load_scales(tile.scales, scales, 0, first_half + i);
+    const __m256 magic = _mm256_mul_ps(scale, _mm256_set1_ps(-kRoundMagic));
+    const __m256 minimum = kForm.minimums ? load_scales(tile.scales, scales, 1, first_half + i) : _mm256_setzero_ps();
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const std::byte* const row = tile.x + r * tile.row.bytes;
+      const __m256 scaled = _mm256_fmadd_ps(_mm256_castsi256_ps(sum[r][i]), scale, magic);
+      acc[r][i] = _mm256_fmadd_ps(scaled, broadcast_float(row + tile.row.scales + b * 4), acc[r][i]);
+      if constexpr (kForm.minimums) acc[r][i] = _mm256_fmadd_ps(minimum, broadcast_float(row + tile.row.sums + b * 4), acc[r][i]);
+    }
+  }
+}
+
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, int first_half, __m256i table,
                                              FloatSums<kRows>& acc) {
-  GroupScale group[kWidth<kRows>];
-  IntegerSums<kRows> total;
-#pragma GCC unroll 2
-  for (int i = 0; i < kWidth<kRows>; ++i) {
-    group[i] = group_scale(tile.scales, tile.layout, tile.panel, begin, end, first_half + i);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) total[r][i] = _mm256_setzero_si256();
-  }
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
+  IntegerSums<kRows> total;
+  if constexpr (kForm.summing != Summing::kBlock) fill<kRows>(total, _mm256_setzero_si256());
   for (std::int64_t b = begin; b < end; ++b, codes += tile.layout.block_codes, scales += tile.layout.block_scales) {
     if (first_half == 0) tile.next.fetch<kSecondLevel>(tile.next_turn + b);
-    add_part<kForm, kRows>(tile, codes, scales, b, 0, first_half, table, group, total);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, scales, b, 1, first_half, table, group, total);
+    if constexpr (kForm.summing == Summing::kBlock) {
+      add_block<kForm, kRows>(tile, codes, scales, b, first_half, table, acc);
+    } else if constexpr (kForm.summing == Summing::kGroup) {
+      const __m256i one = _mm256_set1_epi16(1);
+      if constexpr (kWidth<kRows> == 1)
+        add_products<kForm, kRows>(tile, codes, b, 0, first_half, table, {one}, total);
+      else
+        add_products<kForm, kRows>(tile, codes, b, 0, first_half, table, {one, one}, total);
+    } else {
+      add_part<kForm, kRows>(tile, codes, scales, b, 0, first_half, table, total);
+      if constexpr (kForm.parts == 2) add_part<kForm, kRows>(tile, codes, scales, b, 1, first_half, table, total);
+    }
   }
+  if constexpr (kForm.summing == Summing::kBlock) return;
 #pragma GCC unroll 2
   for (int i = 0; i < kWidth<kRows>; ++i) {
+    const __m256 super = load_supers(group_at(tile.layout, tile.panel, begin), 0, first_half + i);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const __m256 scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
-      acc[r][i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][i]), _mm256_mul_ps(group[i].scale, scale), acc[r][i]);
+      acc[r][i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(total[r][i]), _mm256_mul_ps(super, scale), acc[r][i]);
     }
-    if constexpr (kForm.minimums) {
-      if (tile.minimum) add_minimums<kForm.parts, kRows>(tile, begin, end, first_half, i, acc);
-    }
+    if constexpr (kForm.minimums) add_minimums<kForm.parts, kRows>(tile, begin, first_half, i, acc);
   }
 }
 
@@ -266,7 +293,6 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   tile.x = args.prepared;
   tile.blocks = w.inputs / kBlockValues;
   tile.scales = form.scales;
-  tile.minimum = form.minimum;
   tile.table = form.table;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;

@@ -63,15 +63,26 @@ inline void prepare_block(const float* x, __m256 inverse, std::byte* codes, std:
   sums[1] = sum_lanes(_mm256_add_epi32(rounded[2], rounded[3]));
 }
 
-// What follows from the sum of one part's codes. Unsigned where it may wrap.
-inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::int64_t part, std::uint32_t sum, float scale,
-                    std::byte* prepared) {
-  reinterpret_cast<std::uint32_t*>(prepared + layout.starts)[part] = static_cast<std::uint32_t>(-form.bias) * sum;
-  if (!form.minimum) return;
-  if (form.scales == ScaleForm::kSub) {
-    reinterpret_cast<std::int16_t*>(prepared + layout.sums)[part] = static_cast<std::int16_t>(sum);
-  } else {
-    reinterpret_cast<float*>(prepared + layout.sums)[part] = scale * static_cast<float>(static_cast<std::int32_t>(sum));
+// What follows from the sum of one part's codes in Summing::kParts. Unsigned where it may wrap.
+inline void put_sum(const BlockForm& form, const PreparedLayout& layout, std::int64_t part, std::int32_t sum, std::byte* prepared) {
+  reinterpret_cast<std::uint32_t*>(prepared + layout.starts)[part] =
+      static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum);
+  if (form.codes.minimums) reinterpret_cast<std::int16_t*>(prepared + layout.sums)[part] = static_cast<std::int16_t>(sum);
+}
+
+// A row of a type with a scale for 32 weights.
+void prepare_block_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
+  auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
+  auto* starts = reinterpret_cast<std::int32_t*>(prepared + layout.starts);
+  auto* sums = reinterpret_cast<float*>(prepared + layout.sums);
+  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b) {
+    const __m256 inverse = _mm256_set1_ps(inverse_scale(x + b * kBlockValues, kBlockValues, scales + b));
+    std::int32_t halves[2];
+    prepare_block(x + b * kBlockValues, inverse, prepared + b * kBlockValues, halves);
+    const auto sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(halves[0]) + static_cast<std::uint32_t>(halves[1]));
+    starts[b] = static_cast<std::int32_t>(static_cast<std::uint32_t>(kRoundMagicBits) -
+                                          static_cast<std::uint32_t>(form.bias) * static_cast<std::uint32_t>(sum));
+    if (form.codes.minimums) sums[b] = scales[b] * static_cast<float>(sum);
   }
 }
 
@@ -95,7 +106,8 @@ void prepare_rotated_row(const BlockForm& form, const PreparedLayout& layout, co
 }
 
 inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, const float* x, std::int64_t inputs, std::byte* prepared) {
-  if (form.codes.grouped) return prepare_rotated_row(form, layout, x, inputs, prepared);
+  if (form.codes.summing == Summing::kBlock) return prepare_block_row(form, layout, x, inputs, prepared);
+  if (form.codes.summing == Summing::kGroup) return prepare_rotated_row(form, layout, x, inputs, prepared);
   auto* scales = reinterpret_cast<float*>(prepared + layout.scales);
   const std::int64_t blocks = inputs / kBlockValues;
   for (std::int64_t begin = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), ++scales) {
@@ -104,13 +116,12 @@ inline void prepare_row(const BlockForm& form, const PreparedLayout& layout, con
     for (std::int64_t b = begin; b < end; ++b) {
       std::int32_t halves[2];
       prepare_block(x + b * kBlockValues, inverse, prepared + b * kBlockValues, halves);
-      const auto low = static_cast<std::uint32_t>(halves[0]);
-      const auto high = static_cast<std::uint32_t>(halves[1]);
       if (form.codes.parts == 1) {
-        put_sum(form, layout, b, low + high, *scales, prepared);
+        put_sum(form, layout, b, static_cast<std::int32_t>(static_cast<std::uint32_t>(halves[0]) + static_cast<std::uint32_t>(halves[1])),
+                prepared);
       } else {
-        put_sum(form, layout, b * 2, low, *scales, prepared);
-        put_sum(form, layout, b * 2 + 1, high, *scales, prepared);
+        put_sum(form, layout, b * 2, halves[0], prepared);
+        put_sum(form, layout, b * 2 + 1, halves[1], prepared);
       }
     }
   }

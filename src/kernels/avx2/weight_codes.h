@@ -52,34 +52,6 @@ template <int kParts>
   return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(subs)));
 }
 
-// The scale of a group, and what makes multipliers of its blocks' scales.
-struct GroupScale {
-  __m256 scale;
-  __m256 inverse;
-};
-
-static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
-                                     std::int64_t end, int half) {
-  if (form == ScaleForm::kSub || form == ScaleForm::kGroup)
-    return {load_supers(group_at(layout, panel, begin), 0, half), _mm256_setzero_ps()};
-  const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
-  __m256 amax = _mm256_setzero_ps();
-  const std::byte* scales = scales_at(layout, panel, begin);
-  for (std::int64_t b = begin; b < end; ++b, scales += layout.block_scales) {
-    amax = _mm256_max_ps(_mm256_and_ps(load_scales(form, scales, 0, half), magnitude), amax);
-  }
-  const __m256 most = _mm256_set1_ps(kMostMultiplier);
-  const __m256 usable = _mm256_cmp_ps(amax, _mm256_set1_ps(kSmallestAmax), _CMP_GE_OQ);
-  return {_mm256_div_ps(amax, most), _mm256_and_ps(usable, _mm256_div_ps(most, amax))};
-}
-
-template <int kParts>
-[[gnu::always_inline]] static inline __m256i load_multipliers(ScaleForm form, const PanelLayout& layout, const std::byte* scales, int part,
-                                                              __m256 inverse, int half) {
-  if (form == ScaleForm::kSub) return load_subs<kParts>(layout, scales, part, 0, half);
-  return _mm256_cvtps_epi32(_mm256_mul_ps(load_scales(form, scales, 0, half), inverse));
-}
-
 // The minimums of parts 2 * pair and 2 * pair + 1 of the group that begins at block `begin`, side by side as int16.
 template <int kParts>
 [[gnu::always_inline]] static inline __m256i load_minimum_pair(const PanelLayout& layout, const std::byte* panel, std::int64_t begin,

@@ -4,7 +4,7 @@
 //
 // The two panels are neighbours, or one of gate and one of up, of whose sums SwiGLU is what is written (MatmulArgs::up).
 //
-// Limit: vpdpbusd; a multiplier costs one vpmulld for each 8 or 4 of them, in the same pipes (perf/README.md has the share reached).
+// Limit: vpdpbusd; for each 8 of them two fma, or a vpmulld for each 8 or 4, take the same pipes (perf/README.md has the share reached).
 #include "kernels/avx512/many_rows.h"
 #include "kernels/avx512/weight_group.h"
 #include "kernels/cache_hints.h"
@@ -66,6 +66,50 @@ template <int kRows>
   for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = broadcast_int(starts + r * row_bytes);
 }
 
+// What memory is to bring meanwhile, with each K block.
+[[gnu::always_inline]] inline void fetch_next(const Tile& tile, std::int64_t block) {
+  for (std::int64_t line = block * tile.next_lines; line < (block + 1) * tile.next_lines; ++line) {
+    for (std::int64_t s = 0; s < tile.stretches; ++s) prefetch_lines<kFirstLevel>(tile.next[s] + line * 64, 1);
+  }
+}
+
+// Adds the blocks of a group, each with a scale of its own, to the float sums.
+template <bool kMinimums, int kRows>
+[[gnu::always_inline]] inline void add_blocks(const Shape& shape, const Group& group, const Tile& tile, __m512 (&acc)[kRows][kPanels]) {
+  const std::int64_t row_bytes = shape.row.bytes;
+  const std::byte* x = tile.x + group.begin * kBlockValues;
+  const std::byte* starts = tile.x + shape.row.starts + group.begin * 4;
+  const std::byte* x_scales = tile.x + shape.row.scales + group.begin * 4;
+  const std::byte* x_sums = tile.x + shape.row.sums + group.begin * 4;
+  const std::byte* codes[kPanels] = {group.codes[0], group.codes[1]};
+  const Group::Block* block = group.blocks;
+  for (std::int64_t b = 0; b < group.end - group.begin; ++b, ++block) {
+    fetch_next(tile, b);
+    __m512i sum[kRows][kPanels];
+    load_starts(starts, row_bytes, sum);
+    add_products<8>(codes, x, row_bytes, sum);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 x_scale = broadcast_float(x_scales + r * row_bytes);
+#pragma GCC unroll 8
+      for (int p = 0; p < kPanels; ++p) {
+        const __m512 scaled = _mm512_fmadd_ps(_mm512_castsi512_ps(sum[r][p]), block->scales[p], block->magic[p]);
+        acc[r][p] = _mm512_fmadd_ps(scaled, x_scale, acc[r][p]);
+      }
+      if constexpr (kMinimums) {
+        const __m512 x_sum = broadcast_float(x_sums + r * row_bytes);
+        for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(block->minimums[p], x_sum, acc[r][p]);
+      }
+    }
+    codes[0] += kCodeBytes;
+    codes[1] += kCodeBytes;
+    x += kBlockValues;
+    starts += 4;
+    x_scales += 4;
+    x_sums += 4;
+  }
+}
+
 // The integer sums of a group. kParts: how many multipliers a K block has; none if a group has only its scale.
 template <int kParts, int kRows>
 [[gnu::always_inline]] inline void sum_group(const Shape& shape, const Group& group, const Tile& tile, __m512i (&total)[kRows][kPanels]) {
@@ -73,7 +117,6 @@ template <int kParts, int kRows>
   const std::byte* x = tile.x + group.begin * kBlockValues;
   const std::byte* starts = tile.x + shape.row.starts;
   const std::byte* codes[kPanels] = {group.codes[0], group.codes[1]};
-  std::int64_t fetched = 0;
   if constexpr (kParts == 0) {
     load_starts(starts + group.begin / kWideGroupBlocks * 4, row_bytes, total);
   } else {
@@ -83,9 +126,7 @@ template <int kParts, int kRows>
   }
   const __m512i(*multipliers)[kPanels] = group.multipliers;
   for (std::int64_t b = 0; b < group.end - group.begin; ++b, x += kBlockValues) {
-    for (std::int64_t line = 0; line < tile.next_lines; ++line, fetched += 64) {
-      for (std::int64_t s = 0; s < tile.stretches; ++s) prefetch_lines<kFirstLevel>(tile.next[s] + fetched, 1);
-    }
+    fetch_next(tile, b);
     if constexpr (kParts == 0) add_products<8>(codes, x, row_bytes, total);
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part, ++multipliers, starts += 4) {
@@ -105,18 +146,9 @@ template <int kParts, int kRows>
   }
 }
 
+// Of types in Summing::kParts.
 template <int kParts, int kRows>
 void add_minimums(const Shape& shape, const Group& group, const std::byte* rows, __m512 (&acc)[kRows][kPanels]) {
-  if (shape.form.scales != ScaleForm::kSub) {
-    for (std::int64_t b = 0; b < group.end - group.begin; ++b) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512 sum = broadcast_float(rows + r * shape.row.bytes + shape.row.sums + (group.begin + b) * 4);
-        for (int p = 0; p < kPanels; ++p) acc[r][p] = _mm512_fmadd_ps(group.minimums[b][p], sum, acc[r][p]);
-      }
-    }
-    return;
-  }
   __m512i total[kRows][kPanels] = {};
 #pragma GCC unroll 8
   for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair) {
@@ -134,6 +166,23 @@ void add_minimums(const Shape& shape, const Group& group, const std::byte* rows,
   }
 }
 
+// Adds a group with one integer sum to the float sums.
+template <int kParts, bool kMinimums, int kRows>
+[[gnu::always_inline]] inline void add_group(const Shape& shape, const Group& group, const Tile& tile, __m512 (&acc)[kRows][kPanels]) {
+  __m512i total[kRows][kPanels];
+  sum_group<kParts>(shape, group, tile, total);
+  const std::int64_t index = group.begin / (kParts == 0 ? kWideGroupBlocks : kGroupBlocks);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 x_scale = broadcast_float(tile.x + r * shape.row.bytes + shape.row.scales + index * 4);
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) {
+      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(group.scales[p], x_scale), acc[r][p]);
+    }
+  }
+  if constexpr (kMinimums) add_minimums<kParts>(shape, group, tile.x, acc);
+}
+
 template <int kRows>
 [[gnu::always_inline]] inline void write(const Shape& shape, const Tile& tile, const __m512 (&acc)[kRows][kPanels]) {
 #pragma GCC unroll 8
@@ -147,8 +196,9 @@ template <int kRows>
   }
 }
 
-// Adds a group to the float sums of a tile; writes its results after the last one.
-template <int kParts, int kRows>
+// Adds a group to the float sums of a tile; writes its results after the last one. kParts: multipliers of a K block, if not in
+// Summing::kBlock.
+template <Summing kSumming, int kParts, bool kMinimums, int kRows>
 void multiply(const Shape& shape, const Group& group, const Tile& tile) {
   const bool last = group.end == shape.blocks;
   if (last && shape.accumulate) {
@@ -156,21 +206,16 @@ void multiply(const Shape& shape, const Group& group, const Tile& tile) {
       for (int p = 0; p < kPanels; ++p) prefetch_for_write(tile.out + r * shape.out_stride + p * kPanel);
     }
   }
-  __m512i total[kRows][kPanels];
-  sum_group<kParts>(shape, group, tile, total);
   __m512 acc[kRows][kPanels];
-  const std::int64_t index = group.begin / (kParts == 0 ? kWideGroupBlocks : kGroupBlocks);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const __m512 x_scale = broadcast_float(tile.x + r * shape.row.bytes + shape.row.scales + index * 4);
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-      const __m512 before = group.begin == 0 ? _mm512_setzero_ps() : tile.sums[r][p];
-      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(group.scales[p], x_scale), before);
-    }
+    for (int p = 0; p < kPanels; ++p) acc[r][p] = group.begin == 0 ? _mm512_setzero_ps() : tile.sums[r][p];
   }
-  if constexpr (kParts != 0) {
-    if (shape.form.minimum) add_minimums<kParts>(shape, group, tile.x, acc);
+  if constexpr (kSumming == Summing::kBlock) {
+    add_blocks<kMinimums>(shape, group, tile, acc);
+  } else {
+    add_group<kParts, kMinimums>(shape, group, tile, acc);
   }
   if (last) return write(shape, tile, acc);
 #pragma GCC unroll 8
@@ -189,8 +234,12 @@ struct Functions {
 
 Functions functions_for(const CodeForm& form) {
   return with_form(form, []<CodeForm kForm>() {
-    constexpr int kParts = kForm.grouped ? 0 : kForm.parts;
-    Functions of{nullptr, expand_scales<kForm.parts>, {multiply<kParts, 4>, multiply<kParts, 5>, multiply<kParts, 6>}};
+    constexpr Summing kSumming = kForm.summing;
+    constexpr int kParts = kSumming == Summing::kParts ? kForm.parts : 0;
+    Functions of{nullptr,
+                 expand_scales<kForm>,
+                 {multiply<kSumming, kParts, kForm.minimums, 4>, multiply<kSumming, kParts, kForm.minimums, 5>,
+                  multiply<kSumming, kParts, kForm.minimums, 6>}};
     if constexpr (kForm.low_bits != 8) of.codes = expand_codes<kForm>;
     return of;
   });

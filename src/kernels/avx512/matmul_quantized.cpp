@@ -1,11 +1,11 @@
 // Products of 8-bit activations with weights of up to 8 bits by vpdpbusd: one lane for each output, so nothing is summed across lanes.
 //
-// A tile is kRows rows by kPanels panels: kRows * kPanels accumulators of a part's sum, and as many of the group's; the weights of a
-// group of codes are loaded once for all rows, four activation codes are broadcast once for all panels. For every K block of 32 and
-// (row, panel): 8 vpdpbusd, then vpmulld and an addition: once, or for each of two parts.
+// A tile is kRows rows by kPanels panels: kRows * kPanels accumulators of a part's sum, and as many floats, or integers of a group; the
+// weights of a group of codes are loaded once for all rows, four activation codes are broadcast once for all panels. For every K block of 32
+// and (row, panel): 8 vpdpbusd, then two fma, or for each part vpmulld and an addition.
 //
-// Limits. Many rows: the multiplication by a block's multiplier goes through the pipes of vpdpbusd (perf/README.md has the share). One
-// row: the reading of memory.
+// Limits. Many rows: what follows the products goes through the pipes of vpdpbusd (perf/README.md has the share). One row: the reading of
+// memory.
 #include "kernels/avx512/many_rows.h"
 #include "kernels/avx512/weight_codes.h"
 #include "kernels/cache_hints.h"
@@ -28,7 +28,6 @@ struct Tile {
   PreparedLayout row;
   std::int64_t blocks;
   ScaleForm scales;
-  bool minimum;
   const std::uint8_t* table;
   float* out;  // of the first row and panel
   std::int64_t out_stride;
@@ -95,39 +94,49 @@ template <CodeForm kForm, int kRows, int kPanels>
   }
 }
 
-// Adds one part of a K block to the integer sums of its group.
+// Adds one part of a K block to the integer sums of its group (Summing::kParts).
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_part(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b, int part,
-                                            __m512i table, const __m512 (&inverse)[kPanels], __m512i (&total)[kRows][kPanels]) {
-  if constexpr (kForm.grouped) {
-    sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, total);
-    return;
-  }
+                                            __m512i table, __m512i (&total)[kRows][kPanels]) {
   __m512i sum[kRows][kPanels];
   load_starts<kRows, kPanels>(tile, b * kForm.parts + part, sum);
   sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, sum);
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const __m512i multipliers = load_multipliers<kForm.parts>(tile.scales, tile.layout, scales + p * tile.layout.bytes, part, inverse[p]);
+    const __m512i multipliers = load_subs<kForm.parts>(tile.layout, scales + p * tile.layout.bytes, part, 0);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_add_epi32(total[r][p], _mm512_mullo_epi32(multipliers, sum[r][p]));
   }
 }
 
-// Adds the minimums of the group [begin, end) to one panel's float sums.
-template <int kParts, int kRows>
-inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t begin, std::int64_t end, __m512* acc,
-                         std::int64_t acc_stride) {
-  if (tile.scales != ScaleForm::kSub) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      const __m512 minimum = load_scales(tile.scales, scales_at(tile.layout, panel, b), 1);
-      for (int r = 0; r < kRows; ++r) {
-        __m512& sum = acc[r * acc_stride];
-        sum = _mm512_fmadd_ps(minimum, broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4), sum);
-      }
+// Adds a K block, whose weights and rows have scales of their own (Summing::kBlock), to the float sums.
+template <CodeForm kForm, int kRows, int kPanels>
+[[gnu::always_inline]] inline void add_block(const Tile& tile, const std::byte* codes, const std::byte* scales, std::int64_t b,
+                                             __m512i table, __m512 (&acc)[kRows][kPanels]) {
+  __m512i sum[kRows][kPanels];
+  load_starts<kRows, kPanels>(tile, b, sum);
+  sum_part<kForm, kRows, kPanels>(tile, codes, b, 0, table, sum);
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p, scales += tile.layout.bytes) {
+    const __m512 scale = load_scales(tile.scales, scales, 0);
+    const __m512 magic = _mm512_mul_ps(scale, _mm512_set1_ps(-kRoundMagic));
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + b * 4);
+      acc[r][p] = _mm512_fmadd_ps(_mm512_fmadd_ps(_mm512_castsi512_ps(sum[r][p]), scale, magic), x_scale, acc[r][p]);
     }
-    return;
+    if constexpr (kForm.minimums) {
+      const __m512 minimum = load_scales(tile.scales, scales, 1);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r)
+        acc[r][p] = _mm512_fmadd_ps(minimum, broadcast_float(tile.x + r * tile.row.bytes + tile.row.sums + b * 4), acc[r][p]);
+    }
   }
+}
+
+// Adds the minimums of the group that begins at block `begin` to one panel's float sums.
+template <int kParts, int kRows>
+inline void add_minimums(const Tile& tile, const std::byte* panel, std::int64_t begin, __m512* acc, std::int64_t acc_stride) {
   constexpr int kPairs = kGroupBlocks * kParts / 2;
   const __m512 minimum = load_supers(group_at(tile.layout, panel, begin), 1);
   __m512i pairs[kPairs];
@@ -164,22 +173,36 @@ template <int kRows, int kPanels>
   }
 }
 
+// Adds the integer sums of the group that begins at block `begin` to the float sums.
+template <CodeForm kForm, int kRows, int kPanels>
+[[gnu::always_inline]] inline void add_total(const Tile& tile, std::int64_t begin, const __m512i (&total)[kRows][kPanels],
+                                             __m512 (&acc)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) {
+    const std::byte* const panel = tile.panel + p * tile.layout.bytes;
+    const __m512 super = load_supers(group_at(tile.layout, panel, begin), 0);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
+      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(super, x_scale), acc[r][p]);
+    }
+    if constexpr (kForm.minimums) add_minimums<kForm.parts, kRows>(tile, panel, begin, &acc[0][p], kPanels);
+  }
+}
+
 // Adds the group of K blocks [begin, end) to the float sums.
 template <CodeForm kForm, int kRows, int kPanels>
 [[gnu::always_inline]] inline void add_group(const Tile& tile, std::int64_t begin, std::int64_t end, __m512i table,
                                              __m512 (&acc)[kRows][kPanels]) {
-  __m512 scale[kPanels];
-  __m512 inverse[kPanels];
   __m512i total[kRows][kPanels];
+  if constexpr (kForm.summing == Summing::kGroup) load_starts<kRows, kPanels>(tile, begin / kWideGroupBlocks, total);
+  if constexpr (kForm.summing == Summing::kParts) {
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) {
-    const GroupScale group = group_scale(tile.scales, tile.layout, tile.panel + p * tile.layout.bytes, begin, end);
-    scale[p] = group.scale;
-    inverse[p] = group.inverse;
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_setzero_si512();
+      for (int p = 0; p < kPanels; ++p) total[r][p] = _mm512_setzero_si512();
+    }
   }
-  if constexpr (kForm.grouped) load_starts<kRows, kPanels>(tile, begin / kWideGroupBlocks, total);
   const std::byte* codes = codes_at(tile.layout, tile.panel, begin);
   if constexpr (kRows == 1) prefetch_ahead<kPanels>(tile, group_at(tile.layout, tile.panel, begin), tile.layout.codes / 64);
   const std::byte* scales = scales_at(tile.layout, tile.panel, begin);
@@ -188,24 +211,15 @@ template <CodeForm kForm, int kRows, int kPanels>
       prefetch_ahead<kPanels>(tile, codes, kForm.low_bits + kForm.high_bits);
     else
       tile.next.fetch<kFirstLevel>(tile.next_turn + b);
-    add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 0, table, inverse, total);
-    if constexpr (kForm.parts == 2) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, 1, table, inverse, total);
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m512 x_scale = broadcast_float(tile.x + r * tile.row.bytes + tile.row.scales + begin / blocks_of_group(kForm) * 4);
-#pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-      acc[r][p] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(total[r][p]), _mm512_mul_ps(scale[p], x_scale), acc[r][p]);
+    if constexpr (kForm.summing == Summing::kBlock) {
+      add_block<kForm, kRows, kPanels>(tile, codes, scales, b, table, acc);
+    } else if constexpr (kForm.summing == Summing::kGroup) {
+      sum_part<kForm, kRows, kPanels>(tile, codes, b, 0, table, total);
+    } else {
+      for (int part = 0; part < kForm.parts; ++part) add_part<kForm, kRows, kPanels>(tile, codes, scales, b, part, table, total);
     }
   }
-  if constexpr (kForm.minimums) {
-    if (!tile.minimum) return;
-#pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-      add_minimums<kForm.parts, kRows>(tile, tile.panel + p * tile.layout.bytes, begin, end, &acc[0][p], kPanels);
-    }
-  }
+  if constexpr (kForm.summing != Summing::kBlock) add_total<kForm, kRows, kPanels>(tile, begin, total, acc);
 }
 
 template <CodeForm kForm, int kRows, int kPanels>
@@ -280,7 +294,6 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   tile.x = args.prepared;
   tile.blocks = w.inputs / kBlockValues;
   tile.scales = form.scales;
-  tile.minimum = form.minimum;
   tile.table = form.table;
   tile.out_stride = args.out_stride;
   tile.accumulate = args.accumulate;

@@ -1,4 +1,5 @@
-// Quantises one activation row: 32 values at a time, two vectors. For sources of wide ISAs only.
+// Quantises one activation row for weights whose groups have one integer sum: 32 values at a time, two vectors. For sources of wide ISAs
+// only.
 #pragma once
 
 #include "kernels/avx512/simd.h"
@@ -91,9 +92,9 @@ struct PreparedRow {
   std::byte* starts = nullptr;                       // null: not wanted
   std::int64_t start_stride = sizeof(std::int32_t);  // from a group's to the next one's, of a grouped type
   std::byte* sums = nullptr;
-  std::int64_t sum_line = 64;  // bytes from some sums of 4 bytes, side by side, to the next ones,
-  int sum_shift = 4;           // 1 << this many
-  bool split_sums = false;     // integers as two bf16 (amx/prepared_tiles.h), not as int16
+  bool split_sums = false;    // as two bf16 (amx/prepared_tiles.h), not as int16. Then
+  std::int64_t sum_line = 0;  // bytes from some sums side by side to the next ones,
+  int sum_shift = 0;          // 1 << this many
 
   std::byte* block(std::int64_t b) const { return codes + b / 2 * line + b % 2 * kBlockValues; }
 };
@@ -105,16 +106,14 @@ static inline std::uint32_t split_sum(std::int16_t sum) {
   return __builtin_bit_cast(std::uint32_t, multiple) | __builtin_bit_cast(std::uint32_t, rest) >> 16;
 }
 
-// What follows from the sum of one part's codes. Unsigned where it may wrap.
-static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_t sum, float scale, const PreparedRow& to) {
+// What follows from the sum of one part's codes in Summing::kParts. Unsigned where it may wrap.
+static inline void put_sum(const BlockForm& form, std::int64_t part, std::int32_t sum, const PreparedRow& to) {
   if (to.starts != nullptr) {
     reinterpret_cast<std::uint32_t*>(to.starts)[part] = static_cast<std::uint32_t>(-form.bias) * static_cast<std::uint32_t>(sum);
   }
-  if (!form.minimum) return;
+  if (!form.codes.minimums) return;
   std::byte* const at = to.sums + (part >> to.sum_shift) * to.sum_line + (part & ((1 << to.sum_shift) - 1)) * 4;
-  if (form.scales != ScaleForm::kSub) {
-    *reinterpret_cast<float*>(at) = scale * static_cast<float>(sum);
-  } else if (to.split_sums) {
+  if (to.split_sums) {
     *reinterpret_cast<std::uint32_t*>(at) = split_sum(static_cast<std::int16_t>(sum));
   } else {
     reinterpret_cast<std::int16_t*>(to.sums)[part] = static_cast<std::int16_t>(sum);
@@ -143,7 +142,7 @@ static inline void prepare_rotated_row(const BlockForm& form, const float* x, st
 }
 
 static inline void prepare_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
-  if (form.codes.grouped) return prepare_rotated_row(form, x, inputs, to);
+  if (form.codes.summing == Summing::kGroup) return prepare_rotated_row(form, x, inputs, to);
   std::byte* scale_at = to.scales;
   const std::int64_t blocks = inputs / kBlockValues;
   for (std::int64_t begin = 0; begin < blocks; begin = group_end(form.codes, begin, blocks), scale_at += to.scale_stride) {
@@ -155,10 +154,10 @@ static inline void prepare_row(const BlockForm& form, const float* x, std::int64
       const __m512i low = prepare_half(x + b * kBlockValues, inverse, to.block(b));
       const __m512i high = prepare_half(x + b * kBlockValues + 16, inverse, to.block(b) + 16);
       if (form.codes.parts == 1) {
-        put_sum(form, b, sum_lanes(_mm512_add_epi32(low, high)), scale, to);
+        put_sum(form, b, sum_lanes(_mm512_add_epi32(low, high)), to);
       } else {
-        put_sum(form, b * 2, sum_lanes(low), scale, to);
-        put_sum(form, b * 2 + 1, sum_lanes(high), scale, to);
+        put_sum(form, b * 2, sum_lanes(low), to);
+        put_sum(form, b * 2 + 1, sum_lanes(high), to);
       }
     }
   }

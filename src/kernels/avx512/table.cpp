@@ -4,8 +4,6 @@
 namespace braid::kernels::avx512 {
 namespace {
 
-bool fuses_swiglu(WeightType type, std::int64_t rows) noexcept { return is_quantized(type) && takes_many_rows(rows); }
-
 constexpr KernelTable make_table() {
   KernelTable table = entries(Isa::kAvx512, "avx512");
   table.fuses_swiglu = fuses_swiglu;

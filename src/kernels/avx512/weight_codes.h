@@ -53,31 +53,6 @@ template <int kParts>
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(subs)));
 }
 
-// The scale of a group, and what makes multipliers of its blocks' scales.
-struct GroupScale {
-  __m512 scale;
-  __m512 inverse;
-};
-
-static inline GroupScale group_scale(ScaleForm form, const PanelLayout& layout, const std::byte* panel, std::int64_t begin,
-                                     std::int64_t end) {
-  if (form == ScaleForm::kSub || form == ScaleForm::kGroup) return {load_supers(group_at(layout, panel, begin), 0), _mm512_setzero_ps()};
-  __m512 amax = _mm512_setzero_ps();
-  const std::byte* scales = scales_at(layout, panel, begin);
-  for (std::int64_t b = begin; b < end; ++b, scales += layout.block_scales)
-    amax = _mm512_max_ps(_mm512_abs_ps(load_scales(form, scales, 0)), amax);
-  const __m512 most = _mm512_set1_ps(kMostMultiplier);
-  const __mmask16 usable = _mm512_cmp_ps_mask(amax, _mm512_set1_ps(kSmallestAmax), _CMP_GE_OQ);
-  return {_mm512_div_ps(amax, most), _mm512_maskz_div_ps(usable, most, amax)};
-}
-
-template <int kParts>
-[[gnu::always_inline]] static inline __m512i load_multipliers(ScaleForm form, const PanelLayout& layout, const std::byte* scales, int part,
-                                                              __m512 inverse) {
-  if (form == ScaleForm::kSub) return load_subs<kParts>(layout, scales, part, 0);
-  return _mm512_cvtps_epi32(_mm512_mul_ps(load_scales(form, scales, 0), inverse));
-}
-
 // The minimums of parts 2 * pair and 2 * pair + 1 of the group that begins at block `begin`, side by side as int16.
 template <int kParts>
 [[gnu::always_inline]] static inline __m512i load_minimum_pair(const PanelLayout& layout, const std::byte* panel, std::int64_t begin,

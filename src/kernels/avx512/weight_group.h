@@ -1,4 +1,4 @@
-// Two panels of weights in the form that many rows multiply: group after group, codes as bytes and scales as integer multipliers. For sources
+// Two panels of weights in the form that many rows multiply: group after group, codes as bytes and scales in vectors. For sources
 // of wide ISAs only.
 #pragma once
 
@@ -17,11 +17,18 @@ struct Group {
   const std::byte* codes[kPanels] = {};
   std::int64_t begin = 0;  // K blocks
   std::int64_t end = 0;
+  // Summing::kBlock: of each block.
+  struct Block {
+    __m512 scales[kPanels];
+    __m512 magic[kPanels];  // -kRoundMagic times the scales
+    __m512 minimums[kPanels];
+  };
+  Block blocks[kMostGroupBlocks];
+  // The others: of the group, and in kParts of each part.
   __m512 scales[kPanels];
-  __m512i multipliers[kMostParts][kPanels];  // of each part; of grouped types none
-  __m512 minimum_scales[kPanels];            // in ScaleForm::kSub, of
+  __m512i multipliers[kMostParts][kPanels];
+  __m512 minimum_scales[kPanels];
   __m512i minimum_pairs[kMinimumPairs][kPanels];
-  __m512 minimums[kMostGroupBlocks][kPanels];  // of each block, of other types that have them
 };
 
 // Codes of the K blocks of `group`, a byte each.
@@ -40,22 +47,31 @@ void expand_codes(const BlockForm& form, const PanelLayout& layout, const std::b
 }
 
 // All of panel `p` in a group but its codes.
-template <int kParts>
+template <CodeForm kForm>
 void expand_scales(const BlockForm& form, const PanelLayout& layout, const std::byte* panel, int p, Group& group) {
-  const ScaleForm scale_form = form.scales;
-  const GroupScale scale = group_scale(scale_form, layout, panel, group.begin, group.end);
-  group.scales[p] = scale.scale;
-  if (scale_form == ScaleForm::kGroup) return;
   const std::byte* scales = scales_at(layout, panel, group.begin);
-  for (std::int64_t b = 0; b < group.end - group.begin; ++b, scales += layout.block_scales) {
-    for (int part = 0; part < kParts; ++part)
-      group.multipliers[b * kParts + part][p] = load_multipliers<kParts>(scale_form, layout, scales, part, scale.inverse);
-    if (form.minimum && scale_form != ScaleForm::kSub) group.minimums[b][p] = load_scales(scale_form, scales, 1);
+  const std::int64_t count = group.end - group.begin;
+  if constexpr (kForm.summing == Summing::kBlock) {
+    for (std::int64_t b = 0; b < count; ++b, scales += layout.block_scales) {
+      Group::Block& block = group.blocks[b];
+      block.scales[p] = load_scales(form.scales, scales, 0);
+      block.magic[p] = _mm512_mul_ps(block.scales[p], _mm512_set1_ps(-kRoundMagic));
+      if (form.codes.minimums) block.minimums[p] = load_scales(form.scales, scales, 1);
+    }
+    return;
   }
-  if (!form.minimum || scale_form != ScaleForm::kSub) return;
-  group.minimum_scales[p] = load_supers(group_at(layout, panel, group.begin), 1);
-  for (int pair = 0; pair < kGroupBlocks * kParts / 2; ++pair)
-    group.minimum_pairs[pair][p] = load_minimum_pair<kParts>(layout, panel, group.begin, pair);
+  group.scales[p] = load_supers(group_at(layout, panel, group.begin), 0);
+  if constexpr (kForm.summing == Summing::kParts) {
+    for (std::int64_t b = 0; b < count; ++b, scales += layout.block_scales) {
+      for (int part = 0; part < kForm.parts; ++part)
+        group.multipliers[b * kForm.parts + part][p] = load_subs<kForm.parts>(layout, scales, part, 0);
+    }
+  }
+  if constexpr (kForm.summing == Summing::kParts && kForm.minimums) {
+    group.minimum_scales[p] = load_supers(group_at(layout, panel, group.begin), 1);
+    for (int pair = 0; pair < kGroupBlocks * kForm.parts / 2; ++pair)
+      group.minimum_pairs[pair][p] = load_minimum_pair<kForm.parts>(layout, panel, group.begin, pair);
+  }
 }
 
 }  // namespace

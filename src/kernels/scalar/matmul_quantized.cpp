@@ -1,9 +1,10 @@
-// Products of quantised weights, as packed_layout.h defines them. The integer sum of a group is exact: at most 256 * 127 * 255 * 128.
+// Products of quantised weights, as packed_layout.h defines them. The integer sum of a group is exact: at most 384 * 127 * 127 * 63.
 #include "kernels/numerics.h"
 #include "kernels/packed_layout.h"
 #include "kernels/scalar/tier.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace braid::kernels::scalar {
@@ -30,19 +31,6 @@ struct Column {
   float super(std::int64_t b, int kind) const { return unpack_super(layout, panel, b, kind, lane); }
 };
 
-// The scale of the group [begin, end) and what makes multipliers of its blocks' scales.
-struct GroupScale {
-  float scale;
-  float inverse;
-};
-
-GroupScale group_scale(const Column& w, std::int64_t begin, std::int64_t end) {
-  if (w.form.scales == ScaleForm::kSub || w.form.codes.grouped) return {w.super(begin, 0), 0.0F};
-  float amax = 0.0F;
-  for (std::int64_t b = begin; b < end; ++b) amax = std::fabs(w.scale(b, 0)) > amax ? std::fabs(w.scale(b, 0)) : amax;
-  return {amax / kMostMultiplier, amax < kSmallestAmax ? 0.0F : kMostMultiplier / amax};
-}
-
 // Grouped types.
 std::int32_t sum_whole_group(const Column& w, const Activations& x, std::int64_t begin, std::int64_t end) {
   std::uint8_t codes[kBlockValues];
@@ -54,13 +42,7 @@ std::int32_t sum_whole_group(const Column& w, const Activations& x, std::int64_t
   return total;
 }
 
-std::int32_t multiplier(const Column& w, const GroupScale& group, std::int64_t b, int part) {
-  if (w.form.scales == ScaleForm::kSub) return w.sub(b, 0, part);
-  const float ratio = w.scale(b, part) * group.inverse;
-  return std::fabs(ratio) < 2 * kMostMultiplier ? static_cast<std::int32_t>(std::nearbyint(ratio)) : 0;  // not so: a broken file
-}
-
-std::int32_t sum_group(const Column& w, const GroupScale& group, const Activations& x, std::int64_t begin, std::int64_t end) {
+std::int32_t sum_parts(const Column& w, const Activations& x, std::int64_t begin, std::int64_t end) {
   const int parts = w.form.codes.parts;
   const int part_values = static_cast<int>(kBlockValues) / parts;
   std::uint8_t codes[kBlockValues];
@@ -70,18 +52,13 @@ std::int32_t sum_group(const Column& w, const GroupScale& group, const Activatio
     for (int part = 0; part < parts; ++part) {
       std::int32_t sum = x.starts[b * parts + part];
       for (int i = part * part_values; i < (part + 1) * part_values; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
-      total += multiplier(w, group, b, part) * sum;
+      total += w.sub(b, 0, part) * sum;
     }
   }
   return total;
 }
 
 float add_minimums(const Column& w, const Activations& x, float scale, std::int64_t begin, std::int64_t end, float y) {
-  if (w.form.scales != ScaleForm::kSub) {
-    const auto* sums = reinterpret_cast<const float*>(x.sums);
-    for (std::int64_t b = begin; b < end; ++b) y = std::fma(w.minimum(b, 0), sums[b], y);
-    return y;
-  }
   const auto* sums = reinterpret_cast<const std::int16_t*>(x.sums);
   std::int32_t total = 0;
   for (std::int64_t b = begin; b < end; ++b) {
@@ -90,15 +67,30 @@ float add_minimums(const Column& w, const Activations& x, float scale, std::int6
   return std::fma(static_cast<float>(total), w.super(begin, 1) * scale, y);
 }
 
-float multiply(const Column& w, const Activations& x, std::int64_t blocks) {
+// Groups: integers with one float scale.
+float multiply_groups(const Column& w, const Activations& x, std::int64_t blocks) {
   float y = 0.0F;
   for (std::int64_t begin = 0, end = 0; begin < blocks; begin = end) {
     end = group_end(w.form.codes, begin, blocks);
     const float scale = x.scales[begin / blocks_of_group(w.form.codes)];
-    const GroupScale group = group_scale(w, begin, end);
-    const std::int32_t sum = w.form.codes.grouped ? sum_whole_group(w, x, begin, end) : sum_group(w, group, x, begin, end);
-    y = std::fma(static_cast<float>(sum), group.scale * scale, y);
-    if (w.form.minimum) y = add_minimums(w, x, scale, begin, end, y);
+    const std::int32_t sum = w.form.codes.summing == Summing::kGroup ? sum_whole_group(w, x, begin, end) : sum_parts(w, x, begin, end);
+    y = std::fma(static_cast<float>(sum), w.super(begin, 0) * scale, y);
+    if (w.form.codes.minimums) y = add_minimums(w, x, scale, begin, end, y);
+  }
+  return y;
+}
+
+// Blocks with a scale each.
+float multiply_blocks(const Column& w, const Activations& x, std::int64_t blocks) {
+  std::uint8_t codes[kBlockValues];
+  float y = 0.0F;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    unpack_codes(w.form, w.layout, w.panel, b, w.lane, codes);
+    std::int32_t sum = x.starts[b];
+    for (std::int64_t i = 0; i < kBlockValues; ++i) sum += codes[i] * x.codes[b * kBlockValues + i];
+    const float scale = w.scale(b, 0);
+    y = std::fma(std::fma(std::bit_cast<float>(sum), scale, -kRoundMagic * scale), x.scales[b], y);
+    if (w.form.codes.minimums) y = std::fma(w.minimum(b, 0), reinterpret_cast<const float*>(x.sums)[b], y);
   }
   return y;
 }
@@ -116,7 +108,8 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
       const std::byte* row = args.prepared + r * rows.bytes;
       const Activations x{reinterpret_cast<const std::int8_t*>(row), reinterpret_cast<const float*>(row + rows.scales),
                           reinterpret_cast<const std::int32_t*>(row + rows.starts), row + rows.sums};
-      const float y = multiply(column, x, w.inputs / kBlockValues);
+      const std::int64_t blocks = w.inputs / kBlockValues;
+      const float y = form.codes.summing == Summing::kBlock ? multiply_blocks(column, x, blocks) : multiply_groups(column, x, blocks);
       float& out = args.out[r * args.out_stride + output];
       out = args.accumulate ? out + y : y;
     }
