@@ -104,3 +104,31 @@ test("errors have their status and field; an abort frees everything", async () =
   stream.controller.abort();
   await frees_everything(server.url);
 });
+
+// What Open Responses' ResponseResource requires, whose suite sends these.
+const required = ["id", "object", "created_at", "completed_at", "status", "incomplete_details", "model", "previous_response_id", "instructions",
+  "output", "error", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text", "top_p", "presence_penalty", "frequency_penalty",
+  "top_logprobs", "temperature", "reasoning", "user", "usage", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier",
+  "metadata", "safety_identifier", "prompt_cache_key"];
+
+test("every member that the schema requires is there, streamed and not", async () => {
+  const message = (role, content) => ({ type: "message", role, content });
+  const inputs = [
+    [message("user", "Say hello in exactly 3 words.")],
+    [message("system", "You are a pirate. Always respond in pirate speak."), message("user", "Say hello.")],
+    [message("user", "My name is Alice."), message("assistant", "Hello Alice! Nice to meet you."), message("user", "What is my name?")],
+    [message("user", "What's the weather like in San Francisco?")],
+  ];
+  for (const input of inputs) for (const stream of [false, true]) {
+    const { strict, ...tool } = weather;
+    const body = { model, input, temperature: 0, ...(input === inputs[3] ? { tools: [tool] } : {}) };
+    const response = stream ? await client.responses.stream(body).finalResponse() : await client.responses.create(body);
+    assert.deepEqual(required.filter((name) => !Object.hasOwn(response, name)), []);
+    assert.equal(response.status, "completed");
+    assert.match(response.id, /^resp_/);
+    assert.ok(response.output.length > 0);
+    for (const { type, name, description, parameters, strict: kept } of response.tools)
+      assert.deepEqual([type, name, typeof description, typeof parameters, kept], ["function", "get_weather", "string", "object", false]);
+    if (input === inputs[3]) assert.ok(response.output.some((item) => item.type === "function_call"));
+  }
+});
