@@ -36,10 +36,14 @@ class Translation {
         const TextLanguages::Id rest = before(parsed_.rule(expr.rule).body, languages_.empty());
         return languages_.both({next, negative_.at(expr.rule) ? languages_.complement(rest) : rest});
       }
-      default:
-        failed_ = true;  // the parser makes no others
-        return languages_.nothing();
+      case ExprKind::kBytes:
+      case ExprKind::kUntil:
+      case ExprKind::kWithout:
+      case ExprKind::kGraph:
+        break;  // the parser makes none of these
     }
+    failed_ = true;
+    return languages_.nothing();
   }
 
   bool failed() const { return failed_; }

@@ -26,8 +26,6 @@ constexpr double kMostNoise = 0.3 * 0.3;
 constexpr double kNoiseWeight = 0.1;  // of a new sample
 constexpr double kOutlier = 3.0;      // a single surprise counts for no more deviations than so many
 
-enum Term : std::size_t { kStep, kRow, kDecodeRead, kToken, kPrefillRead, kPrefillMet };
-
 }  // namespace
 
 StepCost::Terms StepCost::terms_of(const StepShape& shape) {

@@ -44,7 +44,7 @@ class StepCost {
   double doubt_seconds(const StepShape& shape) const;
 
  private:
-  static constexpr std::size_t kTerms = 6;
+  enum Term : std::size_t { kStep, kRow, kDecodeRead, kToken, kPrefillRead, kPrefillMet, kTerms };
   using Terms = std::array<double, kTerms>;
 
   static Terms terms_of(const StepShape& shape);

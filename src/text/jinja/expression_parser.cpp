@@ -37,9 +37,15 @@ bool starts_test_argument(const Token& token) {
       return true;
     case TokenKind::kOperator:
       return token.text == "(" || token.text == "[" || token.text == "{";
-    default:
-      return false;
+    case TokenKind::kText:
+    case TokenKind::kOpenPrint:
+    case TokenKind::kClosePrint:
+    case TokenKind::kOpenBlock:
+    case TokenKind::kCloseBlock:
+    case TokenKind::kEnd:
+      break;
   }
+  return false;
 }
 
 }  // namespace
@@ -218,7 +224,13 @@ ExpressionPtr ExpressionParser::parse_primary() {
     case TokenKind::kInteger:
     case TokenKind::kFloat:
       return parse_number();
-    default:
+    case TokenKind::kText:
+    case TokenKind::kOpenPrint:
+    case TokenKind::kClosePrint:
+    case TokenKind::kOpenBlock:
+    case TokenKind::kCloseBlock:
+    case TokenKind::kOperator:
+    case TokenKind::kEnd:
       break;
   }
   if (tokens_.skip_operator("(")) {

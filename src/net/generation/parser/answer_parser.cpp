@@ -65,9 +65,11 @@ bool AnswerParser::is_silent() const {
       return scanner_.behind_marker();
     case State::kAfterCall:
       return settled_.empty() && (scanner_.behind_marker() || (!scanner_.in_marker() && scanner_.space().empty()));
-    default:
-      return false;  // what begins like a call may turn out to be none
+    case State::kBeforeCall:
+    case State::kCall:
+      break;  // what begins like a call may turn out to be none
   }
+  return false;
 }
 
 void AnswerParser::step(char c) {

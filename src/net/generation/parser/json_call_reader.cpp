@@ -47,10 +47,14 @@ class JsonCallReader final : public CallReader {
       case State::kValue:
         if (!choose_member(c)) return Status::kInvalid;
         return begin_value(State::kInValue, c);
-      default:
+      case State::kAfter:
         if (c == ',') return enter(State::kNextKey);
         return c == '}' ? end() : Status::kInvalid;
+      case State::kInKey:
+      case State::kInValue:
+        break;  // above
     }
+    return Status::kInvalid;
   }
 
   void close() override {

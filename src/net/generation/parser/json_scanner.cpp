@@ -12,7 +12,7 @@ bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' 
 
 }  // namespace
 
-JsonScanner::Status JsonScanner::feed(char c, std::string& out) {
+bool JsonScanner::may_take_space() const {
   switch (state_) {
     case State::kValue:
     case State::kFirstItem:
@@ -20,13 +20,29 @@ JsonScanner::Status JsonScanner::feed(char c, std::string& out) {
     case State::kNextKey:
     case State::kColon:
     case State::kAfter:
-      if (is_space(c)) {
-        (held_.empty() ? out : held_) += c;
-        return Status::kMore;
-      }
+      return true;
+    case State::kDone:
+    case State::kString:
+    case State::kEscape:
+    case State::kUnicode:
+    case State::kLiteral:
+    case State::kMinus:
+    case State::kZero:
+    case State::kInteger:
+    case State::kPoint:
+    case State::kFraction:
+    case State::kExponent:
+    case State::kExponentSign:
+    case State::kExponentDigits:
       break;
-    default:
-      break;
+  }
+  return false;
+}
+
+JsonScanner::Status JsonScanner::feed(char c, std::string& out) {
+  if (is_space(c) && may_take_space()) {
+    (held_.empty() ? out : held_) += c;
+    return Status::kMore;
   }
   switch (state_) {
     case State::kFirstItem:
@@ -53,11 +69,19 @@ JsonScanner::Status JsonScanner::feed(char c, std::string& out) {
       take(c, out);
       literal_.remove_prefix(1);
       return literal_.empty() ? end_value() : Status::kMore;
-    case State::kDone:
-      return Status::kInvalid;
-    default:
+    case State::kMinus:
+    case State::kZero:
+    case State::kInteger:
+    case State::kPoint:
+    case State::kFraction:
+    case State::kExponent:
+    case State::kExponentSign:
+    case State::kExponentDigits:
       return in_number(c, out);
+    case State::kDone:
+      break;
   }
+  return Status::kInvalid;
 }
 
 JsonScanner::Status JsonScanner::begin_value(char c, std::string& out) {
@@ -136,9 +160,21 @@ JsonScanner::Status JsonScanner::in_number(char c, std::string& out) {
       if (is_digit(c)) return enter(State::kFraction, c, out);
       if (exponent) return enter(State::kExponent, c, out);
       break;
-    default:
+    case State::kExponentDigits:
       if (is_digit(c)) return enter(State::kExponentDigits, c, out);
       break;
+    case State::kValue:
+    case State::kFirstItem:
+    case State::kFirstKey:
+    case State::kNextKey:
+    case State::kColon:
+    case State::kAfter:
+    case State::kDone:
+    case State::kString:
+    case State::kEscape:
+    case State::kUnicode:
+    case State::kLiteral:
+      return Status::kInvalid;  // no number
   }
   if (end_value() == Status::kComplete) return Status::kEnded;
   return feed(c, out);
@@ -201,7 +237,15 @@ void JsonScanner::close(std::string& out) {
     case State::kExponentSign:
       out += '0';
       break;
-    default:
+    case State::kFirstItem:
+    case State::kFirstKey:
+    case State::kNextKey:
+    case State::kAfter:
+    case State::kDone:
+    case State::kZero:
+    case State::kInteger:
+    case State::kFraction:
+    case State::kExponentDigits:
       break;
   }
   for (; !open_.empty(); open_.pop_back()) out += open_.back() == '{' ? '}' : ']';

@@ -48,6 +48,7 @@ class JsonScanner {
     kExponentDigits,
   };
 
+  bool may_take_space() const;
   Status begin_value(char c, std::string& out);
   Status in_string(char c, std::string& out);
   Status in_number(char c, std::string& out);

@@ -56,9 +56,10 @@ class PythonicCallReader final : public CallReader {
         return in_value(c);
       case State::kString:
         return in_string(c);
-      default:
+      case State::kEscape:
         return in_escape(c);
     }
+    return Status::kInvalid;
   }
 
   Status enter(State state) {
