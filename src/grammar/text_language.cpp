@@ -204,6 +204,12 @@ Result<ExprId> TextLanguages::expression(Id root, Grammar& grammar, const std::f
   const Result<CharacterAutomaton> automaton = this->automaton(root);
   if (!automaton) return automaton.error();
   const std::size_t classes = automaton->classes.size();
+  std::vector<bool> is_dead;  // nothing matches after it
+  for (std::uint32_t state = 0; state < automaton->accepting.size(); ++state) {
+    const auto targets = automaton->targets.begin() + static_cast<std::ptrdiff_t>(state * classes);
+    is_dead.push_back(!automaton->accepting[state] && std::all_of(targets, targets + static_cast<std::ptrdiff_t>(classes),
+                                                                  [&](std::uint32_t target) { return target == state; }));
+  }
   // A language without a text may have states all the same, and the automaton's builder drops ways that lead nowhere.
   std::vector<std::uint32_t> accepting;
   std::vector<GraphEdge> graph;
@@ -212,7 +218,9 @@ Result<ExprId> TextLanguages::expression(Id root, Grammar& grammar, const std::f
     if (automaton->accepting[from]) accepting.push_back(from);
     std::map<std::uint32_t, CodePointSet> edges;  // what leads to another state
     for (std::size_t i = 0; i < classes; ++i) {
-      CodePointSet& label = edges[automaton->targets[from * classes + i]];
+      const std::uint32_t target = automaton->targets[from * classes + i];
+      if (is_dead[target]) continue;
+      CodePointSet& label = edges[target];
       label = label.united(automaton->classes[i]);
     }
     for (const auto& [to, set] : edges) {

@@ -56,7 +56,7 @@ struct PreparedRows {
 struct Prepared : PreparedRows {
   explicit Prepared(const Product& product)
       : PreparedRows(product), tiles(static_cast<std::size_t>(amx::row_tiles(product.rows) *
-                                       amx::PreparedTiles(product.weights.type, product.weights.inputs).bytes)) {
+                                                              amx::PreparedTiles(product.weights.type, product.weights.inputs).bytes)) {
     const auto& [type, outputs, inputs, data] = product.weights;
     std::memset(tiles.data(), 0xFF, tiles.size());
     amx::prepare_tile_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, tiles.data());

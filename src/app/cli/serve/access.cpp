@@ -31,8 +31,7 @@ void add_access_options(CLI::App& app, ServeOptions& options) {
   app.add_flag("--open-metrics", options.http.open_metrics, "GET /metrics needs no API key");
   app.add_option(
          "--cors-origin", options.http.cors_origins,
-         "Origin of web pages that may read answers, localhost for those of this machine at any port, or * for all; may be given several "
-         "times")
+         "Origin of web pages that may read answers, localhost for this machine at any port, or * for all; may be given several times")
       ->check(check_origin)
       ->allow_extra_args(false);
 }
