@@ -1,5 +1,5 @@
 // A small network as its config.json describes it (`"model_type": "braid-net"`): named inputs, layers that run in order, named outputs.
-// README has the format, docs its types.
+// Types, their options and their defaults are those of LayerType and NetworkLayer below.
 #pragma once
 
 #include "braid/result.h"
