@@ -61,6 +61,16 @@ export async function serve(t, args = [], { ready = true, env = {}, prefix = [],
   return server;
 }
 
+// A server whose model answers by `rules`: the first one whose `when` stands in the prompt says its `say`.
+export async function serveScript(t, rules) {
+  const script = path.join(temporaryFolder(t), "script.json");
+  writeFileSync(script, JSON.stringify(rules));
+  const server = new Process(t, process.env.BRAID_SCRIPTED_SERVER, [script]);
+  server.url = (await server.line(/listening on (\S+)/))[1];
+  await server.line(/^ready/);
+  return server;
+}
+
 // Runs a program to its end.
 export async function run(t, command, args, { input = "", ...options } = {}) {
   const program = new Process(t, command, args, options);
