@@ -1,4 +1,5 @@
 #include "app/command_line.h"
+#include "support/folder.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -291,14 +292,14 @@ TEST(CommandLine, EnvironmentChoosesTheTier) {
 
 class ConfigFile : public testing::Test {
  protected:
-  ~ConfigFile() override { std::filesystem::remove(path_); }
   const char* write(const char* text) {
     std::ofstream(path_) << text;
     return path_.c_str();
   }
 
  private:
-  std::string path_ = testing::TempDir() + "braid-config-" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  test::Folder folder_;
+  std::string path_ = folder_ / "config.yaml";
 };
 
 TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {

@@ -1,4 +1,5 @@
 #include "app/memory.h"
+#include "support/folder.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,15 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that stands for "/", removed at the end.
+// A folder that stands for "/".
 class MemoryRoot : public testing::Test {
  protected:
   MemoryRoot() {
-    root_ = fs::path(testing::TempDir()) / (std::string("braid-memory-") + testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(root_);
     write("proc/meminfo", "MemTotal:       2000000 kB\nMemFree: 10 kB\nMemAvailable:   1000000 kB\n");
   }
-  ~MemoryRoot() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
@@ -32,7 +30,8 @@ class MemoryRoot : public testing::Test {
   std::string folder(const std::string& path) const { return (root_ / path).string(); }
 
  private:
-  fs::path root_;
+  test::Folder folder_;
+  fs::path root_ = folder_.path();
 };
 
 // Of `bytes` that the system leaves, what may be promised.

@@ -1,5 +1,6 @@
 // One include style and one layout in all sources.
 #include "architecture/source_files.h"
+#include "support/folder.h"
 
 #include <algorithm>
 #include <array>
@@ -51,12 +52,13 @@ TEST(Layout, SourcesAreAsClangFormatLeavesThem) {
   if (program.empty()) GTEST_SKIP() << "clang-format is not installed";
   const std::string version = output_of(program + " --version").text;
   if (version.find("version 14.") == std::string::npos) GTEST_SKIP() << "the layout is that of clang-format 14; here is " << version;
-  const fs::path list = fs::path(testing::TempDir()) / "braid_sources.txt";
+  const test::Folder scratch;
+  const std::string list = scratch / "braid_sources.txt";
   std::ofstream names(list);
   for (const char* folder : kFolders)
     for (const fs::path& path : sources_below(folder)) names << path.string() << "\n";
   names.close();
-  const Output output = output_of(program + " --dry-run -Werror @" + list.string());
+  const Output output = output_of(program + " --dry-run -Werror @" + list);
   EXPECT_EQ(output.exit_code, 0) << output.text.substr(0, 4000) << "\nclang-format -i, version 14, mends it";
 }
 

@@ -3,6 +3,7 @@
 #include "net/access/key_ring.h"
 #include "net/endpoints/endpoint.h"
 #include "net/test_server.h"
+#include "support/folder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -78,7 +79,8 @@ TEST(Callers, AServerWithoutKeysLetsPagesOfThisMachineAloneChangeIt) {
 }
 
 TEST(Callers, AnAdministratorHasTheUnixSocketInsteadOfAKey) {
-  const std::string path = testing::TempDir() + "/administrator.sock";
+  const test::Folder folder;
+  const std::string path = folder / "administrator.sock";
   net::ServerOptions options = with_keys({key("client", "sk-client")});
   options.unix_socket = path;
   options.unix_token = net::kNoToken;
