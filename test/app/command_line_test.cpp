@@ -1,4 +1,5 @@
 #include "app/command_line.h"
+
 #include "support/folder.h"
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
 #include "app/memory.h"
+
 #include "support/folder.h"
 
 #include <cstdio>
@@ -17,9 +18,7 @@ namespace fs = std::filesystem;
 // A folder that stands for "/".
 class MemoryRoot : public testing::Test {
  protected:
-  MemoryRoot() {
-    write("proc/meminfo", "MemTotal:       2000000 kB\nMemFree: 10 kB\nMemAvailable:   1000000 kB\n");
-  }
+  MemoryRoot() { write("proc/meminfo", "MemTotal:       2000000 kB\nMemFree: 10 kB\nMemAvailable:   1000000 kB\n"); }
 
   void write(const std::string& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
