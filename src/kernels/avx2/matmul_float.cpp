@@ -3,6 +3,7 @@
 #include "kernels/avx2/simd.h"
 #include "kernels/avx2/tier.h"
 #include "kernels/cache_hints.h"
+#include "kernels/float_type.h"
 #include "kernels/packed_layout.h"
 
 namespace braid::kernels::avx2 {
@@ -123,17 +124,7 @@ void matmul_float(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t
     tile.panel = w.data + p * tile.panel_bytes;
     tile.out = args.out + p * kPanel;
     tile.outputs = w.outputs - p * kPanel;
-    switch (w.type) {
-      case WeightType::kF16:
-        multiply_panels<WeightType::kF16>(tile, args.rows, panels);
-        break;
-      case WeightType::kBF16:
-        multiply_panels<WeightType::kBF16>(tile, args.rows, panels);
-        break;
-      default:
-        multiply_panels<WeightType::kF32>(tile, args.rows, panels);
-        break;
-    }
+    with_float_type(w.type, [&]<WeightType kType>() { multiply_panels<kType>(tile, args.rows, panels); });
     p += panels;
   }
   if (tile.past_caches) _mm_sfence();
