@@ -211,7 +211,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   cache::PrefixKey revision;
   if (identify_kv) {
     kernels::ThreadTeam team(load.threads);
-    revision = model::model_revision(*file, team);
+    revision = model::model_revision(*file, team, load.progress);
   }
   if (const auto fits = check_memory(*file, **table, options, load); !fits) return fits.error();
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));

@@ -3,6 +3,7 @@
 #include "kernels/kv_type.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <fmt/format.h>
@@ -78,7 +79,7 @@ cache::PrefixKey numerics_digest(LanguageModel& model) {
   step::StepPlan plan;
   step::StepResult result;
   const auto execute = [&] {
-    model.execute(plan, result);
+    model.compute(plan, result);
     if (result.failure) std::rethrow_exception(result.failure);
   };
   plan.starts.push_back({});
@@ -99,14 +100,20 @@ std::string hexadecimal(const cache::PrefixKey& key) { return fmt::format("{:016
 
 }  // namespace
 
-cache::PrefixKey model_revision(const files::GgufFile& file, kernels::ThreadTeam& team) {
+cache::PrefixKey model_revision(const files::GgufFile& file, kernels::ThreadTeam& team, const files::Progress& progress) {
   std::vector<TensorPiece> pieces = pieces_of(file);
-  team.for_chunks(static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
+  std::uint64_t total = 0;
+  for (const TensorPiece& piece : pieces) total += piece.bytes.size();
+  std::atomic<std::uint64_t> done{0};
+  team.for_chunks(static_cast<std::int64_t>(pieces.size()), 1, [&](std::int64_t begin, std::int64_t end, int member) {
     for (std::int64_t i = begin; i < end; ++i) {
       TensorPiece& piece = pieces[static_cast<std::size_t>(i)];
       piece.digest = cache::xxh3_key(piece.bytes);
+      done += piece.bytes.size();
+      if (progress && member == 0) progress("digest", done, total);  // the thread that called
     }
   });
+  if (progress) progress("digest", done, total);
   Message message;
   for (const auto& [key, value] : file.metadata()) {
     message.text('k', key);

@@ -127,10 +127,14 @@ void LanguageModel::reach_blocks(const step::StepPlan& plan) {
 }
 
 void LanguageModel::execute(const step::StepPlan& plan, step::StepResult& result) {
+  team_->pin_strand();
+  compute(plan, result);
+}
+
+void LanguageModel::compute(const step::StepPlan& plan, step::StepResult& result) {
   const auto begin = std::chrono::steady_clock::now();
   result.clear();
   result.id = plan.id;
-  team_->pin_strand();
   reach_blocks(plan);
   try {
     check(plan);

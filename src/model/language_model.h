@@ -82,6 +82,9 @@ class LanguageModel final : public step::StepExecutor {
   // A plan that breaks step.h's rules sets `failure` before anything is changed.
   void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
+  // The same by the loading thread, before there is a strand: where the team is pinned, this thread is not.
+  void compute(const step::StepPlan& plan, step::StepResult& result);
+
  private:
   static constexpr TokenId kNoGuess = -1;
   static constexpr std::size_t kSampled = ~std::size_t{0};

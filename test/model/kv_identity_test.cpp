@@ -5,6 +5,8 @@
 #include "model/tiny_model.h"
 
 #include <gtest/gtest.h>
+#include <thread>
+#include <vector>
 
 namespace braid::model::test {
 namespace {
@@ -37,6 +39,45 @@ TEST(ModelRevision, SeesOneChangedWeight) {
   };
   EXPECT_EQ(revision(std::byte{0}), revision(std::byte{0}));
   EXPECT_NE(revision(std::byte{0}), revision(std::byte{1}));
+}
+
+TEST(ModelRevision, TellsTheCallersThreadHowFarItIs) {
+  const TinyModel tiny;
+  kernels::ThreadTeam team(2);
+  std::uint64_t last = 0;
+  std::uint64_t most = 0;
+  model_revision(tiny.file(), team, [&, caller = std::this_thread::get_id()](std::string_view, std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_LE(last, done);
+    last = done;
+    most = total;
+  });
+  EXPECT_GT(most, 0U);
+  EXPECT_EQ(last, most);
+}
+
+TEST(KvIdentity, LeavesTheLoadingThreadWhereItMayRunAndPinsTheStrand) {
+  const std::vector<int> allowed = kernels::allowed_cpus();
+  if (allowed.size() < 2) GTEST_SKIP() << "one processor: nothing to tell apart";
+  LoadOptions options;
+  options.max_batch = 2;
+  options.cpus = {allowed.back()};
+  const TinyModel tiny;
+  const auto model = LanguageModel::load(tiny.file(), kernels::best_kernel_table(), std::move(options)).value();
+  model->allocate_kv(2).value();
+  std::vector<int> loading;
+  std::vector<int> strand;
+  std::thread([&] {
+    EXPECT_FALSE(kv_identity({1, 2}, *model).empty());
+    loading = kernels::allowed_cpus();
+  }).join();
+  std::thread([&] {
+    step::StepResult result;
+    model->execute({}, result);
+    strand = kernels::allowed_cpus();
+  }).join();
+  EXPECT_EQ(loading, allowed);
+  EXPECT_EQ(strand, std::vector<int>{allowed.back()});
 }
 
 TEST(KvIdentity, IsTheSameWhereTheBitsAreAndElseAnother) {
