@@ -26,7 +26,7 @@ test("a message", async () => {
   const message = await client.messages.create({ ...body, messages: [{ role: "user", content: "What is 17 + 25?" }] });
   assert.equal(message.type, "message");
   assert.match(message._request_id, /^req-/);
-  assert.deepEqual(message.content, [{ type: "text", text: "17 + 25 = 42." }]);
+  assert.deepEqual(message.content, [{ type: "text", text: "17 + 25 = 42.", citations: null }]);
   assert.equal(message.stop_reason, "end_turn");
   assert.ok(message.usage.input_tokens > 0 && message.usage.output_tokens > 0);
 });

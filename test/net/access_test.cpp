@@ -174,8 +174,9 @@ TEST(ApiKeys, ARefusalHasTheFormOfItsDialect) {
   EXPECT_EQ(server.ask(post("/v1/completions", kBody)).body,
             R"({"error":{"message":"this server wants an API key, as 'Authorization: Bearer KEY' or as 'x-api-key: KEY'",)"
             R"("type":"invalid_request_error","param":null,"code":"invalid_api_key"}})");
-  EXPECT_EQ(server.ask(post("/v1/messages", "{}", "x-api-key: sk-wrong\r\n")).body,
-            R"({"type":"error","error":{"type":"authentication_error","message":"the API key is not one of this server's"}})");
+  EXPECT_EQ(
+      server.ask(post("/v1/messages", "{}", "x-api-key: sk-wrong\r\n")).body,
+      R"({"type":"error","error":{"type":"authentication_error","message":"the API key is not one of this server's"},"request_id":null})");
 }
 
 // SIGHUP renews a certificate, too.

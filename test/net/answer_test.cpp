@@ -286,8 +286,9 @@ TEST(Errors, APromptThatIsTooLongIsSaidInTheWordsThatClientsLookFor) {
       << exact.body;
   const Reply anthropic = server.ask(post("/v1/messages", R"({"max_tokens":5,"messages":)" + message + "}"));
   EXPECT_EQ(anthropic.status, 400);
-  EXPECT_EQ(anthropic.body,
-            R"({"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 1516 tokens > 999 maximum"}})");
+  EXPECT_EQ(
+      anthropic.body,
+      R"({"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 1516 tokens > 999 maximum"},"request_id":null})");
 }
 
 TEST(Errors, WithoutAModelGenerationSaysWhy) {

@@ -15,10 +15,13 @@ TEST(Messages, AWholeAnswerIsExact) {
   const Reply reply =
       server.ask(post("/v1/messages", R"({"model":"default","max_tokens":9,"system":"S","messages":[{"role":"user","content":"hello"}]})"));
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(normalized(reply.body), R"({"id":"msg_ID","type":"message","role":"assistant","model":"fake-model",)"
-                                    R"("content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","stop_sequence":null,)"
-                                    R"("usage":{"input_tokens":30,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,)"
-                                    R"("output_tokens":2}})");
+  EXPECT_EQ(normalized(reply.body),
+            R"({"id":"msg_ID","type":"message","role":"assistant","model":"fake-model",)"
+            R"("content":[{"type":"text","text":"Hi","citations":null}],"stop_reason":"end_turn","stop_sequence":null,)"
+            R"("stop_details":null,"container":null,"diagnostics":null,)"
+            R"("usage":{"input_tokens":30,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,)"
+            R"("output_tokens":2,"output_tokens_details":{"thinking_tokens":0},"cache_creation":null,)"
+            R"("inference_geo":null,"server_tool_use":null,"service_tier":"standard","speed":null}})");
 }
 
 // Where Anthropic's SDKs look for it.
@@ -32,6 +35,10 @@ TEST(Messages, AnswersAndErrorsNameTheirRequest) {
   EXPECT_FALSE(server.ask(post("/v1/completions", R"({"prompt":"a"})", own)).headers.contains("request-id"));
 }
 
+constexpr std::string_view kFurtherUsage =
+    R"("output_tokens_details":{"thinking_tokens":0},"cache_creation":null,"inference_geo":null,"server_tool_use":null,)"
+    R"("service_tier":"standard","speed":null)";
+
 TEST(Messages, AStreamIsExact) {
   TestServer server;
   server.on_loop([&] {
@@ -41,18 +48,25 @@ TEST(Messages, AStreamIsExact) {
     };
   });
   const Reply reply = server.ask(post("/v1/messages", R"({"max_tokens":9,"stream":true,"messages":[{"role":"user","content":"a"}]})"));
-  EXPECT_EQ(normalized(reply.body),
-            "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_ID\",\"type\":\"message\",\"role\":"
-            "\"assistant\",\"model\":\"fake-model\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":{"
-            "\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":0}}}\n\n"
-            "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","
-            "\"text\":\"\"}}\n\n"
-            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":"
-            "\"H\"}}\n\n"
-            "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
-            "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null},"
-            "\"usage\":{\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":1}}\n\n"
-            "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
+  EXPECT_EQ(
+      normalized(reply.body),
+      "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_ID\",\"type\":\"message\",\"role\":"
+      "\"assistant\",\"model\":\"fake-model\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,"
+      "\"stop_details\":null,\"container\":null,\"diagnostics\":null,\"usage\":{"
+      "\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":0," +
+          std::string(kFurtherUsage) +
+          "}}}\n\n"
+          "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","
+          "\"text\":\"\",\"citations\":null}}\n\n"
+          "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":"
+          "\"H\"}}\n\n"
+          "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
+          "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null,"
+          "\"stop_details\":null,\"container\":null},"
+          "\"usage\":{\"input_tokens\":17,\"cache_creation_input_tokens\":0,\"cache_read_input_tokens\":0,\"output_tokens\":1," +
+          std::string(kFurtherUsage) +
+          "}}\n\n"
+          "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
 TEST(Messages, TheStopSequenceIsNamed) {
@@ -67,7 +81,8 @@ TEST(Messages, ErrorsHaveItsEnvelope) {
   TestServer server;
   const Reply reply = server.ask(post("/v1/messages", R"({"messages":[{"role":"user","content":"a"}]})"));
   EXPECT_EQ(reply.status, 400);
-  EXPECT_EQ(reply.body, R"({"type":"error","error":{"type":"invalid_request_error","message":"'max_tokens' is missing"}})");
+  EXPECT_EQ(reply.body,
+            R"({"type":"error","error":{"type":"invalid_request_error","message":"'max_tokens' is missing"},"request_id":null})");
   const auto status_of = [&](const std::string& members) {
     return server.ask(post("/v1/messages", R"({"max_tokens":1,)" + members + "}")).status;
   };

@@ -17,6 +17,9 @@
 namespace braid::net::anthropic {
 namespace {
 
+// Members that the API has for what no model of ours does.
+constexpr std::string_view kNoDetails = R"(,"stop_details":null,"container":null)";
+
 std::string_view error_type(int status) {
   switch (status) {
     case 400:
@@ -45,29 +48,37 @@ std::string_view error_type(int status) {
 void append_error_body(std::string& out, const Error& error) {
   fmt::format_to(std::back_inserter(out), R"({{"type":"error","error":{{"type":"{}","message":)", error_type(http::status_of(error.code)));
   json::append_lossy_string(out, error.message);
-  out += "}}";
+  out += R"(},"request_id":null})";  // a header has it
 }
 
-// ,"stop_reason":…,"stop_sequence":…
+// "stop_reason":…,"stop_sequence":… and what else says how an answer ended
 void append_stop(std::string& out, const ChoiceEnd& end) {
   constexpr std::string_view kReasons[] = {"end_turn", "stop_sequence", "max_tokens", "tool_use"};  // by EndReason
   fmt::format_to(std::back_inserter(out), R"("stop_reason":"{}","stop_sequence":)", kReasons[static_cast<int>(end.reason)]);
   out += end.reason == EndReason::kStopString ? json::quoted(end.stop_string) : "null";
+  out += kNoDetails;
 }
 
 void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out),
-                 R"("usage":{{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},"output_tokens":{}}})",
-                 usage.prompt_tokens - usage.cached_tokens, usage.cached_tokens, usage.completion_tokens);
+                 R"("usage":{{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},"output_tokens":{},)"
+                 R"("output_tokens_details":{{"thinking_tokens":{}}},"cache_creation":null,"inference_geo":null,"server_tool_use":null,)"
+                 R"("service_tier":"standard","speed":null}})",
+                 usage.prompt_tokens - usage.cached_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens);
+}
+
+std::string text_block(std::string_view text) { return R"({"type":"text","text":)" + json::quoted(text) + R"(,"citations":null})"; }
+
+std::string call_block(const ToolCallBegin& begin, std::string_view input) {
+  return fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{},"caller":{{"type":"direct"}}}})", json::quoted(begin.id),
+                     json::quoted(begin.name), input);
 }
 
 // An empty block of the kind that a delta belongs to, as content_block_start has it.
 struct BlockStart {
-  std::string operator()(const TextDelta&) const { return R"({"type":"text","text":""})"; }
+  std::string operator()(const TextDelta&) const { return text_block(""); }
   std::string operator()(const ReasoningDelta&) const { return R"({"type":"thinking","thinking":"","signature":""})"; }
-  std::string operator()(const ToolCallBegin& begin) const {
-    return fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{{}}}})", json::quoted(begin.id), json::quoted(begin.name));
-  }
+  std::string operator()(const ToolCallBegin& begin) const { return call_block(begin, "{}"); }
   std::string operator()(const ToolCallArguments&) const { return {}; }  // never begins one
 };
 
@@ -89,14 +100,13 @@ void append_blocks(std::string& out, const std::vector<Delta>& deltas, bool hide
     const Delta& delta = deltas[i];
     if (std::holds_alternative<ToolCallArguments>(delta)) continue;
     out += std::exchange(separator, ",");
-    if (const auto* text = std::get_if<TextDelta>(&delta)) out += R"({"type":"text","text":)" + json::quoted(text->text) + "}";
+    if (const auto* text = std::get_if<TextDelta>(&delta)) out += text_block(text->text);
     if (const auto* thought = std::get_if<ReasoningDelta>(&delta))
       out += fmt::format(R"({{"type":"thinking","thinking":{},"signature":"{}"}})", hides_thinking ? R"("")" : json::quoted(thought->text),
                          hides_thinking ? wish::sealed(thought->text) : "");
     if (const auto* begin = std::get_if<ToolCallBegin>(&delta)) {
       const auto* arguments = i + 1 < deltas.size() ? std::get_if<ToolCallArguments>(&deltas[i + 1]) : nullptr;
-      out += fmt::format(R"({{"type":"tool_use","id":{},"name":{},"input":{}}})", json::quoted(begin->id), json::quoted(begin->name),
-                         arguments != nullptr ? whole_object(arguments->text) : "{}");
+      out += call_block(*begin, arguments != nullptr ? whole_object(arguments->text) : "{}");
     }
   }
 }
@@ -120,7 +130,8 @@ class MessageFormat final : public AnswerFormat {
   }
 
   void append_begin(std::string& out, const Usage& so_far) override {
-    std::string members = R"(,"message":)" + head_ + R"(,"content":[],"stop_reason":null,"stop_sequence":null,)";
+    std::string members = R"(,"message":)" + head_ + R"(,"content":[],"stop_reason":null,"stop_sequence":null)";
+    members.append(kNoDetails).append(R"(,"diagnostics":null,)");
     append_usage(members, so_far);
     append_event(out, "message_start", members + "}");
   }
@@ -169,7 +180,7 @@ class MessageFormat final : public AnswerFormat {
     append_blocks(out, choices.front().piece.deltas, details_->hides_thinking);
     out += "],";
     append_stop(out, choices.front().end);
-    out += ',';
+    out += R"(,"diagnostics":null,)";
     append_usage(out, usage);
     if (details_->applied_edits) append_edits(out, *details_->applied_edits);
     if (timings_) append_timings(out, usage);

@@ -65,7 +65,7 @@ int run(const char* path) {
   net::ServerOptions options = test_options();
   options.max_body_bytes = kMaxBody;
   FakeCodec codec;
-  codec.chat_template = "tools <tool_call>";
+  codec.chat_template = "tools <tool_call> <think></think>";
   const FakeCompiler compiler;
   TestServer server(std::move(options));
   server.on_loop([&] {
