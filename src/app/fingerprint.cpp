@@ -81,9 +81,14 @@ std::string model_digest(const files::GgufFile& file, const model::LoadOptions& 
     summary(tensor.name);
     summary(tensor.type);
     for (const std::int64_t size : tensor.shape) summary(size);
-    const std::size_t end = std::min(kTensorEnd, tensor.bytes.size());
-    summary(digest_of(tensor.bytes.first(end)));
-    summary(digest_of(tensor.bytes.last(end)));
+    const auto add = [&](std::span<const std::byte> bytes) {
+      const std::size_t end = std::min(kTensorEnd, bytes.size());
+      summary(digest_of(bytes.first(end)));
+      summary(digest_of(bytes.last(end)));
+    };
+    add(tensor.bytes);
+    if (tensor.coded)
+      for (const std::span<const std::byte> other : tensor.coded->other_bytes()) add(other);
   }
   const std::optional<kernels::WeightType> float_type = options.packing.float_type;
   summary(float_type ? static_cast<std::int64_t>(*float_type) : -1);

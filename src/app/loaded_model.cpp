@@ -38,6 +38,7 @@ Result<files::GgufFile> open_folder(const std::string& path) {
   if (!folder) return folder.error();
   Result<files::GgufContents> contents = model::read_folder(*folder);
   if (!contents) return contents.error();
+  for (const std::string& note : contents->notes) spdlog::warn("{}", note);
   const Result<void> added = text::add_folder_text(*folder, contents->metadata);
   if (!added) return added.error();
   return files::GgufFile::from_contents(std::move(*contents));

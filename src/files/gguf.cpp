@@ -12,6 +12,7 @@ namespace braid::files {
 
 struct GgufFile::Contents {
   std::vector<std::shared_ptr<const ByteSource>> sources;
+  std::vector<std::string> notes;
   GgufPart joined;                                                            // version and metadata of the first part, tensors of all
   std::unordered_map<std::string_view, std::size_t> key_index, tensor_index;  // into `joined`, which owns the names
 };
@@ -75,12 +76,14 @@ Result<GgufFile> GgufFile::from_bytes(std::shared_ptr<const ByteSource> source) 
 GgufFile GgufFile::from_contents(GgufContents contents) {
   auto own = std::make_unique<Contents>();
   own->sources = std::move(contents.sources);
+  own->notes = std::move(contents.notes);
   own->joined = {.version = 0, .metadata = std::move(contents.metadata), .tensors = std::move(contents.tensors)};
   return GgufFile(std::move(own));
 }
 
 GgufFile GgufFile::with_metadata(std::vector<std::pair<std::string, GgufValue>> metadata) const {
-  return from_contents({.sources = contents_->sources, .metadata = std::move(metadata), .tensors = contents_->joined.tensors});
+  return from_contents(
+      {.sources = contents_->sources, .metadata = std::move(metadata), .tensors = contents_->joined.tensors, .notes = contents_->notes});
 }
 
 const std::string& GgufFile::name() const { return contents_->sources.front()->name(); }
@@ -130,6 +133,7 @@ Result<std::string> GgufFile::string_or(std::string_view key, std::string fallba
 }
 
 const std::vector<std::pair<std::string, GgufValue>>& GgufFile::metadata() const { return contents_->joined.metadata; }
+const std::vector<std::string>& GgufFile::notes() const { return contents_->notes; }
 const std::vector<GgufTensor>& GgufFile::tensors() const { return contents_->joined.tensors; }
 
 const GgufTensor* GgufFile::tensor(std::string_view name) const {

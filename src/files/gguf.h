@@ -3,6 +3,7 @@
 
 #include "braid/result.h"
 #include "files/byte_source.h"
+#include "files/coded_rows.h"
 #include "kernels/weight_type.h"
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct GgufTensor {
   // What a Hugging Face folder may hold differently, and a GGUF file does not:
   std::vector<std::int32_t> order = {};  // the stored row (of a vector: value) of each; empty: they lie in order, and are all there are
   float plus = 0.0F;                     // to be added to every value of a vector
+  std::shared_ptr<const CodedRows> coded = {};  // how a matrix is read that is no type of a file; `type` is then the nearest that is
 };
 
 // What a model is made of, however it is stored.
@@ -39,6 +41,7 @@ struct GgufContents {
   std::vector<std::shared_ptr<const ByteSource>> sources;  // that hold the tensors' bytes; the first one's name is the model's
   std::vector<std::pair<std::string, GgufValue>> metadata;
   std::vector<GgufTensor> tensors;
+  std::vector<std::string> notes = {};  // sentences that the user should see: what of it is not held exactly
 };
 
 // Metadata and tensors of a model: a GGUF file, or a folder of another kind that was read as the file that a converter would make of it.
@@ -71,6 +74,7 @@ class GgufFile {
 
   const std::vector<std::pair<std::string, GgufValue>>& metadata() const;
   const std::vector<GgufTensor>& tensors() const;
+  const std::vector<std::string>& notes() const;  // GgufContents
   const GgufTensor* tensor(std::string_view name) const;
   // Tells the system that a tensor's bytes will not be read again. A hint.
   void drop_pages(const GgufTensor& tensor) const;

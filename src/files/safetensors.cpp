@@ -23,8 +23,8 @@ std::uint64_t value_bytes(std::string_view dtype) {
     std::string_view name;
     std::uint64_t bytes;
   };
-  constexpr Type kDtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8}, {"U64", 8},
-                              {"I32", 4}, {"U32", 4}, {"I16", 2}, {"U16", 2},  {"I8", 1},      {"U8", 1},      {"BOOL", 1}};
+  constexpr Type kDtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"I64", 8},
+                              {"U64", 8}, {"I32", 4}, {"U32", 4}, {"I16", 2},  {"U16", 2},     {"I8", 1},      {"U8", 1},      {"BOOL", 1}};
   const auto* found = std::ranges::find(kDtypes, dtype, &Type::name);
   return found == std::end(kDtypes) ? 0 : found->bytes;
 }

@@ -122,6 +122,17 @@ void encode_rotated(const float* values, std::int64_t count, BlockWriter out) {
 
 }  // namespace
 
+void encode_codes(WeightType type, const unsigned (&codes)[32], float scale, float minimum, std::byte* stored) noexcept {
+  BlockWriter out(stored);
+  out.put_half(scale);
+  if (type == WeightType::kQ8_0) {
+    for (const unsigned code : codes) out.put(static_cast<std::int8_t>(static_cast<int>(code) - 128));
+    return;
+  }
+  if (type == WeightType::kQ4_1 || type == WeightType::kQ5_1) out.put_half(minimum);
+  put_codes(codes, type == WeightType::kQ5_0 || type == WeightType::kQ5_1, out);
+}
+
 void encode_row(WeightType type, const float* values, std::int64_t columns, std::byte* stored) noexcept {
   const WeightFormat& format = *weight_format(type);
   if (type == WeightType::kRotated8) {

@@ -2,10 +2,9 @@
 
 #include "files/gguf_tensor_type.h"
 #include "files/gguf_write.h"
-#include "kernels/encode.h"
+#include "model/row_encoding.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <vector>
 
@@ -25,7 +24,7 @@ bool stays_exact(const files::GgufTensor& tensor) {
 
 WeightType written_type(const files::GgufTensor& tensor, const ConvertOptions& options) {
   const auto stored = static_cast<WeightType>(tensor.type);
-  if (!is_float(stored)) return stored;
+  if (!is_float(stored) && !tensor.coded) return stored;
   if (stays_exact(tensor)) return WeightType::kF32;
   const WeightType type = options.type.value_or(stored);
   return tensor.shape.front() % kernels::weight_format(type)->block_values == 0 ? type : WeightType::kF16;
@@ -47,55 +46,14 @@ std::uint64_t file_type(std::optional<WeightType> type) {
   }
 }
 
-std::int64_t rows_of(const files::GgufTensor& tensor) {
-  std::int64_t rows = 1;
-  for (std::size_t i = 1; i < tensor.shape.size(); ++i) rows *= tensor.shape[i];
-  return rows;
-}
-
-// Row `row` in the file's order, as `type`.
-void encode_one(const files::GgufTensor& tensor, std::int64_t row, WeightType type, std::byte* out) {
-  const auto stored = static_cast<WeightType>(tensor.type);
-  const std::int64_t columns = tensor.shape.front();
-  const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored), columns);
-  const bool by_value = tensor.shape.size() == 1 && !tensor.order.empty();  // of vectors, values are in another order
-  const bool by_row = !by_value && !tensor.order.empty();
-  const auto index = static_cast<std::size_t>(by_row ? tensor.order[static_cast<std::size_t>(row)] : row);
-  const std::byte* from = tensor.bytes.data() + index * stored_bytes;
-  if (stored == type && !by_value && tensor.plus == 0.0F) {
-    std::memcpy(out, from, stored_bytes);
-    return;
-  }
-  std::vector<float> values(by_value ? tensor.bytes.size() / kernels::stored_row_bytes(*kernels::weight_format(stored), 1)
-                                     : static_cast<std::size_t>(columns));
-  kernels::dequantize_row(stored, by_value ? tensor.bytes.data() : from, static_cast<std::int64_t>(values.size()), values.data());
-  if (by_value) {
-    std::vector<float> ordered;
-    for (const std::int32_t at : tensor.order) ordered.push_back(values[static_cast<std::size_t>(at)]);
-    values = std::move(ordered);
-  }
-  for (float& value : values) value += tensor.plus;
-  kernels::encode_row(type, values.data(), columns, out);
-}
-
 // Sizes agree with bytes: what comes from a folder was checked by nobody else yet.
 std::optional<Error> fault_of(const files::GgufFile& file, const files::GgufTensor& tensor) {
   const auto refuse = [&](ErrorCode code, std::string_view what) {
     return Error{code, fmt::format("{}: tensor {}: {}", file.name(), tensor.name, what), {}};
   };
-  const auto* format = kernels::weight_format(static_cast<WeightType>(tensor.type));
-  if (format == nullptr) return refuse(ErrorCode::kUnsupported, "its type cannot be read");
-  const bool vector = tensor.shape.size() == 1;
-  const std::int64_t columns = vector && !tensor.order.empty() ? 1 : tensor.shape.front();
-  const std::size_t row_bytes = kernels::stored_row_bytes(*format, columns);
-  const std::size_t stored = row_bytes == 0 ? 0 : tensor.bytes.size() / row_bytes;
-  const auto wanted = static_cast<std::size_t>(vector && !tensor.order.empty() ? tensor.shape.front() : rows_of(tensor));
-  const bool sound = tensor.order.empty()
-                         ? columns % format->block_values == 0 && stored == wanted && tensor.bytes.size() == stored * row_bytes
-                         : tensor.order.size() == wanted && std::ranges::all_of(tensor.order, [&](std::int32_t at) {
-                             return at >= 0 && static_cast<std::size_t>(at) < stored;
-                           });
-  if (!sound) return refuse(ErrorCode::kBadFile, "its bytes are not what its shape takes");
+  if (kernels::weight_format(static_cast<WeightType>(tensor.type)) == nullptr)
+    return refuse(ErrorCode::kUnsupported, "its type cannot be read");
+  if (!is_sound(tensor)) return refuse(ErrorCode::kBadFile, "its bytes are not what its shape takes");
   return std::nullopt;
 }
 
@@ -129,7 +87,8 @@ Result<void> write_model(const files::GgufFile& file, const std::string& path, c
       const std::int64_t count = std::min(kRowsAtOnce, rows - first);
       team.for_chunks(count, 4, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t row = begin; row < end; ++row)
-          encode_one(tensor, first + row, static_cast<WeightType>(heads[i].type), piece.data() + static_cast<std::size_t>(row) * row_bytes);
+          encode_row(tensor, first + row, tensor.shape.front(), static_cast<WeightType>(heads[i].type),
+                     piece.data() + static_cast<std::size_t>(row) * row_bytes);
       });
       out->append(std::span(piece).first(static_cast<std::size_t>(count) * row_bytes));
       done += static_cast<std::uint64_t>(count) * row_bytes;

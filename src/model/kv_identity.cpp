@@ -67,9 +67,15 @@ struct TensorPiece {
 
 std::vector<TensorPiece> pieces_of(const files::GgufFile& file) {
   std::vector<TensorPiece> pieces;
-  for (const files::GgufTensor& tensor : file.tensors())
-    for (std::size_t begin = 0; begin < tensor.bytes.size(); begin += kPieceBytes)
-      pieces.push_back({tensor.bytes.subspan(begin, std::min(kPieceBytes, tensor.bytes.size() - begin)), {}});
+  const auto cut = [&](std::span<const std::byte> bytes) {
+    for (std::size_t begin = 0; begin < bytes.size(); begin += kPieceBytes)
+      pieces.push_back({bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin)), {}});
+  };
+  for (const files::GgufTensor& tensor : file.tensors()) {
+    cut(tensor.bytes);
+    if (tensor.coded)
+      for (const std::span<const std::byte> other : tensor.coded->other_bytes()) cut(other);
+  }
   return pieces;
 }
 

@@ -1,10 +1,9 @@
 #include "model/tensor_reader.h"
 
 #include "files/gguf_tensor_type.h"
-#include "kernels/encode.h"
+#include "model/row_encoding.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,12 +17,9 @@ std::string type_name(std::uint32_t type) {
   return known != nullptr ? known->name : fmt::format("number {}", type);
 }
 
-// Of a matrix the rows, of a vector the values that `bytes` hold.
-bool fits_order(const files::GgufTensor& tensor, const kernels::WeightFormat& format) {
-  const std::int64_t columns = tensor.shape.size() == 2 ? tensor.shape.front() : 1;
-  if (columns % format.block_values != 0 || static_cast<std::int64_t>(tensor.order.size()) != tensor.shape.back()) return false;
-  const std::size_t stored = tensor.bytes.size() / kernels::stored_row_bytes(format, columns);
-  return std::ranges::all_of(tensor.order, [&](std::int32_t at) { return at >= 0 && static_cast<std::size_t>(at) < stored; });
+// A bias that adds nothing, as some quantisers write it for every matrix.
+bool is_zero_bias(const files::GgufTensor& tensor) {
+  return tensor.name.ends_with(".bias") && std::ranges::all_of(tensor.bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 }  // namespace
@@ -50,14 +46,9 @@ const files::GgufTensor* TensorReader::find(const std::string& name, std::initia
     fail(ErrorCode::kUnsupported, name, fmt::format("found type {}, which this build cannot compute with", type_name(tensor->type)));
     return nullptr;
   }
-  const std::int64_t columns = *shape.begin();
-  const auto rows = static_cast<std::size_t>(shape.size() == 2 ? *(shape.begin() + 1) : 1);
-  const bool whole = tensor->order.empty()
-                         ? columns % format->block_values == 0 && tensor->bytes.size() == rows * kernels::stored_row_bytes(*format, columns)
-                         : fits_order(*tensor, *format);
-  if (!whole) {
+  if (!is_sound(*tensor)) {
     fail(ErrorCode::kBadFile, name,
-         fmt::format("found {} bytes, which is not what {} rows of {} values of type {} take", tensor->bytes.size(), rows, columns,
+         fmt::format("found {} bytes, which is not what [{}] values of type {} take", tensor->bytes.size(), fmt::join(shape, ", "),
                      format->name));
     return nullptr;
   }
@@ -67,26 +58,15 @@ const files::GgufTensor* TensorReader::find(const std::string& name, std::initia
 void TensorReader::vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out) {
   const files::GgufTensor* tensor = find(name, {size}, presence);
   if (tensor == nullptr) return;
-  const auto type = static_cast<kernels::WeightType>(tensor->type);
-  std::vector<float> stored(tensor->order.empty() ? static_cast<std::size_t>(size)
-                                                  : tensor->bytes.size() / kernels::stored_row_bytes(*kernels::weight_format(type), 1));
-  kernels::dequantize_row(type, tensor->bytes.data(), static_cast<std::int64_t>(stored.size()), stored.data());
-  out.clear();
-  for (const std::int32_t at : tensor->order) out.push_back(stored[static_cast<std::size_t>(at)]);
-  if (tensor->order.empty()) out = std::move(stored);
-  for (float& value : out) value += tensor->plus;
+  out.resize(static_cast<std::size_t>(size));
+  read_row(*tensor, 0, size, out.data());
 }
 
 void TensorReader::table(const std::string& name, std::int64_t size, std::int64_t rows, std::vector<float>& out) {
   const files::GgufTensor* tensor = find(name, {size, rows}, Presence::kRequired);
   if (tensor == nullptr) return;
   out.resize(static_cast<std::size_t>(size * rows));
-  const auto type = static_cast<kernels::WeightType>(tensor->type);
-  const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(type), size);
-  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    const std::size_t from = tensor->order.empty() ? row : static_cast<std::size_t>(tensor->order[row]);
-    kernels::dequantize_row(type, tensor->bytes.data() + from * row_bytes, size, out.data() + row * static_cast<std::size_t>(size));
-  }
+  for (std::int64_t row = 0; row < rows; ++row) read_row(*tensor, row, size, out.data() + row * size);
 }
 
 void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out) {
@@ -111,7 +91,7 @@ kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, R
   using kernels::WeightType;
   const auto fits = [&](WeightType type) { return tensor.shape.front() % kernels::weight_format(type)->block_values == 0; };
   const auto stored = static_cast<WeightType>(tensor.type);
-  const bool is_float = stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
+  const bool is_float = tensor.coded || stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
   const WeightType type = is_float && float_type_ && fits(*float_type_) ? *float_type_ : stored;
   const bool rotated = type == WeightType::kQ8_0 && rotate_ && rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
   return rotated ? WeightType::kRotated8 : type;
@@ -120,37 +100,28 @@ kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, R
 // Rows that lie in another order, or at addresses that their type does not allow (as in some safetensors), are copied first.
 void TensorReader::pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const {
   const kernels::PackedMatrix& out = *noted.out;
-  const auto stored_type = static_cast<kernels::WeightType>(noted.tensor->type);
-  const std::vector<std::int32_t>& order = noted.tensor->order;
-  const std::byte* stored = noted.tensor->bytes.data();
-  const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored_type), out.inputs);
+  const files::GgufTensor& tensor = *noted.tensor;
+  const auto stored_type = static_cast<kernels::WeightType>(tensor.type);
+  const std::byte* stored = tensor.bytes.data();
   const bool aligned = reinterpret_cast<std::uintptr_t>(stored) % alignof(float) == 0;
-  if (stored_type == out.type && order.empty() && aligned)
+  if (stored_type == out.type && tensor.order.empty() && aligned && !tensor.coded) {
+    const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored_type), out.inputs);
     return table_.pack(out.type, stored + static_cast<std::size_t>(noted.first_row) * stored_bytes, out.outputs, out.inputs, packed, begin,
                        end);
+  }
   const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(out.type), out.inputs);
   const std::int64_t first = begin * kernels::kPanel;
   const std::int64_t rows = std::min(out.outputs, end * kernels::kPanel) - first;
-  std::vector<float> values(static_cast<std::size_t>(out.inputs));
   std::vector<std::byte> encoded(static_cast<std::size_t>(rows) * row_bytes);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto index = static_cast<std::size_t>(noted.first_row + first + row);
-    const std::byte* from = stored + (order.empty() ? index : static_cast<std::size_t>(order[index])) * stored_bytes;
-    std::byte* to = encoded.data() + static_cast<std::size_t>(row) * row_bytes;
-    if (stored_type == out.type) {
-      std::memcpy(to, from, row_bytes);
-    } else {
-      kernels::dequantize_row(stored_type, from, out.inputs, values.data());
-      kernels::encode_row(out.type, values.data(), out.inputs, to);
-    }
-  }
+  for (std::int64_t row = 0; row < rows; ++row)
+    encode_row(tensor, noted.first_row + first + row, out.inputs, out.type, encoded.data() + static_cast<std::size_t>(row) * row_bytes);
   const std::size_t panel_bytes = table_.packed_bytes(out.type, kernels::kPanel, out.inputs);
   table_.pack(out.type, encoded.data(), rows, out.inputs, packed + static_cast<std::size_t>(begin) * panel_bytes, 0, end - begin);
 }
 
 void TensorReader::refuse_others(std::string_view architecture) {
   for (const files::GgufTensor& tensor : file_.tensors())
-    if (!seen_.contains(tensor.name))
+    if (!seen_.contains(tensor.name) && !is_zero_bias(tensor))
       fail(ErrorCode::kUnsupported, tensor.name, fmt::format("is not part of the {} architecture as this build computes it", architecture));
 }
 

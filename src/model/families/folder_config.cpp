@@ -24,13 +24,14 @@ FolderConfig::FolderConfig(const std::string& text, std::string path)
          failure == simdjson::SUCCESS ? "is not a JSON object" : fmt::format("is not JSON: {}", error_message(failure)));
     root_ = parser_->parse("{}", 2);
   }
+  outer_root_ = root_;
   outer_type_ = model_type_ = text_of(root_, "model_type");
   unwrap();
   if (model_type_.empty()) fail(ErrorCode::kBadFile, "names no 'model_type'");
 }
 
 FolderConfig::FolderConfig(simdjson::dom::element root, const FolderConfig& whole, std::string_view name)
-    : parser_(whole.parser_), root_(root), path_(whole.path_), prefix_(fmt::format("{}{}.", whole.prefix_, name)) {}
+    : parser_(whole.parser_), root_(root), outer_root_(root), path_(whole.path_), prefix_(fmt::format("{}{}.", whole.prefix_, name)) {}
 
 void FolderConfig::unwrap() {
   for (const std::string_view name : kWrapped) {
@@ -136,6 +137,15 @@ std::optional<FolderConfig> FolderConfig::part(std::string_view name) const {
   const auto value = find({name});
   if (!value || value->get(object) != simdjson::SUCCESS) return std::nullopt;
   return FolderConfig(*value, *this, name);
+}
+
+std::optional<FolderConfig> FolderConfig::outer_part(std::string_view name) const {
+  simdjson::dom::element value;
+  simdjson::dom::object object;
+  if (outer_root_[name].get(value) != simdjson::SUCCESS || value.get(object) != simdjson::SUCCESS) return part(name);
+  FolderConfig own(value, *this, name);
+  own.prefix_ = fmt::format("{}.", name);
+  return own;
 }
 
 }  // namespace braid::model

@@ -40,6 +40,8 @@ class FolderConfig {
 
   // The object `name` as a configuration of its own, where it is one.
   std::optional<FolderConfig> part(std::string_view name) const;
+  // The same of the wrapper where there is one and it has that object.
+  std::optional<FolderConfig> outer_part(std::string_view name) const;
 
  private:
   FolderConfig(simdjson::dom::element root, const FolderConfig& whole, std::string_view name);
@@ -48,7 +50,7 @@ class FolderConfig {
   void unwrap();
 
   std::shared_ptr<simdjson::dom::parser> parser_;
-  simdjson::dom::element root_;
+  simdjson::dom::element root_, outer_root_;
   std::string path_, prefix_, model_type_, outer_type_;
   bool wrapped_ = false;
 };

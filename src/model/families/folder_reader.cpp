@@ -2,6 +2,7 @@
 
 #include "kernels/weight_block.h"
 #include "kernels/weight_type.h"
+#include "model/prequantized/prequantized.h"
 
 #include <algorithm>
 #include <array>
@@ -136,14 +137,26 @@ FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_confi
     : config(std::move(own_config)), folder_(folder), architecture_(architecture) {
   metadata_.emplace_back("general.architecture", std::string(architecture));
   metadata_.emplace_back("general.name", folder.path().substr(folder.path().rfind('/') + 1));
+  const Prequantized quantized = read_prequantized(folder, config);
+  notes_ = quantized.notes;
+  const auto own_name = [&](const std::string& name) { return config.is_wrapped() ? text_name(name) : std::optional(name); };
   for (const auto& [name, stored] : folder.tensors()) {
+    if (quantized.used.contains(name)) continue;
     if (std::ranges::any_of(kUseless, [&](std::string_view useless) { return name.ends_with(useless); })) continue;
-    if (!config.is_wrapped()) {
-      add_stored(name, stored);
-    } else if (const auto own = text_name(name)) {
-      add_stored(*own, stored);
-    }
+    if (const auto own = own_name(name)) add_stored(*own, stored);
   }
+  for (const auto& [name, coded] : quantized.matrices)
+    if (const auto own = own_name(name)) add_coded(*own, coded);
+}
+
+void FolderReader::add_coded(const std::string& name, std::shared_ptr<const CodedMatrix> coded) {
+  files::GgufTensor tensor;
+  tensor.name = name;
+  tensor.type = static_cast<std::uint32_t>(coded->type());
+  tensor.shape = {coded->columns(), coded->rows()};
+  tensor.bytes = coded->code_bytes();
+  tensor.coded = std::move(coded);
+  tensors_.emplace(name, std::move(tensor));
 }
 
 void FolderReader::add_stored(const std::string& name, const files::SafeTensor& stored) {
@@ -230,7 +243,7 @@ void FolderReader::split(std::string_view part, std::initializer_list<std::pair<
 void FolderReader::transpose(std::string_view part) {
   for (const std::string& name : of_part(part)) {
     files::GgufTensor& tensor = tensors_.at(name);
-    if (tensor.shape.size() != 2) continue;
+    if (tensor.shape.size() != 2 || tensor.coded) continue;
     const auto columns = static_cast<std::size_t>(tensor.shape[0]);  // as stored
     const auto rows = static_cast<std::size_t>(tensor.shape[1]);
     const std::size_t size = rows * columns == 0 ? 0 : tensor.bytes.size() / (rows * columns);
@@ -276,7 +289,7 @@ std::int64_t FolderReader::rows(const std::string& name) const {
 
 std::optional<float> FolderReader::scalar(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end() || found->second.shape != std::vector<std::int64_t>{1}) return std::nullopt;
+  if (found == tensors_.end() || found->second.shape != std::vector<std::int64_t>{1} || found->second.coded) return std::nullopt;
   float value = 0.0F;
   kernels::dequantize_row(static_cast<kernels::WeightType>(found->second.type), found->second.bytes.data(), 1, &value);
   return value;
@@ -300,6 +313,7 @@ files::GgufContents FolderReader::take() {
   contents.sources = folder_.sources();
   contents.sources.insert(contents.sources.end(), computed_.begin(), computed_.end());
   contents.metadata = std::move(metadata_);
+  contents.notes = std::move(notes_);
   for (auto& [name, tensor] : tensors_) contents.tensors.push_back(std::move(tensor));
   return contents;
 }

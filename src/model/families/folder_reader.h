@@ -5,6 +5,7 @@
 #include "files/gguf.h"
 #include "files/hf_folder.h"
 #include "model/families/folder_config.h"
+#include "model/prequantized/coded_matrix.h"
 
 #include <cstdint>
 #include <map>
@@ -49,7 +50,7 @@ class FolderReader {
   void reorder(std::string_view part, const RowOrder& order);
   // Gives a part's rows to others.
   void split(std::string_view part, std::initializer_list<std::pair<std::string_view, RowOrder>> pieces);
-  void transpose(std::string_view part);  // matrices [inputs, outputs]
+  void transpose(std::string_view part);  // matrices [inputs, outputs]; quantised ones lie as all others do
   // Makes one weight "blk.<layer>.<part>" of the vectors "model.layers.<layer>.<from>.<head>".
   void join_heads(std::string_view from, std::string_view part, std::int32_t layers, std::int32_t heads);
   // To all weights whose names end so.
@@ -67,12 +68,14 @@ class FolderReader {
  private:
   std::vector<std::string> of_part(std::string_view part) const;
   void add_stored(const std::string& name, const files::SafeTensor& stored);
+  void add_coded(const std::string& name, std::shared_ptr<const CodedMatrix> coded);
 
   const files::HfFolder& folder_;
   std::string architecture_;
   std::map<std::string, files::GgufTensor> tensors_;
   std::vector<std::pair<std::string, files::GgufValue>> metadata_;
   std::vector<std::shared_ptr<const files::ByteSource>> computed_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace braid::model
