@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { metrics } from "./support/client.mjs";
-import { run, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { longModel, run, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 const agents = path.join(import.meta.dirname, "agents");
 const page = readFileSync(path.join(sourceFolder, "docs/agents.md"), "utf8");
@@ -16,17 +16,6 @@ if (!existsSync(path.join(agents, "node_modules/.bin/codex")))
   execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--no-update-notifier"], { cwd: agents, stdio: "inherit" });
 
 const documentedUrl = "http://127.0.0.1:8000";
-
-// The embedded model with a longer context written into its metadata.
-function longModel(t) {
-  const model = readFileSync(path.join(sourceFolder, "models/demo-q8_0.gguf"));
-  const value = model.indexOf(".context_length") + ".context_length".length + 4;
-  assert.equal(model.readUInt32LE(value), 1024);
-  model.writeUInt32LE(65536, value);
-  const file = path.join(temporaryFolder(t), "long.gguf");
-  writeFileSync(file, model);
-  return file;
-}
 
 // A home without anything but the page's settings, and a folder to work in.
 function newHome(t, url) {

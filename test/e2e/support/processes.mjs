@@ -1,4 +1,5 @@
 // Starts braid, nginx and other programs for one test, and ends them with it.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
@@ -48,6 +49,17 @@ export class Process {
       await new Promise((resolve) => this.#waiting.push(resolve));
     }
   }
+}
+
+// The embedded model with a longer context written into its metadata.
+export function longModel(t) {
+  const model = readFileSync(path.join(sourceFolder, "models/demo-q8_0.gguf"));
+  const value = model.indexOf(".context_length") + ".context_length".length + 4;
+  assert.equal(model.readUInt32LE(value), 1024);
+  model.writeUInt32LE(65536, value);
+  const file = path.join(temporaryFolder(t), "long.gguf");
+  writeFileSync(file, model);
+  return file;
 }
 
 // `braid serve ARGS` on a free port unless `port` says otherwise, by way of the command `prefix` if any, which must become it (exec).
