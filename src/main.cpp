@@ -1,5 +1,6 @@
 #include "app/command_line.h"
 #include "app/commands/commands.h"
+#include "app/exhausted.h"
 #include "app/standard_stream.h"
 
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <new>
 #include <string_view>
 #include <unistd.h>
 #include <variant>
@@ -47,8 +49,11 @@ int run(const braid::app::Command& command) {
 int main(int argc, char** argv) {
   open_standard_streams();
   explain_bus_errors();
+  braid::app::end_when_exhausted();
   try {
     return run(braid::app::parse_command_line(argc, argv));
+  } catch (const std::bad_alloc&) {
+    braid::app::end_exhausted();
   } catch (const std::exception& e) {
     braid::app::complain(fmt::format("internal error: {}", e.what()));
     return EXIT_FAILURE;

@@ -85,8 +85,8 @@ void strand_round_trip(benchmark::State& state) {
 BENCHMARK(strand_round_trip)->Arg(1)->Arg(2)->UseRealTime();
 
 class NobodyListens final : public TicketListener {
-  void on_abandoned(Sequence&, bool) override {}
-  void on_drained(Sequence&) override {}
+  void on_abandoned(Sequence&, bool) noexcept override {}
+  void on_drained(Sequence&) noexcept override {}
 };
 
 // A step of decode rows, each with a context of 1,024 tokens: 64 blocks a row.

@@ -1,6 +1,5 @@
 #include "sched/scheduler.h"
 
-#include "braid/last_memory.h"
 #include "sched/limits.h"
 
 #include <algorithm>
@@ -125,14 +124,12 @@ asio::awaitable<void> Scheduler::tend_disk() {
     disk_timer_.expires_after(std::chrono::seconds(1));
     const auto [error] = co_await disk_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error || has_ended_) co_return;
-    const LastMemory memory;
     if (roster_.give_up_restoring(std::chrono::steady_clock::now() - kRestorePatience)) wake_.notify();
     if (second % kPruneSeconds == 0) disk.store().tend();
   }
 }
 
-void Scheduler::turn() {
-  const LastMemory memory;
+void Scheduler::turn() noexcept {
   time_to_drain_.reset();
   while (const Step* step = lane_.returned()) {
     apply(*step);
@@ -239,8 +236,7 @@ void Scheduler::deliver() {
   touched_.clear();
 }
 
-bool Scheduler::cancel(std::string_view id) {
-  const LastMemory memory;
+bool Scheduler::cancel(std::string_view id) noexcept {
   Sequence* sequence = roster_.find(id);
   if (sequence == nullptr) return false;
   finish(*sequence, FinishReason::kCancelled);
@@ -249,8 +245,7 @@ bool Scheduler::cancel(std::string_view id) {
   return true;
 }
 
-void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
-  const LastMemory memory;
+void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) noexcept {
   sequence.ticket = nullptr;
   ++(is_complete ? counters_.finished : counters_.cancelled);
   count_answer(sequence);
@@ -258,8 +253,7 @@ void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) {
   wake_.notify();  // its slot or blocks may be what another one waits for
 }
 
-void Scheduler::on_drained(Sequence& sequence) {
-  const LastMemory memory;
+void Scheduler::on_drained(Sequence& sequence) noexcept {
   roster_.resume(sequence);
   wake_.notify();
 }
@@ -281,8 +275,7 @@ void Scheduler::abort_remaining(const Error& reason) {
   wake_.notify();
 }
 
-void Scheduler::finish_all(const Error& reason) {
-  const LastMemory memory;
+void Scheduler::finish_all(const Error& reason) noexcept {
   for (SequenceMap* map : roster_.all()) {
     for (auto at = map->begin(); at != map->end();) {
       Sequence& sequence = (at++)->second;  // finish() may destroy it

@@ -48,7 +48,7 @@ class Scheduler final : public Engine, private TicketListener {
   Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
-  bool cancel(std::string_view id) override;
+  bool cancel(std::string_view id) noexcept override;
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
   // Lookup by GenerationRequest::id: where it is, or nullopt when unknown or finished.
@@ -69,7 +69,7 @@ class Scheduler final : public Engine, private TicketListener {
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> tend_disk();
   bool has_ended() const;
-  void turn();
+  void turn() noexcept;
   bool post_next();
   bool plan_next();
   bool add_alone(Sequence& sequence, PlannedStep& step);
@@ -85,15 +85,15 @@ class Scheduler final : public Engine, private TicketListener {
   void take_token(Sequence& sequence, Token token);
   void accept(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void finish(Sequence& sequence, FinishReason reason, std::optional<Error> error = std::nullopt);
-  void finish_all(const Error& reason);
+  void finish_all(const Error& reason) noexcept;
   void deliver();
   void count_groups(EngineStats& stats) const;
   void count_answer(const Sequence& sequence);
   Error overloaded(std::int32_t priority);
   void drop_slow_reader(Sequence& sequence, const std::string& reason);
 
-  void on_abandoned(Sequence& sequence, bool is_complete) override;
-  void on_drained(Sequence& sequence) override;
+  void on_abandoned(Sequence& sequence, bool is_complete) noexcept override;
+  void on_drained(Sequence& sequence) noexcept override;
 
   SchedulerOptions options_;
   BatchPlanner planner_;

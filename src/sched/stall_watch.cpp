@@ -1,7 +1,5 @@
 #include "sched/stall_watch.h"
 
-#include "braid/last_memory.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
@@ -33,8 +31,7 @@ void StallWatch::await(Clock::time_point deadline) {
   });
 }
 
-void StallWatch::tend() {
-  const LastMemory memory;
+void StallWatch::tend() noexcept {
   const auto now = Clock::now();
   auto next = Clock::time_point::max();
   for (auto at = roster_.stalled().begin(); at != roster_.stalled().end();) {

@@ -28,7 +28,7 @@ class StallWatch {
 
  private:
   void await(std::chrono::steady_clock::time_point deadline);
-  void tend();
+  void tend() noexcept;
 
   std::chrono::milliseconds park_after_;
   std::chrono::milliseconds drop_after_;

@@ -13,8 +13,8 @@ namespace braid::sched {
 // Told about what consumers do.
 class TicketListener {
  public:
-  virtual void on_abandoned(Sequence& sequence, bool is_complete) = 0;  // the consumer wants no more; it may have all it wanted
-  virtual void on_drained(Sequence& sequence) = 0;                      // a stalled sequence's consumer has caught up
+  virtual void on_abandoned(Sequence& sequence, bool is_complete) noexcept = 0;  // the consumer wants no more; it may have all it wanted
+  virtual void on_drained(Sequence& sequence) noexcept = 0;                      // a stalled sequence's consumer has caught up
 
  protected:
   ~TicketListener() = default;

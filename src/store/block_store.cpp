@@ -1,7 +1,5 @@
 #include "store/block_store.h"
 
-#include "braid/last_memory.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -89,8 +87,7 @@ std::uint64_t BlockStore::segment_bytes(std::uint64_t limit) const {
 BlockStore::~BlockStore() { mailbox_->store = nullptr; }
 
 void BlockStore::post(std::function<void(BlockStore&)> call) const {
-  post_([mailbox = mailbox_, call = std::move(call)] {
-    const LastMemory memory;
+  post_([mailbox = mailbox_, call = std::move(call)]() noexcept {
     if (mailbox->store != nullptr) call(*mailbox->store);
   });
 }
@@ -190,9 +187,13 @@ bool BlockStore::read(const cache::PrefixKey& key, std::shared_ptr<const Prefix>
         payload = read.record.subspan(static_cast<std::size_t>(found->data() - read.record.data()), found->size());
     post([id, error, payload](BlockStore& store) { store.on_read(id, error, payload); });
   };
-  const LastMemory memory;  // who is known here is heard of again
-  reads_.emplace(next_read_++, std::move(read));
-  io_->submit(std::move(transfer));
+  const auto begun = reads_.emplace(next_read_++, std::move(read)).first;
+  try {
+    io_->submit(std::move(transfer));
+  } catch (...) {
+    reads_.erase(begun);  // nobody would hear of it again
+    throw;
+  }
   return true;
 }
 

@@ -1,4 +1,3 @@
-#include "braid/last_memory.h"
 #include "store/io.h"
 
 #include <algorithm>
@@ -112,7 +111,6 @@ class UringIo final : public Io {
   }
 
   void run() {
-    const LastMemory memory;  // nobody hears of what is thrown here
     for (listen(); !stop_.load() || running_ > 0;) {
       const int submitted = ::io_uring_submit_and_wait(&ring_, 1);
       if (submitted < 0 && submitted != -EINTR && submitted != -EAGAIN && submitted != -EBUSY) std::abort();  // a bug: the ring is ours

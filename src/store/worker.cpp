@@ -1,7 +1,5 @@
 #include "store/worker.h"
 
-#include "braid/last_memory.h"
-
 #include <utility>
 
 namespace braid::store {
@@ -28,7 +26,6 @@ void Worker::submit(std::function<void()> task) {
 }
 
 void Worker::run() {
-  const LastMemory memory;  // nobody hears of what is thrown here
   for (;;) {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });

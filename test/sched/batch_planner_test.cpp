@@ -13,8 +13,8 @@ namespace braid::sched {
 namespace {
 
 class NobodyListens final : public TicketListener {
-  void on_abandoned(Sequence&, bool) override {}
-  void on_drained(Sequence&) override {}
+  void on_abandoned(Sequence&, bool) noexcept override {}
+  void on_drained(Sequence&) noexcept override {}
 };
 
 // Roster and planner without loop, strand or model: steps "come back" when the test says so.

@@ -40,8 +40,8 @@ struct Guests : TicketListener {
   Roster roster;
   std::vector<std::unique_ptr<SequenceTicket>> tickets;
 
-  void on_abandoned(Sequence&, bool) override {}
-  void on_drained(Sequence&) override {}
+  void on_abandoned(Sequence&, bool) noexcept override {}
+  void on_drained(Sequence&) noexcept override {}
 };
 
 SchedulerOptions with_blocks(std::int32_t blocks) {

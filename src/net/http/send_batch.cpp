@@ -1,7 +1,5 @@
 #include "net/http/send_batch.h"
 
-#include "braid/last_memory.h"
-
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -41,8 +39,7 @@ void SendBatch::forget(const Sender& sender) {
   }
 }
 
-void SendBatch::send() {
-  const LastMemory memory;  // a client that takes only a part costs a copy of the rest
+void SendBatch::send() noexcept {
   for (const Piece& piece : pieces_) sends_.push_back({piece.socket, bytes_.data() + piece.begin, piece.size, 0});
   ring_ != nullptr&& sends_.size() > 1 ? ring_->send(sends_) : send_each(sends_);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {

@@ -33,7 +33,7 @@ class SendBatch : public std::enable_shared_from_this<SendBatch> {
   void add(Sender& sender, int socket, std::string_view bytes);
   // What it has added is not sent.
   void forget(const Sender& sender);
-  void send();
+  void send() noexcept;  // who has been told must not be told again
 
  private:
   struct Piece {

@@ -1,6 +1,5 @@
-// A program of its own: it replaces operator new, and aligned_alloc as src/operator_new.cpp does, to let allocations of the loop's thread
-// fail.
-#include "app/reserve.h"
+// A program of its own: it replaces operator new, to let allocations of the loop's thread fail. Asio's own, which it takes from
+// std::aligned_alloc, do not fail here: they would end the process (app/exhausted.h).
 #include "net/test_server.h"
 #include "support/operator_delete.h"
 
@@ -29,14 +28,7 @@ void* aligned(std::size_t size, std::align_val_t alignment) {
   return or_throw(may_allocate() ? memalign(static_cast<std::size_t>(alignment), size) : nullptr);
 }
 
-constinit braid::app::Reserve reserve([](std::size_t alignment, std::size_t size) {
-  return may_allocate() ? memalign(alignment, size) : nullptr;
-});
-const bool is_filled = (reserve.fill(), true);
-
 }  // namespace
-
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept { return reserve.allocate(alignment, size); }
 
 void* operator new(std::size_t size) { return plain(size); }
 void* operator new[](std::size_t size) { return plain(size); }
