@@ -20,8 +20,9 @@ using test::AlignedBytes;
 using test::Random;
 
 // Those that tiles multiply as integers.
-constexpr WeightType kTileTypes[] = {WeightType::kQ2_K, WeightType::kQ3_K,   WeightType::kQ4_K,    WeightType::kQ5_K,
-                                     WeightType::kQ6_K, WeightType::kIQ4_XS, WeightType::kRotated8};
+constexpr WeightType kTileTypes[] = {WeightType::kQ8_0,   WeightType::kQ2_K,   WeightType::kQ4_0,  WeightType::kQ3_K,    WeightType::kQ4_1,
+                                     WeightType::kQ4_K,   WeightType::kQ5_0,   WeightType::kQ5_K,  WeightType::kQ5_1,    WeightType::kQ6_K,
+                                     WeightType::kIQ4_NL, WeightType::kIQ4_XS, WeightType::kMXFP4, WeightType::kRotated8};
 
 class EmulatedAmx : public testing::Test {
  protected:
@@ -120,13 +121,14 @@ void expect_scalar_product(const Product& product, std::int64_t first_part) {
 TEST_F(EmulatedAmx, MoreRowsThanABandKeepTheirOrder) {
   Random random(12);
   expect_scalar_product(Product(random, WeightType::kQ4_K, 48, 256, 530), 1);
+  expect_scalar_product(Product(random, WeightType::kQ8_0, 80, 288, 530), 1);
   expect_scalar_product(Product(random, WeightType::kRotated8, 150, 576, 1060), 2);
 }
 
 TEST_F(EmulatedAmx, MorePanelsThanTakeTurnsKeepTheirOrder) {
   Random random(14);
   for (const std::int64_t rows : {16, 32, 50}) {
-    for (const WeightType type : {WeightType::kQ6_K, WeightType::kQ4_K, WeightType::kRotated8}) {
+    for (const WeightType type : {WeightType::kQ6_K, WeightType::kQ4_K, WeightType::kQ8_0, WeightType::kRotated8}) {
       expect_scalar_product(Product(random, type, 300, 2048, rows), 9);
     }
   }
@@ -166,13 +168,14 @@ TEST_F(EmulatedAmx, FusedSwiGluIsThatOfTwoProducts) {
     const std::int64_t inputs = block * test::uniform(random, 1, static_cast<int>(1024 / block));
     expect_fused_swiglu(random, type, outputs, inputs, test::uniform(random, 1, 100), (outputs - 1) / 16 / 2);
   }
-  for (const WeightType type : {WeightType::kRotated8, WeightType::kQ4_K, WeightType::kQ3_K}) {
+  for (const WeightType type : {WeightType::kRotated8, WeightType::kQ8_0, WeightType::kQ5_1, WeightType::kQ4_K, WeightType::kQ3_K}) {
     for (const std::int64_t rows : {9, 16, 17, 32, 40, 64, 96, 160}) expect_fused_swiglu(random, type, 96, 1024, rows, 2);
     for (const std::int64_t rows : {32, 96}) expect_fused_swiglu(random, type, 300, 256, rows, 9);
   }
   for (const std::int64_t inputs : {64, 512, 576, 704, 1216}) expect_fused_swiglu(random, WeightType::kRotated8, 53, inputs, 40, 1);
   expect_fused_swiglu(random, WeightType::kRotated8, 80, 576, 1060, 3);  // more rows than a band
   expect_fused_swiglu(random, WeightType::kQ5_K, 80, 256, 1060, 3);
+  expect_fused_swiglu(random, WeightType::kQ8_0, 80, 288, 1060, 3);
 }
 
 // A last group takes up to 128 inputs more than its 512, straight code and not.

@@ -1,5 +1,5 @@
 // Products of 8-bit activations with quantised weights that have integer scales (Summing::kParts) by tiles, for any implementation of the
-// tile instructions; multiply_quantized() takes those of grouped types too.
+// tile instructions; multiply_quantized() takes those of other types too.
 //
 // Weights are tiles of low and of high bytes (expand_weights.h), so a group of 256 inputs is one integer sum, and only then a float. One
 // tile product is 16 rows by 64 inputs by 16 outputs in 16 cycles; a weight takes two of them. For each group of a pair of panels all
@@ -19,6 +19,7 @@
 #pragma once
 
 #include "kernels/amx/expand_weights.h"
+#include "kernels/amx/matmul_blocks.h"
 #include "kernels/amx/matmul_grouped.h"
 #include "kernels/amx/panel_turns.h"
 #include "kernels/amx/prepared_tiles.h"
@@ -449,6 +450,7 @@ static void multiply_quantized(Tiles& tiles, const MatmulArgs& args, const Panel
   const PackedMatrix& w = *args.weights;
   const QuantizedShape shape{*block_form(w.type), panel_layout(w.type, w.inputs), w.inputs / kBlockValues};
   with_form(shape.form.codes, [&]<CodeForm kForm>() {
+    if constexpr (kForm.summing == Summing::kBlock) multiply_blocks<kForm>(tiles, args, shape, panels);
     if constexpr (kForm.summing == Summing::kParts) multiply_parts<kForm>(tiles, args, shape, panels);
     if constexpr (kForm.summing == Summing::kGroup) {
       if (args.up != nullptr) {

@@ -10,7 +10,8 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
                        std::byte* prepared) noexcept {
   const PreparedTiles tiles(type, inputs);
   const BlockForm& form = *block_form(type);
-  const bool paired = form.codes.minimums;
+  const bool of_blocks = form.codes.summing == Summing::kBlock;
+  const bool paired = form.codes.minimums && !of_blocks;
   const std::int64_t row_sums = form.codes.parts * kTileRowBytes / 2;  // of a group
   for (std::int64_t row = rows.begin; row < rows.end; ++row, x += x_stride) {
     const std::int64_t r = row % kTileRows;
@@ -22,9 +23,9 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
                          .line = kTileBytes,
                          .scales = tile + tiles.scales + r * 4,
                          .scale_stride = kTileRows * 4,
-                         .starts = form.codes.summing == Summing::kGroup ? tile + tiles.starts + r * 4 : nullptr,
+                         .starts = form.codes.low_bits == 8 ? tile + tiles.starts + r * 4 : nullptr,
                          .start_stride = kTileRows * 4,
-                         .sums = pair_sums + second * row_sums,
+                         .sums = of_blocks ? tile + tiles.sums + r * 4 : pair_sums + second * row_sums,
                          .split_sums = true,
                          .sum_line = form.codes.parts * kTileBytes,
                          .sum_shift = form.codes.parts + 2});

@@ -1,5 +1,4 @@
-// Quantises one activation row for weights whose groups have one integer sum: 32 values at a time, two vectors. For sources of wide ISAs
-// only.
+// Quantises one activation row: 32 values at a time, two vectors. For sources of wide ISAs only.
 #pragma once
 
 #include "kernels/avx512/simd.h"
@@ -88,9 +87,9 @@ struct PreparedRow {
   std::byte* codes = nullptr;  // the row's first 64
   std::int64_t line = 64;      // bytes from 64 codes to the next 64
   std::byte* scales = nullptr;
-  std::int64_t scale_stride = sizeof(float);         // bytes from a group's scale to the next one's
-  std::byte* starts = nullptr;                       // null: not wanted
-  std::int64_t start_stride = sizeof(std::int32_t);  // from a group's to the next one's, of a grouped type
+  std::int64_t scale_stride = sizeof(float);  // bytes from a group's scale to the next one's; in Summing::kBlock a block's, or its sum's
+  std::byte* starts = nullptr;                // null: not wanted
+  std::int64_t start_stride = sizeof(std::int32_t);  // from a group's (block's) to the next one's; in kParts they lie side by side
   std::byte* sums = nullptr;
   bool split_sums = false;    // as two bf16 (amx/prepared_tiles.h), not as int16. Then
   std::int64_t sum_line = 0;  // bytes from some sums side by side to the next ones,
@@ -141,7 +140,27 @@ static inline void prepare_rotated_row(const BlockForm& form, const float* x, st
   }
 }
 
+// A row of a type with a scale for 32 weights.
+static inline void prepare_block_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
+  for (std::int64_t b = 0; b < inputs / kBlockValues; ++b, x += kBlockValues) {
+    float scale = 0;
+    const __m512 inverse = _mm512_set1_ps(inverse_scale(amax_of(x, kBlockValues), &scale));
+    __builtin_memcpy(to.scales + b * to.scale_stride, &scale, sizeof scale);
+    std::byte* const codes = to.block(b);
+    const std::int32_t sum = sum_lanes(_mm512_add_epi32(prepare_half(x, inverse, codes), prepare_half(x + 16, inverse, codes + 16)));
+    if (to.starts != nullptr) {
+      const std::uint32_t start =
+          static_cast<std::uint32_t>(kRoundMagicBits) - static_cast<std::uint32_t>(form.bias) * static_cast<std::uint32_t>(sum);
+      __builtin_memcpy(to.starts + b * to.start_stride, &start, sizeof start);
+    }
+    if (!form.codes.minimums) continue;
+    const float scaled = scale * static_cast<float>(sum);
+    __builtin_memcpy(to.sums + b * to.scale_stride, &scaled, sizeof scaled);
+  }
+}
+
 static inline void prepare_row(const BlockForm& form, const float* x, std::int64_t inputs, const PreparedRow& to) {
+  if (form.codes.summing == Summing::kBlock) return prepare_block_row(form, x, inputs, to);
   if (form.codes.summing == Summing::kGroup) return prepare_rotated_row(form, x, inputs, to);
   std::byte* scale_at = to.scales;
   const std::int64_t blocks = inputs / kBlockValues;
