@@ -2,10 +2,12 @@
 
 #include "app/units.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <fcntl.h>
 #include <functional>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <utility>
 
 namespace braid::app {
@@ -23,6 +25,17 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
   return store;
 }
 
+// The one among `locks` that is this folder's, or none.
+net::FileDescriptor take_lock_of(const std::string& directory, std::vector<net::FileDescriptor>& locks) {
+  struct stat file {};
+  if (::stat((directory + "/lock").c_str(), &file) != 0) return net::FileDescriptor();
+  const auto found = std::ranges::find_if(locks, [&file](const net::FileDescriptor& lock) {
+    struct stat other {};
+    return ::fstat(lock.get(), &other) == 0 && other.st_dev == file.st_dev && other.st_ino == file.st_ino;
+  });
+  return found != locks.end() ? std::move(*found) : net::FileDescriptor();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
@@ -37,8 +50,9 @@ Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options
 }
 
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
-                                                           boost::asio::io_context& loop, net::FileDescriptor predecessors_lock) {
-  auto opened = open_store(options, loaded, loop, std::move(predecessors_lock));
+                                                           boost::asio::io_context& loop,
+                                                           std::vector<net::FileDescriptor>& predecessors_locks) {
+  auto opened = open_store(options, loaded, loop, take_lock_of(options.directory, predecessors_locks));
   if (opened && (*opened)->awaits_predecessor()) {
     spdlog::info("disk cache: {} is the other server's until that has ended", options.directory);
     return opened;

@@ -9,6 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <memory>
+#include <vector>
 
 namespace braid::app {
 
@@ -16,10 +17,11 @@ namespace braid::app {
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock = {});
 
-// The same for a server: null, and a line in the log, when the folder cannot be used or another server has it: then there is no disk tier.
+// The same for a server, which takes its folder's out of `predecessors_locks`: null, and a line in the log, when the folder cannot be used or another server has it: then there is no disk tier.
 // kInvalidArgument when the limit is too low.
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
-                                                           boost::asio::io_context& loop, net::FileDescriptor predecessors_lock);
+                                                           boost::asio::io_context& loop,
+                                                           std::vector<net::FileDescriptor>& predecessors_locks);
 
 // Of the lock of this store (or null), for a successor; none while there is none to pass on.
 net::FileDescriptor copy_lock(const store::BlockStore* store);

@@ -4,34 +4,25 @@
 #include "app/constraint_vocabulary.h"
 #include "app/embedded_model.h"
 #include "app/fingerprint.h"
+#include "app/served_models.h"
 #include "app/units.h"
 #include "files/hf_folder.h"
 #include "kernels/select.h"
 #include "model/families/families.h"
 #include "model/kv_identity.h"
-#include "store/options.h"
 #include "text/folder_text.h"
 
 #include <fmt/format.h>
-#include <limits>
 #include <spdlog/spdlog.h>
 #include <type_traits>
 #include <utility>
 
 namespace braid::app {
+namespace {
 
-std::string model_id(std::string_view path) {
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  path.remove_prefix(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
-  if (path.ends_with(".gguf")) path.remove_suffix(5);
-  constexpr std::string_view kFirstPart = "-00001-of-00000";
-  if (path.size() > kFirstPart.size()) {
-    const std::string_view suffix = path.substr(path.size() - kFirstPart.size());
-    if (suffix.starts_with("-00001-of-") && suffix.find_first_not_of("0123456789", 10) == std::string_view::npos)
-      path.remove_suffix(suffix.size());
-  }
-  return std::string(path);
-}
+int threads_of(const ModelOptions& options) { return options.threads > 0 ? options.threads : kernels::usable_cpus(); }
+
+}  // namespace
 
 Result<files::GgufFile> open_folder(const std::string& path) {
   const Result<files::HfFolder> folder = files::HfFolder::open(path);
@@ -63,7 +54,7 @@ Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options) 
 
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch) {
   model::LoadOptions load;
-  load.threads = options.threads > 0 ? options.threads : kernels::usable_cpus();
+  load.threads = threads_of(options);
   load.huge_pages = options.huge_pages;
   load.context_length = options.context.value_or(0);
   load.block_tokens = options.block_size;
@@ -88,20 +79,11 @@ Result<std::vector<int>> cpus_to_pin(const ModelOptions& options, int threads) {
   return cpus;
 }
 
-// What is left where the system says it, or else no bound but what has been asked for.
-Result<MemoryLeft> memory_left_for(const ModelOptions& options, std::uint64_t untouched) {
-  Result<MemoryLeft> left = memory_left(untouched);
-  if (left) return left;
-  if (!options.kv_memory)
-    return Error{left.error().code, left.error().message + "; say with --kv-memory how much the KV pool may take", {}};
-  spdlog::warn("{}: --kv-memory is taken as it is", left.error().message);
-  return MemoryLeft{std::numeric_limits<std::uint64_t>::max(), {}};
-}
-
-// Before weights are read: what a control group does not grant ends the process when it is touched.
+// Before weights are read, `untouched` bytes having been promised to others: what a control group does not grant ends the process when it is
+// touched.
 Result<void> check_memory(const files::GgufFile& file, const kernels::KernelTable& table, const ModelOptions& options,
-                          const model::LoadOptions& load) {
-  const Result<MemoryLeft> left = memory_left();
+                          const model::LoadOptions& load, std::uint64_t untouched) {
+  const Result<MemoryLeft> left = memory_left(untouched);
   if (!left) return {};
   const Result<model::MemoryEstimate> needs = model::estimate_memory(file, table, load);
   if (!needs) return needs.error();
@@ -112,30 +94,6 @@ Result<void> check_memory(const files::GgufFile& file, const kernels::KernelTabl
                            format_size(needs->weights), format_size(needs->workspace), left->bound, format_size(left->bytes),
                            options.context ? "--ctx, --max-batch" : "--max-batch"),
                {}};
-}
-
-// `more`: what will be taken besides, and has not been touched.
-Result<KvBudget> allocate_kv(model::LanguageModel& language_model, const ModelOptions& options, std::int32_t max_batch,
-                             std::uint64_t more) {
-  Result<MemoryLeft> left = memory_left_for(options, language_model.workspace_bytes() + more);
-  if (!left) return left.error();
-  KvDemand demand;
-  demand.left = std::move(*left);
-  demand.asked = options.kv_memory;
-  demand.block_bytes = language_model.kv_groups().block_bytes();
-  demand.block_tokens = options.block_size;
-  demand.groups = language_model.kv_groups().visibilities();
-  demand.max_batch = max_batch;
-  demand.model_context = language_model.context_length();
-  demand.asked_context = options.context;
-  Result<KvBudget> budget = plan_kv(demand);
-  if (!budget) return budget;
-  if (budget->context < language_model.context_length())
-    spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
-                 language_model.context_length());
-  if (const auto allocated = language_model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground); !allocated)
-    return allocated.error();
-  return budget;
 }
 
 }  // namespace
@@ -172,7 +130,15 @@ RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others) 
   return own;
 }
 
-Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv) {
+Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& options) {
+  const int threads = threads_of(options);
+  Result<std::vector<int>> cpus = cpus_to_pin(options, threads);
+  if (!cpus) return cpus.error();
+  return std::make_unique<kernels::ThreadTeam>(threads, std::move(*cpus));
+}
+
+Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team, files::Progress progress,
+                                 bool identify, std::uint64_t untouched) {
   const Result<const kernels::KernelTable*> table = choose_kernels(options);
   if (!table) return table.error();
   const Result<files::GgufFile> file = open_model(options.model);
@@ -201,34 +167,25 @@ Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_bat
   loaded.constraints = std::make_unique<const grammar::Compiler>([codec = loaded.codec.get()] { return constraint_vocabulary(*codec); });
 
   model::LoadOptions load = load_options(options, max_batch);
-  Result<std::vector<int>> cpus = cpus_to_pin(options, load.threads);
-  if (!cpus) return cpus.error();
-  load.cpus = std::move(*cpus);
-  if (identify_kv) load.kv_grouping = model::ModelShape::Grouping::kOne;
+  load.threads = team.size();
+  load.team = &team;
+  if (identify) load.kv_grouping = model::ModelShape::Grouping::kOne;
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);
   loaded.threads = load.threads;
   cache::PrefixKey revision;
-  if (identify_kv) {
-    kernels::ThreadTeam team(load.threads);
-    revision = model::model_revision(*file, team, load.progress);
-  }
-  if (const auto fits = check_memory(*file, **table, options, load); !fits) return fits.error();
+  if (identify) revision = model::model_revision(*file, team, load.progress);
+  if (const auto fits = check_memory(*file, **table, options, load, untouched); !fits) return fits.error();
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
   const model::ModelShape& shape = loaded.language_model->shape();
   if (const auto& kv = loaded.language_model->kv_layout();
-      identify_kv && shape.kv_groups(kv.block_tokens, kv.type, model::ModelShape::Grouping::kByLayer).count() > 1)
+      identify && shape.kv_groups(kv.block_tokens, kv.type, model::ModelShape::Grouping::kByLayer).count() > 1)
     spdlog::info("with --kv-disk all layers share blocks, so what the windows of some have passed is kept for the others");
 
-  const std::uint64_t disk_buffers = identify_kv ? store::StoreOptions().buffer_memory : 0;
-  const Result<KvBudget> kv = allocate_kv(*loaded.language_model, options, max_batch, disk_buffers);
-  if (!kv) return kv.error();
-  loaded.kv = *kv;
-  if (identify_kv) loaded.model_revision = fmt::format("{:016x}{:016x}", revision.high, revision.low);
-  if (identify_kv) loaded.kv_identity = model::kv_identity(revision, *loaded.language_model);
+  loaded.model_revision = revision;
   return loaded;
 }
 

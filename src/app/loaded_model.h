@@ -5,10 +5,12 @@
 #include "app/options.h"
 #include "braid/request_defaults.h"
 #include "braid/result.h"
+#include "cache/prefix_index.h"
 #include "files/gguf.h"
 #include "files/progress.h"
 #include "grammar/compiler.h"
 #include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
 #include "model/language_model.h"
 #include "sched/options.h"
 #include "store/block_store.h"
@@ -29,16 +31,13 @@ struct LoadedModel {
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
-  std::string model_revision;                     // hexadecimal digest of the file; empty unless asked for, as is the next one
+  cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next one
   std::string kv_identity;                        // see model/kv_identity.h
   std::unique_ptr<store::BlockStore> disk_cache;  // null: none
   const kernels::KernelTable* table = nullptr;
   std::string fingerprint;
   int threads = 1;
 };
-
-// The file's name without folder, ".gguf" and "-00001-of-0000N".
-std::string model_id(std::string_view path);
 
 // A Hugging Face folder, as the file that a converter would make of it; its tensors stay mapped where they are.
 Result<files::GgufFile> open_folder(const std::string& path);
@@ -57,8 +56,13 @@ RequestDefaults sampling_defaults(const files::GgufFile& file);
 // The operator's go before a model's.
 RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others);
 
-// Takes as long as it takes; any thread. `progress` is called on it. `identify_kv`: for a cache that outlives the process.
-Result<LoadedModel> load_model(const ModelOptions& options, std::int32_t max_batch, files::Progress progress, bool identify_kv = false);
+// The threads that compute, as the options have them.
+Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& options);
+
+// All but the KV pool and what follows from it. It computes with `team`, which outlives it; `untouched`: bytes that have been promised to
+// others and count as taken. `identify`: for a cache that outlives the process; model_revision is wanted.
+Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team, files::Progress progress,
+                                 bool identify, std::uint64_t untouched);
 
 // "weights 30.0 MiB, KV pool 3.50 GiB (262144 tokens), workspace 12.1 MiB".
 std::string describe_memory(const LoadedModel& loaded);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -154,11 +155,34 @@ Result<MemoryLeft> memory_left(std::uint64_t untouched, const char* root) {
   return MemoryLeft{bound.bytes, std::move(bound.name)};
 }
 
+Result<std::uint64_t> kv_memory(const MemoryLeft& left, std::optional<std::uint64_t> asked) {
+  if (asked && *asked > left.bytes)
+    return invalid_argument(fmt::format("--kv-memory {} is more than the {} that {} leaves beside the model", format_size(*asked),
+                                        format_size(left.bytes), left.bound));
+  return asked.value_or(left.bytes / 2);
+}
+
+std::vector<std::uint64_t> divide_memory(std::uint64_t bytes, std::span<const std::uint64_t> most) {
+  std::vector<std::size_t> order(most.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t model) { return most[model]; });
+  std::vector<std::uint64_t> parts(most.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {  // who wants least first: what it leaves is divided anew
+    parts[order[i]] = std::min(most[order[i]], bytes / (order.size() - i));
+    bytes -= parts[order[i]];
+  }
+  return parts;
+}
+
+std::uint64_t most_usable(const KvDemand& demand) {
+  const auto context = static_cast<std::uint64_t>(demand.asked_context.value_or(demand.model_context));
+  const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
+  return (context + block_tokens - 1) / block_tokens * demand.groups.size() * static_cast<std::uint64_t>(demand.max_batch) *
+         demand.block_bytes;
+}
+
 Result<KvBudget> plan_kv(const KvDemand& demand) {
-  const std::uint64_t bytes = demand.asked.value_or(demand.left.bytes / 2);
-  if (demand.asked && *demand.asked > demand.left.bytes)
-    return invalid_argument(fmt::format("--kv-memory {} is more than the {} that {} leaves beside the model", format_size(*demand.asked),
-                                        format_size(demand.left.bytes), demand.left.bound));
+  const std::uint64_t bytes = demand.bytes;
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
   const std::uint64_t fitting = std::min<std::uint64_t>(bytes / demand.block_bytes, std::numeric_limits<std::int32_t>::max());
   const sched::Groups groups(demand.groups, demand.block_tokens);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,16 +26,25 @@ struct MemoryLeft {
 // counts as taken. `root` stands for "/" in tests. kIo when the system does not say.
 Result<MemoryLeft> memory_left(std::uint64_t untouched = 0, const char* root = "/");
 
+// What the KV pools of a process may take together: what was asked for by --kv-memory, or half of what is left. An error when that is not
+// there.
+Result<std::uint64_t> kv_memory(const MemoryLeft& left, std::optional<std::uint64_t> asked);
+
+// Divides it among models of which each can use `most`: equal parts, and what one cannot use goes to the others.
+std::vector<std::uint64_t> divide_memory(std::uint64_t bytes, std::span<const std::uint64_t> most);
+
 struct KvDemand {
-  MemoryLeft left;                     // after the weights are loaded
-  std::optional<std::uint64_t> asked;  // --kv-memory; half of what is left otherwise
-  std::uint64_t block_bytes = 0;       // of one block
+  std::uint64_t bytes = 0;        // that the pool may take
+  std::uint64_t block_bytes = 0;  // of one block
   std::int32_t block_tokens = 16;
   std::vector<step::Visibility> groups{{}};  // of layers, each with blocks of its own
   std::int32_t max_batch = 256;
   std::int32_t model_context = 0;             // what the model was trained for
   std::optional<std::int32_t> asked_context;  // --ctx
 };
+
+// Bytes of the pool with which max_batch sequences of the whole context can run at once.
+std::uint64_t most_usable(const KvDemand& demand);
 
 struct KvBudget {
   std::int32_t blocks = 0;

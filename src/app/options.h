@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace braid::app {
 
@@ -72,15 +73,17 @@ struct AccessOptions {
 };
 
 struct ServeOptions {
-  ModelOptions model;
+  ModelOptions model;                       // what holds for every model that is served
+  std::vector<std::string> files;           // GGUF files and Hugging Face folders; empty: the embedded model
+  std::vector<std::string> aliases;         // their ids in the API, in their order; empty: their file names
+  std::vector<std::string> chat_templates;  // one for all, one for each in their order, or empty: their own
+  std::vector<Pooling> poolings;            // of /v1/embeddings; likewise, or empty: kLast
   BatchOptions batch;
   DiskOptions disk;
   bool no_model = false;
   bool no_warmup = false;
-  Pooling pooling = Pooling::kLast;  // of /v1/embeddings
-  std::string alias;                 // the model's id; empty: its file name
-  RequestDefaults defaults;          // of requests that say nothing themselves
-  bool any_model_name = false;       // a name that no model has stands for the first one
+  RequestDefaults defaults;     // of requests that say nothing themselves
+  bool any_model_name = false;  // a name that no model has stands for the first one
   net::ServerOptions http;
   net::TcpAddress address;                          // of --host and --port, one of http.listen where it is used
   bool names_addresses = false;                     // whether any of http's is more than the default
@@ -90,6 +93,13 @@ struct ServeOptions {
   WatchOptions watch;
   AccessOptions access;
   LogOptions log;
+};
+
+// One of the models of a server.
+struct ServedModelOptions {
+  ModelOptions model;
+  std::string id;
+  Pooling pooling = Pooling::kLast;
 };
 
 struct RunOptions {

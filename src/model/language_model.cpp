@@ -74,26 +74,28 @@ Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernel
 
 Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile& file, const kernels::KernelTable& table,
                                                            LoadOptions options) {
-  auto team = std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus);
-  auto dimensions = read_dimensions(file, table, options, team->size());
+  auto own_team = options.team == nullptr ? std::make_unique<kernels::ThreadTeam>(options.threads, options.cpus) : nullptr;
+  if (own_team != nullptr) options.team = own_team.get();
+  kernels::ThreadTeam& team = *options.team;
+  auto dimensions = read_dimensions(file, table, options, team.size());
   if (!dimensions) return dimensions.error();
   auto weights =
-      load_weights(file, dimensions->model, dimensions->context, table, *team, options.progress, options.packing, options.huge_pages);
+      load_weights(file, dimensions->model, dimensions->context, table, team, options.progress, options.packing, options.huge_pages);
   if (!weights) return weights.error();
   auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();
   return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
-                                                          std::move(team), std::move(*weights), std::move(*space)));
+                                                          std::move(own_team), std::move(*weights), std::move(*space)));
 }
 
 LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
-                             KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space)
-    : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), team_(std::move(team)),
-      weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
-      transformer_(model_, weights_, ropes_, table, *team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)),
+                             KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, Weights weights, Workspace space)
+    : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
+      team_(*options_.team), weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
+      transformer_(model_, weights_, ropes_, table, team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)),
       pools_(slots_.size()), hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0) {
-  samplers_.reserve(static_cast<std::size_t>(team_->size()));
-  for (int member = 0; member < team_->size(); ++member)
+  samplers_.reserve(static_cast<std::size_t>(team_.size()));
+  for (int member = 0; member < team_.size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
   const auto rows = static_cast<std::size_t>(options_.pass_rows);
   pass_.tokens.reserve(rows);
@@ -109,7 +111,7 @@ Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) 
   if (prefault == Prefault::kInBackground) {
     kv_growth_.emplace(*kv_);
   } else {
-    kv_->prefault(*team_, options_.progress);
+    kv_->prefault(team_, options_.progress);
   }
   return {};
 }
@@ -127,7 +129,7 @@ void LanguageModel::reach_blocks(const step::StepPlan& plan) {
 }
 
 void LanguageModel::execute(const step::StepPlan& plan, step::StepResult& result) {
-  team_->pin_strand();
+  team_.pin_strand();
   compute(plan, result);
 }
 
@@ -150,7 +152,7 @@ void LanguageModel::compute(const step::StepPlan& plan, step::StepResult& result
 // Before any row: what the rows write to may be what is saved or checked.
 void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& result) {
   const auto for_each = [&](std::size_t count, const auto& body) {
-    team_->for_chunks(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end, int) {
+    team_.for_chunks(static_cast<std::int64_t>(count), 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
     });
   };
@@ -319,7 +321,7 @@ void LanguageModel::use_logits(std::size_t begin, std::size_t end, step::StepRes
   for (std::size_t i = begin; i < end; ++i)
     if (i == begin || picked_[i].place == 0) claims_.push_back(i);
   claims_.push_back(end);
-  team_->for_chunks(static_cast<std::int64_t>(claims_.size() - 1), 1, [&](std::int64_t from, std::int64_t to, int member) {
+  team_.for_chunks(static_cast<std::int64_t>(claims_.size() - 1), 1, [&](std::int64_t from, std::int64_t to, int member) {
     Sampler& sampler = samplers_[static_cast<std::size_t>(member)];
     for (std::size_t i = claims_[static_cast<std::size_t>(from)]; i < claims_[static_cast<std::size_t>(to)]; ++i) {
       const Picked& picked = picked_[i];

@@ -31,8 +31,9 @@
 namespace braid::model {
 
 struct LoadOptions {
-  int threads = 1;                                               // of the kernel team, the strand's own included
-  std::vector<int> cpus = {};                                    // one for each of them, to which they are pinned; empty: not pinned
+  int threads = 1;                      // of the kernel team, the strand's own included
+  kernels::ThreadTeam* team = nullptr;  // that it shares with other models and does not outlive; null: one of its own
+  std::vector<int> cpus = {};           // one for each of them, to which they are pinned; empty: not pinned
   files::HugePages huge_pages = files::HugePages::kTransparent;  // of weights, workspace and pool
   std::int32_t context_length = 0;                               // 0: the model's
   std::int32_t block_tokens = 16;
@@ -99,7 +100,7 @@ class LanguageModel final : public step::StepExecutor {
   };
 
   LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context, KvGroups kv_groups,
-                std::unique_ptr<kernels::ThreadTeam> team, Weights weights, Workspace space);
+                std::unique_ptr<kernels::ThreadTeam> own_team, Weights weights, Workspace space);
 
   void check(const step::StepPlan& plan) const;
   void reach_blocks(const step::StepPlan& plan);
@@ -127,7 +128,8 @@ class LanguageModel final : public step::StepExecutor {
   const LoadOptions options_;
   const std::int32_t context_;
   const KvGroups kv_groups_;
-  const std::unique_ptr<kernels::ThreadTeam> team_;
+  const std::unique_ptr<kernels::ThreadTeam> own_team_;  // null: it shares one
+  kernels::ThreadTeam& team_;
   const Weights weights_;
   const std::vector<RopeTable> ropes_;
   const Transformer transformer_;

@@ -41,7 +41,7 @@ TEST(CommandLine, ServeHasDefaults) {
   EXPECT_EQ(options.model.block_size, 16);
   EXPECT_EQ(options.drain_timeout, std::chrono::seconds(25));
   EXPECT_EQ(options.drain_delay, std::chrono::seconds(0));
-  EXPECT_TRUE(options.model.model.empty());
+  EXPECT_TRUE(options.files.empty());
   EXPECT_FALSE(options.model.kv_memory.has_value());
 }
 
@@ -50,7 +50,7 @@ TEST(CommandLine, ServeTakesItsOptions) {
       parse({"serve",       "m.gguf",      "--host",       "0.0.0.0", "--port",          "0",     "--threads=3", "--ctx",  "512",
              "--kv-memory", "2GiB",        "--kv-dtype",   "f32",     "--drain-timeout", "500ms", "--isa",       "scalar", "--alias",
              "m",           "--no-warmup", "--block-size", "32"}));
-  EXPECT_EQ(options.model.model, "m.gguf");
+  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});
   EXPECT_EQ(options.http.listen.front().host, "0.0.0.0");
   EXPECT_EQ(options.http.listen.front().port, 0);
   EXPECT_EQ(options.model.threads, 3);
@@ -60,7 +60,7 @@ TEST(CommandLine, ServeTakesItsOptions) {
   EXPECT_EQ(options.model.isa, kernels::Isa::kScalar);
   EXPECT_EQ(options.model.block_size, 32);
   EXPECT_EQ(options.drain_timeout, std::chrono::milliseconds(500));
-  EXPECT_EQ(options.alias, "m");
+  EXPECT_EQ(options.aliases, std::vector<std::string>{"m"});
   EXPECT_TRUE(options.no_warmup);
 }
 
@@ -150,7 +150,7 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
   const auto options = std::get<ServeOptions>(parse(
       {"serve", "--cors-origin", "https://a.example", "m.gguf", "--cors-origin", "*", "--api-key-file", "keys", "--requests-per-minute",
        "5", "--tokens-per-minute", "4294967295", "--concurrent-requests", "0", "--open-metrics", "--log-format", "json", "--access-log"}));
-  EXPECT_EQ(options.model.model, "m.gguf");
+  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});
   EXPECT_EQ(options.http.cors_origins, (std::vector<std::string>{"https://a.example", "*"}));
   EXPECT_EQ(options.access.api_key_file, "keys");
   EXPECT_EQ(options.access.limits.requests_per_minute, 5U);
@@ -309,7 +309,7 @@ TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {
   EXPECT_EQ(options.http.listen.front().port, 9001);
   EXPECT_EQ(options.batch.max_batch, 4);
   EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);
-  EXPECT_EQ(options.model.model, "m.gguf");
+  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});
   EXPECT_TRUE(options.no_warmup);
 }
 

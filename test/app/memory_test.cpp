@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/resource.h>
+#include <vector>
 
 namespace braid::app {
 namespace {
@@ -123,7 +124,7 @@ TEST(MemoryLeft, KeepsWithinALimitOfData) { expect_limited(RLIMIT_DATA, "VmData"
 
 KvDemand demand() {
   KvDemand d;
-  d.left = {1'000'000, "ulimit -v"};
+  d.bytes = 500'000;
   d.block_bytes = 1'000;
   d.block_tokens = 16;
   d.max_batch = 4;
@@ -131,7 +132,9 @@ KvDemand demand() {
   return d;
 }
 
-TEST(PlanKv, TakesHalfOfWhatIsAvailable) {
+TEST(KvMemory, IsHalfOfWhatIsAvailable) { EXPECT_EQ(kv_memory({1'000'000, "ulimit -v"}, {}).value(), 500'000U); }
+
+TEST(PlanKv, TakesWhatItMay) {
   KvDemand d = demand();
   d.max_batch = 256;
   EXPECT_EQ(plan_kv(d).value().blocks, 500);
@@ -143,14 +146,14 @@ TEST(PlanKv, NeverMoreThanTheBatchCanUse) { EXPECT_EQ(plan_kv(demand()).value().
 
 TEST(PlanKv, LowersTheModelsContextToWhatFits) {
   KvDemand d = demand();
-  d.asked = 10'000;
+  d.bytes = 10'000;
   EXPECT_EQ(plan_kv(d).value().context, 160);
   EXPECT_EQ(plan_kv(d).value().blocks, 10);
 }
 
 TEST(PlanKv, RefusesAnExplicitContextThatDoesNotFit) {
   KvDemand d = demand();
-  d.asked = 10'000;
+  d.bytes = 10'000;
   d.asked_context = 161;
   ASSERT_TRUE(plan_kv(d).has_error());
   EXPECT_NE(plan_kv(d).error().message.find("holds 160 tokens"), std::string::npos) << plan_kv(d).error().message;
@@ -158,7 +161,7 @@ TEST(PlanKv, RefusesAnExplicitContextThatDoesNotFit) {
 
 TEST(PlanKv, AWindowThatFitsBoundsNoContext) {
   KvDemand d = demand();
-  d.asked = 10'000;
+  d.bytes = 10'000;
   d.groups = {{.window = 8 * 16}};  // ten blocks at once
   EXPECT_EQ(plan_kv(d).value().context, 1'000);
   EXPECT_EQ(plan_kv(d).value().blocks, 10);
@@ -170,20 +173,36 @@ TEST(PlanKv, AWindowThatFitsBoundsNoContext) {
 
 TEST(PlanKv, AWindowOfSomeLayersLeavesMoreToTheOthers) {
   KvDemand d = demand();
-  d.asked = 60'000;
+  d.bytes = 60'000;
   d.groups = {{}, {.window = 8 * 16}};
   EXPECT_EQ(plan_kv(d).value().context, 50 * 16) << "fifty of one group, ten of the other";
   EXPECT_EQ(plan_kv(d).value().tokens, 50 * 16);
 }
 
-TEST(PlanKv, RefusesMoreThanThereIs) {
+TEST(KvMemory, RefusesMoreThanThereIs) {
+  const MemoryLeft left{1'000'000, "ulimit -v"};
+  const auto refused = kv_memory(left, 1'000'001);
+  ASSERT_TRUE(refused.has_error());
+  EXPECT_EQ(refused.error().message, "--kv-memory 977 KiB is more than the 977 KiB that ulimit -v leaves beside the model");
+  EXPECT_EQ(kv_memory(left, 1'000'000).value(), 1'000'000U);
+}
+
+TEST(PlanKv, RefusesLessThanABlock) {
   KvDemand d = demand();
-  d.asked = 1'000'001;
-  ASSERT_TRUE(plan_kv(d).has_error());
-  EXPECT_EQ(plan_kv(d).error().message, "--kv-memory 977 KiB is more than the 977 KiB that ulimit -v leaves beside the model");
-  d.asked = 999;
+  d.bytes = 999;
   EXPECT_TRUE(plan_kv(d).has_error());
 }
+
+TEST(DivideMemory, GivesEqualPartsAndWhatOneCannotUseToTheOthers) {
+  using Parts = std::vector<std::uint64_t>;
+  EXPECT_EQ(divide_memory(900, Parts{1'000, 1'000, 1'000}), (Parts{300, 300, 300}));
+  EXPECT_EQ(divide_memory(900, Parts{1'000, 100, 1'000}), (Parts{400, 100, 400}));
+  EXPECT_EQ(divide_memory(900, Parts{350, 100, 1'000}), (Parts{350, 100, 450}));
+  EXPECT_EQ(divide_memory(900, Parts{10, 20, 30}), (Parts{10, 20, 30}));
+  EXPECT_EQ(divide_memory(900, Parts{1'000}), Parts{900});
+}
+
+TEST(DivideMemory, APoolCanUseItsBatchOfWholeContexts) { EXPECT_EQ(most_usable(demand()), 4U * 63U * 1'000U); }
 
 }  // namespace
 }  // namespace braid::app

@@ -318,7 +318,9 @@ class Takeover : public testing::Test {
       succession = std::make_shared<net::Succession>(
           first.loop(), std::move(*control),
           [this] {
-        return net::Estate{first.server().duplicate_sockets(), FileDescriptor(lock.get() < 0 ? -1 : ::dup(lock.get()))};
+        net::Estate estate{first.server().duplicate_sockets(), {}};
+        if (lock.get() >= 0) estate.disk_locks.emplace_back(::dup(lock.get()));
+        return estate;
           },
           [this] {
         first.server().leave_sockets();
@@ -429,7 +431,7 @@ TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {
   });
   auto found = find_predecessor(path);
   ASSERT_TRUE(found && *found) << found.error().message;
-  const FileDescriptor passed = (*found)->take_disk_lock();
+  const FileDescriptor passed = std::move((*found)->take_disk_locks().at(0));
   EXPECT_EQ(::flock(passed.get(), LOCK_EX | LOCK_NB), 0) << "the same lock, not another one of this file";
   EXPECT_EQ((*found)->take_sockets().size(), 1U);
   const FileDescriptor connection = (*found)->dismiss();

@@ -13,6 +13,7 @@ CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& f
   CLI::Option* prompt = out->add_option("--prompt", to.prompt, "Text of the prompt, as /v1/completions takes it");
   out->add_option("--prompt-file", to.prompt_file, "File with the text")->excludes(prompt);
   add_model_options(*out, to.model);
+  add_chat_template(*out, to.model);
   CLI::App* in = group->add_subcommand("import", "Put such a file into the folder of a server that is not running");
   in->add_option("model", from.model.model, "The model it was computed with")->required();
   in->add_option("input", from.input, "File to read")->required();
@@ -20,6 +21,7 @@ CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& f
   add_size(*in, "--kv-disk-limit", from.disk.limit, "Most bytes that the folder may take");
   in->add_option("--cache-salt", from.cache_salt, "cache_salt of the requests that may use it");
   add_model_options(*in, from.model);
+  add_chat_template(*in, from.model);
   return group;
 }
 

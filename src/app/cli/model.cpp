@@ -7,9 +7,6 @@ namespace braid::app {
 void add_model_options(CLI::App& app, ModelOptions& options) {
   add_integer(app, "--ctx", options.context, 2, kMostTokens, "Context of one sequence in tokens; the model's own if not given");
   add_size(app, "--kv-memory", options.kv_memory, "Memory of the KV pool, such as 4GiB; half of what is left after load if not given");
-  app.add_option("--chat-template", options.chat_template,
-                 "A Jinja or JSON file, or a name: chatml, plain, llama2, llama3, mistral, gemma, phi3, phi4, zephyr, deepseek, "
-                 "vicuna, alpaca");
   add_integer(app, "--max-kv-size", options.max_kv_size, 0, kMostTokens,
               "Positions that a token sees: the first few and the last ones; older ones give up their KV memory; 0: all");
   add_kv_type(app, "--kv-dtype", options.kv_type,
@@ -28,6 +25,10 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add_huge_pages(app, "--huge-pages", options.huge_pages,
                  "Pages of 2 MiB: off, transparent (where the system finds them) or explicit (weights and KV from vm.nr_hugepages)");
   add_isa(app, "--isa", options.isa, "Kernel tier: scalar, avx2, avx512 or amx; the machine's best if not given")->envname("BRAID_ISA");
+}
+
+void add_chat_template(CLI::App& app, ModelOptions& options) {
+  app.add_option("--chat-template", options.chat_template, kChatTemplateHelp);
 }
 
 }  // namespace braid::app

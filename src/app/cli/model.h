@@ -10,6 +10,11 @@ namespace braid::app {
 
 inline constexpr std::int32_t kMostTokens = 1 << 24;
 
+inline constexpr char kChatTemplateHelp[] =
+    "A Jinja or JSON file, or a name: chatml, plain, llama2, llama3, mistral, gemma, phi3, phi4, zephyr, deepseek, vicuna, alpaca";
+
+// All but the chat template.
 void add_model_options(CLI::App& app, ModelOptions& options);
+void add_chat_template(CLI::App& app, ModelOptions& options);
 
 }  // namespace braid::app

@@ -20,6 +20,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_number(*run, "--min-p", options.min_p, 0.0, 1.0, "Leave out tokens less likely than this share of the best");
   add_seed(*run, "--seed", options.seed, "Makes the answer repeatable");
   add_model_options(*run, options.model);
+  add_chat_template(*run, options.model);
   run->footer("With one argument: a name that ends in .gguf, or that exists, is the model; anything else is the prompt.");
   return run;
 }

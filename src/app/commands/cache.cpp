@@ -1,8 +1,8 @@
 // `braid cache export` and `braid cache import`: the keys and values of a prompt as a safetensors file.
 #include "app/commands/commands.h"
 #include "app/disk_cache.h"
+#include "app/load_models.h"
 #include "app/load_progress.h"
-#include "app/loaded_model.h"
 #include "app/whole_file.h"
 #include "files/safetensors.h"
 #include "kernels/kv_type.h"
@@ -44,7 +44,7 @@ Result<std::string> read_file(const std::string& path) {
   return std::move(*bytes);
 }
 
-Result<LoadedModel> load_quietly(const ModelOptions& options) {
+Result<SingleModel> load_quietly(const ModelOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
   spdlog::set_level(spdlog::level::warn);
   LoadProgress progress;
@@ -56,7 +56,7 @@ Result<LoadedModel> load_quietly(const ModelOptions& options) {
 std::map<std::string, std::string> facts_of(const LoadedModel& loaded) {
   const model::LanguageModel& model = *loaded.language_model;
   return {{"format", kFormat},
-          {"model_revision", loaded.model_revision},
+          {"model_revision", fmt::format("{:016x}{:016x}", loaded.model_revision.high, loaded.model_revision.low)},
           {"adapter", ""},
           {"kv_dtype", kernels::kv_type_name(model.kv_layout().type)},
           {"kv_limit", fmt::to_string(model.shape().kv_limit)}};
@@ -155,8 +155,9 @@ Result<std::int64_t> write_blocks(const files::SafeTensors& contents, const std:
 }
 
 Result<void> export_cache(const CacheExportOptions& options) {
-  const auto loaded = load_quietly(options.model);
-  if (!loaded) return loaded.error();
+  const auto single = load_quietly(options.model);
+  if (!single) return single.error();
+  const LoadedModel* const loaded = &single->model;
   const Result<std::string> text = options.prompt_file.empty() ? Result<std::string>(options.prompt) : read_file(options.prompt_file);
   if (!text) return text.error();
   const auto tokens = loaded->codec->encode(*text, {});
@@ -181,8 +182,9 @@ Result<void> import_cache(const CacheImportOptions& options) {
   const auto in_file = [&](const Error& error) { return Error{error.code, fmt::format("{}: {}", options.input, error.message), {}}; };
   const auto contents = files::parse_safetensors(std::as_bytes(std::span(*bytes)));
   if (!contents) return in_file(contents.error());
-  const auto loaded = load_quietly(options.model);
-  if (!loaded) return loaded.error();
+  const auto single = load_quietly(options.model);
+  if (!single) return single.error();
+  const LoadedModel* const loaded = &single->model;
   if (const auto same = compare_facts(*contents, *loaded); !same) return in_file(same.error());
   const auto tokens = parse_tokens(*contents, loaded->language_model->shape().vocab);
   if (!tokens) return in_file(tokens.error());

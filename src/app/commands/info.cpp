@@ -76,8 +76,10 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   if (!left) return left.error();
 
   KvDemand demand;
-  demand.left = {left->bytes - std::min(left->bytes, estimate->weights + estimate->workspace), left->bound};
-  demand.asked = options.model.kv_memory;
+  const auto bytes =
+      kv_memory({left->bytes - std::min(left->bytes, estimate->weights + estimate->workspace), left->bound}, options.model.kv_memory);
+  if (!bytes) return bytes.error();
+  demand.bytes = *bytes;
   demand.block_bytes = estimate->kv_block;
   demand.block_tokens = options.model.block_size;
   demand.groups = estimate->kv_groups;

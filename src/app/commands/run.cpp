@@ -1,7 +1,7 @@
 #include "app/commands/commands.h"
 #include "app/conversation.h"
+#include "app/load_models.h"
 #include "app/load_progress.h"
-#include "app/loaded_model.h"
 #include "braid/printable.h"
 
 #include <cstdio>
@@ -16,10 +16,11 @@
 namespace braid::app {
 namespace {
 
-Result<LoadedModel> load(const ModelOptions& options) {
+Result<SingleModel> load(const ModelOptions& options) {
   LoadProgress progress;
-  return load_model(options, kSingleUser.max_batch,
-                    [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); });
+  return load_model(
+      options, kSingleUser.max_batch,
+      [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); }, false);
 }
 
 // One line of stdin an answer, until its end.
@@ -48,8 +49,8 @@ int run_command(const RunOptions& options) {
   spdlog::set_level(spdlog::level::warn);
   const auto loaded = load(options.model);
   if (!loaded) return report(loaded.error());
-  Conversation conversation(*loaded, options);
-  if (options.prompt.empty()) return chat(conversation, loaded->id);
+  Conversation conversation(loaded->model, options);
+  if (options.prompt.empty()) return chat(conversation, loaded->model.id);
   const auto answered = conversation.answer(options.prompt);
   return answered ? EXIT_SUCCESS : report(answered.error());
 }

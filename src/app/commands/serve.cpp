@@ -1,6 +1,6 @@
 #include "app/commands/commands.h"
 #include "app/logging.h"
-#include "app/serving.h"
+#include "app/serving/serving.h"
 #include "app/signals.h"
 
 #include <boost/asio/io_context.hpp>

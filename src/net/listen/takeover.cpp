@@ -29,13 +29,13 @@ using asio::generic::stream_protocol;
 using boost::system::error_code;
 
 // The message is a text beside the files: this word, then for each file what it is: a socket and whether who holds it removes its path, or
-// the disk tier's lock. The first is the control socket.
+// a lock of the disk tier. The first is the control socket.
 constexpr std::string_view kGreeting = "braid-takeover-1:";
 constexpr char kUnlinks = 'u';
 constexpr char kLeaves = '-';
 constexpr char kDiskLock = 'k';
 constexpr char kDismissal = 'r';
-constexpr std::size_t kMaxFiles = kMostPassedSockets + 2;
+constexpr std::size_t kMaxFiles = most_passed_sockets(0) + 1;
 constexpr timeval kPatience{60, 0};
 constexpr std::chrono::milliseconds kRetryHearing{100};  // when files have run out
 
@@ -128,7 +128,7 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     const char kind = text[kGreeting.size() + i];
     if (kind == kDiskLock) {
-      predecessor.estate_.disk_lock = std::move(files[i]);
+      predecessor.estate_.disk_locks.push_back(std::move(files[i]));
       continue;
     }
     Result<ListeningSocket> socket = adopt_socket(std::move(files[i]));
@@ -207,9 +207,9 @@ asio::awaitable<bool> Succession::introduce() {
     text += socket.unlinks ? kUnlinks : kLeaves;
     files.push_back(socket.file.get());
   }
-  if (estate.disk_lock.get() >= 0) {
+  for (const FileDescriptor& lock : estate.disk_locks) {
     text += kDiskLock;
-    files.push_back(estate.disk_lock.get());
+    files.push_back(lock.get());
   }
   const bool has_all = std::find(files.begin(), files.end(), -1) == files.end();  // a copy was one file too many
   if (!has_all || !send_files(successor_->native_handle(), text, files)) {

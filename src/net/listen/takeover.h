@@ -7,10 +7,12 @@
 #include "braid/result.h"
 #include "net/listen/listening_socket.h"
 
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,13 +21,13 @@
 
 namespace braid::net {
 
-// Sockets that a server can pass on: the system takes 253 files in one message, and there are the control socket and the lock.
-inline constexpr std::size_t kMostPassedSockets = 251;
+// Sockets that a server can pass on beside so many locks: the system takes 253 files in one message, and one is the control socket.
+constexpr std::size_t most_passed_sockets(std::size_t locks) { return 252 - std::min<std::size_t>(locks, 252); }
 
-// What passes from one server to the next; kMostPassedSockets at most.
+// What passes from one server to the next.
 struct Estate {
   std::vector<ListeningSocket> sockets;
-  FileDescriptor disk_lock;  // of the folder of the disk tier; none: it has none to pass on
+  std::vector<FileDescriptor> disk_locks;  // of the folders of the disk tier
 };
 
 // The server whose place is to be taken.
@@ -35,7 +37,7 @@ class Predecessor {
   static Result<std::optional<Predecessor>> find(const std::string& path);
 
   std::vector<ListeningSocket> take_sockets() { return std::move(estate_.sockets); }
-  FileDescriptor take_disk_lock() { return std::move(estate_.disk_lock); }
+  std::vector<FileDescriptor> take_disk_locks() { return std::move(estate_.disk_locks); }
   ListeningSocket take_control() { return std::move(control_); }  // of `path`
 
   // Once, when the sockets are served here; without it, the predecessor goes on. What it returns becomes readable when the predecessor has

@@ -14,6 +14,9 @@ void add_listen_options(CLI::App& app, ServeOptions& options);
 void settle_listen_options(const CLI::App& serve, ServeOptions& options);
 std::string listen_fault(const ServeOptions& options);
 
+void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options);
+std::string models_fault(const ServeOptions& options);
+
 void add_limit_options(CLI::App& app, net::ServerOptions& options);
 
 void add_watch_options(CLI::App& app, WatchOptions& options);

@@ -3,25 +3,18 @@
 #include "app/cli/serve/groups.h"
 
 #include <fmt/format.h>
-#include <map>
 #include <string>
 
 namespace braid::app {
 
 CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
-  CLI::App* serve = app.add_subcommand("serve", "Serve a model over HTTP with the OpenAI API");
-  serve->add_option("model", options.model.model,
-                    "A GGUF file (of a split one the first part) or a Hugging Face folder; the embedded model if not given");
+  CLI::App* serve = app.add_subcommand("serve", "Serve models over HTTP with the OpenAI API");
   serve->add_option("--config", config, "YAML file with these options as keys; the command line wins");
   add_listen_options(*serve->add_option_group("Listening"), options);
   add_limit_options(*serve->add_option_group("Limits"), options.http);
   CLI::App& model = *serve->add_option_group("Model and memory");
-  model.add_option("--alias", options.alias, "The model's id in the API; its file name if not given");
+  add_served_models(*serve, model, options);
   add_model_options(model, options.model);
-  model.add_option("--pooling", options.pooling, "What of a text's last states /v1/embeddings gives: last, mean or cls (the first one)")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Pooling>{{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}}));
-  model.add_flag("--no-model", options.no_model, "Start without a model");
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
   add_batch_options(*serve->add_option_group("Batching"), options.batch);
   add_cache_options(*serve->add_option_group("Cache"), options);
@@ -47,9 +40,8 @@ std::string value_fault(const CLI::App& serve) {
 }
 
 std::string serve_fault(const ServeOptions& options) {
-  if (options.no_model && !options.model.model.empty()) return fmt::format("--no-model contradicts the model '{}'", options.model.model);
-  for (const std::string& fault :
-       {listen_fault(options), batch_fault(options.batch), watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
+  for (const std::string& fault : {models_fault(options), listen_fault(options), batch_fault(options.batch), watch_fault(options.watch),
+                                   cache_fault(options), log_fault(options.log)})
     if (!fault.empty()) return fault;
   return {};
 }

@@ -1,0 +1,47 @@
+// Which models are served, and under which names.
+#include "app/cli/model.h"
+#include "app/cli/serve/groups.h"
+#include "app/served_models.h"
+
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <string>
+
+namespace braid::app {
+
+void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) {
+  serve.add_option("model", options.files,
+                   "GGUF files (of a split one the first part) and Hugging Face folders, served together; the embedded model if not given");
+  group.add_option("--alias", options.aliases, "A model's id in the API; its file name if not given; of several models one for each")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  group.add_option("--chat-template", options.chat_templates, kChatTemplateHelp)->type_name("NAME")->allow_extra_args(false);
+  group
+      .add_option("--pooling", options.poolings,
+                  "What of a text's last states /v1/embeddings gives: last, mean or cls (the first one); for all models or one each")
+      ->allow_extra_args(false)
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Pooling>{{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}}));
+  group.add_flag("--no-model", options.no_model, "Start without a model");
+}
+
+std::string models_fault(const ServeOptions& options) {
+  if (options.no_model && !options.files.empty()) return fmt::format("--no-model contradicts the model '{}'", options.files.front());
+  const std::size_t models = std::max<std::size_t>(1, options.files.size());
+  const auto count_fault = [&](const char* name, std::size_t given, bool one_for_all) -> std::string {
+    if (given == 0 || given == models || (given == 1 && one_for_all)) return "";
+    return fmt::format("{} is given {} times for {} models: give it {}once for each, in their order", name, given, models,
+                       one_for_all ? "once, or " : "");
+  };
+  for (const std::string& fault :
+       {count_fault("--alias", options.aliases.size(), false), count_fault("--chat-template", options.chat_templates.size(), true),
+        count_fault("--pooling", options.poolings.size(), true)})
+    if (!fault.empty()) return fault;
+  std::set<std::string> ids;
+  for (const ServedModelOptions& model : models_of(options))
+    if (!ids.insert(model.id).second) return fmt::format("two models have the id '{}': give each a name of its own by --alias", model.id);
+  return "";
+}
+
+}  // namespace braid::app

@@ -1,0 +1,109 @@
+#include "app/load_models.h"
+
+#include "app/embedded_model.h"
+#include "app/memory.h"
+#include "app/served_models.h"
+#include "model/kv_identity.h"
+#include "store/options.h"
+
+#include <fmt/format.h>
+#include <limits>
+#include <spdlog/spdlog.h>
+#include <string>
+#include <utility>
+
+namespace braid::app {
+namespace {
+
+// What is left where the system says it, or else no bound but what has been asked for.
+Result<MemoryLeft> memory_left_for(const ModelOptions& options, std::uint64_t untouched) {
+  Result<MemoryLeft> left = memory_left(untouched);
+  if (left) return left;
+  if (!options.kv_memory)
+    return Error{left.error().code, left.error().message + "; say with --kv-memory how much the KV pool may take", {}};
+  spdlog::warn("{}: --kv-memory is taken as it is", left.error().message);
+  return MemoryLeft{std::numeric_limits<std::uint64_t>::max(), {}};
+}
+
+// What a model will take that has not been touched: it counts as taken.
+std::uint64_t untouched_bytes(const LoadedModel& loaded, bool identify_kv) {
+  return loaded.language_model->workspace_bytes() + (identify_kv ? store::StoreOptions().buffer_memory : 0);
+}
+
+KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch) {
+  const model::LanguageModel& model = *loaded.language_model;
+  KvDemand demand;
+  demand.block_bytes = model.kv_groups().block_bytes();
+  demand.block_tokens = options.block_size;
+  demand.groups = model.kv_groups().visibilities();
+  demand.max_batch = max_batch;
+  demand.model_context = model.context_length();
+  demand.asked_context = options.context;
+  return demand;
+}
+
+Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
+  const Result<KvBudget> budget = plan_kv(demand);
+  if (!budget) return budget.error();
+  model::LanguageModel& model = *loaded.language_model;
+  if (budget->context < model.context_length())
+    spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
+                 model.context_length());
+  loaded.kv = *budget;
+  return model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground);
+}
+
+// All pools together take what one would.
+Result<void> divide_kv(std::vector<LoadedModel>& loaded, std::span<const ServedModelOptions> models, std::int32_t max_batch,
+                       const MemoryLeft& left) {
+  const Result<std::uint64_t> bytes = kv_memory(left, models.front().model.kv_memory);
+  if (!bytes) return bytes.error();
+  std::vector<KvDemand> demands;
+  std::vector<std::uint64_t> most;
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    demands.push_back(demand_of(loaded[i], models[i].model, max_batch));
+    most.push_back(most_usable(demands.back()));
+  }
+  const std::vector<std::uint64_t> parts = divide_memory(*bytes, most);
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    demands[i].bytes = parts[i];
+    const Result<void> allocated = allocate_kv(loaded[i], demands[i]);
+    if (allocated) continue;
+    Error error = allocated.error();
+    if (loaded.size() > 1) error.message = fmt::format("{}: {}", loaded[i].id, error.message);
+    return error;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, std::int32_t max_batch, kernels::ThreadTeam& team,
+                                             const files::Progress& progress, bool identify_kv) {
+  std::vector<LoadedModel> loaded;
+  std::uint64_t untouched = 0;
+  for (const ServedModelOptions& model : models) {
+    Result<LoadedModel> weights = load_weights(model.model, max_batch, team, progress, identify_kv, untouched);
+    if (!weights) return weights.error();
+    weights->id = model.id;
+    untouched += untouched_bytes(*weights, identify_kv);
+    loaded.push_back(std::move(*weights));
+  }
+  const Result<MemoryLeft> left = memory_left_for(models.front().model, untouched);
+  if (!left) return left.error();
+  if (const Result<void> divided = divide_kv(loaded, models, max_batch, *left); !divided) return divided.error();
+  for (LoadedModel& model : loaded)
+    if (identify_kv) model.kv_identity = model::kv_identity(model.model_revision, *model.language_model);
+  return loaded;
+}
+
+Result<SingleModel> load_model(const ModelOptions& options, std::int32_t max_batch, const files::Progress& progress, bool identify_kv) {
+  Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options);
+  if (!team) return team.error();
+  const ServedModelOptions model{.model = options, .id = model_id(options.model.empty() ? kEmbeddedModelName : options.model)};
+  auto loaded = load_models(std::span(&model, 1), max_batch, **team, progress, identify_kv);
+  if (!loaded) return loaded.error();
+  return SingleModel{std::move(*team), std::move(loaded->front())};
+}
+
+}  // namespace braid::app

@@ -1,0 +1,48 @@
+#include "app/served_models.h"
+
+#include "app/embedded_model.h"
+
+#include <algorithm>
+
+namespace braid::app {
+
+std::string model_id(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  path.remove_prefix(path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/') + 1);
+  if (path.ends_with(".gguf")) path.remove_suffix(5);
+  constexpr std::string_view kFirstPart = "-00001-of-00000";
+  if (path.size() > kFirstPart.size()) {
+    const std::string_view suffix = path.substr(path.size() - kFirstPart.size());
+    if (suffix.starts_with("-00001-of-") && suffix.find_first_not_of("0123456789", 10) == std::string_view::npos)
+      path.remove_suffix(suffix.size());
+  }
+  return std::string(path);
+}
+
+std::vector<ServedModelOptions> models_of(const ServeOptions& options) {
+  const std::vector<std::string> files = options.files.empty() ? std::vector<std::string>(1) : options.files;
+  std::vector<ServedModelOptions> models;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    ServedModelOptions& model = models.emplace_back();
+    model.model = options.model;
+    model.model.model = files[i];
+    const auto nth = [i](const auto& list) { return list[std::min(i, list.size() - 1)]; };
+    if (!options.chat_templates.empty()) model.model.chat_template = nth(options.chat_templates);
+    if (!options.poolings.empty()) model.pooling = nth(options.poolings);
+    model.id = !options.aliases.empty() ? nth(options.aliases) : model_id(files[i].empty() ? kEmbeddedModelName : files[i]);
+  }
+  return models;
+}
+
+DiskOptions disk_options_of(const DiskOptions& disk, const std::string& id, std::size_t models) {
+  if (models == 1) return disk;
+  DiskOptions part = disk;
+  std::string name = id;
+  std::ranges::replace(name, '/', '_');
+  if (name.starts_with('.')) name.front() = '_';
+  part.directory += "/" + name;
+  part.limit /= models;
+  return part;
+}
+
+}  // namespace braid::app

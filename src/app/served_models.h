@@ -1,0 +1,21 @@
+// The models of a server, one by one, from options that name them in lists.
+#pragma once
+
+#include "app/options.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::app {
+
+// The file's name without folder, ".gguf" and "-00001-of-0000N".
+std::string model_id(std::string_view path);
+
+// In the order of the command line; the embedded model where none is named. The lists' lengths fit (models_fault).
+std::vector<ServedModelOptions> models_of(const ServeOptions& options);
+
+// The part of `disk` that one of `models` models has: of several each has a folder of its own, and an equal share of the room.
+DiskOptions disk_options_of(const DiskOptions& disk, const std::string& id, std::size_t models);
+
+}  // namespace braid::app

@@ -1,0 +1,127 @@
+#include "app/serving/engines.h"
+
+#include "app/disk_cache.h"
+#include "app/served_models.h"
+#include "app/warm_up.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <utility>
+
+namespace braid::app {
+
+namespace asio = boost::asio;
+
+Engines::Engines(asio::io_context& loop, const ServeOptions& options, std::function<void()> on_busy)
+    : loop_(loop), options_(options), strand_(loop, std::move(on_busy)) {}
+
+Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedModels models, const ServeOptions& options,
+                                                 std::function<void()> on_busy) {
+  std::unique_ptr<Engines> engines(new Engines(loop, options, std::move(on_busy)));
+  engines->team_ = std::move(models.team);
+  const std::vector<ServedModelOptions> chosen = models_of(options);
+  for (std::size_t i = 0; i < models.models.size(); ++i)
+    if (const Result<void> added = engines->add(std::move(models.models[i]), chosen[i]); !added) return added.error();
+  return engines;
+}
+
+Result<void> Engines::add(LoadedModel model, const ServedModelOptions& chosen) {
+  sched::SchedulerOptions options = scheduler_options(model, options_.batch, options_.model.block_size);
+  options.disk_always = options_.disk.always;
+  options.write_through = options_.disk.write_through;
+  if (const std::optional<Error> fault = sched::find_fault(options)) return *fault;
+  auto member = std::make_unique<Member>();
+  member->model = std::move(model);
+  const LoadedModel& loaded = member->model;
+  member->scheduler = std::make_unique<sched::Scheduler>(loop_, strand_, *loaded.language_model, options, loaded.disk_cache.get());
+  ServedModel& served = member->served;
+  served.id = loaded.id;
+  served.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  served.context_length = options.context_length;
+  served.most_waiting = static_cast<std::size_t>(options.max_waiting);
+  served.architecture = loaded.architecture;
+  served.parameters = loaded.language_model->parameters();
+  served.fingerprint = loaded.fingerprint;
+  served.engine = member->scheduler.get();
+  served.pooling = chosen.pooling;
+  served.defaults = or_defaults(options_.defaults, loaded.defaults);
+  served.codec = loaded.codec.get();
+  served.constraints = loaded.constraints.get();
+  members_.push_back(std::move(member));
+  return {};
+}
+
+ModelDirectory Engines::directory() const {
+  std::vector<const ServedModel*> models;
+  for (const auto& member : members_) models.push_back(&member->served);
+  return ModelDirectory(std::move(models), options_.any_model_name);
+}
+
+std::vector<std::string> Engines::descriptions() const {
+  std::vector<std::string> lines;
+  for (const auto& member : members_) {
+    const ServedModel& served = member->served;
+    lines.push_back(fmt::format("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served.id,
+                                served.architecture, static_cast<double>(served.parameters) / 1e6, served.context_length,
+                                member->model.table->name, member->model.threads));
+    lines.push_back(fmt::format("memory: {}", describe_memory(member->model)));
+  }
+  return lines;
+}
+
+asio::awaitable<Result<void>> Engines::warm_up() {
+  for (const auto& member : members_) {
+    Result<void> warm = co_await app::warm_up(*member->scheduler, member->served.context_length);
+    if (!warm) co_return warm;
+  }
+  co_return Result<void>();
+}
+
+std::string Engines::state() const {
+  std::string text;
+  for (const auto& member : members_) {
+    const EngineStats stats = member->scheduler->stats();
+    if (members_.size() > 1) text += fmt::format("{}{}: ", text.empty() ? "" : "; ", member->served.id);
+    text += fmt::format("{} sequences run and {} wait, {} of {} KV blocks are free", stats.prefilling + stats.decoding, stats.waiting,
+                        stats.blocks_free, stats.blocks_total);
+  }
+  return text;
+}
+
+asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until) {
+  for (const auto& member : members_) member->scheduler->begin_drain();
+  bool all = true;
+  for (const auto& member : members_) {
+    const bool ended = co_await member->scheduler->drained(until);
+    all = all && ended;
+  }
+  co_return all;
+}
+
+void Engines::abort_remaining(const Error& reason) {
+  for (const auto& member : members_) member->scheduler->abort_remaining(reason);
+}
+
+bool Engines::awaits_predecessor() const {
+  return std::ranges::any_of(members_,
+                             [](const auto& member) { return member->model.disk_cache && member->model.disk_cache->awaits_predecessor(); });
+}
+
+void Engines::take_over() {
+  for (const auto& member : members_) {
+    if (!member->model.disk_cache || !member->model.disk_cache->awaits_predecessor()) continue;
+    spdlog::info("disk cache: the server before this one has ended; {} is looked through",
+                 disk_options_of(options_.disk, member->served.id, members_.size()).directory);
+    member->model.disk_cache->take_over();
+  }
+}
+
+std::vector<net::FileDescriptor> Engines::copy_disk_locks() const {
+  std::vector<net::FileDescriptor> locks;
+  for (const auto& member : members_)
+    if (net::FileDescriptor lock = copy_lock(member->model.disk_cache.get()); lock.get() >= 0) locks.push_back(std::move(lock));
+  return locks;
+}
+
+}  // namespace braid::app

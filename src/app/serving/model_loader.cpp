@@ -1,0 +1,66 @@
+#include "app/serving/model_loader.h"
+
+#include "app/disk_cache.h"
+#include "app/load_progress.h"
+#include "app/served_models.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <fmt/format.h>
+#include <new>
+#include <utility>
+
+namespace braid::app {
+
+namespace asio = boost::asio;
+
+ModelLoader::ModelLoader(asio::io_context& loop, const ServeOptions& options, const ServiceManager& manager)
+    : loop_(loop), options_(options), manager_(manager) {}
+
+ModelLoader::~ModelLoader() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void ModelLoader::start(std::vector<net::FileDescriptor> disk_locks, Done done) {
+  Error exhausted{ErrorCode::kIo, "not enough memory to load the model", {}};  // there is none left to say so then
+  thread_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted), disk_locks = std::move(disk_locks),
+                         done = std::move(done)]() mutable {
+    Result<LoadedModels> loaded = [this, &exhausted, &disk_locks]() -> Result<LoadedModels> {
+      try {
+        return load(std::move(disk_locks));
+      } catch (const std::bad_alloc&) {
+        return std::move(exhausted);
+      } catch (const std::exception& bug) {
+        return Error{ErrorCode::kInternal, fmt::format("loading the model failed: {}", bug.what()), {}};
+      }
+    }();
+    asio::post(loop_, [this, loaded = std::move(loaded), done = std::move(done)]() mutable {
+      thread_.join();
+      done(std::move(loaded));
+    });
+  });
+}
+
+Result<LoadedModels> ModelLoader::load(std::vector<net::FileDescriptor> disk_locks) const {
+  LoadProgress progress(&manager_);
+  const files::Progress show = [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) {
+    progress.show(what, done, total);
+  };
+  const bool has_disk = !options_.disk.directory.empty();
+  Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options_.model);
+  if (!team) return team.error();
+  LoadedModels loaded{std::move(*team), {}};
+  auto models = load_models(models_of(options_), options_.batch.max_batch, *loaded.team, show, has_disk);
+  if (!models) return models.error();
+  loaded.models = std::move(*models);
+  if (!has_disk) return loaded;
+  for (LoadedModel& model : loaded.models) {
+    auto opened = open_disk_cache(disk_options_of(options_.disk, model.id, loaded.models.size()), model, loop_, disk_locks);
+    if (!opened) return opened.error();
+    model.disk_cache = std::move(*opened);
+  }
+  return loaded;
+}
+
+}  // namespace braid::app

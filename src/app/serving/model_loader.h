@@ -1,0 +1,50 @@
+// Loads all the models of a server on a thread of its own.
+#pragma once
+
+#include "app/load_models.h"
+#include "app/options.h"
+#include "app/service_manager.h"
+#include "braid/result.h"
+#include "kernels/thread_team.h"
+#include "net/http/file_descriptor.h"
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace braid::app {
+
+// What is served, in the order of the command line, and the team that computes all of it.
+struct LoadedModels {
+  std::unique_ptr<kernels::ThreadTeam> team;
+  std::vector<LoadedModel> models;  // not empty; they compute with the team
+};
+
+// Loop only, but for its thread, which hands over what it has loaded and ends. While it runs, the io_context has work.
+class ModelLoader {
+ public:
+  using Done = std::function<void(Result<LoadedModels>)>;
+
+  // All outlive it.
+  ModelLoader(boost::asio::io_context& loop, const ServeOptions& options, const ServiceManager& manager);
+  ~ModelLoader();
+  ModelLoader(const ModelLoader&) = delete;
+  ModelLoader& operator=(const ModelLoader&) = delete;
+
+  // Once. `disk_locks` are those of a server that still writes to the folders of --kv-disk. `done` is called on the loop.
+  void start(std::vector<net::FileDescriptor> disk_locks, Done done);
+
+  bool is_loading() const { return thread_.joinable(); }
+
+ private:
+  Result<LoadedModels> load(std::vector<net::FileDescriptor> disk_locks) const;
+
+  boost::asio::io_context& loop_;
+  const ServeOptions& options_;
+  const ServiceManager& manager_;
+  std::thread thread_;
+};
+
+}  // namespace braid::app

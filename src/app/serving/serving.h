@@ -1,0 +1,85 @@
+// One running server, from the open port to the last closed connection.
+#pragma once
+
+#include "app/logging.h"
+#include "app/options.h"
+#include "app/service_manager.h"
+#include "app/serving/departure.h"
+#include "app/serving/engines.h"
+#include "app/serving/handover.h"
+#include "app/serving/model_loader.h"
+#include "app/watchdog.h"
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "net/listen/listening_socket.h"
+#include "net/server/server.h"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid::app {
+
+// Everything belongs to the loop.
+class Serving {
+ public:
+  // All outlive it.
+  Serving(boost::asio::io_context& loop, const ServeOptions& options, const Logging& logging);
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+  // Opens the sockets, or gets them from the server before this one, begins to load and to listen for signals.
+  Result<void> start();
+
+  // Why the server ended by itself, after the io_context has stopped.
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  // What the program says to whoever started it: a line of standard output.
+  template <class... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) const {
+    logging_.output()->info(format, std::forward<Args>(args)...);
+  }
+
+  net::ServerOptions http_options(std::vector<net::access::ApiKey> keys) const;
+  Result<void> begin_serving();
+  void on_loaded(Result<LoadedModels> loaded);
+  boost::asio::awaitable<void> become_ready();
+  bool announce_ready();
+  void fail(const Error& error);
+  void stop();
+  Watchdog::Hooks watchdog_hooks();
+
+  void await_signal();
+  void on_signal(int number);
+  void end(const std::string& signal);
+  void report_state(const std::string& signal) const;
+  Result<std::size_t> read_again();  // TLS certificate, API keys
+  void reload();                     // the same, on SIGHUP
+
+  boost::asio::io_context& loop_;
+  const ServeOptions& options_;
+  const Logging& logging_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::optional<Error> failure_;
+  ServiceStatus status_;
+  const ServiceManager manager_;
+  Watchdog watchdog_;
+  Handover handover_;  // its end tells a successor that the disk tier is closed: it goes after the engines
+  std::unique_ptr<Engines> engines_;
+  std::optional<net::Server> server_;  // after the engines: it goes first
+  std::optional<Departure> departure_;
+  boost::asio::signal_set signals_;
+  bool signalled_ = false;  // to end
+  bool stopped_ = false;
+  ModelLoader loader_;
+};
+
+}  // namespace braid::app
