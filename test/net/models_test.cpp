@@ -63,6 +63,15 @@ TEST_F(TwoModels, AreListedAndShown) {
   EXPECT_EQ(server_.ask(get("/cache/stats?model=third")).status, 404);
 }
 
+TEST_F(TwoModels, EachSeriesSaysOfWhichItIs) {
+  server_.ask(post("/v1/completions", R"({"model":"other","prompt":"a"})"));
+  const std::string text = server_.ask(get("/metrics")).body;
+  EXPECT_THAT(text, HasSubstr("braid_sequences_submitted_total{model=\"other\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("braid_sequences_submitted_total{model=\"fake-model\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("braid_queue_depth{model=\"other\",class=\"normal\"} "));
+  EXPECT_EQ(text.find("# TYPE braid_kv_blocks_total"), text.rfind("# TYPE braid_kv_blocks_total")) << "one family, two series";
+}
+
 // Long bodies are parsed elsewhere, and their model is known only then.
 TEST_F(TwoModels, ALongBodyNamesItsModelToo) {
   const std::string body =

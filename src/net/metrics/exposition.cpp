@@ -91,11 +91,21 @@ void add_system(FamilyList& families, const SystemFigures& figures) {
                      *figures.group_throttled_seconds);
 }
 
+// Of several models each series says of which it is.
+void add_engines(FamilyList& families, const ModelDirectory& models) {
+  if (models.all().size() == 1) return add_engine(families, models.all().front()->engine->stats());
+  for (const ServedModel* model : models.all()) {
+    FamilyList engine;
+    add_engine(engine, model->engine->stats());
+    families.add_labelled(std::move(engine), "model", model->id);
+  }
+}
+
 FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& connections, const ServiceStatus& status,
                           const SystemFigures& figures) {
   FamilyList families;
   add_http(families, counters, connections);
-  if (const ServedModel* model = status.models.find({})) add_engine(families, model->engine->stats());
+  add_engines(families, status.models);
   add_system(families, figures);
   return families;
 }

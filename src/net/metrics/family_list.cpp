@@ -2,6 +2,7 @@
 
 #include "net/json/write.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
@@ -66,6 +67,18 @@ void FamilyList::add(MetricFamily family) {
   const bool is_others = family.name.find(':') != std::string::npos;
   if (!family.name.starts_with("process_") && !is_others) family.name.insert(0, "braid_");
   families_.push_back(std::move(family));
+}
+
+void FamilyList::add_labelled(FamilyList other, const std::string& label, const std::string& value) {
+  for (MetricFamily& family : other.families_) {
+    for (ClientMetric& metric : family.metric) metric.label.insert(metric.label.begin(), {label, value});
+    const auto same = std::ranges::find(families_, family.name, &MetricFamily::name);
+    if (same == families_.end()) {
+      families_.push_back(std::move(family));
+    } else {
+      std::ranges::move(family.metric, std::back_inserter(same->metric));
+    }
+  }
 }
 
 void FamilyList::add_value(MetricType type, std::string_view name, std::string_view help, double value) {

@@ -32,6 +32,9 @@ class FamilyList {
                  double sum);
   void add(prometheus::MetricFamily family);
 
+  // Takes over what `other` has, its values with one more label, into the families of the same names where there are such.
+  void add_labelled(FamilyList other, const std::string& label, const std::string& value);
+
   // Prometheus's text format 0.0.4.
   std::string text() const;
 
