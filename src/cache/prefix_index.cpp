@@ -206,13 +206,22 @@ PrefixIndex::Beginning PrefixIndex::common_beginning(BlockId parent, const Scope
   return best;
 }
 
-void PrefixIndex::insert_partial(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {
+BlockId PrefixIndex::insert_partial(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {
   const Part filled = part(sequence, begin);
   assert(!filled.tokens.empty() && filled.tokens.size() < block_tokens_ && "only a part of a block");
+  std::vector<Checkpoint> checkpoints = take_checkpoints(block);
   remove(block);
+  const BlockId node = insert_part(parent, sequence, filled, block);
+  if (!checkpoints.empty()) give_checkpoints(node, std::move(checkpoints));
+  return node;
+}
+
+BlockId PrefixIndex::insert_part(BlockId parent, const SequenceView& sequence, const Part& filled, BlockId block) {
   const auto count = static_cast<std::int32_t>(filled.tokens.size());
-  if (!is_known(parent) || common_beginning(parent, sequence.scope, filled).count == count) return;
+  if (!is_known(parent)) return kNoParent;
+  if (const Beginning known = common_beginning(parent, sequence.scope, filled); known.count == count) return known.block;
   add(block, parent, sequence.scope, filled, {});
+  return block;
 }
 
 std::optional<BlockId> PrefixIndex::insert(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block) {

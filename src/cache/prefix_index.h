@@ -130,8 +130,9 @@ class PrefixIndex {
   }
 
   // `block`, which the caller holds, contains all tokens from `begin` on, less than a block's worth. It may be written to behind them,
-  // and insert() may follow when it is full. Does nothing when the parent is unknown, or these tokens are known after it.
-  void insert_partial(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block);
+  // and insert() may follow when it is full. Does nothing when the parent is unknown, or these tokens are known after it. Returns the block
+  // of the tree that begins with them then, or kNoParent.
+  BlockId insert_partial(BlockId parent, const SequenceView& sequence, std::size_t begin, BlockId block);
 
   // `block`, which the caller holds, contains a block's worth of tokens; he holds `parent` too. Returns the block that stands for them
   // from now on: `block` itself or, when they are known, the one that match() would have found; that has the same contents, and the
@@ -215,12 +216,14 @@ class PrefixIndex {
   const Checkpoint* last_checkpoint(BlockId node, std::int32_t most) const;
   std::vector<Checkpoint> take_checkpoints(BlockId node);
   void give_checkpoints(BlockId node, std::vector<Checkpoint> checkpoints);
+  bool hang(BlockId node, std::int32_t offset, std::span<const BlockId> state);
   void forget_state(const Checkpoint& checkpoint);
   bool lose_state(BlockId block);
   bool lose_handle(BlockId block);
   void detach(BlockId block);
   void forget(BlockId block);
   std::optional<BlockId> insert_full(BlockId parent, const SequenceView& sequence, const Part& full, BlockId block);
+  BlockId insert_part(BlockId parent, const SequenceView& sequence, const Part& filled, BlockId block);
   void add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key);
   void remove(BlockId block);
   void announce_with_all_below(BlockId block) const;

@@ -9,15 +9,18 @@ namespace braid::cache {
 
 bool PrefixIndex::put_state(BlockId node, std::int32_t offset, std::span<const BlockId> state) {
   assert(offset > 0 && !state.empty());
+  if (!hang(node, offset, state)) return false;
+  for (const BlockId block : state) pool_.keep(block);
+  return true;
+}
+
+bool PrefixIndex::hang(BlockId node, std::int32_t offset, std::span<const BlockId> state) {
   if (this->node(node).filled < offset) return false;
   std::vector<Checkpoint>& there = checkpoints_[node];
   const auto place = std::ranges::lower_bound(there, offset, {}, &Checkpoint::offset);
   if (place != there.end() && place->offset == offset) return false;
   there.insert(place, {offset, {state.begin(), state.end()}});
-  for (const BlockId block : state) {
-    state_nodes_[block] = node;
-    pool_.keep(block);
-  }
+  for (const BlockId block : state) state_nodes_[block] = node;
   return true;
 }
 
@@ -56,7 +59,7 @@ std::vector<PrefixIndex::Checkpoint> PrefixIndex::take_checkpoints(BlockId node)
 // A block that became full stays what it was, or another one stands for it. Of none they are forgotten.
 void PrefixIndex::give_checkpoints(BlockId node, std::vector<Checkpoint> checkpoints) {
   for (const Checkpoint& checkpoint : checkpoints)
-    if (node == kNone || !put_state(node, checkpoint.offset, checkpoint.state)) forget_state(checkpoint);
+    if (node == kNone || !hang(node, checkpoint.offset, checkpoint.state)) forget_state(checkpoint);
 }
 
 void PrefixIndex::forget_state(const Checkpoint& checkpoint) {

@@ -3,6 +3,9 @@
 #include "sched/ticket.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
 
 namespace braid::sched {
 
@@ -126,11 +129,40 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
       plan.forks.push_back({sequence.fork_source[group], sequence.blocks[group][(row.position - 1) / block_tokens_]});
     sequence.fork_source.clear();  // who gets it next writes to it in this step or later, after the copy
   }
+  if (groups_.has_states()) add_state(sequence, plan, row);
   drop_invisible(sequence, groups_);  // who gets them next writes in this step or later
   sequence.progress.plan(advance_of(row));
   add_blocks(sequence, plan, row);
   plan.rows.push_back(row);
   step.members.push_back(&sequence);
+}
+
+// Its checkpoints are at multiples of the interval, and where another prompt of the same tokens would begin: before the last one. They are
+// made of blocks to spare only.
+void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const {
+  RecurrentState& state = *sequence.state;
+  const auto append = [&](const cache::BlockTable& table) {
+    const auto begin = static_cast<std::uint32_t>(plan.blocks.size());
+    plan.blocks.insert(plan.blocks.end(), table.all().begin(), table.all().end());
+    return begin;
+  };
+  for (std::int32_t i = 0; i < state.source.size(); ++i) plan.forks.push_back({state.source[i], sequence.blocks.state()[i]});
+  state.source.clear();  // as with fork_source
+  row.state_begin = append(sequence.blocks.state());
+  row.snapshot_begin = static_cast<std::uint32_t>(plan.snapshots.size());
+  if (state_interval_ == kNoCheckpoints) return;
+  const std::int32_t last = row.input == step::RowInput::kTokens && sequence.generated() == 0 ? sequence.known() - 1 : 0;
+  for (std::int32_t end = row.position; end < row.position + row.count;) {
+    const std::int32_t next =
+        state_interval_ > 0 ? (end / state_interval_ + 1) * state_interval_ : std::numeric_limits<std::int32_t>::max();
+    end = last > end ? std::min(last, next) : next;
+    if (end > row.position + row.count) return;
+    std::optional<cache::BlockTable> spare = sequence.blocks.spare_state();
+    if (!spare) return;
+    plan.snapshots.push_back({end, append(*spare)});
+    ++row.snapshot_count;
+    state.copies.push_back({end, std::move(*spare)});
+  }
 }
 
 // Of all groups, one after the other.

@@ -25,8 +25,9 @@ struct PlannedStep {
 class BatchPlanner {
  public:
   explicit BatchPlanner(const SchedulerOptions& options)
-      : groups_(options.groups, options.block_tokens), block_tokens_(options.block_tokens), max_batch_tokens_(options.max_batch_tokens),
-        max_batch_(options.max_batch), draft_tokens_(options.draft_tokens) {}
+      : groups_(options.groups, options.block_tokens, options.state_blocks), block_tokens_(options.block_tokens),
+        max_batch_tokens_(options.max_batch_tokens), max_batch_(options.max_batch), draft_tokens_(options.draft_tokens),
+        state_interval_(options.prefix_cache && !options.kv_verify ? options.state_interval : kNoCheckpoints) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
   // full go to `full`. False when a sequence had to stay out for want of a block.
@@ -46,6 +47,7 @@ class BatchPlanner {
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
   void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
+  void add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const;
 
   const Groups groups_;
@@ -53,6 +55,8 @@ class BatchPlanner {
   std::int32_t max_batch_tokens_;
   std::int32_t max_batch_;
   std::int32_t draft_tokens_;
+  static constexpr std::int32_t kNoCheckpoints = -1;
+  std::int32_t state_interval_;  // 0: at the ends of prompts only
 };
 
 }  // namespace braid::sched

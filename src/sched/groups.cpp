@@ -12,8 +12,8 @@ std::int32_t blocks_in_window(const step::Visibility& visibility, std::int32_t b
   return blocks_for(sink) + blocks_for(window) + 2;  // the window begins and ends within a block
 }
 
-Groups::Groups(std::span<const step::Visibility> visible, std::int32_t block_tokens)
-    : visible_(visible.begin(), visible.end()), block_tokens_(block_tokens) {
+Groups::Groups(std::span<const step::Visibility> visible, std::int32_t block_tokens, std::int32_t state_blocks)
+    : visible_(visible.begin(), visible.end()), block_tokens_(block_tokens), state_blocks_(state_blocks) {
   for (const step::Visibility& visibility : visible_) {
     window_blocks_.push_back(blocks_in_window(visibility, block_tokens));
     full_ += visibility.window == 0 ? 1 : 0;
@@ -21,7 +21,7 @@ Groups::Groups(std::span<const step::Visibility> visible, std::int32_t block_tok
 }
 
 std::int64_t Groups::blocks_at_once(std::int64_t places) const {
-  std::int64_t blocks = full_ * places;
+  std::int64_t blocks = state_blocks_ + full_ * places;
   for (std::int32_t group = full_; group < count(); ++group) blocks += std::min<std::int64_t>(places, window_blocks(group));
   return blocks;
 }

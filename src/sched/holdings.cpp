@@ -15,13 +15,13 @@ std::int32_t Holdings::to_start(std::int32_t group, std::int32_t places) const {
 }
 
 std::int32_t Holdings::to_start(std::int32_t places) const {
-  std::int32_t blocks = 0;
+  std::int32_t blocks = groups_->state_blocks();
   for (std::int32_t group = 0; group < groups_->count(); ++group) blocks += to_start(group, places);
   return blocks;
 }
 
 std::int32_t Holdings::missing_to_start(std::int32_t places) const {
-  std::int32_t missing = to_start(places);
+  std::int32_t missing = to_start(places) - state_.size();
   for_each([&](const cache::BlockTable& table, std::int32_t) { missing -= table.size(); });
   return missing;
 }
@@ -29,7 +29,17 @@ std::int32_t Holdings::missing_to_start(std::int32_t places) const {
 bool Holdings::start(std::int32_t places) {
   if (missing_to_start(places) > first_.pool().free()) return false;
   for_each([&](cache::BlockTable& table, std::int32_t group) { table.grow_to(to_start(group, places)); });
-  return true;
+  return state_.grow_to(groups_->state_blocks());
+}
+
+// A sixteenth of the pool is left for those who cannot do without.
+std::optional<cache::BlockTable> Holdings::spare_state() const {
+  std::optional<cache::BlockTable> spare;
+  if (pool_->free() - groups_->state_blocks() >= pool_->total() / 16) {
+    spare.emplace(*pool_, groups_->count());
+    spare->grow_to(groups_->state_blocks());
+  }
+  return spare;
 }
 
 void Holdings::drop_invisible(std::int32_t position, std::int32_t kept) {
@@ -76,11 +86,11 @@ std::int32_t Holdings::reach_of_others(const cache::PrefixIndex& index, std::spa
 // at the end.
 std::int32_t Holdings::own() const {
   const cache::BlockPool& pool = first_.pool();
-  std::int32_t own = 0;
+  const auto is_own = [&](cache::BlockId block) { return block != cache::BlockTable::kAbsent && pool.references(block) == 1; };
+  auto own = static_cast<std::int32_t>(std::ranges::count_if(state_.all(), is_own));
   for_each([&](const cache::BlockTable& table, std::int32_t group) {
     const auto blocks = table.all();
     if (groups_->has_window(group)) {
-      const auto is_own = [&](cache::BlockId block) { return block != cache::BlockTable::kAbsent && pool.references(block) == 1; };
       own += static_cast<std::int32_t>(std::ranges::count_if(blocks, is_own));
     } else {
       const auto first = std::ranges::partition_point(blocks, [&](cache::BlockId block) { return pool.references(block) > 1; });

@@ -1,4 +1,4 @@
-// The blocks of one sequence: for each group of layers those of its positions.
+// The blocks of one sequence: for each group of layers those of its positions, and those of its recurrent state.
 #pragma once
 
 #include "cache/block_table.h"
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace braid::sched {
 // outlive it.
 class Holdings {
  public:
-  Holdings(cache::BlockPool& pool, const Groups& groups) : groups_(&groups), first_(pool) {
+  Holdings(cache::BlockPool& pool, const Groups& groups) : pool_(&pool), groups_(&groups), first_(pool), state_(pool, groups.count()) {
     for (std::int32_t group = 1; group < groups.count(); ++group) others_.emplace_back(pool, group);
   }
 
@@ -35,8 +36,12 @@ class Holdings {
   std::int32_t present() const {
     std::int32_t present = first_.present();
     for (const cache::BlockTable& table : others_) present += table.present();
-    return present;
+    return present + state_.present();
   }
+  // All of its state's, from start() on.
+  const cache::BlockTable& state() const { return state_; }
+  // As many blocks for a copy of it, where they are to spare.
+  std::optional<cache::BlockTable> spare_state() const;
   // What grow_to() would take.
   std::int32_t missing(std::int32_t places) const {
     std::int32_t missing = std::max(0, places - first_.size());
@@ -49,7 +54,7 @@ class Holdings {
   // Blocks of a group that a sequence of so many places starts with: with a window what is seen at once, of which it may hold a part; a
   // long prefill takes the others as it goes (BatchPlanner).
   std::int32_t to_start(std::int32_t group, std::int32_t places) const;
-  // The same of all groups, and what of it is missing. start() takes that, or nothing.
+  // The same of all groups and the state, and what of it is missing. start() takes that, or nothing.
   std::int32_t to_start(std::int32_t places) const;
   std::int32_t missing_to_start(std::int32_t places) const;
   bool start(std::int32_t places);
@@ -69,12 +74,12 @@ class Holdings {
   // Blocks that come free with it: held by nobody else.
   std::int32_t own() const;
 
-  // What continues a prefix before the prefix, in all groups.
+  // What continues a prefix before the prefix, in all groups; then the state, without which the end of these is of less use.
   void clear() {
-    if (others_.empty()) return first_.clear();
-    for (std::int32_t place = first_.size(); place-- > 0;)
+    for (std::int32_t place = others_.empty() ? 0 : first_.size(); place-- > 0;)
       for_each([place](cache::BlockTable& table, std::int32_t) { table.drop(place, place + 1); });
     for_each([](cache::BlockTable& table, std::int32_t) { table.clear(); });
+    state_.clear();
   }
 
   template <class Use>  // (table, group)
@@ -92,9 +97,11 @@ class Holdings {
   bool take(std::int32_t places);
   std::int32_t reach_of_others(const cache::PrefixIndex& index, std::span<const cache::BlockId> path) const;
 
+  cache::BlockPool* pool_;
   const Groups* groups_;
   cache::BlockTable first_;
   std::vector<cache::BlockTable> others_;
+  cache::BlockTable state_;
 };
 
 }  // namespace braid::sched

@@ -47,7 +47,7 @@ Result<std::int32_t> answer_room(const GenerationRequest& request, const Schedul
         fmt::format("the prompt has {} tokens, but the context holds {}, the answer included; shorten the prompt", prompt, context),
         "prompt"};
   }
-  const Groups groups(options.groups, options.block_tokens);
+  const Groups groups(options.groups, options.block_tokens, options.state_blocks);
   const std::int64_t pool = groups.most_places(options.blocks) * options.block_tokens;
   if (prompt > pool) {
     return invalid_argument(fmt::format("the prompt has {} tokens, but the KV memory of this server holds {}; shorten the prompt or raise "

@@ -27,6 +27,8 @@ struct SchedulerOptions {
   std::int32_t stream_capacity = 64;              // tokens a client may lag behind before its sequence pauses
   std::vector<step::Visibility> groups{{}};       // of layers that see alike, those that see everything first: see Groups
   std::vector<double> block_use;                  // for each group, the share of a block's bytes that it uses; empty: all of them
+  std::int32_t state_blocks = 0;                  // of a sequence's recurrent state; 0: the model has none
+  std::int32_t state_interval = 512;              // positions between checkpoints of states; 0: only at the ends of prompts and answers
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended
   bool prefix_cache = true;                       // whether full blocks are found again by what they hold

@@ -23,14 +23,15 @@ constexpr std::int32_t kPassWindow = 16;
 }  // namespace
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
-    : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens), pool_(options.blocks, groups_.count()),
-      write_through_(options.write_through), kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
+    : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens, options.state_blocks),
+      pool_(options.blocks, groups_.count() + 1), write_through_(options.write_through), kv_verify_(options.kv_verify),
+      queue_(options.priority_ageing) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
   }
   if (prefix_index_ && store != nullptr) {
-    assert(groups_.count() == 1);
+    assert(groups_.count() == 1 && !groups_.has_states());
     restorer_.emplace(*store, *prefix_index_, groups_, options, std::move(on_progress));
     prefix_index_->on_evict([this](cache::BlockId block) { restorer_->tier().save(block); });
   }
@@ -126,6 +127,10 @@ void Roster::fork_beginning(Sequence& sequence) {
   const std::int32_t begin = sequence.progress.published_positions();
   const std::int32_t wanted = std::min(sequence.known() - 1 - begin, block_tokens_);
   if (!sequence.can_publish() || sequence.progress.planned() != begin || wanted <= 0) return;
+  if (sequence.state != nullptr) {  // as much as goes with it is held already
+    if (sequence.fork_source.size() > 0) sequence.progress.reuse(sequence.state->source_end - begin);
+    return;
+  }
   const auto known = sequence.view().first(static_cast<std::size_t>(begin + wanted));
   const auto found = prefix_index_->common_beginning(sequence.last_published(), known, static_cast<std::size_t>(begin));
   if (found.count == 0) return;
@@ -143,6 +148,7 @@ void Roster::reuse_prefix(Sequence& sequence) {
   path_.clear();
   prefix_index_->match(sequence.view().first(sequence.tokens.size() - 1), path_);
   path_.resize(static_cast<std::size_t>(sequence.blocks.reach(*prefix_index_, path_)));
+  if (sequence.state != nullptr) reuse_state(sequence);
   sequence.blocks.adopt(*prefix_index_, path_);
   sequence.progress.find(static_cast<std::int32_t>(path_.size()));
   drop_invisible(sequence, groups_);
@@ -158,6 +164,7 @@ void Roster::count_reuse(Sequence& sequence) {
 
 void Roster::publish(Sequence& sequence) {
   publish_full(sequence);
+  if (sequence.state != nullptr) publish_states(sequence, kNoNode);
   if (write_through_ && restorer_) restorer_->save_full(sequence);
 }
 
@@ -198,17 +205,19 @@ void Roster::attach(Sequence& sequence, std::int32_t index, cache::BlockId known
   }
 }
 
-// The block that is not full, as far as it is computed.
-void Roster::publish_tail(Sequence& sequence) {
+// The block that is not full, as far as it is computed. Returns what stands for it in the tree.
+cache::BlockId Roster::publish_tail(Sequence& sequence) {
   const std::int32_t begin = sequence.progress.published_positions();
   const std::int32_t count = sequence.progress.computed() - begin;
-  if (!prefix_index_ || sequence.is_void || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return;
+  if (!prefix_index_ || sequence.is_void || !sequence.can_publish() || count <= 0 || count >= block_tokens_) return kNoNode;
   const std::int32_t index = sequence.progress.published();
   const cache::BlockId tail = sequence.blocks[0][index];
-  if (tail == cache::BlockTable::kAbsent) return;  // posted rows have moved the window past it
+  if (tail == cache::BlockTable::kAbsent) return kNoNode;  // posted rows have moved the window past it
   const auto computed = sequence.view().first(static_cast<std::size_t>(sequence.progress.computed()));
-  prefix_index_->insert_partial(sequence.last_published(), computed, static_cast<std::size_t>(begin), tail);
+  const cache::BlockId node = prefix_index_->insert_partial(sequence.last_published(), computed, static_cast<std::size_t>(begin), tail);
   attach(sequence, index, tail);
+  if (sequence.state != nullptr) publish_states(sequence, node);
+  return node;
 }
 
 std::int32_t Roster::margin() const {
@@ -234,15 +243,19 @@ void Roster::unhold(Sequence& sequence) {
 }
 
 // Positions that came back before are right; what the failed step wrote behind them is written again. With a window the blocks that
-// those positions see may be gone, and what a vector is summed from is, so it begins anew.
+// those positions see may be gone, and what a vector is summed from is, and the recurrent state, so it begins anew.
 void Roster::rewind(Sequence& sequence) {
-  if (groups_.any_window() || sequence.pools_all()) {
+  if (groups_.any_window() || sequence.pools_all() || groups_.has_states()) {
     drop_blocks(sequence);
+    if (groups_.has_states() && prefix_index_ && !sequence.computes_all()) {
+      reuse_prefix(sequence);
+      set_outside_holder(sequence, false);
+    }
     if (!sequence.blocks.start(blocks_for(sequence.known()))) return preempt(sequence);
   }
   sequence.progress.rewind();
   sequence.starts = true;
-  if (sequence.cached_tokens) {
+  if (sequence.cached_tokens && !groups_.has_states()) {
     sequence.phase = SequencePhase::kPrefill;
   } else {
     compute_rest(sequence);
@@ -329,7 +342,7 @@ void Roster::move(Sequence& sequence, SequenceMap& to) {
 void Roster::set_outside_holder(Sequence& sequence, bool is_holder) {
   if (!is_holder) {
     outside_holders_.erase(sequence.rank);
-  } else if (sequence.blocks.present() > 0) {
+  } else if (sequence.held_blocks() > 0) {
     outside_holders_.emplace(sequence.rank, &sequence);
   }
 }

@@ -38,6 +38,9 @@ namespace braid::sched {
 // Where the tokens of a group of layers see a window only, a sequence gives its blocks back when the window has passed them. All sequences
 // have the same windows, so what a block holds still follows from the tokens up to its end, and is found by them.
 //
+// A recurrent state cannot go back, so with such layers a prefix ends where there is a checkpoint of it (PrefixIndex). They are taken on the
+// way (BatchPlanner), and the state of a sequence that gives its blocks up becomes one.
+//
 // When the first in line lacks blocks, smaller ones that fit into what is free may pass it, but only a bounded number of times.
 //
 // With the prefix cache, full blocks are shared by all sequences that begin alike; nobody writes to a full block. A block is published
@@ -45,7 +48,7 @@ namespace braid::sched {
 // them in order; but only then is it known that the step has not failed, and which tokens were sampled.
 class Roster {
  public:
-  // With a store, which outlives it and wants a model with one group, the prefix cache goes on to disk; `on_progress` as in DiskTier.
+  // With a store, which outlives it and wants a model with one group and no recurrent layers, the prefix cache goes on to disk; `on_progress` as in DiskTier.
   explicit Roster(const SchedulerOptions& options, store::BlockStore* store = nullptr, std::function<void()> on_progress = {});
 
   // As in Queue.
@@ -131,6 +134,8 @@ class Roster {
   std::uint64_t cache_miss_tokens() const { return cache_miss_tokens_; }
 
  private:
+  static constexpr cache::BlockId kNoNode = cache::PrefixIndex::kNoParent;
+
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
   std::int32_t promised() const;
   bool can_reclaim(std::int32_t count, const Sequence& keep) const;
@@ -151,7 +156,11 @@ class Roster {
   void return_woken();
   void stop_sharing(Sequence& sequence);
   void publish_full(Sequence& sequence);
-  void publish_tail(Sequence& sequence);
+  cache::BlockId publish_tail(Sequence& sequence);
+  void reuse_state(Sequence& sequence);
+  cache::BlockId node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const;
+  void publish_states(Sequence& sequence, cache::BlockId tail);
+  void give_up_state(Sequence& sequence, cache::BlockId tail);
   void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
   void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);

@@ -16,6 +16,11 @@ void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) 
   sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t) {
     std::ranges::remove_copy(table.all(), std::back_inserter(held), cache::BlockTable::kAbsent);
   });
+  const auto append = [&](const cache::BlockTable& table) { held.insert(held.end(), table.all().begin(), table.all().end()); };
+  append(sequence.fork_source);
+  if (sequence.state == nullptr) return;
+  append(sequence.blocks.state());
+  append(sequence.state->source);
 }
 
 }  // namespace
@@ -134,7 +139,8 @@ bool Roster::reclaim_outside(std::int32_t wanted, const Sequence* keep) {
 
 void Roster::drop_blocks(Sequence& sequence) {
   if (sequence.home != &batch_) set_outside_holder(sequence, false);
-  publish_tail(sequence);
+  const cache::BlockId tail = publish_tail(sequence);
+  if (sequence.state != nullptr) give_up_state(sequence, tail);
   sequence.fork_source.clear();
   sequence.blocks.clear();
   sequence.progress.clear();

@@ -114,6 +114,7 @@ void Scheduler::apply(const Step& step) {
     Sequence& sequence = *planned.members[i];
     const bool has_result = result != end && result->slot == row.slot;  // rows that do not sample may have none
     sequence.progress.came_back(advance_of(row));
+    if (sequence.state != nullptr && (!has_result || result->ran)) sequence.state->came_back(row.position + row.count);
     if (sequence.phase != SequencePhase::kDone && !sequence.is_void) {
       quarantine_.clear(sequence, end_of(row, has_result ? result : nullptr));
       apply_row(sequence, row, has_result ? result : nullptr, step.result);

@@ -9,6 +9,7 @@
 #include "sched/holdings.h"
 #include "sched/progress.h"
 #include "sched/rank.h"
+#include "sched/recurrent_state.h"
 #include "sched/token_stream.h"
 #include "step/step.h"
 
@@ -83,7 +84,8 @@ struct Sequence {
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
         media(std::move(request.media)), adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)),
-        blocks(pool, groups), fork_source(pool), progress(groups.block_tokens()) {
+        blocks(pool, groups), fork_source(pool), state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr),
+        progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
 
@@ -117,6 +119,8 @@ struct Sequence {
   bool pools_all() const { return pooling == Pooling::kMean || pooling == Pooling::kFirst; }
   // All rows of the prompt must run: it takes nothing from the cache.
   bool computes_all() const { return awaits_prompt_logprobs() || pools_all(); }
+  // All that it holds of the pool.
+  std::int32_t held_blocks() const { return blocks.present() + fork_source.present() + (state != nullptr ? state->source.present() : 0); }
   // Whether the next position has no block yet.
   bool needs_block(std::int32_t block_tokens) const {
     return blocks.places() * block_tokens < std::min(progress.most() + 1, most_positions());
@@ -142,6 +146,7 @@ struct Sequence {
   Holdings blocks;
   std::shared_ptr<Restoration> restoration;  // of its prefix from disk; null: none
   cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
+  const std::unique_ptr<RecurrentState> state;  // null: the model has none
   Progress progress;
   cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
   float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back

@@ -82,6 +82,11 @@ struct StepRow {
   // At most count, and at most count - 1 with an output.
   std::int32_t scored = 0;
   std::int32_t scored_top = 0;  // so many best tokens with each, at most kMaxTopLogprobs
+  // Where the model has recurrent layers: into StepPlan::blocks, the blocks of its sequence's state, which stands for [0, position) before the
+  // row (at 0 whatever they hold) and for [0, position + count) after it. And of StepPlan::snapshots, those to be taken on the way.
+  std::uint32_t state_begin = 0;
+  std::uint32_t snapshot_begin = 0;
+  std::uint32_t snapshot_count = 0;
 
   bool from_sampler() const { return input == RowInput::kSampled; }
   bool samples() const { return output == RowOutput::kSample || output == RowOutput::kVerify; }
@@ -105,6 +110,12 @@ struct BlockFork {
   std::int32_t to = 0;
 };
 
+// A copy of a row's state as it is after positions [0, end), where position < end <= position + count. Those of a row are in ascending order.
+struct StateSnapshot {
+  std::int32_t end = 0;
+  std::uint32_t block_begin = 0;  // into StepPlan::blocks
+};
+
 // A step works off saves, then checks, then loads, then forks in their order, then rows. So a block that the plan gives to a new owner can still be saved or
 // checked, and rows read what was loaded. A plan may have no rows.
 struct StepPlan {
@@ -115,6 +126,7 @@ struct StepPlan {
   std::vector<BlockFork> forks;
   std::vector<SlotStart> starts;  // applied before the rows
   std::vector<StepRow> rows;      // at most one for a slot
+  std::vector<StateSnapshot> snapshots;
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
@@ -127,6 +139,7 @@ struct StepPlan {
     forks.clear();
     starts.clear();
     rows.clear();
+    snapshots.clear();
     tokens.clear();
     blocks.clear();
   }

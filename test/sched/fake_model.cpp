@@ -115,6 +115,8 @@ void FakeModel::fail_if_poisoned(const step::StepPlan& plan, const step::StepRes
       const step::StepRow& other = plan.rows[j];
       const auto [begin, end] = written_by(other, result.rows[j]);
       for (std::int32_t position = begin; position < end; ++position) put(plan, other, position, -7);
+      put_state(plan, other.state_begin, -7);
+      for (std::uint32_t n = 0; n < other.snapshot_count; ++n) put_state(plan, plan.snapshots[other.snapshot_begin + n].block_begin, -7);
       slots_[other.slot].finished = true;
     }
     if (names_row_) throw step::RowFailure(row.slot, "poisoned");
@@ -161,6 +163,16 @@ void FakeModel::check_blocks(const step::StepPlan& plan) {
         if (static_cast<std::int32_t>(i) >= row.position / options_.block_tokens) written.push_back(block);
       }
     }
+    const auto name_state = [&](std::uint32_t begin) {
+      for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(options_.state_blocks); ++i) {
+        const std::int32_t block = plan.blocks.at(begin + i);
+        if (block < 0 || block >= options_.blocks) violation("a state outside the arena");
+        ++named[block];
+        written.push_back(block);
+      }
+    };
+    name_state(row.state_begin);
+    for (std::uint32_t i = 0; i < row.snapshot_count; ++i) name_state(plan.snapshots.at(row.snapshot_begin + i).block_begin);
     const auto blocks_for = [&](std::int32_t positions) { return (positions + options_.block_tokens - 1) / options_.block_tokens; };
     const auto blocks = static_cast<std::int32_t>(row.block_count);
     const std::int32_t most = row.position + row.slack + row.count + row.drafts;
@@ -194,7 +206,8 @@ void FakeModel::run_row(const step::StepPlan& plan, const step::StepRow& row, st
   score(plan, row, result, step);
   if (slot.pooling != Pooling::kNone) pool(plan, row, slot, result, step);
   if (!row.samples()) return;
-  const std::vector<TokenId> context = read(plan, row, end_of(row));
+  std::vector<TokenId> context = read(plan, row, end_of(row));
+  if (options_.state_blocks > 0) context.push_back(state(plan, row.state_begin, 0));
   if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
     slot.finished = result.finished = true;
     result.failure = std::make_exception_ptr(std::runtime_error("choked"));
@@ -290,6 +303,41 @@ void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot
     put(plan, row, position, slot.tint.at(position, token));
   }
   slot.next = row.position + row.count;
+  if (options_.state_blocks > 0) carry_state(plan, row);
+}
+
+TokenId FakeModel::advance(TokenId state, TokenId token) {
+  return static_cast<TokenId>((static_cast<std::uint32_t>(state) * 16777619U ^ static_cast<std::uint32_t>(token)) >> 1);
+}
+
+TokenId& FakeModel::state(const step::StepPlan& plan, std::uint32_t block_begin, std::int32_t part) {
+  return cache_[static_cast<std::size_t>(plan.blocks.at(block_begin + static_cast<std::uint32_t>(part)) * options_.block_tokens)];
+}
+
+// Each of its blocks has a part of its own.
+void FakeModel::put_state(const step::StepPlan& plan, std::uint32_t block_begin, TokenId value) {
+  for (std::int32_t part = 0; part < options_.state_blocks; ++part) state(plan, block_begin, part) = value ^ part;
+}
+
+TokenId FakeModel::take_state(const step::StepPlan& plan, const step::StepRow& row) {
+  if (row.position == 0) return 1;
+  const TokenId value = state(plan, row.state_begin, 0);
+  for (std::int32_t part = 1; part < options_.state_blocks; ++part)
+    if (state(plan, row.state_begin, part) != (value ^ part)) return -8;  // parts of different states: the answer will be wrong
+  return value;
+}
+
+// Over the tokens that the row has just written, with copies on the way.
+void FakeModel::carry_state(const step::StepPlan& plan, const step::StepRow& row) {
+  TokenId value = take_state(plan, row);
+  std::uint32_t next = row.snapshot_begin;
+  const std::uint32_t end = row.snapshot_begin + row.snapshot_count;
+  for (std::int32_t position = row.position; position < end_of(row); ++position) {
+    value = advance(value, place(plan, row, 0, position));
+    if (next < end && plan.snapshots[next].end == position + 1) put_state(plan, plan.snapshots[next++].block_begin, value);
+  }
+  if (next != end) violation("a snapshot where the row does not come by");
+  put_state(plan, row.state_begin, value);
 }
 
 TokenId& FakeModel::place(const step::StepPlan& plan, const step::StepRow& row, std::int32_t group, std::int32_t position) {
@@ -337,6 +385,10 @@ std::vector<TokenId> FakeModel::expected(const std::vector<TokenId>& prompt, con
     for (std::int32_t group = 0; group < groups(); ++group)
       for (std::int32_t position = 0; position <= last; ++position)
         if (sees(group, last, position)) visible.push_back(tint.at(position, context[static_cast<std::size_t>(position)]));
+    TokenId state = 1;
+    for (std::int32_t position = 0; position <= last; ++position)
+      state = advance(state, tint.at(position, context[static_cast<std::size_t>(position)]));
+    if (options_.state_blocks > 0) visible.push_back(state);
     context.push_back(next_token(visible));
   } while (!ends(context.back(), static_cast<std::int32_t>(context.size() - prompt.size()), stop, reason));
   context.erase(context.begin(), context.begin() + static_cast<std::ptrdiff_t>(prompt.size()));

@@ -23,6 +23,7 @@ struct FakeModelOptions {
   std::int32_t vocab = 1000;
   std::int32_t eos = -1;  // -1: never; else the hash is taken modulo `vocab`, and this token ends a sequence
   std::vector<step::Visibility> groups{{}};
+  std::int32_t state_blocks = 0;  // of a recurrent state: a digest of all tokens before
   // The clock: what StepResult::seconds says.
   double step_seconds = 1e-3;
   double decode_row_seconds = 0.0;
@@ -113,6 +114,11 @@ class FakeModel final : public step::StepExecutor {
   void put(const step::StepPlan& plan, const step::StepRow& row, std::int32_t position, TokenId token);
   std::vector<TokenId> read(const step::StepPlan& plan, const step::StepRow& row, std::int32_t end);
   TokenId next_token(const std::vector<TokenId>& context) const;
+  static TokenId advance(TokenId state, TokenId token);
+  TokenId& state(const step::StepPlan& plan, std::uint32_t block_begin, std::int32_t part);
+  void put_state(const step::StepPlan& plan, std::uint32_t block_begin, TokenId value);
+  TokenId take_state(const step::StepPlan& plan, const step::StepRow& row);
+  void carry_state(const step::StepPlan& plan, const step::StepRow& row);
   bool sees(std::int32_t group, std::int32_t from, std::int32_t position) const;
   bool ends(TokenId token, std::int32_t generated, const StopRules& stop, FinishReason& reason) const;
   void violation(std::string what);

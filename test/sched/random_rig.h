@@ -14,7 +14,7 @@ namespace braid::sched::test {
 
 // Blocks that a sequence of so many places needs at once, of all groups: with a window no more than it shows, and one at each end.
 inline std::int64_t blocks_at_once(const SchedulerOptions& options, std::int64_t places) {
-  std::int64_t blocks = 0;
+  std::int64_t blocks = options.state_blocks;
   for (const auto& [window, sink] : options.groups) {
     const auto blocks_for = [&](std::int32_t positions) { return (positions + options.block_tokens - 1) / options.block_tokens; };
     blocks += window > 0 ? std::min<std::int64_t>(places, blocks_for(window) + blocks_for(sink) + 2) : places;
@@ -35,6 +35,7 @@ class RandomRig {
       alone_ = std::make_unique<Rig>(options, random_model());
     } else {
       options.groups.resize(1);  // as records on disk are
+      options.state_blocks = 0;
       server_ = std::make_unique<Server>(folder_.path(), options, mood_, random_model());
     }
   }
@@ -74,6 +75,12 @@ class RandomRig {
     if (pick(3) == 0) options.stall_park = std::chrono::milliseconds(pick(3));
     if (pick(3) == 0) options.priority_ageing = std::chrono::milliseconds(pick(50));
     if (pick(4) == 0) options.blocks = pick(60) / options.block_tokens + 1;
+    if (pick(2) == 0) {
+      options.state_blocks = 1 + pick(2);
+      options.state_interval = pick(3) == 0 ? 0 : 1 + pick(40);
+      options.draft_tokens = 0;
+      options.blocks += options.state_blocks + 1;
+    }
     return options;
   }
 

@@ -111,6 +111,7 @@ struct Rig {
     model_options.block_tokens = scheduler_options.block_tokens;
     model_options.blocks = scheduler_options.blocks;
     model_options.groups = scheduler_options.groups;
+    model_options.state_blocks = scheduler_options.state_blocks;
     return model_options;
   }
 

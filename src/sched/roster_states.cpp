@@ -1,0 +1,72 @@
+// What the roster does with checkpoints of recurrent states.
+#include "sched/roster.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid::sched {
+
+// Cuts path_, what the index has of the sequence's beginning, to where a state is, too, and holds that state. One within a block needs
+// a copy of the block's beginning. One that leaves no room for a state of the sequence's own beside it is of no use.
+void Roster::reuse_state(Sequence& sequence) {
+  RecurrentState& state = *sequence.state;
+  state.source.clear();
+  sequence.fork_source.clear();
+  const std::int64_t needed = groups_.blocks_at_once(blocks_for(sequence.known())) + groups_.state_blocks() + groups_.count();
+  if (needed > pool_.total()) return path_.clear();
+  cache::SequenceView wanted = sequence.view().first(sequence.tokens.size() - 1);
+  for (;;) {
+    const auto [end, found] = prefix_index_->last_state(wanted, path_);
+    const std::int32_t begin = end / block_tokens_ * block_tokens_;
+    path_.resize(static_cast<std::size_t>(end / block_tokens_));
+    const std::int32_t reach = sequence.blocks.reach(*prefix_index_, path_);
+    if (std::cmp_less(reach, path_.size())) {
+      path_.resize(static_cast<std::size_t>(reach));
+      wanted = wanted.first(static_cast<std::size_t>(reach * block_tokens_));
+      continue;
+    }
+    if (end > begin) {
+      const cache::BlockId last = path_.empty() ? kNoNode : path_.back();
+      const auto same = prefix_index_->common_beginning(last, wanted.first(static_cast<std::size_t>(end)), static_cast<std::size_t>(begin));
+      if (same.count < end - begin) {
+        wanted = wanted.first(static_cast<std::size_t>(begin));
+        continue;
+      }
+      for (std::int32_t group = 0; group < groups_.count(); ++group) {
+        const cache::BlockId source = prefix_index_->handle(same.block, group);
+        sequence.fork_source.adopt({&source, 1});
+      }
+    }
+    state.source.adopt(found);
+    state.source_end = end;
+    return;
+  }
+}
+
+// The block of the tree in which the first `end` positions end; `tail` is what stands there for the one that is not full, or kNoParent.
+cache::BlockId Roster::node_of_end(const Sequence& sequence, std::int32_t end, cache::BlockId tail) const {
+  const std::int32_t place = (end - 1) / block_tokens_;
+  return place < sequence.progress.published() ? sequence.blocks[0][place] : place == sequence.progress.published() ? tail : kNoNode;
+}
+
+// Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that.
+void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
+  auto& copies = sequence.state->copies;
+  for (; !copies.empty() && copies.front().end <= sequence.progress.computed(); copies.pop_front()) {
+    const auto& [end, blocks] = copies.front();
+    const cache::BlockId node = node_of_end(sequence, end, tail);
+    if (node == kNoNode && end > sequence.progress.published_positions()) return;
+    if (node != kNoNode) prefix_index_->put_state(node, (end - 1) % block_tokens_ + 1, blocks.all());
+  }
+}
+
+// What lies at the end of all that was computed becomes one, too, before its blocks go.
+void Roster::give_up_state(Sequence& sequence, cache::BlockId tail) {
+  const std::int32_t end = sequence.progress.computed();
+  if (prefix_index_ && !kv_verify_ && sequence.state->stands_for(end))
+    if (const cache::BlockId node = node_of_end(sequence, end, tail); node != kNoNode)
+      prefix_index_->put_state(node, (end - 1) % block_tokens_ + 1, sequence.blocks.state().all());
+  sequence.state->clear();
+}
+
+}  // namespace braid::sched

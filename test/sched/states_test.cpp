@@ -1,0 +1,165 @@
+// Recurrent states: carried on in place by every row, and found again at checkpoints of the prefix cache.
+#include "sched/rig.h"
+
+#include <algorithm>
+
+namespace braid::sched::test {
+namespace {
+
+SchedulerOptions with_states(std::int32_t interval = 64) {
+  SchedulerOptions options = Rig::small_options();
+  options.state_blocks = 3;
+  options.state_interval = interval;
+  return options;
+}
+
+std::vector<TokenId> behind(std::vector<TokenId> one, const std::vector<TokenId>& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
+
+std::int32_t cached(const Client& client) { return client.finish->usage.cached_tokens; }
+
+TEST(RecurrentStates, AnAnswerIsTheSameForEverySlice) {
+  for (const std::int32_t slice : {9, 64, 255}) {
+    SchedulerOptions options = with_states();
+    options.max_batch_tokens = slice;
+    Rig rig(options);
+    for (int i = 0; i < 12; ++i) rig.start(1 + 17 * i, 20 + i);
+    rig.run_to_end();
+    for (const auto& client : rig.clients) rig.expect_right(*client);
+  }
+}
+
+// The state before its last token was kept, at whatever place of a block that is.
+TEST(RecurrentStates, APromptOfTheSameTokensComputesItsLastOneOnly) {
+  for (const std::int32_t length : {2, 4, 5, 64, 65, 198}) {
+    for (const std::int32_t answer : {2, 10}) {  // that ends in the prompt's last block, or behind it
+      Rig rig(with_states());
+      const auto prompt = Rig::prompt_of(length, 1);
+      rig.complete(prompt, answer);
+      EXPECT_EQ(cached(rig.complete(prompt, 10)), length - 1) << length;
+    }
+  }
+}
+
+TEST(RecurrentStates, TheNextTurnOfAChatComputesItsNewTokens) {
+  Rig rig(with_states(0));
+  auto chat = Rig::prompt_of(50, 1);
+  rig.complete(chat, 13);
+  for (std::int32_t turn = 0; turn < 4; ++turn) {
+    chat = behind(chat, rig.clients.back()->tokens);
+    const auto computed = static_cast<std::int32_t>(chat.size()) - 1;  // all but the answer's last token
+    chat = behind(chat, Rig::prompt_of(7, 100 + turn));
+    EXPECT_EQ(cached(rig.complete(chat, 11 + turn)), computed);
+  }
+}
+
+TEST(RecurrentStates, AnEditedTurnBeginsAtTheCheckpointBeforeIt) {
+  Rig rig(with_states(32));
+  auto prompt = Rig::prompt_of(150, 1);
+  rig.complete(prompt, 5);
+  prompt[111] = 998;
+  EXPECT_EQ(cached(rig.complete(prompt, 5)), 96);
+}
+
+TEST(RecurrentStates, WithoutCheckpointsOnTheWayAnEditedTurnBeginsAnew) {
+  Rig rig(with_states(0));
+  auto prompt = Rig::prompt_of(150, 1);
+  rig.complete(prompt, 5);
+  prompt[111] = 998;
+  EXPECT_EQ(cached(rig.complete(prompt, 5)), 0);
+}
+
+TEST(RecurrentStates, ChoicesOfOnePromptForkItsState) {
+  Rig rig(with_states());
+  const auto prompt = Rig::prompt_of(90, 1);
+  for (int i = 0; i < 4; ++i) rig.start(prompt, 8 + i);
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(cached(*rig.clients[i]), 89);
+}
+
+TEST(RecurrentStates, PreemptedAnswersEqualSoloAnswers) {
+  for (const bool prefix_cache : {true, false}) {
+    SchedulerOptions options = with_states(16);
+    options.blocks = 80;
+    options.prefix_cache = prefix_cache;
+    Rig rig(options);
+    for (int i = 0; i < 20; ++i) rig.start(5 + i % 11, 60 + i);
+    rig.run_to_end();
+    for (const auto& client : rig.clients) rig.expect_right(*client);
+    EXPECT_GT(rig.scheduler->stats().preemptions, 0U);
+  }
+}
+
+// What the failed step has left in the state is not gone on with, nor found by others.
+TEST(RecurrentStates, AFailedStepIsComputedAgainFromACheckpoint) {
+  Rig rig(with_states(16));
+  const auto prompt = Rig::prompt_of(70, 1);
+  Client& client = rig.submit(prompt, 40);
+  ASSERT_TRUE(rig.run_until([&] { return client.take(), client.tokens.size() == 9; }));
+  rig.model.poison(client.tokens[4]);
+  ASSERT_TRUE(rig.run_until([&] { return client.take(), rig.scheduler->stats().retried_steps > 0; }));
+  rig.model.heal();
+  rig.complete(client);
+  const auto before = rig.scheduler->stats().prompt_tokens;
+  EXPECT_LT(before, 2 * 70U) << "the prompt was computed again";
+  rig.complete(behind(prompt, client.tokens), 10);
+}
+
+// A client that goes while its row is out: where the state is then, no tokens are known for.
+TEST(RecurrentStates, ACancelledSequenceLeavesNoWrongState) {
+  for (int steps = 0; steps < 6; ++steps) {
+    Rig rig(with_states(8));
+    const auto prompt = Rig::prompt_of(30, 1);
+    rig.model.hold();
+    Client& client = rig.submit(prompt, 20);
+    rig.model.allow(1 + steps);
+    ASSERT_TRUE(rig.run_until([&] { return client.take(), std::cmp_greater_equal(client.tokens.size(), 1 + steps); }));
+    rig.scheduler->cancel(client.id);
+    rig.model.release();
+    ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().blocks_free == rig.scheduler->stats().blocks_total; }));
+    StopRules stop;
+    stop.max_tokens = 12;
+    const auto expected = rig.model.expected(prompt, stop);
+    rig.complete(behind(prompt, expected), 12);
+    rig.complete(prompt, 12);
+  }
+}
+
+// One alone takes all that the pool has beside its state, even when what it begins with is cached.
+TEST(RecurrentStates, ASequenceAloneFillsThePool) {
+  SchedulerOptions options = with_states(8);
+  options.blocks = 43;
+  Rig rig(options);
+  rig.complete(Rig::prompt_of(100, 1), 61);
+  EXPECT_EQ(rig.clients[0]->tokens.size(), 61U);
+  rig.complete(Rig::prompt_of(60, 1), 1);
+  rig.complete(Rig::prompt_of(160, 1), 1);
+  GenerationRequest request;
+  request.prompt = Rig::prompt_of(161, 1);
+  EXPECT_EQ(rig.scheduler->submit(std::move(request)).error().code, ErrorCode::kInvalidArgument);
+  rig.run_to_end();
+}
+
+// Those that wait hold what they begin with; he who needs it gets it.
+TEST(RecurrentStates, CheckpointsHeldByThoseWhoWaitAreGivenUp) {
+  SchedulerOptions options = with_states(8);
+  options.blocks = 64;
+  options.max_batch = 2;
+  Rig rig(options);
+  for (int i = 0; i < 4; ++i) rig.complete(Rig::prompt_of(20, i), 1);
+  for (int i = 0; i < 12; ++i) rig.start(behind(Rig::prompt_of(20, i % 4), Rig::prompt_of(5 + i, 50 + i)), 100);
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+}
+
+TEST(RecurrentStates, DraftedTokensAreRefused) {
+  SchedulerOptions options = with_states();
+  options.draft_tokens = 2;
+  EXPECT_EQ(find_fault(options)->code, ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace braid::sched::test
