@@ -142,10 +142,16 @@ const GgufTensor* GgufFile::tensor(std::string_view name) const {
 }
 
 void GgufFile::drop_pages(const GgufTensor& tensor) const {
+  drop_pages(tensor.bytes);
+  if (!tensor.coded) return;
+  for (const std::span<const std::byte> other : tensor.coded->other_bytes()) drop_pages(other);
+}
+
+void GgufFile::drop_pages(std::span<const std::byte> dropped) const {
   for (const auto& source : contents_->sources) {
     const auto bytes = source->bytes();
-    if (tensor.bytes.data() < bytes.data() || tensor.bytes.data() >= bytes.data() + bytes.size()) continue;
-    source->drop_pages(static_cast<std::size_t>(tensor.bytes.data() - bytes.data()), tensor.bytes.size());
+    if (dropped.data() < bytes.data() || dropped.data() >= bytes.data() + bytes.size()) continue;
+    source->drop_pages(static_cast<std::size_t>(dropped.data() - bytes.data()), dropped.size());
   }
 }
 

@@ -76,8 +76,9 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const;
   const std::vector<std::string>& notes() const;  // GgufContents
   const GgufTensor* tensor(std::string_view name) const;
-  // Tells the system that a tensor's bytes will not be read again. A hint.
+  // Tells the system that a tensor's bytes, or some of them, will not be read again. A hint.
   void drop_pages(const GgufTensor& tensor) const;
+  void drop_pages(std::span<const std::byte> bytes) const;
 
  private:
   struct Contents;

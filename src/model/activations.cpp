@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 
 namespace braid::model {
 namespace {
@@ -42,7 +43,19 @@ void for_all(const float* x, std::int64_t n, float* out, Function function) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = function(x[i]);
 }
 
+// Comparisons that keep what is no number.
+void clamped_swish(const FeedForwardShape& shape, const float* gate, const float* up, float* out) {
+  constexpr float kSlope = 1.702F;
+  for (std::int64_t i = 0; i < shape.width; ++i) {
+    const float g = gate[i] > shape.limit ? shape.limit : gate[i];
+    const float u = up[i] > shape.limit ? shape.limit : up[i] < -shape.limit ? -shape.limit : up[i];
+    out[i] = g / (1.0F + exp_of(-kSlope * g)) * (u + 1.0F);
+  }
+}
+
 }  // namespace
+
+float sigmoid(float x) noexcept { return 1.0F / (1.0F + exp_of(-x)); }
 
 void apply(const FeedForwardShape& shape, const float* x, float* out) noexcept {
   switch (shape.activation) {
@@ -62,7 +75,18 @@ void apply(const FeedForwardShape& shape, const float* x, float* out) noexcept {
         if (v > 0.0F) return p.positive * v * v + p.linear * v;
         return (exp_less_one(std::min(v, p.epsilon)) - v) * p.negative + p.linear * v;
       });
+    case Activation::kClampedSwish:
+      return;
   }
+}
+
+void activate(const kernels::KernelTable& table, const FeedForwardShape& shape, const float* gate, const float* up, float* out) noexcept {
+  if (shape.activation == Activation::kClampedSwish) return clamped_swish(shape, gate, up, out);
+  if (shape.gated && shape.activation == Activation::kSilu) return table.swiglu(gate, up, shape.width, out);
+  if (shape.gated && shape.activation == Activation::kGeluTanh) return table.geglu(gate, up, shape.width, out);
+  if (shape.activation == Activation::kGeluTanh) return table.gelu(up, shape.width, out);
+  apply(shape, shape.gated ? gate : up, out);
+  if (shape.gated) std::transform(out, out + shape.width, up, out, std::multiplies<>());
 }
 
 }  // namespace braid::model

@@ -17,9 +17,11 @@ constexpr std::int64_t kRowsAtOnce = 256;
 
 bool is_float(WeightType type) { return type == WeightType::kF32 || type == WeightType::kF16 || type == WeightType::kBF16; }
 
-// Vectors, positions and what lies in small tables stay as exact as they are.
+// Vectors, positions, routers and what lies in small tables stay as exact as they are.
 bool stays_exact(const files::GgufTensor& tensor) {
-  return tensor.shape.size() != 2 || tensor.name.ends_with("_norm.weight") || tensor.name == "position_embd.weight";
+  const auto ends = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
+  return tensor.shape.size() < 2 || ends(".bias") || ends("_norm.weight") || ends("ffn_gate_inp.weight") ||
+         tensor.name == "position_embd.weight";
 }
 
 WeightType written_type(const files::GgufTensor& tensor, const ConvertOptions& options) {

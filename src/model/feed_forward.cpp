@@ -1,46 +1,77 @@
 #include "model/feed_forward.h"
 
 #include "model/activations.h"
+#include "model/fused_swiglu.h"
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <numeric>
 #include <span>
 
 namespace braid::model {
 
-bool FeedForward::fuses(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights) const {
-  return shape.gated && shape.activation == Activation::kSilu && weights.gate.matrix.type == weights.up.matrix.type &&
-         weights.gate.bias.empty() && weights.up.bias.empty() && table_.fuses_swiglu != nullptr &&
-         table_.fuses_swiglu(weights.gate.matrix.type, rows);
+void FeedForward::run(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {
+  if (layer_shape.experts) return run_with_experts(rows, layer_shape, layer, space);
+  const FeedForwardShape& shape = layer_shape.feed_forward;
+  project(rows, shape, layer.feed_forward, space, [&](std::int64_t row, float* scratch) {
+    return residual_.read(row, layer_shape.feed_forward_norm, layer.feed_forward_norm, space, scratch);
+  });
+  const bool fused = fuses_swiglu(table_, rows, shape, layer.feed_forward);
+  residual_.add(layer.feed_forward.down, layer_shape.feed_forward_post_norm, layer.feed_forward_post_norm, layer_shape.residual_scale, rows,
+                space, [&](std::int64_t row, float* scratch) { return activated(row, fused, shape, space, scratch); });
 }
 
-void FeedForward::run(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {
+void FeedForward::run_with_experts(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const float* read = residual_.read(row, layer_shape.feed_forward_norm, layer.feed_forward_norm, space, space.normed[row]);
+      if (read != space.normed[row]) std::copy_n(read, space.embedding, space.normed[row]);
+    }
+  });
+  share(rows, layer_shape, layer, space);
+  experts_.add(rows, *layer_shape.experts, layer.experts, space);
+  residual_.add_branch(layer_shape.feed_forward_post_norm, layer.feed_forward_post_norm, layer_shape.residual_scale, rows, space);
+}
+
+void FeedForward::share(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const {
   const FeedForwardShape& shape = layer_shape.feed_forward;
-  const FeedForwardWeights& weights = layer.feed_forward;
-  const bool fused = fuses(rows, shape, weights);
+  if (shape.width == 0) {
+    for (std::int64_t row = 0; row < rows; ++row) std::fill_n(space.branch[row], space.embedding, 0.0F);
+    return;
+  }
+  project(rows, shape, layer.feed_forward, space, [&](std::int64_t row, float*) { return space.normed[row]; });
+  const bool fused = fuses_swiglu(table_, rows, shape, layer.feed_forward);
+  const Product down{&layer.feed_forward.down.matrix, space.branch};
+  products_.run({&down, 1}, rows, space, [&](std::int64_t row, float* scratch) { return activated(row, fused, shape, space, scratch); });
+  products_.add_bias(layer.feed_forward.down, space.branch, rows);
+  const std::vector<float>& gate = layer.experts.shared_gate;
+  if (gate.empty()) return;
+  team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const float* x = space.normed[row];
+      const float share = sigmoid(static_cast<float>(std::inner_product(gate.begin(), gate.end(), x, 0.0)));
+      std::transform(space.branch[row], space.branch[row] + space.embedding, space.branch[row], [&](float y) { return share * y; });
+    }
+  });
+}
+
+template <class Input>
+void FeedForward::project(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights, Workspace& space,
+                          Input&& input) const {
+  const bool fused = fuses_swiglu(table_, rows, shape, weights);
   const std::array projections{Product{&weights.gate.matrix, space.gate, false, fused ? &weights.up.matrix : nullptr},
                                Product{&weights.up.matrix, space.up}};
   const std::size_t first = shape.gated ? 0 : 1;
-  products_.run(std::span(projections).subspan(first, shape.gated && !fused ? 2 : 1), rows, space, [&](std::int64_t row, float* scratch) {
-    return residual_.read(row, layer_shape.feed_forward_norm, layer.feed_forward_norm, space, scratch);
-  });
+  products_.run(std::span(projections).subspan(first, shape.gated && !fused ? 2 : 1), rows, space, input);
   products_.add_bias(weights.gate, space.gate, rows);
   products_.add_bias(weights.up, space.up, rows);
-  residual_.add(weights.down, layer_shape.feed_forward_post_norm, layer.feed_forward_post_norm, layer_shape.residual_scale, rows, space,
-                [&](std::int64_t row, float* scratch) -> const float* {
-                  if (fused) return space.gate.fetch(row, shape.width);
-                  activate(shape, space.gate[row], space.up[row], scratch);
-                  return scratch;
-                });
 }
 
-void FeedForward::activate(const FeedForwardShape& shape, const float* gate, const float* up, float* out) const {
-  if (shape.gated && shape.activation == Activation::kSilu) return table_.swiglu(gate, up, shape.width, out);
-  if (shape.gated && shape.activation == Activation::kGeluTanh) return table_.geglu(gate, up, shape.width, out);
-  if (shape.activation == Activation::kGeluTanh) return table_.gelu(up, shape.width, out);
-  apply(shape, shape.gated ? gate : up, out);
-  if (shape.gated) std::transform(out, out + shape.width, up, out, std::multiplies<>());
+const float* FeedForward::activated(std::int64_t row, bool fused, const FeedForwardShape& shape, const Workspace& space,
+                                    float* scratch) const {
+  if (fused) return space.gate.fetch(row, shape.width);
+  activate(table_, shape, space.gate[row], space.up[row], scratch);
+  return scratch;
 }
 
 }  // namespace braid::model

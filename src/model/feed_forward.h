@@ -2,6 +2,8 @@
 #pragma once
 
 #include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/experts.h"
 #include "model/model_shape.h"
 #include "model/product_runner.h"
 #include "model/residual_stream.h"
@@ -16,22 +18,27 @@ namespace braid::model {
 class FeedForward {
  public:
   // All arguments outlive it.
-  FeedForward(const kernels::KernelTable& table, const ProductRunner& products, const ResidualStream& residual)
-      : table_(table), products_(products), residual_(residual) {}
+  FeedForward(const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products, const ResidualStream& residual)
+      : table_(table), team_(team), products_(products), residual_(residual), experts_(table, team, products) {}
 
   // Adds a layer's branch to `rows` rows of the residual stream.
   void run(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const;
 
  private:
-  // Whether one product of the gate gives silu(gate) * up.
-  bool fuses(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights) const;
-
-  // One row between the two products.
-  void activate(const FeedForwardShape& shape, const float* gate, const float* up, float* out) const;
+  void run_with_experts(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const;
+  // The layer's own network beside experts, of space.normed; or zeros. Into space.branch.
+  void share(std::int64_t rows, const LayerShape& layer_shape, const LayerWeights& layer, Workspace& space) const;
+  // Fills space.gate and, where that is not fused, space.up. input: as in ProductRunner::run.
+  template <class Input>
+  void project(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights, Workspace& space, Input&& input) const;
+  // One row between the two products, in `scratch` or where it lies.
+  const float* activated(std::int64_t row, bool fused, const FeedForwardShape& shape, const Workspace& space, float* scratch) const;
 
   const kernels::KernelTable& table_;
+  kernels::ThreadTeam& team_;
   const ProductRunner& products_;
   const ResidualStream& residual_;
+  const Experts experts_;
 };
 
 }  // namespace braid::model

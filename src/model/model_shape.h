@@ -41,6 +41,7 @@ struct LinearShape {
   std::int64_t outputs = 0;
   Presence bias = Presence::kAbsent;
   Rotation rotation = Rotation::kNever;
+  bool exact = false;  // packed as float32, whatever the file has
   // Where several lie in one tensor, one after the other: its outputs, of which these begin at first_output. 0: the tensor is its own.
   std::int64_t stored_outputs = 0;
   std::int64_t first_output = 0;
@@ -92,8 +93,9 @@ struct AttentionShape {
 };
 
 // kGelu is x * Phi(x), kGeluTanh its approximation by tanh, kReluSquared max(x, 0)^2. kXielu: for x > 0 a x^2 + b x, otherwise
-// c (exp(min(x, eps)) - 1) - c x + b x (Huang and Schlag 2025).
-enum class Activation { kSilu, kGelu, kGeluTanh, kRelu, kReluSquared, kXielu };
+// c (exp(min(x, eps)) - 1) - c x + b x (Huang and Schlag 2025). kClampedSwish is always gated: with the gate g cut to at most `limit`
+// and up to [-limit, limit], g / (1 + exp(-1.702 g)) * (up + 1) (OpenAI 2025).
+enum class Activation { kSilu, kGelu, kGeluTanh, kRelu, kReluSquared, kXielu, kClampedSwish };
 
 struct XieluParameters {
   float positive = 0.0F;  // a
@@ -107,8 +109,38 @@ struct FeedForwardShape {
   Activation activation = Activation::kSilu;
   bool gated = true;
   XieluParameters xielu;  // of kXielu
+  float limit = 0.0F;     // of kClampedSwish
   std::int32_t width = 0;
   LinearShape gate, up, down;
+};
+
+// Which experts a row goes through, and with what weights. Experts are numbered from 0; where several are equally good, the first one wins.
+struct RouterShape {
+  // What scores become before experts are chosen. kSoftmax: of all. kSigmoid: each for itself. kSoftmaxOfChosen: experts are chosen by their
+  // scores, and the soft-max is over those. kSparseMixer (Liu et al. 2024): the best one, with its soft-max among those within a share of
+  // 2 * jitter of it, then the next one likewise, without the ones chosen before it.
+  enum class Scoring { kSoftmax, kSigmoid, kSoftmaxOfChosen, kSparseMixer };
+  Scoring scoring = Scoring::kSoftmax;
+  LinearShape linear;      // scores, [experts, embedding]
+  std::string correction;  // tensor "<correction>.bias" [experts], added where experts are chosen and not in their weights
+  Presence corrected = Presence::kAbsent;
+  std::int32_t chosen = 1;
+  std::int32_t groups = 1;  // of neighbours, all of one size; only experts of the best chosen_groups are chosen from
+  std::int32_t chosen_groups = 1;
+  std::int32_t group_best = 1;  // a group counts as the sum of its best so many
+  bool normalised = false;      // weights are divided by their sum
+  float sum_epsilon = 0.0F;     // added to that sum
+  float scale = 1.0F;           // of weights, after that
+  float jitter = 0.0F;          // of kSparseMixer
+
+  std::int32_t experts() const { return static_cast<std::int32_t>(linear.outputs); }
+};
+
+// Many networks of one shape, of which each row goes through a few; what they give is added with the router's weights.
+struct ExpertsShape {
+  RouterShape router;
+  FeedForwardShape each;    // tensors "<name>.weight" [experts, outputs, inputs] and "<name>.bias" [experts, outputs]
+  std::string shared_gate;  // tensor "<name>.weight" [embedding]: the layer's own network counts by the sigmoid of its product; or empty
 };
 
 // x += scale * post_norm(attention(norm(x))), then x += scale * post_norm(feed_forward(norm(x))). Any norm may be of kNone.
@@ -119,7 +151,8 @@ struct LayerShape {
   AttentionShape attention;
   NormShape attention_post_norm;
   NormShape feed_forward_norm;
-  FeedForwardShape feed_forward;
+  FeedForwardShape feed_forward;  // beside experts the network of all rows; its width is 0 where there is none
+  std::optional<ExpertsShape> experts;
   NormShape feed_forward_post_norm;
 };
 

@@ -14,14 +14,14 @@ constexpr std::size_t kCachedRowBytes = 1280 << 10;
 // The panels of several products as one range, of which a member of the team claims: those of one product at a time.
 class ProductRunner::ClaimedPanels {
  public:
-  ClaimedPanels(std::span<const Product> products, kernels::ThreadTeam::Claims& claims) : products_(products), claims_(claims) {}
+  ClaimedPanels(std::span<const PreparedProduct> products, kernels::ThreadTeam::Claims& claims) : products_(products), claims_(claims) {}
 
   // The next product that has some; null: there are no more.
-  const Product* next_product() {
+  const PreparedProduct* next_product() {
     if (!has_panels()) return nullptr;
     offset_ = 0;
-    for (const Product& product : products_) {
-      end_ = offset_ + product.weights->panels();
+    for (const PreparedProduct& product : products_) {
+      end_ = offset_ + product.product.weights->panels();
       if (begin_ < end_) return &product;
       offset_ = end_;
     }
@@ -44,7 +44,7 @@ class ProductRunner::ClaimedPanels {
     return true;
   }
 
-  const std::span<const Product> products_;
+  const std::span<const PreparedProduct> products_;
   kernels::ThreadTeam::Claims& claims_;
   std::int64_t begin_ = 0;  // claimed and not handed out yet
   std::int64_t claimed_ = 0;
@@ -53,26 +53,28 @@ class ProductRunner::ClaimedPanels {
 };
 
 // The panels of all products form one range, from which the team claims.
-void ProductRunner::run_prepared(std::span<const Product> products, std::int64_t rows, Workspace& space) const {
+void ProductRunner::run_prepared(std::span<const PreparedProduct> products) const {
+  if (products.empty()) return;
   std::int64_t panels = 0;
-  for (const Product& product : products) panels += product.weights->panels();
-  const kernels::PackedMatrix& first = *products.front().weights;
-  const bool cached = table_.prepared_bytes(first.type, first.inputs, rows) <= kCachedRowBytes;
+  for (const PreparedProduct& prepared : products) panels += prepared.product.weights->panels();
+  const kernels::PackedMatrix& first = *products.front().product.weights;
+  const bool cached = table_.prepared_bytes(first.type, first.inputs, products.front().rows) <= kCachedRowBytes;
   const std::int64_t parts = (cached ? kClaimsEach : kUncachedClaimsEach) * team_.size();
   const std::int64_t chunk = std::max<std::int64_t>(2, panels / parts / 2 * 2);
   team_.for_claims(panels, chunk, [&](kernels::ThreadTeam::Claims& claims, int) {
     ClaimedPanels claimed(products, claims);
-    while (const Product* product = claimed.next_product()) {
-      const std::int64_t outputs = product->weights->outputs;
-      const kernels::MatmulArgs args{.weights = product->weights,
-                                     .prepared = space.prepared,
-                                     .rows = rows,
-                                     .out = product->out.data,
-                                     .out_stride = product->out.stride,
-                                     .accumulate = product->accumulate,
-                                     .past_caches = rows * outputs * std::int64_t{sizeof(float)} >= table_.large_results,
-                                     .side_by_side = table_.side_by_side,
-                                     .up = product->up};
+    while (const PreparedProduct* next = claimed.next_product()) {
+      const Product& product = next->product;
+      const kernels::MatmulArgs args{
+          .weights = product.weights,
+          .prepared = next->prepared,
+          .rows = next->rows,
+          .out = product.out.data,
+          .out_stride = product.out.stride,
+          .accumulate = product.accumulate,
+          .past_caches = next->rows * product.weights->outputs * std::int64_t{sizeof(float)} >= table_.large_results,
+          .side_by_side = table_.side_by_side,
+          .up = product.up};
       table_.matmul(args, claimed.source());
     }
   });

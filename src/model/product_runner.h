@@ -3,24 +3,19 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/product.h"
 #include "model/rows.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace braid::model {
-
-// One matrix product of the rows at hand.
-struct Product {
-  const kernels::PackedMatrix* weights = nullptr;
-  Rows out;  // [rows, weights->outputs]
-  bool accumulate = false;
-  const kernels::PackedMatrix* up = nullptr;  // MatmulArgs
-};
 
 // No allocation. Strand only.
 class ProductRunner {
@@ -28,10 +23,14 @@ class ProductRunner {
   // Both outlive the runner.
   ProductRunner(const kernels::KernelTable& table, kernels::ThreadTeam& team) : table_(table), team_(team) {}
 
-  // Runs products that read the same rows. input(row, scratch) gives a row's values; it may compute them in `scratch`.
+  static constexpr std::size_t kMostProducts = 4;
+
+  // Runs at most kMostProducts products that read the same rows. input(row, scratch) gives a row's values; it may compute them in `scratch`.
   template <class Input>
   void run(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input) const {
     // Neighbours of one weight type share the prepared rows; another type (as in mixed quantisations) prepares them again.
+    assert(products.size() <= kMostProducts);
+    std::array<PreparedProduct, kMostProducts> prepared;
     while (!products.empty()) {
       const kernels::PackedMatrix& first = *products.front().weights;
       const auto same = std::ranges::find_if(products, [&](const Product& product) { return product.weights->type != first.type; });
@@ -41,10 +40,16 @@ class ProductRunner {
         for (std::int64_t row = begin; row < end; ++row)
           table_.prepare_rows(first.type, input(row, scratch), first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
       });
-      run_prepared(products.first(count), rows, space);
+      std::ranges::transform(products.first(count), prepared.begin(), [&](const Product& product) {
+        return PreparedProduct{product, space.prepared, rows};
+      });
+      run_prepared(std::span(prepared).first(count));
       products = products.subspan(count);
     }
   }
+
+  // Runs products whose rows are prepared.
+  void run_prepared(std::span<const PreparedProduct> products) const;
 
   // Adds a product's bias to its results, where it has one.
   void add_bias(const LinearWeights& linear, const Rows& out, std::int64_t rows) const {
@@ -56,8 +61,6 @@ class ProductRunner {
 
  private:
   class ClaimedPanels;
-
-  void run_prepared(std::span<const Product> products, std::int64_t rows, Workspace& space) const;
 
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;

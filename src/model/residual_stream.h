@@ -41,7 +41,7 @@ class ResidualStream {
     if (!direct) add_branch(post_norm, norm, scale, rows, space);
   }
 
- private:
+  // Adds space.branch likewise.
   void add_branch(const NormShape& post_norm, const NormWeights& norm, float scale, std::int64_t rows, const Workspace& space) const {
     const std::int64_t width = space.embedding;
     team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
@@ -56,6 +56,7 @@ class ResidualStream {
     });
   }
 
+ private:
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
   const ProductRunner& products_;

@@ -72,11 +72,26 @@ void TensorReader::table(const std::string& name, std::int64_t size, std::int64_
 void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out) {
   const std::int64_t stored_outputs = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const files::GgufTensor* tensor = find(shape.name + ".weight", {shape.inputs, stored_outputs}, Presence::kRequired);
-  if (tensor == nullptr) return;
-  const kernels::WeightType type = packed_type(*tensor, shape.rotation);
+  if (tensor != nullptr) note(*tensor, shape, shape.first_output, out);
+}
+
+void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t first_row, kernels::PackedMatrix& out) {
+  const kernels::WeightType type = packed_type(tensor, shape);
   out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr};
-  matrices_.push_back({tensor, shape.first_output, &out, packed_bytes_});
+  matrices_.push_back({&tensor, first_row, &out, packed_bytes_});
   packed_bytes_ += (table_.packed_bytes(type, shape.outputs, shape.inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+}
+
+void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int32_t count, kernels::PackedMatrix& out,
+                          std::vector<float>& bias) {
+  const std::int64_t stored = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
+  const std::int64_t first = index * stored + shape.first_output;
+  if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired))
+    note(*tensor, shape, first, out);
+  if (shape.bias == Presence::kAbsent || (shape.bias == Presence::kOptional && !has(shape.name + ".bias"))) return;
+  std::vector<float> all;
+  table(shape.name + ".bias", stored, count, all);
+  if (!error_) bias.assign(all.begin() + first, all.begin() + first + shape.outputs);
 }
 
 void TensorReader::bias(const LinearShape& shape, std::vector<float>& out) {
@@ -87,13 +102,14 @@ void TensorReader::bias(const LinearShape& shape, std::vector<float>& out) {
 }
 
 // Rows that a type's blocks do not divide keep their own type.
-kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, Rotation rotation) const {
+kernels::WeightType TensorReader::packed_type(const files::GgufTensor& tensor, const LinearShape& shape) const {
   using kernels::WeightType;
+  if (shape.exact) return WeightType::kF32;
   const auto fits = [&](WeightType type) { return tensor.shape.front() % kernels::weight_format(type)->block_values == 0; };
   const auto stored = static_cast<WeightType>(tensor.type);
   const bool is_float = tensor.coded || stored == WeightType::kF32 || stored == WeightType::kF16 || stored == WeightType::kBF16;
   const WeightType type = is_float && float_type_ && fits(*float_type_) ? *float_type_ : stored;
-  const bool rotated = type == WeightType::kQ8_0 && rotate_ && rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
+  const bool rotated = type == WeightType::kQ8_0 && rotate_ && shape.rotation == Rotation::kAllowed && fits(WeightType::kRotated8);
   return rotated ? WeightType::kRotated8 : type;
 }
 
@@ -125,15 +141,27 @@ void TensorReader::refuse_others(std::string_view architecture) {
       fail(ErrorCode::kUnsupported, tensor.name, fmt::format("is not part of the {} architecture as this build computes it", architecture));
 }
 
+// Of one of many matrices in a tensor only its own pages, where they are known: the others are still to come.
+void TensorReader::drop_pages(const Noted& noted, bool is_last) const {
+  const files::GgufTensor& tensor = *noted.tensor;
+  if (is_last) return file_.drop_pages(tensor);
+  if (tensor.coded || !tensor.order.empty()) return;
+  const auto* format = kernels::weight_format(static_cast<kernels::WeightType>(tensor.type));
+  const std::size_t row_bytes = kernels::stored_row_bytes(*format, noted.out->inputs);
+  file_.drop_pages(tensor.bytes.subspan(static_cast<std::size_t>(noted.first_row) * row_bytes,
+                                        static_cast<std::size_t>(noted.out->outputs) * row_bytes));
+}
+
 Result<files::Mapping> TensorReader::pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const {
   auto mapping = files::Mapping::reserve(packed_bytes_, "weights", pages);
   if (!mapping) return mapping.error();
-  for (const Noted& noted : matrices_) {
+  for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    const Noted& noted = matrices_[i];
     kernels::PackedMatrix& out = *noted.out;
     std::byte* packed = mapping->data() + noted.offset;
     team.for_chunks(out.panels(), 8, [&](std::int64_t begin, std::int64_t end, int) { pack_panels(noted, begin, end, packed); });
     out.data = packed;
-    file_.drop_pages(*noted.tensor);
+    drop_pages(noted, i + 1 == matrices_.size() || matrices_[i + 1].tensor != noted.tensor);
     if (progress) progress("weights", noted.offset + table_.packed_bytes(out.type, out.outputs, out.inputs), packed_bytes_);
   }
   return mapping;

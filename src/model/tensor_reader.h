@@ -37,6 +37,9 @@ class TensorReader {
   // Notes a matrix for pack(); `out` must stay where it is until then.
   void matrix(const LinearShape& shape, kernels::PackedMatrix& out);
 
+  // The same of expert `index` of `count` that lie in one tensor, with its bias.
+  void expert(const LinearShape& shape, std::int32_t index, std::int32_t count, kernels::PackedMatrix& out, std::vector<float>& bias);
+
   // Its bias, where there is one.
   void bias(const LinearShape& shape, std::vector<float>& out);
 
@@ -52,6 +55,8 @@ class TensorReader {
   Result<files::Mapping> pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const;
 
  private:
+  void note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t first_row, kernels::PackedMatrix& out);
+
   struct Noted {
     const files::GgufTensor* tensor;
     std::int64_t first_row;  // of the tensor's, the matrix's first
@@ -59,8 +64,9 @@ class TensorReader {
     std::size_t offset;
   };
 
-  kernels::WeightType packed_type(const files::GgufTensor& tensor, Rotation rotation) const;
+  kernels::WeightType packed_type(const files::GgufTensor& tensor, const LinearShape& shape) const;
   void pack_panels(const Noted& noted, std::int64_t begin, std::int64_t end, std::byte* packed) const;
+  void drop_pages(const Noted& noted, bool is_last) const;
   const files::GgufTensor* find(const std::string& name, std::initializer_list<std::int64_t> shape, Presence presence);
   void fail(ErrorCode code, const std::string& tensor, const std::string& message);
 

@@ -9,7 +9,8 @@ namespace braid::model {
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
                          const kernels::KernelTable& table, kernels::ThreadTeam& team)
     : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
-      residual_(table, team, products_), attention_(model, table, team, products_, residual_), feed_forward_(table, products_, residual_) {}
+      residual_(table, team, products_), attention_(model, table, team, products_, residual_),
+      feed_forward_(table, team, products_, residual_) {}
 
 Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
   embed(pass, space);

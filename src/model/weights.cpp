@@ -33,6 +33,31 @@ void read_linear(TensorReader& reader, const LinearShape& shape, LinearWeights& 
   reader.bias(shape, linear.bias);
 }
 
+void read_feed_forward(TensorReader& reader, const FeedForwardShape& shape, FeedForwardWeights& weights) {
+  if (shape.width == 0) return;
+  if (shape.gated) read_linear(reader, shape.gate, weights.gate);
+  read_linear(reader, shape.up, weights.up);
+  read_linear(reader, shape.down, weights.down);
+}
+
+void read_experts(TensorReader& reader, const ExpertsShape& shape, ExpertsWeights& weights) {
+  const RouterShape& router = shape.router;
+  read_linear(reader, router.linear, weights.router);
+  reader.vector(router.correction + ".bias", router.experts(), router.corrected, weights.correction);
+  if (!shape.shared_gate.empty())
+    reader.vector(shape.shared_gate + ".weight", router.linear.inputs, Presence::kRequired, weights.shared_gate);
+  weights.each.resize(static_cast<std::size_t>(router.experts()));
+  const auto read = [&](const LinearShape& linear, LinearWeights FeedForwardWeights::*part) {
+    for (std::size_t i = 0; i < weights.each.size() && !reader.error(); ++i) {
+      LinearWeights& own = weights.each[i].*part;
+      reader.expert(linear, static_cast<std::int32_t>(i), router.experts(), own.matrix, own.bias);
+    }
+  };
+  if (shape.each.gated) read(shape.each.gate, &FeedForwardWeights::gate);
+  read(shape.each.up, &FeedForwardWeights::up);
+  read(shape.each.down, &FeedForwardWeights::down);
+}
+
 void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
   read_norm(reader, shape.attention_norm, layer.attention_norm);
   const AttentionShape& attention = shape.attention;
@@ -45,10 +70,8 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
   read_norm(reader, shape.attention_post_norm, layer.attention_post_norm);
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);
-  const FeedForwardShape& feed_forward = shape.feed_forward;
-  if (feed_forward.gated) read_linear(reader, feed_forward.gate, layer.feed_forward.gate);
-  read_linear(reader, feed_forward.up, layer.feed_forward.up);
-  read_linear(reader, feed_forward.down, layer.feed_forward.down);
+  read_feed_forward(reader, shape.feed_forward, layer.feed_forward);
+  if (shape.experts) read_experts(reader, *shape.experts, layer.experts);
   read_norm(reader, shape.feed_forward_post_norm, layer.feed_forward_post_norm);
 }
 

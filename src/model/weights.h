@@ -43,12 +43,20 @@ struct FeedForwardWeights {
   LinearWeights up, down;
 };
 
+struct ExpertsWeights {
+  LinearWeights router;
+  std::vector<float> correction;         // [experts], or empty
+  std::vector<FeedForwardWeights> each;  // [experts]
+  std::vector<float> shared_gate;        // [embedding], or empty
+};
+
 struct LayerWeights {
   NormWeights attention_norm;
   AttentionWeights attention;
   NormWeights attention_post_norm;
   NormWeights feed_forward_norm;
   FeedForwardWeights feed_forward;
+  ExpertsWeights experts;
   NormWeights feed_forward_post_norm;
 };
 

@@ -36,17 +36,36 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-std::size_t most_prepared(const Weights& weights, const kernels::KernelTable& table, std::int64_t rows) {
+// Of `places` rows that lie in parts of any sizes, each part prepared for itself: rows may be prepared in tiles, of which a part leaves most
+// empty when it has one row more than whole tiles take.
+std::size_t prepared_in_parts(const kernels::PackedMatrix& matrix, const kernels::KernelTable& table, std::int64_t places,
+                              std::int64_t experts) {
+  constexpr std::int64_t kManyRows = 64;
+  std::size_t most_each = 0;
+  for (std::int64_t rows = 1; rows <= kManyRows; ++rows)
+    most_each = std::max(most_each, table.prepared_bytes(matrix.type, matrix.inputs, rows) / static_cast<std::size_t>(rows) + 1);
+  return most_each * static_cast<std::size_t>(places) + kAlignment * static_cast<std::size_t>(std::min(places, experts));
+}
+
+std::size_t most_prepared(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::int64_t rows) {
   std::size_t most = 0;
   const auto add = [&](const kernels::PackedMatrix& matrix) {
     most = std::max(most, table.prepared_bytes(matrix.type, matrix.inputs, rows));
   };
   add(weights.output);
-  for (const LayerWeights& layer : weights.layers) {
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    const LayerWeights& layer = weights.layers[i];
     const auto& [query, key, value, output, query_norm, key_norm] = layer.attention;
     for (const auto* linear : {&query, &key, &value, &output}) add(linear->matrix);
     const auto& [gate, up, down] = layer.feed_forward;
     for (const auto* linear : {&gate, &up, &down}) add(linear->matrix);
+    if (!model.layers[i].experts) continue;
+    const RouterShape& router = model.layers[i].experts->router;
+    add(layer.experts.router.matrix);
+    const FeedForwardWeights& first = layer.experts.each.front();
+    for (const auto* linear : {&first.gate, &first.up, &first.down})
+      if (linear->matrix.inputs > 0)
+        most = std::max(most, prepared_in_parts(linear->matrix, table, rows * router.chosen, router.experts()));
   }
   return most;
 }
@@ -57,6 +76,9 @@ struct Widths {
   std::int64_t query = 0;
   std::int64_t key = 0;
   std::int64_t feed_forward = 0;
+  std::int64_t experts = 0;
+  std::int64_t chosen = 0;
+  std::int64_t expert = 0;  // one of them
   std::size_t attention_scratch = 0;
   std::int64_t part = 0;  // floats of one part of all heads
 };
@@ -71,17 +93,40 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
     most.query = std::max(most.query, attention.query_width());
     most.key = std::max(most.key, attention.kv_width());
     most.feed_forward = std::max<std::int64_t>(most.feed_forward, layer.feed_forward.width);
+    if (layer.experts) {
+      most.branch = model.embedding;
+      most.experts = std::max<std::int64_t>(most.experts, layer.experts->router.experts());
+      most.chosen = std::max<std::int64_t>(most.chosen, layer.experts->router.chosen);
+      most.expert = std::max<std::int64_t>(most.expert, layer.experts->each.width);
+    }
     most.attention_scratch = std::max(most.attention_scratch, table.attention_scratch_bytes(attention.heads, attention.head_dim));
     most.part = std::max(most.part, attention.heads * kernels::part_floats(attention.head_dim));
   }
   return most;
 }
 
+void carve_experts(Workspace& space, Carver& carver, const Widths& widths) {
+  const std::int64_t rows = space.shape.rows;
+  const std::int64_t places = rows * widths.chosen;
+  carver.take(space.normed, rows, space.embedding);
+  carver.take(space.scores, rows, widths.experts);
+  carver.take(space.expert_gate, places, widths.expert);
+  carver.take(space.expert_up, places, widths.expert);
+  carver.take(space.expert_out, places, space.embedding);
+  carver.take(space.routes.choices, rows, widths.chosen);
+  carver.take(space.routes.place_of, rows, widths.chosen);
+  carver.take(space.routes.row_of, places, 1);
+  carver.take(space.routes.expert_of, places, 1);
+  carver.take(space.routes.begin, widths.experts + 1, 1);
+  carver.take(space.routes.prepared_at, widths.experts, 1);
+  carver.take(space.routes.products, widths.experts, 2);
+}
+
 // Lays the parts out from `base`; with a null base it only measures.
 std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::byte* base) {
   const Widths widths = widths_of(model, table);
-  space.scratch_stride = aligned(std::max(
-      static_cast<std::size_t>(std::max<std::int64_t>(model.embedding, widths.feed_forward)) * sizeof(float), widths.attention_scratch));
+  const std::int64_t scratch_floats = std::max({std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts});
+  space.scratch_stride = aligned(std::max(static_cast<std::size_t>(scratch_floats) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
   space.embedding = model.embedding;
@@ -93,6 +138,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   carver.take(space.attended, rows, widths.query);
   carver.take(space.gate, rows, widths.feed_forward);
   carver.take(space.up, rows, widths.feed_forward);
+  if (widths.experts > 0) carve_experts(space, carver, widths);
   space.angles.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) {
     Angles& angles = space.angles[i];
@@ -102,7 +148,7 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   }
   carver.take(space.logits, space.shape.logit_rows, model.vocab);
   const std::int64_t most_rows = std::max<std::int64_t>(rows, space.shape.logit_rows);
-  carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(weights, table, most_rows)));
+  carver.take(space.prepared, 1, static_cast<std::int64_t>(most_prepared(model, weights, table, most_rows)));
   carver.take(space.attention_rows, rows, 1);
   carver.take(space.tile_begin, rows + 1, 1);
   carver.take(space.part_list, space.shape.parts, 1);

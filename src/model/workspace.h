@@ -4,6 +4,7 @@
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
 #include "model/model_shape.h"
+#include "model/routes.h"
 #include "model/rows.h"
 #include "model/weights.h"
 
@@ -43,15 +44,22 @@ struct Workspace {
   static std::size_t bytes(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, const WorkspaceShape& shape);
 
   WorkspaceShape shape;
-  std::int64_t embedding = 0;                       // width of the residual stream
-  Rows residual;                                    // [rows, embedding]
-  Rows branch;                                      // [rows, embedding]: what a branch gives before its post-norm or scale; or none
-  Rows query;                                       // [rows, widest query]
-  Rows key;                                         // [rows, widest key]
-  Rows value;                                       // [rows, widest key]
-  Rows attended;                                    // [rows, widest query]
-  Rows gate;                                        // [rows, feed_forward]
-  Rows up;                                          // [rows, feed_forward]
+  std::int64_t embedding = 0;  // width of the residual stream
+  Rows residual;               // [rows, embedding]
+  Rows branch;                 // [rows, embedding]: what a branch gives before its post-norm or scale, or none
+  Rows query;                  // [rows, widest query]
+  Rows key;                    // [rows, widest key]
+  Rows value;                  // [rows, widest key]
+  Rows attended;               // [rows, widest query]
+  Rows gate;                   // [rows, feed_forward]
+  Rows up;                     // [rows, feed_forward]
+  // Of layers with experts, or none:
+  Rows normed;       // [rows, embedding]: what the branch reads
+  Rows scores;       // [rows, experts]
+  Rows expert_gate;  // [places, width of an expert]
+  Rows expert_up;    // [places, width of an expert]
+  Rows expert_out;   // [places, embedding]
+  Routes routes;
   std::vector<Angles> angles;                       // for each rotary table
   Rows logits;                                      // [logit_rows, vocab]
   std::byte* prepared = nullptr;                    // rows of the largest kind

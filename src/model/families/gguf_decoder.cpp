@@ -107,8 +107,6 @@ DecoderSize read_size(GgufKeys& keys) {
   size.heads = keys.size("attention.head_count", std::nullopt, kMaxHeads);
   size.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(size.heads), kMaxHeads);
   size.head_dim = keys.size("attention.key_length", static_cast<std::uint64_t>(std::max(1, size.embedding / size.heads)), kMaxHeadDim);
-  if (keys.count("expert_count", kMaxDimension) > 0)
-    keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute");
   if (!keys.flag("attention.causal", true))  // of embedding models, whose tokens see those after them, too
     keys.fail(ErrorCode::kUnsupported, fmt::format("{} is false, which this build cannot compute", keys.full("attention.causal")));
   check_heads(keys, size);
@@ -206,6 +204,8 @@ const char* name_of(Activation activation) {
       return "relu2";
     case Activation::kXielu:
       return "xielu";
+    case Activation::kClampedSwish:
+      return "clamped_swish";
   }
   return "";
 }
@@ -215,6 +215,15 @@ const char* name_of(Activation activation) {
 ModelShape rms_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kRms, "attention.layer_norm_rms_epsilon"); }
 
 ModelShape layer_norm_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kLayer, "attention.layer_norm_epsilon"); }
+
+void read_long_rope(GgufKeys& keys, ModelShape& model) {
+  if (keys.file().tensor("rope_factors_long.weight") == nullptr) return;
+  RopeParameters& rope = model.rotary.front();
+  rope.divisors = "rope_factors_short.weight";
+  rope.stretched_divisors = "rope_factors_long.weight";
+  rope.divided = Presence::kRequired;
+  rope.original_context = keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(model.context_length), kMaxContext);
+}
 
 void read_windows(GgufKeys& keys, ModelShape& model, std::int32_t fallback, std::int32_t fallback_period) {
   const std::int32_t window = keys.count("attention.sliding_window", kMaxContext, static_cast<std::uint64_t>(fallback));

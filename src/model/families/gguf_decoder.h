@@ -22,7 +22,7 @@ struct DecoderSize {
   std::int32_t vocab = 0;
 };
 
-// Refuses also what no family here computes: mixtures of experts, attention to what comes later.
+// Refuses also what no family here computes: attention to what comes later.
 DecoderSize read_size(GgufKeys& keys);
 
 RopeParameters read_rope(GgufKeys& keys, const DecoderSize& size);
@@ -43,6 +43,9 @@ ModelShape rms_decoder(GgufKeys& keys);
 
 // The same with layer norms with biases.
 ModelShape layer_norm_decoder(GgufKeys& keys);
+
+// LongRoPE where the file has its divisors, which is all that says it in some.
+void read_long_rope(GgufKeys& keys, ModelShape& model);
 
 // Windows where the file gives them, or else as the fallbacks say: of `period` layers the last one has none, unless period is 0.
 void read_windows(GgufKeys& keys, ModelShape& model, std::int32_t fallback = 0, std::int32_t fallback_period = 0);

@@ -9,15 +9,7 @@ namespace {
 ModelShape describe_phi3(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   read_windows(keys, model);
-  // Files name no kind of scaling: that they have its divisors says it.
-  RopeParameters& rope = model.rotary.front();
-  if (keys.file().tensor("rope_factors_long.weight") != nullptr) {
-    rope.divisors = "rope_factors_short.weight";
-    rope.stretched_divisors = "rope_factors_long.weight";
-    rope.divided = Presence::kRequired;
-    rope.original_context =
-        keys.size("rope.scaling.original_context_length", static_cast<std::uint64_t>(model.context_length), kMaxContext);
-  }
+  read_long_rope(keys, model);
   return model;
 }
 
