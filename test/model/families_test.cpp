@@ -193,6 +193,47 @@ struct Broken {
   const char* expected;
 };
 
+TEST(Families, ThatHaveNoExpertsRefuseThem) {
+  TinyModel tiny("smollm3");
+  tiny.keys["smollm3.expert_count"] = 8U;
+  EXPECT_THAT(describe_model(tiny.file()).error().message, HasSubstr("a mixture of experts, which this build cannot compute"));
+}
+
+TEST(Families, NameTheKeyOfExpertsThatIsWrong) {
+  const std::vector<Broken> cases = {
+      {"qwen3moe.expert_used_count", 9U, "is 9", "from 1 to 8"},
+      {"qwen3moe.expert_group_count", 3U, "is 3", "a divisor of the 8 experts"},
+      {"qwen3moe.expert_group_used_count", 2U, "2 of 1 groups", "cannot be chosen"},
+      {"qwen3moe.expert_gating_func", 7U, "is 7", "1, 2 or 3"},
+      {"qwen3moe.expert_feed_forward_length", 0U, "is 0", "from 1 to"},
+  };
+  for (const Broken& broken : cases) {
+    TinyModel tiny("qwen3moe");
+    tiny.keys["qwen3moe.expert_count"] = 8U;
+    tiny.keys["qwen3moe.expert_used_count"] = 2U;
+    tiny.keys[broken.key] = broken.value;
+    const auto result = describe_model(tiny.file());
+    ASSERT_FALSE(result) << broken.key;
+    EXPECT_THAT(result.error().message, AllOf(HasSubstr("tiny.gguf"), HasSubstr(broken.found), HasSubstr(broken.expected)));
+  }
+}
+
+// Its gate is missing: the layer is not computed without.
+TEST(Families, NameATensorOfExpertsThatIsMissing) {
+  TinyModel tiny("qwen3moe");
+  tiny.keys["qwen3moe.expert_count"] = 8U;
+  tiny.keys["qwen3moe.expert_used_count"] = 2U;
+  for (const char* part : {"attn_q_norm", "attn_k_norm"}) tiny.tensors[std::string("blk.0.") + part + ".weight"] = {{16}};
+  for (const char* part : {"ffn_gate", "ffn_up", "ffn_down"}) tiny.tensors.erase(std::string("blk.0.") + part + ".weight");
+  tiny.tensors["blk.0.ffn_gate_inp.weight"] = {{64, 8}};
+  tiny.tensors["blk.0.ffn_up_exps.weight"] = {{64, 96, 8}};
+  tiny.tensors["blk.0.ffn_down_exps.weight"] = {{96, 64, 8}};
+  const files::GgufFile file = tiny.file();
+  const auto checked = check_weights(file, describe_model(file).value(), 64, kernels::best_kernel_table());
+  ASSERT_FALSE(checked);
+  EXPECT_THAT(checked.error().message, HasSubstr("blk.0.ffn_gate_exps.weight: is missing, expected shape [64, 96, 8]"));
+}
+
 TEST(Families, NameTheKeyThatIsWrong) {
   const std::vector<Broken> cases = {
       {"llama.block_count", 0U, "is 0", "from 1 to"},
@@ -210,7 +251,7 @@ TEST(Families, NameTheKeyThatIsWrong) {
       {"llama.rope.freq_base", 0.0F, "is 0", "a number from"},
       {"llama.attention.sliding_window", 4000000000U, "is 4000000000", "a number up to"},
       {"llama.rope.scaling.type", std::string("cubic"), "\"cubic\"", "none, linear, yarn or longrope"},
-      {"llama.expert_count", 8U, "mixture of experts", "cannot compute"},
+      {"llama.expert_count", 8U, "llama.expert_used_count", "is missing"},
       {"llama.attention.causal", false, "llama.attention.causal is false", "cannot compute"},
       {"general.architecture", std::string("mamba"), "\"mamba\"", "does not know; the nearest are "},
       {"general.architecture", std::string("lama"), "\"lama\"", "the nearest are llama"},

@@ -2,6 +2,7 @@
 // sliced, whether it is preempted, and at any number of threads.
 #include "kernels/kv_type.h"
 #include "model/forward_harness.h"
+#include "model/mixture_model.h"
 #include "model/step_driver.h"
 
 #include <cstring>
@@ -189,6 +190,27 @@ TEST_P(NumericsContractOfFamilies, HoldsForEveryScheduleOnEveryTier) {
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gpt2", "gemma2"),
                          [](const auto& suite) { return std::string(suite.param); });
+
+// Experts, whose rows come together by the step.
+class NumericsContractOfExperts : public testing::TestWithParam<kernels::WeightType> {};
+
+TEST_P(NumericsContractOfExperts, HoldsForEveryScheduleOnEveryTier) {
+  const files::GgufFile file = MixtureModel{.type = GetParam()}.file();
+  for (const auto* table : available_tables()) {
+    const auto requests = make_requests(table->isa == kernels::Isa::kScalar ? 3 : 24, MixtureModel::kVocab - 10);
+    const auto alone = answers_of(file, *table, {.kv_type = kernels::KvType::kF32}, requests, {});
+    const Machine machine{.threads = 2, .kv_type = kernels::KvType::kF32};
+    const std::string tier = table->name;
+    expect_same(alone, answers_of(file, *table, machine, requests, {.at_once = 24}), tier + ": together");
+    expect_same(alone, answers_of(file, *table, machine, requests, {.at_once = 24, .shuffle = true, .slice = 7, .seed = 2}),
+                tier + ": small slices");
+    expect_same(alone, answers_of(file, *table, machine, requests, {.at_once = 9, .shuffle = true, .slice = 33, .preempt = 0.1, .seed = 3}),
+                tier + ": preempted");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, NumericsContractOfExperts, testing::Values(kernels::WeightType::kQ8_0, kernels::WeightType::kQ4_K),
+                         [](const auto& suite) { return kernels::weight_format(suite.param)->name; });
 
 // Gemma 2's windows and caps over contexts of several chunks, which a team splits.
 TEST(NumericsContract, HoldsForLongContextsWithWindowsInSomeLayers) {

@@ -1,7 +1,9 @@
-// ERNIE 4.5 (Baidu 2025): Llama whose folders, too, have rotated pairs side by side.
+// ERNIE 4.5 (Baidu 2025): Llama whose folders, too, have rotated pairs side by side. Larger ones have experts, of which the first layers
+// have none, and a network of all rows beside them.
 #include "model/families/family.h"
-#include "model/families/folder_decoder.h"
+#include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/gguf_experts.h"
 
 namespace braid::model {
 namespace {
@@ -14,6 +16,27 @@ ModelShape describe_ernie45(GgufKeys& keys) {
   return model;
 }
 
+ModelShape describe_ernie45_moe(GgufKeys& keys) {
+  ModelShape model = describe_ernie45(keys);
+  add_experts(keys, model, {.normalised = true});
+  return model;
+}
+
+constexpr std::pair<std::string_view, std::string_view> kErnieNames[] = {{"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"}};
+
+void translate_ernie45_moe(FolderReader& in) {
+  require_activation(in, {"silu"});
+  const FolderSize size = translate_decoder(in, kErnieNames);
+  translate_expert_keys(in);
+  join_experts(in, size);
+  drop_later_layers(in, size);
+  for (const std::string& name : in.of_part("exp_probs_b")) {  // [1, experts]
+    files::GgufTensor correction = std::move(*in.extract(name));
+    if (correction.shape.size() == 2 && correction.shape[1] == 1) correction.shape.pop_back();
+    in.put(std::move(correction));
+  }
+}
+
 void translate_ernie45(FolderReader& in) {
   require_activation(in, {"silu"});
   translate_decoder(in);
@@ -22,5 +45,6 @@ void translate_ernie45(FolderReader& in) {
 }  // namespace
 
 const Family kErnie45 = {"ernie4_5", describe_ernie45, {"ernie4_5"}, translate_ernie45};
+const Family kErnie45Moe = {"ernie4_5-moe", describe_ernie45_moe, {"ernie4_5_moe"}, translate_ernie45_moe};
 
 }  // namespace braid::model

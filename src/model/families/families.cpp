@@ -1,6 +1,7 @@
 #include "model/families/families.h"
 
 #include "model/families/family.h"
+#include "model/families/folder_decoder.h"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +15,11 @@ namespace braid::model {
 namespace {
 
 constexpr std::array kFamilies = {
-    &kApertus, &kArcee,    &kBaichuan, &kBloom, &kChatGlm, &kCohere, &kCohere2, &kErnie45, &kExaone,    &kExaone4, &kFalcon,   &kGemma,
-    &kGemma2,  &kGemma3,   &kGlm4,     &kGptJ,  &kGptNeox, &kGpt2,   &kGranite, &kHunyuan, &kInternLm2, &kLlama,   &kMinicpm,  &kMistral3,
-    &kMpt,     &kNemotron, &kOlmo,     &kOlmo2, &kPhi2,    &kPhi3,   &kQwen2,   &kQwen3,   &kSeedOss,   &kSmolLm3, &kStableLm, &kStarcoder2,
+    &kApertus,  &kArcee,   &kBaichuan, &kBloom,      &kChatGlm, &kCohere,     &kCohere2,    &kDots1, &kErnie45,   &kErnie45Moe,
+    &kExaone,   &kExaone4, &kFalcon,   &kFlexOlmo,   &kGemma,   &kGemma2,     &kGemma3,     &kGlm4,  &kGlm4Moe,   &kGpt2,
+    &kGptJ,     &kGptNeox, &kGranite,  &kGraniteMoe, &kHunyuan, &kHunyuanMoe, &kInternLm2,  &kLlama, &kMiniMaxM2, &kMinicpm,
+    &kMistral3, &kMpt,     &kNemotron, &kOlmo,       &kOlmo2,   &kOlmoe,      &kPhi2,       &kPhi3,  &kPhiMoe,    &kQwen2,
+    &kQwen2Moe, &kQwen3,   &kQwen3Moe, &kSeedOss,    &kSmolLm3, &kStableLm,   &kStarcoder2,
 };
 
 // Models whose decoder reads what an encoder makes of the prompt.
@@ -83,6 +86,9 @@ Result<ModelShape> describe_model(const files::GgufFile& file) {
         ErrorCode::kUnsupported, fmt::format("{}: {}", file.name(), unknown("general.architecture", *architecture, architectures())), {}};
   GgufKeys keys(file, (*family)->architecture);
   ModelShape model = (*family)->describe(keys);
+  if (!keys.error && keys.count("expert_count", kMaxDimension) > 0 &&
+      std::ranges::none_of(model.layers, [](const LayerShape& layer) { return layer.experts.has_value(); }))
+    keys.fail(ErrorCode::kUnsupported, "the model is a mixture of experts, which this build cannot compute for its architecture");
   if (keys.error) return *keys.error;
   model.architecture = (*family)->architecture;
   return model;
@@ -103,6 +109,9 @@ Result<files::GgufContents> read_folder(const files::HfFolder& folder) {
     config.fail(ErrorCode::kUnsupported, "is_encoder_decoder is true: this server computes decoders only");
   FolderReader in(folder, std::move(config), (*family)->architecture);
   if (!in.config.error) (*family)->translate(in);
+  // Where the family reads no experts, but the configuration has some, their tensors are refused later; a sentence says it better.
+  for (const std::string_view key : {"num_local_experts", "num_experts"})
+    if (!in.has_key("expert_count")) refuse_option(in, key);
   if (in.config.error) return *in.config.error;
   return in.take();
 }

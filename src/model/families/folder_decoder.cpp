@@ -85,8 +85,6 @@ FolderSize translate_sizes(FolderReader& in) {
   if (config.has(layer_epsilon)) in.set("attention.layer_norm_epsilon", config.number(layer_epsilon, std::nullopt, 1e-12, 1.0));
   if (const std::string activation = activation_of(in); !activation.empty()) in.set("feed_forward.activation", activation);
   translate_windows(in, static_cast<std::size_t>(out.layers));
-  refuse_option(in, "num_local_experts");
-  refuse_option(in, "num_experts");
   return out;
 }
 

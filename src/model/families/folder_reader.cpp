@@ -31,6 +31,12 @@ constexpr std::array kLayerNames = {
     Pair{"mlp.up_proj", "ffn_up"},
     Pair{"mlp.gate_up_proj", "ffn_up"},
     Pair{"mlp.down_proj", "ffn_down"},
+    // Beside experts.
+    Pair{"mlp.gate", "ffn_gate_inp"},
+    Pair{"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    Pair{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+    Pair{"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+    Pair{"mlp.shared_experts.down_proj", "ffn_down_shexp"},
     // GPT's names.
     Pair{"ln_1", "attn_norm"},
     Pair{"ln_2", "ffn_norm"},
@@ -187,6 +193,11 @@ void FolderReader::set(std::string_view key, files::GgufValue value) {
   }
 }
 
+bool FolderReader::has_key(std::string_view key) const {
+  const std::string full = fmt::format("{}.{}", architecture_, key);
+  return std::ranges::find(metadata_, full, &std::pair<std::string, files::GgufValue>::first) != metadata_.end();
+}
+
 void FolderReader::name_tensors(Names own) {
   std::map<std::string, files::GgufTensor> named;
   for (auto& [name, tensor] : tensors_) {
@@ -280,6 +291,17 @@ void FolderReader::join_heads(std::string_view from, std::string_view part, std:
 void FolderReader::add_to_vectors(std::string_view ending, float plus) {
   for (auto& [name, tensor] : tensors_)
     if (name.ends_with(ending)) tensor.plus = plus;
+}
+
+std::optional<files::GgufTensor> FolderReader::extract(const std::string& name) {
+  auto node = tensors_.extract(name);
+  if (node.empty()) return std::nullopt;
+  return std::move(node.mapped());
+}
+
+void FolderReader::put(files::GgufTensor tensor) {
+  std::string name = tensor.name;
+  tensors_.insert_or_assign(std::move(name), std::move(tensor));
 }
 
 std::int64_t FolderReader::rows(const std::string& name) const {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ class FolderReader {
   // Metadata "<architecture>.<key>"; the last value counts.
   void set(std::string_view key, files::GgufValue value);
 
+  bool has_key(std::string_view key) const;
+
   // Gives tensors their names in a file: those that belong to a layer by what follows its number, the others by their whole name, both
   // without ".weight" and ".bias". `own` goes before what all families have in common. What is not known keeps its name.
   void name_tensors(Names own);
@@ -56,6 +59,15 @@ class FolderReader {
   // To all weights whose names end so.
   void add_to_vectors(std::string_view ending, float plus);
   void remove(const std::string& name) { tensors_.erase(name); }
+  template <class Predicate>
+  void remove_if(Predicate of_name) {
+    std::erase_if(tensors_, [&](const auto& named) { return of_name(named.first); });
+  }
+  // For families that put tensors together in their own way.
+  std::optional<files::GgufTensor> extract(const std::string& name);
+  void put(files::GgufTensor tensor);
+  // Names of a part's tensors of all layers.
+  std::vector<std::string> of_part(std::string_view part) const;
   // A matrix's rows; 0: there is none.
   std::int64_t rows(const std::string& name) const;
   // The only value of a tensor.
@@ -66,7 +78,6 @@ class FolderReader {
   files::GgufContents take();
 
  private:
-  std::vector<std::string> of_part(std::string_view part) const;
   void add_stored(const std::string& name, const files::SafeTensor& stored);
   void add_coded(const std::string& name, std::shared_ptr<const CodedMatrix> coded);
 

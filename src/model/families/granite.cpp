@@ -1,7 +1,9 @@
-// Granite 3 (IBM 2024): Llama with scales of embeddings, scores, branches and logits.
+// Granite 3 (IBM 2024): Llama with scales of embeddings, scores, branches and logits. Some have experts, and of these some a network of all
+// rows beside them.
 #include "model/families/family.h"
-#include "model/families/folder_decoder.h"
+#include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/gguf_experts.h"
 
 namespace braid::model {
 namespace {
@@ -20,17 +22,38 @@ ModelShape describe_granite(GgufKeys& keys) {
   return model;
 }
 
+ModelShape describe_granite_moe(GgufKeys& keys) {
+  ModelShape model = describe_granite(keys);
+  add_experts(keys, model, {.scoring = RouterShape::Scoring::kSoftmaxOfChosen});
+  return model;
+}
+
+constexpr std::pair<std::string_view, std::string_view> kGraniteNames[] = {
+    {"block_sparse_moe.router.layer", "ffn_gate_inp"},   {"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
+    {"block_sparse_moe.output_linear", "ffn_down_exps"}, {"shared_mlp.input_linear", "ffn_gate_up_shexp"},
+    {"shared_mlp.output_linear", "ffn_down_shexp"},
+};
+
 void translate_granite(FolderReader& in) {
   require_activation(in, {"silu"});
-  pair_rotated(in, translate_decoder(in));
+  pair_rotated(in, translate_decoder(in, kGraniteNames));
   in.set("embedding_scale", in.config.number({"embedding_multiplier"}, 1.0, 1e-6, 1e6));
   in.set("residual_scale", in.config.number({"residual_multiplier"}, 1.0, 1e-6, 1e6));
   in.set("logit_scale", in.config.number({"logits_scaling"}, 1.0, 1e-6, 1e6));
   in.set("attention.scale", in.config.number({"attention_multiplier"}, 1.0, 1e-9, 1e6));
 }
 
+void translate_granite_moe(FolderReader& in) {
+  translate_granite(in);
+  translate_expert_keys(in);
+  split_experts(in, "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_exps");
+  const auto shared = static_cast<std::int32_t>(in.config.count({"shared_intermediate_size"}, 0, 0, kMaxDimension));
+  in.split("ffn_gate_up_shexp", {{"ffn_gate_shexp", consecutive_rows(0, shared)}, {"ffn_up_shexp", consecutive_rows(shared, shared)}});
+}
+
 }  // namespace
 
 const Family kGranite = {"granite", describe_granite, {"granite"}, translate_granite};
+const Family kGraniteMoe = {"granitemoe", describe_granite_moe, {"granitemoe", "granitemoeshared"}, translate_granite_moe};
 
 }  // namespace braid::model

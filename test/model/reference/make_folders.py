@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 import transformers as T
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 VOCAB, PROMPT, STEPS, LEAST_MARGIN = 120, 40, 24, 6e-3
 B = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
@@ -34,14 +34,19 @@ def randomise(model, seed):
         for name, p in model.named_parameters():
             if "alpha_" in name:
                 p.uniform_(-1.0, 1.0)
+            elif name.endswith("sinks"):
+                p.normal_(0, 1.0)
             elif p.dim() >= 2 and "norm" not in name:
                 p.normal_(0, 1.6 / p.shape[-1] ** 0.5)
             elif ("norm" in name or "ln_" in name) and name.endswith("weight"):
                 p.normal_(0.0 if "gemma" in type(model).__name__.lower() or "nemotron" in type(model).__name__.lower() else 1.0, 0.2)
             else:
                 p.normal_(0, 0.2)
-        # Parameters only: rounding the module would round rotary frequencies too.
-        for p in model.parameters():
+        # Parameters only: rounding the module would round rotary frequencies too. What corrects the choice of experts is a buffer in most.
+        corrections = [b for name, b in model.named_buffers() if "correction_bias" in name]
+        for b in corrections:
+            b.normal_(0, 0.2)
+        for p in [*model.parameters(), *corrections]:
             p.copy_(p.to(torch.bfloat16).float())
     return model.float().eval()
 
@@ -59,9 +64,10 @@ def reference(model):
     return {"input_ids": ids, "last_logits": last.tolist(), "greedy": sequence[PROMPT:], "margins": margins}
 
 
-def best_of_seeds(name, make):
+def best_of_seeds(name, make, bend=lambda model: None):
     for seed in range(1, 60):
         model = randomise(make(), seed + 1000 * sum(name.encode()))
+        bend(model)
         found = reference(model)
         if min(found["margins"]) >= LEAST_MARGIN:
             return model, found
@@ -85,6 +91,14 @@ def write(folder, name, found, config, tensors):
     (path / "reference.json").write_text(json.dumps(found) + "\n")
 
 
+def part_experts(path):
+    """Experts that were saved joined, as the files of the hub have them."""
+    if "gpt-oss" in str(path):
+        return
+    tensors = parted(load_file(path), None)
+    save_file({k: v.contiguous().clone() for k, v in tensors.items()}, path, metadata={"format": "pt"})
+
+
 def plain(name, model_class, config_class, **options):
     """A family of transformers: saved by itself, so that names are those of its files."""
     def job(folder):
@@ -93,6 +107,7 @@ def plain(name, model_class, config_class, **options):
         model.config.dtype = torch.bfloat16
         state = {k: v.to(torch.bfloat16) if v.is_floating_point() else v for k, v in model.state_dict().items()}
         model.save_pretrained(folder / name, state_dict=state)
+        part_experts(folder / name / "model.safetensors")
         (folder / name / "generation_config.json").unlink(missing_ok=True)
         write(folder, name, found, json.loads((folder / name / "config.json").read_text()), None)
     return job
@@ -151,8 +166,55 @@ def exaone3(tensors, model):
     return mapped(tensors, names)
 
 
+def parted(tensors, model):
+    out = {}
+    for name, value in tensors.items():
+        if not name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
+            out[name] = value
+            continue
+        for i, expert in enumerate(value):
+            parts = expert.chunk(2) if name.endswith("gate_up_proj") else [expert]
+            for part, kind in zip(parts, ("gate_proj", "up_proj") if len(parts) == 2 else ("down_proj",)):
+                out[f"{name.rsplit('.', 1)[0]}.{i}.{kind}.weight"] = part
+    return out
+
+
 def same(tensors, model):
     return tensors
+
+
+MXFP4_VALUES = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
+
+
+def to_mxfp4(weights):
+    """[experts, inputs, outputs] -> blocks [experts, outputs, inputs / 32, 16], scales [experts, outputs, inputs / 32], and their values."""
+    rows = weights.transpose(1, 2).reshape(weights.shape[0], weights.shape[2], -1, 32)
+    exponent = torch.floor(torch.log2(rows.abs().amax(-1, keepdim=True).clamp(min=1e-20))) - 2
+    codes = ((rows / 2.0 ** exponent).unsqueeze(-1) - MXFP4_VALUES).abs().argmin(-1)
+    values = (MXFP4_VALUES[codes] * 2.0 ** exponent).reshape(weights.shape[0], weights.shape[2], -1).transpose(1, 2)
+    return (codes[..., 0::2] | codes[..., 1::2] << 4).to(torch.uint8), (exponent[..., 0] + 127).to(torch.uint8), values
+
+
+def gpt_oss_mxfp4(name, config):
+    """Experts as the files of the hub have them."""
+    packed = {}
+
+    def bend(model):
+        with torch.no_grad():
+            for i, layer in enumerate(model.model.layers):
+                for part in ("gate_up_proj", "down_proj"):
+                    parameter = getattr(layer.mlp.experts, part)
+                    blocks, scales, values = to_mxfp4(parameter)
+                    parameter.copy_(values)
+                    packed[f"model.layers.{i}.mlp.experts.{part}_blocks"] = blocks
+                    packed[f"model.layers.{i}.mlp.experts.{part}_scales"] = scales
+
+    def job(folder):
+        model, found = best_of_seeds(name, lambda: T.GptOssForCausalLM(T.GptOssConfig(**config)), bend)
+        tensors = {k: v for k, v in tensors_of(model).items() if not k.endswith(("gate_up_proj", "down_proj"))}
+        written = {**json.loads(model.config.to_json_string(use_diff=False)), "quantization_config": {"quant_method": "mxfp4"}}
+        write(folder, name, found, written, {**tensors, **packed})
+    return job
 
 
 OLD = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, vocab_size=VOCAB,
@@ -162,6 +224,9 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 SPB = dict(num_hidden_layers=4, sliding_window=12, layer_types=[SLIDING, SLIDING, SLIDING, FULL])
 # MiniCPM: embeddings by scale_emb, branches by scale_depth / sqrt(layers), logits over hidden_size / dim_model_base.
 MINICPM = dict(scale_emb=4, scale_depth=1.4, dim_model_base=16)
+
+MLA = dict(num_key_value_heads=4, kv_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=16, n_routed_experts=8,
+           num_experts_per_tok=3, moe_intermediate_size=20, first_k_dense_replace=1)
 
 JOBS = {
     "llama-llama3": ("LlamaForCausalLM", "LlamaConfig", rope("llama3", **LLAMA3)),
@@ -211,6 +276,48 @@ JOBS = {
     "seed-oss": ("SeedOssForCausalLM", "SeedOssConfig", dict(head_dim=16)),
     "apertus": ("ApertusForCausalLM", "ApertusConfig", rope("llama3", **LLAMA3)),
     "arcee": ("ArceeForCausalLM", "ArceeConfig", {}),
+    # Mixtures of experts.
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", dict(num_local_experts=8, num_experts_per_tok=2, sliding_window=12)),
+    "qwen2-moe": ("Qwen2MoeForCausalLM", "Qwen2MoeConfig", dict(
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=20, shared_expert_intermediate_size=28, mlp_only_layers=[1])),
+    "qwen3-moe": ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", dict(
+        head_dim=16, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=True, decoder_sparse_step=2)),
+    "olmoe": ("OlmoeForCausalLM", "OlmoeConfig", dict(num_experts=8, num_experts_per_tok=3)),
+    "granite-moe": ("GraniteMoeForCausalLM", "GraniteMoeConfig", dict(
+        num_local_experts=8, num_experts_per_tok=3, embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4,
+        attention_multiplier=0.25)),
+    "granite-moe-shared": ("GraniteMoeSharedForCausalLM", "GraniteMoeSharedConfig", dict(
+        num_local_experts=8, num_experts_per_tok=3, shared_intermediate_size=28)),
+    "phimoe": ("PhimoeForCausalLM", "PhimoeConfig", dict(
+        num_local_experts=8, num_experts_per_tok=2, attention_bias=True, lm_head_bias=True)),
+    "gpt-oss": ("GptOssForCausalLM", "GptOssConfig", dict(
+        head_dim=16, intermediate_size=32, num_local_experts=8, num_experts_per_tok=3, sliding_window=12,
+        attn_implementation="eager", layer_types=[SLIDING, FULL, SLIDING],
+        **rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0, truncate=False))),
+    "ernie4.5-moe": ("Ernie4_5_MoeForCausalLM", "Ernie4_5_MoeConfig", dict(
+        moe_num_experts=8, moe_k=3, moe_intermediate_size=20, moe_num_shared_experts=2, moe_layer_start_index=1)),
+    "glm4-moe": ("Glm4MoeForCausalLM", "Glm4MoeConfig", dict(
+        head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=20, n_shared_experts=1, first_k_dense_replace=1,
+        routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True, n_group=1, topk_group=1)),
+    "dots1": ("Dots1ForCausalLM", "Dots1Config", dict(
+        head_dim=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=20, n_shared_experts=2, first_k_dense_replace=1,
+        routed_scaling_factor=1.5, n_group=1, topk_group=1)),
+    "minimax-m2": ("MiniMaxM2ForCausalLM", "MiniMaxM2Config", dict(
+        head_dim=16, intermediate_size=20, num_local_experts=8, num_experts_per_tok=3,
+        **rope("default", partial_rotary_factor=0.5))),
+    "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", "HunYuanMoEV1Config", dict(head_dim=16, num_experts=8, moe_topk=3)),
+    "flex-olmo": ("FlexOlmoForCausalLM", "FlexOlmoConfig", dict(num_experts=8, num_experts_per_tok=3)),
+    # Latent attention.
+    "deepseek-v2-lite": ("DeepseekV2ForCausalLM", "DeepseekV2Config", dict(
+        **MLA, q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1, n_shared_experts=2)),
+    "deepseek-v2": ("DeepseekV2ForCausalLM", "DeepseekV2Config", dict(
+        **MLA, q_lora_rank=24, topk_method="group_limited_greedy", n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=4.0,
+        **rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0))),
+    "deepseek-v3": ("DeepseekV3ForCausalLM", "DeepseekV3Config", dict(
+        **MLA, q_lora_rank=24, n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=2.5, norm_topk_prob=True,
+        **rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0))),
+    "glm4-moe-lite": ("Glm4MoeLiteForCausalLM", "Glm4MoeLiteConfig", dict(
+        **MLA, q_lora_rank=24, n_group=1, topk_group=1, n_shared_experts=1, routed_scaling_factor=1.8, norm_topk_prob=True)),
 }
 JOBS = {name: decoder(name, model, config, **options) for name, (model, config, options) in JOBS.items()}
 NEOX = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=256, **GPT)
@@ -250,6 +357,15 @@ JOBS.update({
         "layer_norm_epsilon": 1e-6, "activation_function": "silu", "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False,
         "rope_theta": 10000.0, "rope_scaling": {"rope_type": "llama3", **LLAMA3}, "torch_dtype": "bfloat16"}, exaone3),
 })
+
+JOBS["gpt-oss-mxfp4"] = gpt_oss_mxfp4("gpt-oss-mxfp4", dict(
+    **{**B, "intermediate_size": 64}, head_dim=16, num_local_experts=8, num_experts_per_tok=3, sliding_window=12,
+    attn_implementation="eager", layer_types=[SLIDING, FULL, SLIDING]))
+JOBS["kimi-k2"] = renamed("kimi-k2", lambda: T.DeepseekV3ForCausalLM(T.DeepseekV3Config(**{
+    **B, **MLA, "q_lora_rank": 24, "n_group": 1, "topk_group": 1, "n_shared_experts": 1, "routed_scaling_factor": 2.827})), {
+        "architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2", **OLD, **MLA, "q_lora_rank": 24, "n_group": 1, "topk_group": 1,
+        "n_shared_experts": 1, "routed_scaling_factor": 2.827, "norm_topk_prob": True, "scoring_func": "sigmoid",
+        "topk_method": "noaux_tc", "rope_theta": 10000.0, "tie_word_embeddings": False, "moe_layer_freq": 1}, parted)
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])

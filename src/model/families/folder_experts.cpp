@@ -1,0 +1,103 @@
+#include "model/families/folder_experts.h"
+
+#include "model/families/gguf_keys.h"
+#include "model/families/joined_rows.h"
+#include "model/row_encoding.h"
+
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid::model {
+namespace {
+
+// The part of one layer's experts as one tensor; nothing where the layer has none.
+std::optional<files::GgufTensor> join_layer(FolderReader& in, std::int32_t layer, std::string_view module, std::string_view part) {
+  std::vector<files::GgufTensor> parts;
+  while (auto found = in.extract(fmt::format("model.layers.{}.{}.{}.{}.weight", layer, module, parts.size(), part)))
+    parts.push_back(std::move(*found));
+  if (parts.empty()) return std::nullopt;
+  const files::GgufTensor& first = parts.front();
+  for (const files::GgufTensor& other : parts) {
+    if (other.shape.size() == 2 && other.shape == first.shape && other.type == first.type && is_sound(other)) continue;
+    in.config.fail(ErrorCode::kBadFile, fmt::format("the tensor {} does not have the shape and type of the first expert's", other.name));
+    return std::nullopt;
+  }
+  files::GgufTensor joined;
+  joined.type = first.type;
+  joined.shape = {first.shape[0], first.shape[1], static_cast<std::int64_t>(parts.size())};
+  joined.coded = std::make_shared<JoinedRows>(std::move(parts));
+  return joined;
+}
+
+}  // namespace
+
+void translate_expert_keys(FolderReader& in) {
+  const FolderConfig::Names count = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"};
+  const std::int64_t experts = in.config.count(count, 0, 0, kMaxDimension);
+  if (experts == 0) return;
+  in.set("expert_count", static_cast<std::uint64_t>(experts));
+  const FolderConfig::Names chosen = {"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token"};
+  in.set("expert_used_count", static_cast<std::uint64_t>(in.config.count(chosen, std::nullopt, 1, experts)));
+  if (in.config.has({"moe_intermediate_size"}))
+    in.set("expert_feed_forward_length",
+           static_cast<std::uint64_t>(in.config.count({"moe_intermediate_size"}, std::nullopt, 1, kMaxDimension)));
+}
+
+void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& names) {
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {names.gate, "ffn_gate_exps"}, {names.up, "ffn_up_exps"}, {names.down, "ffn_down_exps"}};
+  for (std::int32_t layer = 0; layer < size.layers && !in.config.error; ++layer) {
+    for (const auto& [part, name] : parts) {
+      auto joined = join_layer(in, layer, names.module, part);
+      if (!joined) continue;
+      joined->name = fmt::format("blk.{}.{}.weight", layer, name);
+      in.put(std::move(*joined));
+    }
+  }
+}
+
+void split_experts(FolderReader& in, std::string_view part, std::string_view gate, std::string_view up, bool alternate) {
+  for (const std::string& name : in.of_part(part)) {
+    const files::GgufTensor whole = std::move(*in.extract(name));
+    if (whole.shape.size() != 3 || whole.shape[1] % 2 != 0) {
+      in.config.fail(ErrorCode::kBadFile, fmt::format("the tensor {} is not the gates and ups of experts", name));
+      return;
+    }
+    const auto width = static_cast<std::int32_t>(whole.shape[1] / 2);
+    for (const bool is_up : {false, true}) {
+      files::GgufTensor half = whole;
+      half.name.replace(name.rfind(part), part.size(), is_up ? up : gate);
+      half.shape[1] = width;
+      for (std::int32_t expert = 0; expert < whole.shape[2]; ++expert)
+        for (std::int32_t i = 0; i < width; ++i)
+          half.order.push_back(2 * expert * width + (alternate ? 2 * i + (is_up ? 1 : 0) : i + (is_up ? width : 0)));
+      in.put(std::move(half));
+    }
+  }
+}
+
+void translate_router(FolderReader& in, bool normalised) {
+  in.set("expert_weights_norm", in.config.flag({"norm_topk_prob"}, normalised));
+  in.set("expert_weights_scale", in.config.number({"routed_scaling_factor"}, 1.0, 1e-6, 1e6));
+  const std::int64_t groups = in.config.count({"n_group"}, 1, 1, 4096);
+  if (groups == 1) return;
+  in.set("expert_group_count", static_cast<std::uint64_t>(groups));
+  in.set("expert_group_used_count", static_cast<std::uint64_t>(in.config.count({"topk_group"}, 1, 1, groups)));
+}
+
+void drop_later_layers(FolderReader& in, const FolderSize& size) {
+  in.remove_if([&](std::string_view name) {
+    for (const std::string_view prefix : {"blk.", "model.layers."}) {
+      if (!name.starts_with(prefix)) continue;
+      const std::string number(name.substr(prefix.size(), name.find('.', prefix.size()) - prefix.size()));
+      return number.find_first_not_of("0123456789") == std::string::npos && number.size() < 9 && std::stoi(number) >= size.layers;
+    }
+    return false;
+  });
+}
+
+}  // namespace braid::model

@@ -1,0 +1,34 @@
+// Mixtures of experts in folders: their keys, and their tensors joined as a file has them.
+#pragma once
+
+#include "model/families/folder_decoder.h"
+
+#include <string_view>
+
+namespace braid::model {
+
+// Keys of the number of experts, of how many a token takes, and of their width. A configuration without experts sets none.
+void translate_expert_keys(FolderReader& in);
+
+// What a layer calls its experts: tensors "<module>.<expert>.<part>.weight".
+struct ExpertNames {
+  std::string_view module = "mlp.experts";
+  std::string_view gate = "gate_proj";
+  std::string_view up = "up_proj";
+  std::string_view down = "down_proj";
+};
+
+// Joins them; after the tensors have been named.
+void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& names = {});
+
+// Gives all layers' part [experts, 2 * width, inputs] to two, the first half of each expert's rows to `gate`; where `alternate` is set every
+// second row.
+void split_experts(FolderReader& in, std::string_view part, std::string_view gate, std::string_view up, bool alternate = false);
+
+// Whether a token's weights are divided by their sum ("norm_topk_prob"), their scale, and groups.
+void translate_router(FolderReader& in, bool normalised);
+
+// Drops the layers after the model's own, which predict tokens further ahead.
+void drop_later_layers(FolderReader& in, const FolderSize& size);
+
+}  // namespace braid::model

@@ -1,0 +1,116 @@
+#include "model/families/gguf_experts.h"
+
+#include "model/families/gguf_decoder.h"
+
+#include <fmt/format.h>
+#include <string>
+#include <string_view>
+
+namespace braid::model {
+namespace {
+
+constexpr std::uint64_t kMaxExperts = 4096;
+
+RouterShape::Scoring read_scoring(GgufKeys& keys, RouterShape::Scoring fallback) {
+  const std::int32_t number = keys.count("expert_gating_func", 1000);  // llama.cpp's numbers; 0: as the family does
+  if (number == 1) return RouterShape::Scoring::kSoftmax;
+  if (number == 2) return RouterShape::Scoring::kSigmoid;
+  if (number == 3) return RouterShape::Scoring::kSoftmaxOfChosen;
+  if (number != 0) keys.fail(ErrorCode::kUnsupported, fmt::format("{} is {}, expected 1, 2 or 3", keys.full("expert_gating_func"), number));
+  return fallback;
+}
+
+void check_choice(GgufKeys& keys, const RouterShape& router) {
+  const std::int32_t experts = router.experts();
+  if (experts % router.groups != 0)
+    keys.fail(ErrorCode::kBadFile,
+              fmt::format("{} is {}, expected a divisor of the {} experts", keys.full("expert_group_count"), router.groups, experts));
+  if (router.chosen_groups > router.groups || router.group_best > experts / router.groups)
+    keys.fail(ErrorCode::kBadFile,
+              fmt::format("{} of {} groups of {} experts cannot be chosen", router.chosen_groups, router.groups, experts / router.groups));
+  if (router.chosen > experts / router.groups * router.chosen_groups)
+    keys.fail(ErrorCode::kBadFile,
+              fmt::format("{} is {}, more than there are to choose from", keys.full("expert_used_count"), router.chosen));
+}
+
+RouterShape read_router(GgufKeys& keys, const ModelShape& model, const RouterHabits& habits) {
+  RouterShape router;
+  router.scoring = read_scoring(keys, habits.scoring);
+  router.linear.inputs = model.embedding;
+  router.linear.outputs = keys.size("expert_count", std::nullopt, kMaxExperts);
+  router.linear.exact = true;
+  router.chosen = keys.size("expert_used_count", std::nullopt, static_cast<std::uint64_t>(router.linear.outputs));
+  router.corrected = Presence::kOptional;
+  router.groups = std::max(1, keys.count("expert_group_count", kMaxExperts));
+  router.chosen_groups = std::max(1, keys.count("expert_group_used_count", kMaxExperts));
+  router.group_best = router.groups > 1 ? habits.group_best : 1;
+  router.normalised = keys.flag("expert_weights_norm", habits.normalised);
+  router.sum_epsilon = habits.sum_epsilon;
+  router.scale = static_cast<float>(keys.number_unless(0.0, "expert_weights_scale", 1.0, 1e-6, 1e6));
+  if (!keys.error) check_choice(keys, router);
+  return router;
+}
+
+// Of a matrix in the file; 0: there is none.
+std::int64_t outputs_of(GgufKeys& keys, const std::string& name) {
+  const files::GgufTensor* tensor = keys.file().tensor(name + ".weight");
+  if (tensor == nullptr || tensor->shape.size() < 2) return 0;
+  if (tensor->shape[1] < 1 || tensor->shape[1] > static_cast<std::int64_t>(kMaxDimension))
+    keys.fail(ErrorCode::kBadFile, fmt::format("{}.weight has {} rows", name, tensor->shape[1]));
+  return keys.error ? 0 : tensor->shape[1];
+}
+
+// A network whose tensors are those of a dense one with `ending`.
+FeedForwardShape network(GgufKeys& keys, const LayerShape& dense, std::int32_t layer, std::string_view ending, std::int32_t width) {
+  FeedForwardShape shape = dense.feed_forward;
+  const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
+    return LinearShape{.name = layer_tensor(layer, fmt::format("{}_{}", part, ending)), .inputs = inputs, .outputs = outputs};
+  };
+  const std::int64_t embedding = dense.feed_forward.down.outputs;
+  shape.width = width;
+  shape.gate = linear("ffn_gate", embedding, width);
+  shape.up = linear("ffn_up", embedding, width);
+  shape.down = linear("ffn_down", width, embedding);
+  const LinearShape joined = linear("ffn_gate_up", embedding, width);  // the gate's rows of each expert, then those of up
+  if (keys.file().tensor(joined.name + ".weight") == nullptr) return shape;
+  shape.gate.name = shape.up.name = joined.name;
+  shape.gate.stored_outputs = shape.up.stored_outputs = 2 * std::int64_t{width};
+  shape.up.first_output = width;
+  return shape;
+}
+
+}  // namespace
+
+void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits) {
+  if (keys.error) return;
+  const RouterShape router = read_router(keys, model, habits);
+  const std::int32_t dense_width = model.layers.front().feed_forward.width;
+  const std::int32_t width = keys.size("expert_feed_forward_length", static_cast<std::uint64_t>(dense_width));
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(model.layers.size()); ++i) {
+    LayerShape& layer = model.layers[static_cast<std::size_t>(i)];
+    if (keys.file().tensor(layer_tensor(i, "ffn_gate_inp.weight")) == nullptr) continue;
+    ExpertsShape experts{.router = router, .each = network(keys, layer, i, "exps", width), .shared_gate = {}};
+    experts.router.linear.name = layer_tensor(i, "ffn_gate_inp");
+    experts.router.correction = layer_tensor(i, "exp_probs_b");
+    if (keys.file().tensor(layer_tensor(i, "ffn_gate_inp_shexp.weight")) != nullptr)
+      experts.shared_gate = layer_tensor(i, "ffn_gate_inp_shexp");
+    const auto shared = static_cast<std::int32_t>(outputs_of(keys, layer_tensor(i, "ffn_up_shexp")));
+    layer.feed_forward = network(keys, layer, i, "shexp", shared);
+    layer.experts = std::move(experts);
+  }
+}
+
+void drop_prediction_layers(GgufKeys& keys, ModelShape& model) {
+  const auto extra = static_cast<std::size_t>(keys.count("nextn_predict_layers", kMaxLayers));
+  if (extra == 0 || keys.error) return;
+  if (extra >= model.layers.size()) {
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {} of {} layers", keys.full("nextn_predict_layers"), extra, model.layers.size()));
+    return;
+  }
+  model.layers.resize(model.layers.size() - extra);
+  for (const files::GgufTensor& tensor : keys.file().tensors())
+    for (std::size_t i = 0; i < extra; ++i)
+      if (tensor.name.starts_with(fmt::format("blk.{}.", model.layers.size() + i))) model.unused.push_back(tensor.name);
+}
+
+}  // namespace braid::model
