@@ -10,7 +10,7 @@
 namespace braid::model {
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // of an expert's prepared rows
+constexpr std::size_t kPartAlignment = 64;  // of an expert's prepared rows
 
 Rows from(const Rows& rows, std::int64_t first) { return {rows[first], rows.stride}; }
 
@@ -99,7 +99,7 @@ void Experts::prepare(const ExpertsWeights& weights, Part part, Workspace& space
   for (std::size_t expert = 0; expert < weights.each.size(); ++expert) {
     routes.prepared_at[expert] = used;
     const std::int64_t rows = routes.rows_of(expert);
-    if (rows > 0) used += (table_.prepared_bytes(matrix.type, matrix.inputs, rows) + kAlignment - 1) / kAlignment * kAlignment;
+    if (rows > 0) used += (table_.prepared_bytes(matrix.type, matrix.inputs, rows) + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   }
   team_.for_chunks(routes.begin[weights.each.size()], kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
     auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
