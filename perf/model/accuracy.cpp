@@ -1,8 +1,8 @@
 // accuracy FILE: what quantised arithmetic and quantised keys and values cost. Runs the same windows of text through the model and
 // through a reference, and prints for each KV type the mean negative log-likelihood of the next token and its change against the
 // reference, the mean KL divergence per token and how often both prefer the same token. One JSON object on stdout. The reference is
-// the weights dequantised to F32 with f32 keys and values, or with --own-weights the model itself with f16 ones. --weights encodes the
-// file's weights as another type first, for both; what --fast-weights rotates (model::Packing) is rotated in the model only.
+// the weights dequantised to F32 with f32 keys and values (--reference: another file's), or with --own-weights the model itself with f16
+// ones. --weights encodes the file's weights as another type first, for both; what --fast-weights rotates (model::Packing) is rotated in the model only.
 #include "kernels/kv_type.h"
 #include "kernels/select.h"
 #include "model/families/families.h"
@@ -31,7 +31,8 @@ using perf::ForwardRun;
 
 struct Options {
   std::string file;
-  std::string text;  // empty: random tokens
+  std::string reference;  // another file's weights in float32; empty: the file's
+  std::string text;       // empty: random tokens
   std::string isa;
   int threads = kernels::usable_cpus();
   std::int32_t windows = 8;
@@ -129,9 +130,36 @@ std::string report_of(const Options& options, const char* isa, const std::vector
       first.positions, first.reference_nll / static_cast<double>(first.positions), lines);
 }
 
+// `isa`, or for "all" every tier that this machine has.
+std::vector<std::string> tiers_of(const std::string& isa) {
+  if (isa != "all") return {isa};
+  std::vector<std::string> tiers;
+  for (const char* name : {"scalar", "avx2", "avx512", "amx"}) {
+    std::string missing;
+    if (kernels::kernel_table(*kernels::parse_isa(name), missing) != nullptr) tiers.emplace_back(name);
+  }
+  return tiers;
+}
+
 bool within_bars(const Options& options, const Candidate& candidate) {
   return (options.most_nll_change == 0.0 || std::fabs(candidate.change()) <= options.most_nll_change) &&
          (options.most_kl == 0.0 || candidate.kl() <= options.most_kl) && candidate.same_top() >= options.least_same_top;
+}
+
+// Another file whose float32 evaluation is the reference. It has the same vocabulary.
+struct Other {
+  model::ModelShape model;
+  model::Weights weights;
+};
+
+Result<Other> load_other(const std::string& path, const kernels::KernelTable& table, kernels::ThreadTeam& team) {
+  auto file = files::GgufFile::open(path);
+  if (!file) return file.error();
+  auto model = model::describe_model(*file);
+  if (!model) return model.error();
+  auto weights = model::load_weights(*file, *model, model->context_length, table, team, {});
+  if (!weights) return weights.error();
+  return Other{std::move(*model), std::move(*weights)};
 }
 
 Result<bool> measure(const Options& options) {
@@ -157,10 +185,14 @@ Result<bool> measure(const Options& options) {
       options.fast_weights ? perf::recoded_weights(*encoded, perf::rotated, **table, team) : Result<model::Weights>(model::Weights{});
   if (!rotated) return rotated.error();
   const model::Weights& weights = options.fast_weights ? *rotated : *encoded;
-  auto dense = options.own_weights ? Result<model::Weights>(model::Weights{})
-                                   : perf::recoded_weights(*encoded, perf::all_as(kernels::WeightType::kF32), **table, team);
+  auto other = options.reference.empty() ? Result<Other>(Other{}) : load_other(options.reference, **table, team);
+  if (!other) return other.error();
+  const bool own = options.reference.empty();
+  auto dense = options.own_weights
+                   ? Result<model::Weights>(model::Weights{})
+                   : perf::recoded_weights(own ? *encoded : other->weights, perf::all_as(kernels::WeightType::kF32), **table, team);
   if (!dense) return dense.error();
-  auto reference = ForwardRun::create(*model, options.own_weights ? weights : *dense, **table, team,
+  auto reference = ForwardRun::create(own ? *model : other->model, options.own_weights ? weights : *dense, **table, team,
                                       options.own_weights ? KvType::kF16 : KvType::kF32, options.length);
   if (!reference) return reference.error();
   std::vector<Candidate> candidates;
@@ -183,8 +215,9 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"What quantised arithmetic and quantised keys and values cost a model"};
   app.add_option("file", options.file, "GGUF file")->required();
+  app.add_option("--reference", options.reference, "A file with the same shape whose float32 evaluation is the reference");
   app.add_option("--text", options.text, "Text to predict; random tokens if not given")->check(CLI::ExistingFile);
-  app.add_option("--isa", options.isa, "scalar, avx2, avx512 or amx; default: the best of this machine");
+  app.add_option("--isa", options.isa, "scalar, avx2, avx512, amx, or all that this machine has; default: the best of them");
   app.add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--windows", options.windows, "Windows")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--length", options.length, "Tokens of a window")->check(CLI::Range(2, 1 << 20))->capture_default_str();
@@ -201,7 +234,12 @@ int main(int argc, char** argv) {
   app.add_option("--max-kl", options.most_kl, "Fail above this mean KL per token; 0: any");
   app.add_option("--min-same-top", options.least_same_top, "Fail below this share of equal first choices");
   CLI11_PARSE(app, argc, argv);
-  const auto passed = measure(options);
-  if (!passed) return std::fprintf(stderr, "%s\n", passed.error().message.c_str()), 2;
-  return *passed ? 0 : 1;
+  bool passed = true;
+  for (const std::string& isa : tiers_of(options.isa)) {
+    options.isa = isa;
+    const auto within = measure(options);
+    if (!within) return std::fprintf(stderr, "%s\n", within.error().message.c_str()), 2;
+    passed = passed && *within;
+  }
+  return passed ? 0 : 1;
 }
