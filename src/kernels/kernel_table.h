@@ -104,6 +104,8 @@ struct AttentionArgs {
   float score_cap = 0.0F;   // scaled scores become cap * tanh(score / cap); 0: they stay
   // [heads], ALiBi (Press et al. 2022): the score of a query at p and a key at t becomes fma(slope, t - p, score); null: it stays.
   const float* slopes = nullptr;
+  // [heads]: a score that every query of a head has beside those of its positions, and whose value is zeros; null: there is none.
+  const float* sinks = nullptr;
   // Scratch of attention_scratch_bytes() for the calling thread.
   std::byte* scratch = nullptr;
 };

@@ -224,9 +224,11 @@ static void attend_rows(const AttentionArgs& args, std::int64_t row_begin, std::
         tile.count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
         load_queries(args, row, first, tile);
         attend_tile<Steps>(tile);
-        for (int q = 0; q < tile.count; ++q)
-          Steps::finish(tile.sum[q], head_dim,
-                        args.out + (row + (first + q) / group) * args.out_stride + (tile.head * group + (first + q) % group) * head_dim);
+        for (int q = 0; q < tile.count; ++q) {
+          const std::int64_t head = tile.head * group + (first + q) % group;
+          if (args.sinks != nullptr) Steps::join_sink(args.sinks[head], head_dim, tile.sum[q]);
+          Steps::finish(tile.sum[q], head_dim, args.out + (row + (first + q) / group) * args.out_stride + head * head_dim);
+        }
       }
       row = end;
     }
@@ -259,6 +261,7 @@ static void join_parts(const AttentionArgs& args, std::int64_t row, std::int32_t
   for (std::int32_t i = 0; i < group; ++i, parts += part_floats(head_dim)) {
     __builtin_memcpy(sum, parts, static_cast<std::size_t>(part_floats(head_dim)) * sizeof(float));
     for (std::int64_t p = 1; p < count; ++p) Steps::join(parts + p * stride, head_dim, sum);
+    if (args.sinks != nullptr) Steps::join_sink(args.sinks[kv_head * group + i], head_dim, sum);
     Steps::finish(sum, head_dim, args.out + row * args.out_stride + (kv_head * group + i) * head_dim);
   }
 }

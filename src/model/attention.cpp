@@ -93,7 +93,8 @@ void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const s
           .sink = visible.sink,
           .scale = shape.scale,
           .score_cap = shape.score_cap,
-          .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data()},
+          .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data(),
+          .sinks = layer.attention.sinks.empty() ? nullptr : layer.attention.sinks.data()},
          rows, space);
   residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, layer_shape.residual_scale, rows, space,
                 [&](std::int64_t row, float*) { return space.attended.fetch(row, shape.query_width()); });

@@ -61,6 +61,7 @@ struct RopeParameters {
   double yarn_extrapolation = 1.0;    // yarn: share of the per-dimension ramp
   double yarn_beta_fast = 32.0;
   double yarn_beta_slow = 1.0;
+  bool yarn_whole = true;  // its ramp begins and ends at whole pairs
   // Tensors that divide the frequencies [rotated / 2]: `divisors`, or, when the context that is served exceeds original_context and there
   // are such, `stretched_divisors`.
   std::string divisors = {};
@@ -84,6 +85,7 @@ struct AttentionShape {
   float scale = 1.0F;               // of scores
   float score_cap = 0.0F;           // scaled scores become cap * tanh(score / cap); 0: they stay
   std::vector<float> slopes;        // [heads], or none: see kernels::AttentionArgs
+  std::string sinks;                // tensor "<sinks>.weight" [heads], or empty: likewise
   // Queries at position p are multiplied by 1 + growth * log(1 + p / growth_period), the quotient rounded down; 0: they are not.
   float growth = 0.0F;
   std::int32_t growth_period = 1;

@@ -13,8 +13,10 @@ double yarn_ramp(const RopeParameters& rope, std::int32_t pair) {
   const auto dimension_of = [&](double turns) {
     return rope.rotated * fixed_log(rope.original_context / (turns * 2.0 * std::numbers::pi)) / (2.0 * fixed_log(rope.base));
   };
-  const double low = std::max(0.0, std::floor(dimension_of(rope.yarn_beta_fast)));
-  const double high = std::min(rope.rotated - 1.0, std::ceil(dimension_of(rope.yarn_beta_slow)));
+  const double first = dimension_of(rope.yarn_beta_fast);
+  const double last = dimension_of(rope.yarn_beta_slow);
+  const double low = std::max(0.0, rope.yarn_whole ? std::floor(first) : first);
+  const double high = std::min(rope.rotated - 1.0, rope.yarn_whole ? std::ceil(last) : last);
   return 1.0 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
 }
 

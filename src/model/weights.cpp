@@ -67,6 +67,7 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
   read_norm(reader, attention.query_norm, layer.attention.query_norm);
   read_norm(reader, attention.key_norm, layer.attention.key_norm);
   read_linear(reader, attention.output, layer.attention.output);
+  if (!attention.sinks.empty()) reader.vector(attention.sinks + ".weight", attention.heads, Presence::kRequired, layer.attention.sinks);
   read_norm(reader, shape.attention_post_norm, layer.attention_post_norm);
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);

@@ -36,6 +36,7 @@ struct LinearWeights {
 struct AttentionWeights {
   LinearWeights query, key, value, output;
   NormWeights query_norm, key_norm;
+  std::vector<float> sinks;  // [heads], or empty
 };
 
 struct FeedForwardWeights {

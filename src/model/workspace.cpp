@@ -55,7 +55,7 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
   add(weights.output);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
-    const auto& [query, key, value, output, query_norm, key_norm] = layer.attention;
+    const auto& [query, key, value, output, query_norm, key_norm, sinks] = layer.attention;
     for (const auto* linear : {&query, &key, &value, &output}) add(linear->matrix);
     const auto& [gate, up, down] = layer.feed_forward;
     for (const auto* linear : {&gate, &up, &down}) add(linear->matrix);

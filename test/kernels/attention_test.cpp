@@ -64,12 +64,18 @@ struct Rule {
   std::int32_t sink = 0;
   float score_cap = 0.0F;
   const float* slopes = nullptr;
+  const float* sinks = nullptr;
 };
 
 // Of as many heads as any test has.
 constexpr std::array<float, 32> kSlopes = {0.5F,   0.01F, 0.0F,  0.125F, 0.9F,   0.003F, 0.25F, 0.06F, 0.7F,    0.02F, 0.3F,
                                            0.001F, 0.4F,  0.15F, 0.08F,  0.6F,   0.005F, 0.35F, 0.04F, 0.0625F, 0.2F,  0.8F,
                                            0.03F,  0.45F, 0.1F,  0.55F,  0.007F, 0.65F,  0.09F, 0.75F, 0.02F,   1.0F};
+
+// Above and below all scores, and among them.
+constexpr std::array<float, 32> kSinks = {12.0F, 0.5F, -9.0F, 3.0F, 0.0F,  -1.0F, 7.0F,  2.0F,  -3.0F, 1.0F,  4.0F,
+                                          -0.5F, 6.0F, -2.0F, 5.0F, 0.25F, 8.0F,  -4.0F, 1.5F,  2.5F,  -6.0F, 3.5F,
+                                          0.75F, 9.0F, -7.0F, 4.5F, -1.5F, 5.5F,  10.0F, -2.5F, 6.5F,  11.0F};
 
 AttentionArgs arguments(const KvLayer& kv, const std::vector<AttentionRow>& rows, const std::vector<float>& queries, std::int32_t heads,
                         const Rule& rule) {
@@ -83,6 +89,7 @@ AttentionArgs arguments(const KvLayer& kv, const std::vector<AttentionRow>& rows
   args.sink = rule.sink;
   args.score_cap = rule.score_cap;
   args.slopes = rule.slopes;
+  args.sinks = rule.sinks;
   args.scale = 1.0F / std::sqrt(static_cast<float>(kv.head_dim));
   return args;
 }
@@ -154,7 +161,8 @@ std::vector<double> definition(const Pool& pool, std::int32_t position, const st
       if (rule.slopes != nullptr) score += static_cast<double>(rule.slopes[h]) * (t - position);
       weights.push_back(rule.window == 0 || t > position - rule.window || t < rule.sink ? std::exp(score) : 0.0);
     }
-    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    const double sink = rule.sinks != nullptr ? std::exp(static_cast<double>(rule.sinks[h])) : 0.0;
+    const double total = std::accumulate(weights.begin(), weights.end(), sink);
     for (std::int32_t d = 0; d < head_dim; ++d) {
       double sum = 0;
       for (std::int32_t t = 0; t <= position; ++t)
@@ -175,6 +183,8 @@ constexpr Rule kRules[] = {{},
                            {.score_cap = 3.0F},
                            {.slopes = kSlopes.data()},
                            {.window = 300, .score_cap = 3.0F, .slopes = kSlopes.data()},
+                           {.sinks = kSinks.data()},
+                           {.window = 40, .sinks = kSinks.data()},
                            {.window = 200, .sink = 1, .score_cap = 1.0F}};
 
 TEST_P(Attention, EqualsTheDefinitionInDouble) {

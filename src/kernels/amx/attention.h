@@ -210,6 +210,10 @@ static void attend(Tiles& tiles, Batch& batch) {
     for (std::int32_t d = 0; d < batch.kv->head_dim && q + ahead < batch.count; d += 16) prefetch_for_write(out(q + ahead) + d);
     float* sum = batch.sums + q * batch.part();
     sum[1] = batch.sum_tops->total[q];
+    if (batch.args->sinks != nullptr) {
+      sum[0] = batch.sum_tops->top[q];
+      avx512::join_sink(batch.args->sinks[batch.head * batch.group + batch.head_of[q]], batch.kv->head_dim, sum);
+    }
     avx512::finish(sum, batch.kv->head_dim, out(q));
   }
 }

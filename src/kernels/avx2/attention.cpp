@@ -209,6 +209,16 @@ void join(const float* part, std::int32_t head_dim, float* sum) {
   }
 }
 
+void join_sink(float sink, std::int32_t head_dim, float* sum) {
+  const float top = sink > sum[0] ? sink : sum[0];
+  const __m256 old = exp(_mm256_set1_ps(sum[0] - top));
+  const __m256 added = exp(_mm256_set1_ps(sink - top));
+  sum[0] = top;
+  sum[1] = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(sum[1]), _mm256_castps256_ps128(old), _mm256_castps256_ps128(added)));
+  for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; d += 8)
+    _mm256_storeu_ps(sum + d, _mm256_mul_ps(_mm256_loadu_ps(sum + d), old));
+}
+
 // The parts of queries [q, q + kQueries) of the chunk at hand.
 template <KvType kType, int kQueries>
 void compute_parts(Tile& tile, int q) {
@@ -287,6 +297,7 @@ struct Steps {
   using Tile = avx2::Tile;
   static constexpr auto compute = compute_chunk;
   static constexpr auto join = avx2::join;
+  static constexpr auto join_sink = avx2::join_sink;
   static constexpr auto finish = avx2::finish;
 };
 

@@ -234,6 +234,7 @@ struct Steps {
   using Tile = avx512::Tile;
   static constexpr auto compute = compute_chunk;
   static constexpr auto join = avx512::join;
+  static constexpr auto join_sink = avx512::join_sink;
   static constexpr auto finish = avx512::finish;
 };
 

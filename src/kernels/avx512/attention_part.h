@@ -71,6 +71,16 @@ static inline void join(const float* part, std::int32_t head_dim, float* sum) {
   }
 }
 
+static inline void join_sink(float sink, std::int32_t head_dim, float* sum) {
+  const float top = sink > sum[0] ? sink : sum[0];
+  const __m512 old = exp(_mm512_set1_ps(sum[0] - top));
+  const __m512 added = exp(_mm512_set1_ps(sink - top));
+  sum[0] = top;
+  sum[1] = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(sum[1]), _mm512_castps512_ps128(old), _mm512_castps512_ps128(added)));
+  for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; d += 16)
+    _mm512_storeu_ps(sum + d, _mm512_mul_ps(_mm512_loadu_ps(sum + d), old));
+}
+
 static inline void finish(const float* sum, std::int32_t head_dim, float* out) {
   const __m512 inverse = _mm512_set1_ps(1.0F / sum[1]);
   for (std::int32_t d = 0; d < head_dim; d += 16)

@@ -10,6 +10,8 @@
 // The first part is the sum; every later one is joined to it:
 //   top'      = max(top, part's top); old = exp(top - top'); added = exp(part's top - top')
 //   total     = fma(total, old, part's total * added), values[d] = fma(values[d], old, part's values[d] * added)
+// A head's sink is joined last, as a part of that score, a total of 1 and no values:
+//   total     = fma(total, old, added), values[d] = values[d] * old
 // and out[d] = values[d] * (1 / total). A row's result depends on its position and its data only.
 #include "kernels/attention_view.h"
 #include "kernels/half.h"
@@ -134,8 +136,17 @@ void join(const float* part, std::int32_t head_dim, float* sum) {
   for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; ++d) sum[d] = std::fma(sum[d], old, part[d] * added);
 }
 
-void finish(const Query& query, const float* sum) {
+void join_sink(float sink, std::int32_t head_dim, float* sum) {
+  const float top = std::max(sum[0], sink);
+  const float old = exp(sum[0] - top);
+  sum[0] = top;
+  sum[1] = std::fma(sum[1], old, exp(sink - top));
+  for (std::int32_t d = kPartHeader; d < kPartHeader + head_dim; ++d) sum[d] *= old;
+}
+
+void finish(const Query& query, float* sum) {
   const std::int32_t head_dim = query.args.kv->head_dim;
+  if (query.args.sinks != nullptr) join_sink(query.args.sinks[query.head], head_dim, sum);
   const float inverse = 1.0F / sum[1];
   float* out = query.args.out + query.row * query.args.out_stride + std::int64_t{query.head} * head_dim;
   for (std::int32_t d = 0; d < head_dim; ++d) out[d] = sum[kPartHeader + d] * inverse;

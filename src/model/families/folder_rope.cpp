@@ -47,8 +47,7 @@ struct Scaling {
     in.set("rope.scaling.attn_factor", whole / magnitude(1.0));  // a file's multiplies what follows from the factor
     in.set("rope.scaling.yarn_beta_fast", part.number({"beta_fast"}, 32.0, 1e-3, 1e6));
     in.set("rope.scaling.yarn_beta_slow", part.number({"beta_slow"}, 1.0, 1e-3, 1e6));
-    if (!part.flag({"truncate"}, true))
-      part.fail(ErrorCode::kUnsupported, "rope scaling has truncate = false, which this build cannot compute");
+    in.set("rope.scaling.yarn_truncate", part.flag({"truncate"}, true));
     const double beta = part.number({"llama_4_scaling_beta"}, 0.0, 0.0, 1e3);
     if (beta != 0.0) in.set("attention.temperature_scale", beta);
   }

@@ -74,6 +74,7 @@ void read_scaling(GgufKeys& keys, const DecoderSize& size, RopeParameters& rope)
   rope.yarn_extrapolation = keys.number_unless(-1.0, "rope.scaling.yarn_ext_factor", 1.0, 0.0, 1.0);
   rope.yarn_beta_fast = keys.number("rope.scaling.yarn_beta_fast", 32.0, 1e-3, 1e6);
   rope.yarn_beta_slow = keys.number("rope.scaling.yarn_beta_slow", 1.0, 1e-3, 1e6);
+  rope.yarn_whole = keys.flag("rope.scaling.yarn_truncate", true);
 }
 
 FeedForwardShape gated_feed_forward(GgufKeys& keys, const DecoderSize& size, std::int32_t index) {
