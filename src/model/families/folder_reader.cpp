@@ -252,20 +252,9 @@ void FolderReader::split(std::string_view part, std::initializer_list<std::pair<
 }
 
 void FolderReader::transpose(std::string_view part) {
-  for (const std::string& name : of_part(part)) {
-    files::GgufTensor& tensor = tensors_.at(name);
-    if (tensor.shape.size() != 2 || tensor.coded) continue;
-    const auto columns = static_cast<std::size_t>(tensor.shape[0]);  // as stored
-    const auto rows = static_cast<std::size_t>(tensor.shape[1]);
-    const std::size_t size = rows * columns == 0 ? 0 : tensor.bytes.size() / (rows * columns);
-    std::vector<std::byte> bytes(tensor.bytes.size());
-    for (std::size_t row = 0; row < rows; ++row)
-      for (std::size_t column = 0; column < columns; ++column)
-        std::memcpy(&bytes[(column * rows + row) * size], &tensor.bytes[(row * columns + column) * size], size);
-    computed_.push_back(files::owned_bytes(std::move(bytes), name));
-    tensor.bytes = computed_.back()->bytes();
-    std::swap(tensor.shape[0], tensor.shape[1]);
-  }
+  for (const std::string& name : of_part(part))
+    if (const files::GgufTensor& tensor = tensors_.at(name); tensor.shape.size() == 2 && !tensor.coded)
+      put_transposed(std::move(*extract(name)));
 }
 
 void FolderReader::join_heads(std::string_view from, std::string_view part, std::int32_t layers, std::int32_t heads) {
@@ -302,6 +291,29 @@ std::optional<files::GgufTensor> FolderReader::extract(const std::string& name) 
 void FolderReader::put(files::GgufTensor tensor) {
   std::string name = tensor.name;
   tensors_.insert_or_assign(std::move(name), std::move(tensor));
+}
+
+void FolderReader::add_table(const std::string& name, std::span<const double> values, std::int64_t rows) {
+  add_vector(name, values);
+  tensors_[name].shape = {static_cast<std::int64_t>(values.size()) / rows, rows};
+}
+
+void FolderReader::put_transposed(files::GgufTensor tensor) {
+  const auto columns = static_cast<std::size_t>(tensor.shape[0]);  // as stored
+  const auto rows = static_cast<std::size_t>(tensor.shape[1]);
+  const std::size_t matrix = rows * columns;
+  std::size_t values = matrix;
+  for (std::size_t i = 2; i < tensor.shape.size(); ++i) values *= static_cast<std::size_t>(tensor.shape[i]);
+  const std::size_t size = values == 0 ? 0 : tensor.bytes.size() / values;
+  std::vector<std::byte> bytes(tensor.bytes.size());
+  for (std::size_t first = 0; first < values; first += matrix)
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t column = 0; column < columns; ++column)
+        std::memcpy(&bytes[(first + column * rows + row) * size], &tensor.bytes[(first + row * columns + column) * size], size);
+  computed_.push_back(files::owned_bytes(std::move(bytes), tensor.name));
+  tensor.bytes = computed_.back()->bytes();
+  std::swap(tensor.shape[0], tensor.shape[1]);
+  put(std::move(tensor));
 }
 
 std::int64_t FolderReader::rows(const std::string& name) const {

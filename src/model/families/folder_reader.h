@@ -72,8 +72,11 @@ class FolderReader {
   std::int64_t rows(const std::string& name) const;
   // The only value of a tensor.
   std::optional<float> scalar(const std::string& name) const;
-  // A tensor of floats that was computed.
+  // A tensor of floats that was computed; of `rows` rows.
   void add_vector(const std::string& name, std::span<const double> values);
+  void add_table(const std::string& name, std::span<const double> values, std::int64_t rows);
+  // Matrices [inputs, outputs] of floats as their rows.
+  void put_transposed(files::GgufTensor tensor);
 
   files::GgufContents take();
 

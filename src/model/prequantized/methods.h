@@ -13,6 +13,7 @@ void read_mlx(const files::HfFolder& folder, FolderConfig& own, FolderConfig& co
 void read_gptq(const files::HfFolder& folder, FolderConfig& own, FolderConfig& config, Prequantized& out);
 void read_awq(const files::HfFolder& folder, FolderConfig& own, FolderConfig& config, Prequantized& out);
 void read_compressed_tensors(const files::HfFolder& folder, FolderConfig& own, FolderConfig& config, Prequantized& out);
+void read_mxfp4(const files::HfFolder& folder, FolderConfig& own, FolderConfig& config, Prequantized& out);
 void read_fp8(const files::HfFolder& folder, FolderConfig& own, FolderConfig& config, Prequantized& out);
 
 // What stands before ".<suffix>" in the names of the folder's tensors.

@@ -12,7 +12,8 @@ namespace {
 
 using MethodReader = void (*)(const files::HfFolder&, FolderConfig&, FolderConfig&, Prequantized&);
 constexpr std::pair<std::string_view, MethodReader> kMethodReaders[] = {
-    {"awq", read_awq}, {"compressed-tensors", read_compressed_tensors}, {"fbgemm_fp8", read_fp8}, {"fp8", read_fp8}, {"gptq", read_gptq}};
+    {"awq", read_awq},    {"compressed-tensors", read_compressed_tensors}, {"fbgemm_fp8", read_fp8}, {"fp8", read_fp8}, {"gptq", read_gptq},
+    {"mxfp4", read_mxfp4}};
 
 // Scales of activations, and of keys and values, which are not rounded here.
 constexpr std::string_view kSayNothing[] = {
@@ -56,12 +57,11 @@ Prequantized read_prequantized(const files::HfFolder& folder, FolderConfig& conf
     read_mlx(folder, *mlx, config, out);
   } else if (auto own = config.outer_part("quantization_config")) {
     const std::string method = own->text({"quant_method"}, "");
-    if (method == "mxfp4") return out;  // experts of gpt-oss, which the family reads
     const auto* known = std::ranges::find(kMethodReaders, method, &std::pair<std::string_view, MethodReader>::first);
     if (known == std::end(kMethodReaders)) {
       config.fail(ErrorCode::kUnsupported,
                   fmt::format("quantization_config.quant_method is \"{}\", which this build does not read; it reads MLX, GPTQ, AWQ, "
-                              "compressed-tensors and fp8",
+                              "compressed-tensors, fp8 and mxfp4",
                               method));
       return out;
     }
