@@ -28,6 +28,7 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
     case Isa::kScalar:
       return &scalar::kTable;
     case Isa::kAvx2:
+      if (features.avx2_fma_f16c && features.avx_vnni) return features.side_by_side ? &avx2::kVnniTable : &in_order<avx2::kVnniTable>();
       if (features.avx2_fma_f16c) return features.side_by_side ? &avx2::kTable : &in_order<avx2::kTable>();
       missing = "this processor or operating system lacks AVX2, FMA or F16C";
       return nullptr;
