@@ -41,7 +41,9 @@ struct ConstraintSpec {
   };  // any text that ends with the first `end`
   struct FreeWithout {
     std::string end;
-  };  // any text that `end` does not stand in
+    std::vector<std::string> more = {};
+    std::string not_first = {};
+  };  // any text that neither `end` nor one of `more` stands in, and whose first character but for white space is none of `not_first`
   struct Sequence {
     std::vector<ConstraintSpec> parts;
   };

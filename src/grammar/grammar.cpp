@@ -49,10 +49,10 @@ ExprId Grammar::repeat(ExprId child, std::uint32_t min, std::uint32_t max) {
   return add(std::move(expr));
 }
 
-ExprId Grammar::until(std::string_view trigger) {
+ExprId Grammar::until(std::vector<std::string> words) {
   Expr expr;
   expr.kind = ExprKind::kUntil;
-  expr.bytes = trigger;
+  expr.words = std::move(words);
   return add(std::move(expr));
 }
 
@@ -65,10 +65,11 @@ ExprId Grammar::graph(std::vector<GraphEdge> edges, std::vector<std::uint32_t> a
   return add(std::move(expr));
 }
 
-ExprId Grammar::without(std::string_view trigger) {
+ExprId Grammar::without(std::vector<std::string> words, std::string_view not_first) {
   Expr expr;
   expr.kind = ExprKind::kWithout;
-  expr.bytes = trigger;
+  expr.words = std::move(words);
+  expr.bytes = not_first;
   return add(std::move(expr));
 }
 

@@ -26,8 +26,8 @@ enum class ExprKind : std::uint8_t {
   kChoice,    // one of `children`; none: matches nothing
   kRepeat,    // the only child, `min` to `max` times
   kRule,      // rule `rule`
-  kUntil,     // any bytes up to and including the first occurrence of `bytes`
-  kWithout,   // any bytes in which `bytes` do not occur
+  kUntil,     // any bytes up to and including the first occurrence of one of `words`
+  kWithout,   // any bytes in which none of `words` occurs, and whose first one but for white space is none of `bytes`
   kGraph,     // the labels along a way through `edges`, from state 0 to one of `accepting`
 };
 
@@ -41,6 +41,7 @@ struct GraphEdge {
 struct Expr {
   ExprKind kind = ExprKind::kSequence;
   std::string bytes;
+  std::vector<std::string> words;
   CodePointSet chars;
   std::vector<ExprId> children;
   std::uint32_t min = 0;
@@ -61,9 +62,8 @@ class Grammar {
   ExprId choice(std::vector<ExprId> children);
   ExprId repeat(ExprId child, std::uint32_t min, std::uint32_t max);  // min <= max; max may be kUnbounded
   ExprId optional(ExprId child) { return repeat(child, 0, 1); }
-  ExprId until(std::string_view trigger);  // `trigger` is not empty
-
-  ExprId without(std::string_view trigger);
+  ExprId until(std::vector<std::string> words);  // of which none is empty
+  ExprId without(std::vector<std::string> words, std::string_view not_first = {});
   ExprId graph(std::vector<GraphEdge> edges, std::vector<std::uint32_t> accepting);
 
   // A rule may be referred to before it is defined; one that never is matches nothing. `name` appears in error messages.
@@ -83,7 +83,7 @@ class Grammar {
  private:
   ExprId add(Expr expr);
 
-  std::vector<Expr> exprs_ = {Expr{ExprKind::kChoice, {}, {}, {}, 0, 0, 0, {}, {}}};
+  std::vector<Expr> exprs_ = {Expr{ExprKind::kChoice, {}, {}, {}, {}, 0, 0, 0, {}, {}}};
   std::vector<Rule> rules_;
 };
 

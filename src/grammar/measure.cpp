@@ -60,9 +60,11 @@ std::uint32_t Measure::own_weight(const Expr& expr) const {
   std::uint64_t sum = 1;
   switch (expr.kind) {
     case ExprKind::kBytes:
+      sum = expr.bytes.size();
+      break;
     case ExprKind::kUntil:
     case ExprKind::kWithout:
-      sum = expr.bytes.size();
+      for (const std::string& word : expr.words) sum += word.size();
       break;
     case ExprKind::kChars:
       sum = !expr.chars.empty() && expr.chars.ranges().back().last > 0x7F ? kWideWeight : 1;

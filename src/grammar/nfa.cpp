@@ -1,5 +1,7 @@
 #include "grammar/nfa.h"
 
+#include "grammar/word_finder.h"
+
 #include <algorithm>
 #include <tuple>
 
@@ -10,6 +12,15 @@ constexpr std::uint32_t kUnrollWeight = 40;  // a bounded repetition up to this 
 constexpr std::uint32_t kUnrollNullable = 20'000;
 constexpr std::ptrdiff_t kFewBranches = 8;  // alternatives of a choice that may stay calls
 constexpr std::size_t kMaxDepth = 4'000;    // of nested expressions: bounds recursion
+
+// Bytes are appended in order: neighbours that lead to one node are one range.
+void append_byte(std::vector<NfaNode::Bytes>& bytes, std::uint8_t byte, std::uint32_t target) {
+  if (!bytes.empty() && bytes.back().target == target && bytes.back().last + 1 == byte) {
+    bytes.back().last = byte;
+  } else {
+    bytes.push_back({byte, byte, target});
+  }
+}
 
 }  // namespace
 
@@ -77,11 +88,10 @@ std::uint32_t NfaBuilder::build_new(const Expr& expr, std::uint32_t next) {
     case ExprKind::kGraph:
       return build_graph(expr, next);
     case ExprKind::kWithout:
-      return build_until(expr.bytes, next, true);
     case ExprKind::kUntil:
       break;
   }
-  return build_until(expr.bytes, next, false);
+  return build_words(expr, next);
 }
 
 // What may begin a unit: rules and choices are taken in until something is read. Without left recursion that comes to an end.
@@ -190,30 +200,28 @@ std::uint32_t NfaBuilder::build_graph(const Expr& expr, std::uint32_t next) {
 
 // Knuth, Morris and Pratt's automaton: node i has read the first i bytes of the trigger. `without`: the text may end in all of them, and
 // never gets to the whole trigger.
-std::uint32_t NfaBuilder::build_until(const std::string& trigger, std::uint32_t next, bool without) {
-  const std::size_t size = trigger.size();
-  std::vector<std::uint32_t> node(size + 1, next);
-  for (std::size_t i = 0; i < size; ++i) node[i] = add();
+std::uint32_t NfaBuilder::build_words(const Expr& expr, std::uint32_t next) {
+  const WordFinder finder(expr.words);
+  const bool without = expr.kind == ExprKind::kWithout;
+  std::vector<std::uint32_t> node(finder.size());
+  for (std::size_t at = 0; at < node.size(); ++at) node[at] = finder.is_end(at) ? next : add();
+  const std::uint32_t first = add();  // as long as nothing but white space has been read
   if (overflowed_) return 0;
-  std::vector<std::size_t> fallback(size, 0);  // the longest shorter prefix that the bytes read so far end with
-  for (std::size_t i = 1; i < size; ++i) {
-    std::size_t length = i > 1 ? fallback[i - 1] : 0;
-    while (length > 0 && trigger[length] != trigger[i - 1]) length = fallback[length];
-    fallback[i] = i > 1 && trigger[length] == trigger[i - 1] ? length + 1 : 0;
-  }
-  const std::size_t control = std::min(size, trigger.find(kControlByte));  // a control token's name is read whole or not at all
-  for (std::size_t i = 0; without && i <= std::min(control, size - 1); ++i) nodes_[node[i]].free.push_back(next);
-  for (std::size_t i = 0; i < size; ++i)
-    for (unsigned byte = 0; byte <= 0xFF; ++byte) {
-      std::size_t length = i;
-      while (length > 0 && static_cast<std::uint8_t>(trigger[length]) != byte) length = fallback[length];
-      if (static_cast<std::uint8_t>(trigger[length]) == byte) length += 1;
-      const bool extends = length == i + 1;
-      if (without && length == size) continue;
-      if (!extends && (i > control || static_cast<char>(byte) == kControlByte)) continue;
-      nodes_[node[i]].bytes.push_back({static_cast<std::uint8_t>(byte), static_cast<std::uint8_t>(byte), node[length]});
+  const auto is_space = [](std::uint8_t byte) { return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; };
+  for (std::size_t at = 0; at < node.size(); ++at) {
+    if (finder.is_end(at)) continue;
+    if (without && !finder.is_within_name(at)) nodes_[node[at]].free.push_back(next);
+    for (unsigned value = 0; value <= 0xFF; ++value) {
+      const auto byte = static_cast<std::uint8_t>(value);
+      const std::size_t to = finder.after(at, byte);
+      if (to == WordFinder::kNowhere || (without && finder.is_end(to))) continue;
+      append_byte(nodes_[node[at]].bytes, byte, node[to]);
+      if (at == 0 && expr.bytes.find(static_cast<char>(byte)) == std::string::npos)
+        append_byte(nodes_[first].bytes, byte, to == 0 && is_space(byte) ? first : node[to]);
     }
-  return node[0];
+  }
+  if (without) nodes_[first].free.push_back(next);
+  return expr.bytes.empty() ? node.front() : first;
 }
 
 }  // namespace braid::grammar

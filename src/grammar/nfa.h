@@ -73,7 +73,7 @@ class NfaBuilder {
   std::uint32_t build_bytes(const std::string& bytes, std::uint32_t next);
   std::uint32_t build_chars(const CodePointSet& chars, std::uint32_t next);
   std::uint32_t build_repeat(const Expr& expr, std::uint32_t next);
-  std::uint32_t build_until(const std::string& trigger, std::uint32_t next, bool without);
+  std::uint32_t build_words(const Expr& expr, std::uint32_t next);
   std::uint32_t build_graph(const Expr& expr, std::uint32_t next);
   std::uint32_t call(std::uint32_t unit, std::uint32_t next);
   std::uint32_t add();

@@ -4,6 +4,7 @@
 #include "grammar/json/schema.h"
 #include "grammar/regex.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <type_traits>
 
@@ -64,12 +65,15 @@ class Translator {
 
   Result<ExprId> of(const ConstraintSpec::FreeUntil& kind, const std::string& path) {
     if (kind.end.empty()) return refused(path, "free text needs an end");
-    return grammar_.until(vocabulary_.mark_control_tokens(kind.end));
+    return grammar_.until(spellings({kind.end}));
   }
 
   Result<ExprId> of(const ConstraintSpec::FreeWithout& kind, const std::string& path) {
-    if (kind.end.empty()) return refused(path, "free text needs an end");
-    return grammar_.without(vocabulary_.mark_control_tokens(kind.end));
+    std::vector<std::string> ends = kind.more;
+    ends.push_back(kind.end);
+    if (std::any_of(ends.begin(), ends.end(), [](const std::string& end) { return end.empty(); }))
+      return refused(path, "free text needs an end");
+    return grammar_.without(spellings(ends), kind.not_first);
   }
 
   Result<ExprId> of(const ConstraintSpec::Sequence& kind, const std::string&) {
@@ -89,6 +93,16 @@ class Translator {
     if (!item) return item;
     return grammar_.repeat(*item, static_cast<std::uint32_t>(kind.least),
                            kind.most < 0 ? kUnbounded : static_cast<std::uint32_t>(kind.most));
+  }
+
+  // Markers as control tokens, and spelled out: whoever reads the text does not tell them apart.
+  std::vector<std::string> spellings(const std::vector<std::string>& markers) const {
+    std::vector<std::string> words;
+    for (const std::string& marker : markers) {
+      words.push_back(vocabulary_.mark_control_tokens(marker));
+      if (words.back() != marker) words.push_back(marker);
+    }
+    return words;
   }
 
   Result<std::vector<ExprId>> translate_all(const std::vector<ConstraintSpec>& specs) {
@@ -157,7 +171,12 @@ class Key {
   void of(const ConstraintSpec::Grammar& kind) { text(kind.text); }
   void of(const ConstraintSpec::Literal& kind) { text(kind.text); }
   void of(const ConstraintSpec::FreeUntil& kind) { text(kind.end); }
-  void of(const ConstraintSpec::FreeWithout& kind) { text(kind.end); }
+  void of(const ConstraintSpec::FreeWithout& kind) {
+    text(kind.end);
+    mark(kind.more.size());
+    for (const std::string& end : kind.more) text(end);
+    text(kind.not_first);
+  }
   void of(const ConstraintSpec::Sequence& kind) { all(kind.parts); }
   void of(const ConstraintSpec::Alternatives& kind) { all(kind.options); }
   void of(const ConstraintSpec::Repeat& kind) {

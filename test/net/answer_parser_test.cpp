@@ -158,6 +158,8 @@ TEST(AnswerParser, Pythonic) {
                                      R"(C0(f)A0({"a":1,"b":"it's \"x\"","c":[1,2],"d":{"k": null},"e":[true,false]}))"},
                                     {"[f(), get_weather(city=\"Paris\")]", R"(C0(f)A0({})C1(get_weather)A1({"city":"Paris"}))"},
                                     {"<|python_start|>[f(x=-1.5e3)]<|python_end|>", R"(C0(f)A0({"x":-1.5e3}))"},
+                                    {"[f(**{\"a\": [1, \"b\"]}), g( **{} )]", R"(C0(f)A0({"a": [1, "b"]})C1(g)A1({}))"},
+                                    {"[h(**{})]", "T([h(**{})])"},
                                     {"[1, 2, 3]", "T([1, 2, 3])"},
                                     {"[link](url)", "T([link](url))"},
                                     {"[h(a=1)]", "T([h(a=1)])"},
@@ -232,6 +234,8 @@ TEST(AnswerParser, GenericJson) {
           {R"([{"name": "f", "arguments": {}}, {"name": "f", "arguments": {}}])", "C0(f)A0({})C1(f)A1({})"},
           {"```json\n{\"name\": \"f\", \"arguments\": {}}\n```", "C0(f)A0({})"},
           {"```json\n{\"city\": 1}\n```", "T(```json\n{\"city\": 1}\n```)"},
+          {"```json\n{\"name\": \"f\", \"age\": 3}\n```", "T(```json\n{\"name\": \"f\", \"age\": 3}\n```)"},
+          {R"({"name": "h", "name": "f", "arguments": {}})", R"(T({"name": "h", "name": "f", "arguments": {}}))"},
           {"{}", "T({})"},
           {"[]", "T([])"}});
 }

@@ -2,6 +2,7 @@
 
 #include "net/generation/forced_calls.h"
 #include "net/generation/prompts.h"
+#include "net/generation/strict_calls.h"
 #include "net/generation/thinking_budget.h"
 #include "net/generation/token_rules.h"
 #include "net/generation/turns.h"

@@ -201,7 +201,7 @@ AnswerParser::Marker AnswerParser::kind_of(std::size_t marker) const {
 void AnswerParser::begin_calls(std::size_t marker) {
   emit();
   raw_ = drop_space_ || state_ == State::kAfterCall ? markers_[marker] : scanner_.space() + markers_[marker];
-  bare_ = false;
+  bare_ = markers_[marker] == syntax_.calls->fence;
   in_list_ = false;
   drop_space_ = false;
   state_ = State::kBeforeCall;

@@ -61,7 +61,7 @@ const std::vector<Row>& rows() {
 
 // Models that no template told how to call.
 const CallSyntax& generic() {
-  static const CallSyntax kGeneric = {.begin = {"<tool_call>", "```json"}, .bare = true, .end = {"</tool_call>"}};
+  static const CallSyntax kGeneric = {.begin = {"<tool_call>", "```json"}, .bare = true, .fence = "```json", .end = {"</tool_call>"}};
   return kGeneric;
 }
 

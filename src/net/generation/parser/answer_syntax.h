@@ -28,6 +28,7 @@ struct CallSyntax {
   Form form = Form::kJson;
   std::vector<std::string> begin = {};      // any of these; the first where we write one
   bool bare = false;                        // a call may also begin the text without one; then only declared functions count
+  std::string fence = {};                   // that one of `begin` behind which an answer may stand as well as a call
   bool list = false;                        // written as [{…}, {…}] between one begin and one end, else each between its own
   std::string arguments_key = "arguments";  // as written; read is "parameters" as well
   // kNamed: what separates name and arguments, any of these; the first where we write one. White space around it is ignored.

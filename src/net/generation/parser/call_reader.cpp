@@ -5,8 +5,12 @@
 
 namespace braid::net {
 
+bool CallReader::is_declared(const std::string& name) const {
+  return std::find(syntax_.functions.begin(), syntax_.functions.end(), name) != syntax_.functions.end();
+}
+
 bool CallReader::begin(std::string name) {
-  if (std::find(syntax_.functions.begin(), syntax_.functions.end(), name) == syntax_.functions.end()) return false;
+  if (!is_declared(name)) return false;
   writer_.begin(std::move(name));
   begun_ = true;
   return true;

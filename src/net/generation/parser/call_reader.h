@@ -31,6 +31,7 @@ class CallReader {
  protected:
   CallReader(CallWriter& writer, const AnswerSyntax& syntax, bool bare) : writer_(writer), syntax_(syntax), bare_(bare) {}
 
+  bool is_declared(const std::string& name) const;
   // False when no such function may be called.
   bool begin(std::string name);
 

@@ -119,7 +119,7 @@ class JsonCallReader final : public CallReader {
     if (std::exchange(streaming_, false) || member_ == Member::kOther) return true;
     if (member_ == Member::kName) {
       std::optional<std::string> name = text_of(buffer_);
-      if (!name || name->empty()) return false;
+      if (!name || name->empty() || (bare_ && !is_declared(*name))) return false;
       name_ = std::move(*name);
     } else {
       arguments_ = buffer_.front() == '{' ? buffer_ : object_in(buffer_);

@@ -18,7 +18,7 @@ std::string_view json_word(std::string_view word) {
   return {};
 }
 
-// NAME(key=literal, …): translated to JSON on the way, which the scanner checks.
+// NAME(key=literal, …), or NAME(**{…}) with an object of JSON: translated to JSON on the way, which the scanner checks.
 class PythonicCallReader final : public CallReader {
  public:
   PythonicCallReader(CallWriter& writer, const AnswerSyntax& syntax, bool bare) : CallReader(writer, syntax, bare) {}
@@ -39,7 +39,7 @@ class PythonicCallReader final : public CallReader {
   }
 
  private:
-  enum class State { kName, kBeforeKey, kKey, kValue, kString, kEscape };
+  enum class State { kName, kBeforeKey, kKey, kValue, kString, kEscape, kStar, kObject, kAfterObject };
 
   Status dispatch(char c) {
     switch (state_) {
@@ -48,6 +48,7 @@ class PythonicCallReader final : public CallReader {
       case State::kBeforeKey:
         if (is_space(c)) return Status::kMore;
         if (c == ')') return end();
+        if (c == '*' && !begun_) return enter(State::kStar);
         key_ = c;
         return is_letter(c) ? enter(State::kKey) : Status::kInvalid;
       case State::kKey:
@@ -58,8 +59,23 @@ class PythonicCallReader final : public CallReader {
         return in_string(c);
       case State::kEscape:
         return in_escape(c);
+      case State::kStar:
+        return c == '*' ? enter(State::kObject) : Status::kInvalid;
+      case State::kObject:
+        return in_object(c);
+      case State::kAfterObject:
+        if (c == ')') return Status::kComplete;
+        return is_space(c) ? Status::kMore : Status::kInvalid;
     }
     return Status::kInvalid;
+  }
+
+  Status in_object(char c) {
+    if (!begun_ && is_space(c)) return Status::kMore;
+    if (!begun_ && (c != '{' || !begin(name_))) return Status::kInvalid;
+    const JsonScanner::Status status = scanner_.feed(c, settled_);
+    if (status == JsonScanner::Status::kInvalid) return Status::kInvalid;
+    return status == JsonScanner::Status::kComplete ? enter(State::kAfterObject) : Status::kMore;
   }
 
   Status enter(State state) {
