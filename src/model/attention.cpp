@@ -22,6 +22,7 @@ constexpr std::int64_t kPreparedRows = 40;  // see pieces_of(); by AMX's expansi
 
 void Attention::project(const step::Pass& pass, const LayerShape& shape, const LayerWeights& layer, const KvLayer& pool, std::int32_t group,
                         Workspace& space) const {
+  if (shape.attention.latent) return latent_.project(pass, shape, layer, pool, group, space);
   const AttentionWeights& weights = layer.attention;
   const auto rows = static_cast<std::int64_t>(pass.tokens.size());
   const std::array projections{Product{&weights.query.matrix, space.query}, Product{&weights.key.matrix, space.key},
@@ -96,8 +97,12 @@ void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const s
           .slopes = shape.slopes.empty() ? nullptr : shape.slopes.data(),
           .sinks = layer.attention.sinks.empty() ? nullptr : layer.attention.sinks.data()},
          rows, space);
+  if (shape.latent) latent_.expand(rows, shape, layer.attention.latent, space);
   residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, layer_shape.residual_scale, rows, space,
-                [&](std::int64_t row, float*) { return space.attended.fetch(row, shape.query_width()); });
+                [&](std::int64_t row, float*) -> const float* {
+                  if (shape.latent) return space.latent_values[row];
+                  return space.attended.fetch(row, shape.query_width());
+                });
 }
 
 // Work is claimed by (tile of rows, key/value head), or, when that gives the team too little to share, by (row, chunk of its

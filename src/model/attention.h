@@ -3,6 +3,7 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/latent_attention.h"
 #include "model/model_shape.h"
 #include "model/product_runner.h"
 #include "model/residual_stream.h"
@@ -20,7 +21,8 @@ class Attention {
   // All arguments outlive it.
   Attention(const ModelShape& model, const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products,
             const ResidualStream& residual)
-      : model_(model), table_(table), team_(team), products_(products), residual_(residual) {}
+      : model_(model), table_(table), team_(team), products_(products), residual_(residual),
+        latent_(model, table, team, products, residual) {}
 
   // Queries of all tokens, in space.query; their keys and values go to the pool, to their blocks of `group`.
   void project(const step::Pass& pass, const LayerShape& shape, const LayerWeights& layer, const kernels::KvLayer& pool, std::int32_t group,
@@ -47,6 +49,7 @@ class Attention {
   kernels::ThreadTeam& team_;
   const ProductRunner& products_;
   const ResidualStream& residual_;
+  const LatentAttention latent_;
 };
 
 }  // namespace braid::model

@@ -71,12 +71,27 @@ struct RopeParameters {
 
 inline constexpr std::int32_t kNoRotary = -1;
 
-// Grouped-query attention to the sequence's own past.
+// Attention to latents, which stand for the keys and values of all heads. A head's query has `plain` values, which key_up makes `rank` of, and
+// `rotated` ones; a latent has as many. What a query finds is made a value by value_up.
+struct LatentShape {
+  std::int32_t rank = 0;
+  std::int32_t plain = 0;
+  std::int32_t rotated = 0;
+  std::int32_t value_dim = 0;
+  LinearShape query_down = {};  // what queries are made of, or none
+  NormShape query_down_norm = {};
+  NormShape norm = {};        // of the first `rank` values
+  LinearShape key_up = {};    // tensor "<name>.weight" [heads, rank, plain]
+  LinearShape value_up = {};  // tensor "<name>.weight" [heads, value_dim, rank]
+};
+
+// Grouped-query attention to the sequence's own past. With `latent` all heads share one key, of latents, which is the value as well.
 struct AttentionShape {
   std::int32_t heads = 0;
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
   LinearShape query, key, value, output;
+  std::optional<LatentShape> latent;
   NormShape query_norm, key_norm;  // over as many heads as their width covers: one, or all
   bool norm_after_rotation = false;
   float clip = 0.0F;                // queries, keys and values are held in [-clip, clip] before norms; 0: they are not

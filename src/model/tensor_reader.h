@@ -37,7 +37,7 @@ class TensorReader {
   // Notes a matrix for pack(); `out` must stay where it is until then.
   void matrix(const LinearShape& shape, kernels::PackedMatrix& out);
 
-  // The same of expert `index` of `count` that lie in one tensor, with its bias.
+  // The same of expert (or head) `index` of `count` that lie in one tensor, with its bias.
   void expert(const LinearShape& shape, std::int32_t index, std::int32_t count, kernels::PackedMatrix& out, std::vector<float>& bias);
 
   // Its bias, where there is one.

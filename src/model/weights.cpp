@@ -58,12 +58,29 @@ void read_experts(TensorReader& reader, const ExpertsShape& shape, ExpertsWeight
   read(shape.each.down, &FeedForwardWeights::down);
 }
 
+void read_latent(TensorReader& reader, const LatentShape& shape, std::int32_t heads, LatentWeights& weights) {
+  if (shape.query_down.outputs > 0) read_linear(reader, shape.query_down, weights.query_down);
+  read_norm(reader, shape.query_down_norm, weights.query_down_norm);
+  read_norm(reader, shape.norm, weights.norm);
+  const auto read = [&](const LinearShape& linear, std::vector<LinearWeights>& out) {
+    out.resize(static_cast<std::size_t>(heads));
+    for (std::size_t i = 0; i < out.size() && !reader.error(); ++i)
+      reader.expert(linear, static_cast<std::int32_t>(i), heads, out[i].matrix, out[i].bias);
+  };
+  read(shape.key_up, weights.key_up);
+  read(shape.value_up, weights.value_up);
+}
+
 void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
   read_norm(reader, shape.attention_norm, layer.attention_norm);
   const AttentionShape& attention = shape.attention;
   read_linear(reader, attention.query, layer.attention.query);
   read_linear(reader, attention.key, layer.attention.key);
-  read_linear(reader, attention.value, layer.attention.value);
+  if (attention.latent) {
+    read_latent(reader, *attention.latent, attention.heads, layer.attention.latent);
+  } else {
+    read_linear(reader, attention.value, layer.attention.value);
+  }
   read_norm(reader, attention.query_norm, layer.attention.query_norm);
   read_norm(reader, attention.key_norm, layer.attention.key_norm);
   read_linear(reader, attention.output, layer.attention.output);

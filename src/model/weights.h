@@ -33,10 +33,17 @@ struct LinearWeights {
   std::vector<float> bias;  // [outputs], or empty
 };
 
+struct LatentWeights {
+  LinearWeights query_down;  // or none
+  NormWeights query_down_norm, norm;
+  std::vector<LinearWeights> key_up, value_up;  // [heads]
+};
+
 struct AttentionWeights {
   LinearWeights query, key, value, output;
   NormWeights query_norm, key_norm;
   std::vector<float> sinks;  // [heads], or empty
+  LatentWeights latent;      // then there is no value
 };
 
 struct FeedForwardWeights {

@@ -47,6 +47,13 @@ std::size_t prepared_in_parts(const kernels::PackedMatrix& matrix, const kernels
   return most_each * static_cast<std::size_t>(places) + kAlignment * static_cast<std::size_t>(std::min(places, experts));
 }
 
+// Of any number of rows up to `rows`.
+std::size_t most_stride(const kernels::PackedMatrix& matrix, const kernels::KernelTable& table, std::int64_t rows) {
+  std::size_t most = 0;
+  for (std::int64_t count = 1; count <= rows; ++count) most = std::max(most, prepared_stride(table, matrix, count));
+  return most;
+}
+
 std::size_t most_prepared(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::int64_t rows) {
   std::size_t most = 0;
   const auto add = [&](const kernels::PackedMatrix& matrix) {
@@ -55,8 +62,11 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
   add(weights.output);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
-    const auto& [query, key, value, output, query_norm, key_norm, sinks] = layer.attention;
+    const auto& [query, key, value, output, query_norm, key_norm, sinks, latent] = layer.attention;
     for (const auto* linear : {&query, &key, &value, &output}) add(linear->matrix);
+    add(latent.query_down.matrix);
+    for (const auto* heads : {&latent.key_up, &latent.value_up})
+      if (!heads->empty()) most = std::max(most, heads->size() * most_stride(heads->front().matrix, table, rows));
     const auto& [gate, up, down] = layer.feed_forward;
     for (const auto* linear : {&gate, &up, &down}) add(linear->matrix);
     if (!model.layers[i].experts) continue;
@@ -79,6 +89,10 @@ struct Widths {
   std::int64_t experts = 0;
   std::int64_t chosen = 0;
   std::int64_t expert = 0;  // one of them
+  std::int64_t narrow_query = 0;
+  std::int64_t head_queries = 0;
+  std::int64_t latent_values = 0;
+  std::int64_t latent_heads = 0;
   std::size_t attention_scratch = 0;
   std::int64_t part = 0;  // floats of one part of all heads
 };
@@ -93,6 +107,14 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
     most.query = std::max(most.query, attention.query_width());
     most.key = std::max(most.key, attention.kv_width());
     most.feed_forward = std::max<std::int64_t>(most.feed_forward, layer.feed_forward.width);
+    if (attention.latent) {
+      const LatentShape& latent = *attention.latent;
+      const std::int64_t heads = attention.heads;
+      most.narrow_query = std::max(most.narrow_query, latent.query_down.outputs);
+      most.head_queries = std::max(most.head_queries, heads * (latent.plain + latent.rotated));
+      most.latent_values = std::max(most.latent_values, heads * latent.value_dim);
+      most.latent_heads = std::max(most.latent_heads, heads);
+    }
     if (layer.experts) {
       most.branch = model.embedding;
       most.experts = std::max<std::int64_t>(most.experts, layer.experts->router.experts());
@@ -125,7 +147,8 @@ void carve_experts(Workspace& space, Carver& carver, const Widths& widths) {
 // Lays the parts out from `base`; with a null base it only measures.
 std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::byte* base) {
   const Widths widths = widths_of(model, table);
-  const std::int64_t scratch_floats = std::max({std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts});
+  const std::int64_t scratch_floats =
+      std::max({std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts, widths.narrow_query});
   space.scratch_stride = aligned(std::max(static_cast<std::size_t>(scratch_floats) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
@@ -139,6 +162,12 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   carver.take(space.gate, rows, widths.feed_forward);
   carver.take(space.up, rows, widths.feed_forward);
   if (widths.experts > 0) carve_experts(space, carver, widths);
+  if (widths.latent_heads > 0) {
+    carver.take(space.narrow_query, rows, widths.narrow_query);
+    carver.take(space.head_queries, rows, widths.head_queries);
+    carver.take(space.latent_values, rows, widths.latent_values);
+    carver.take(space.head_products, widths.latent_heads, 1);
+  }
   space.angles.resize(model.rotary.size());
   for (std::size_t i = 0; i < model.rotary.size(); ++i) {
     Angles& angles = space.angles[i];

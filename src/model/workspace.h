@@ -37,6 +37,11 @@ struct Angles {
   float* sin_of(std::int64_t row) const { return sin + row * pairs; }
 };
 
+// Bytes from one prepared matrix's rows to the next, where several are prepared at once.
+inline std::size_t prepared_stride(const kernels::KernelTable& table, const kernels::PackedMatrix& matrix, std::int64_t rows) {
+  return (table.prepared_bytes(matrix.type, matrix.inputs, rows) + 63) / 64 * 64;
+}
+
 struct Workspace {
   static Result<Workspace> create(const ModelShape& model, const Weights& weights, const kernels::KernelTable& table,
                                   const WorkspaceShape& shape, files::HugePages pages = files::HugePages::kTransparent);
@@ -60,6 +65,11 @@ struct Workspace {
   Rows expert_up;    // [places, width of an expert]
   Rows expert_out;   // [places, embedding]
   Routes routes;
+  // Of attention to latents, or none:
+  Rows narrow_query;                                // [rows, what queries are made of]
+  Rows head_queries;                                // [rows, heads, plain + rotated]
+  Rows latent_values;                               // [rows, heads, value_dim]
+  PreparedProduct* head_products = nullptr;         // [heads]
   std::vector<Angles> angles;                       // for each rotary table
   Rows logits;                                      // [logit_rows, vocab]
   std::byte* prepared = nullptr;                    // rows of the largest kind

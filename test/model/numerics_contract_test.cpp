@@ -1,6 +1,7 @@
 // The contract: a request's tokens and log-probabilities are the same bits whatever else is in the batch, however its prefill is
 // sliced, whether it is preempted, and at any number of threads.
 #include "kernels/kv_type.h"
+#include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/mixture_model.h"
 #include "model/step_driver.h"
@@ -211,6 +212,27 @@ TEST_P(NumericsContractOfExperts, HoldsForEveryScheduleOnEveryTier) {
 
 INSTANTIATE_TEST_SUITE_P(Types, NumericsContractOfExperts, testing::Values(kernels::WeightType::kQ8_0, kernels::WeightType::kQ4_K),
                          [](const auto& suite) { return kernels::weight_format(suite.param)->name; });
+
+// Latents, which are keys and values of all heads, and sinks beside windows.
+class NumericsContractOfFolders : public testing::TestWithParam<std::string> {};
+
+TEST_P(NumericsContractOfFolders, HoldsForEveryScheduleOnEveryTierAndEveryKvType) {
+  const files::GgufFile file = open_folder_model(GetParam());
+  for (const auto* table : available_tables()) {
+    const auto requests = make_requests(table->isa == kernels::Isa::kScalar ? 3 : 16, 110);
+    for (const auto type : {kernels::KvType::kF32, kernels::KvType::kF16, kernels::KvType::kBF16, kernels::KvType::kInt8}) {
+      const auto alone = answers_of(file, *table, {.kv_type = type}, requests, {});
+      const std::string what = std::string(table->name) + ", " + kernels::kv_type_name(type);
+      expect_same(alone, answers_of(file, *table, {.threads = 2, .kv_type = type}, requests, {.at_once = 16}), what + ": together");
+      expect_same(alone,
+                  answers_of(file, *table, {.threads = 2, .kv_type = type}, requests,
+                             {.at_once = 9, .shuffle = true, .slice = 7, .preempt = 0.1, .seed = 3}),
+                  what + ": sliced and preempted");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFolders, testing::Values("deepseek-v3", "gpt-oss"), folder_test_name);
 
 // Gemma 2's windows and caps over contexts of several chunks, which a team splits.
 TEST(NumericsContract, HoldsForLongContextsWithWindowsInSomeLayers) {

@@ -298,6 +298,12 @@ void FolderReader::add_table(const std::string& name, std::span<const double> va
   tensors_[name].shape = {static_cast<std::int64_t>(values.size()) / rows, rows};
 }
 
+void FolderReader::put_owned(files::GgufTensor tensor, std::vector<std::byte> bytes) {
+  computed_.push_back(files::owned_bytes(std::move(bytes), tensor.name));
+  tensor.bytes = computed_.back()->bytes();
+  put(std::move(tensor));
+}
+
 void FolderReader::put_transposed(files::GgufTensor tensor) {
   const auto columns = static_cast<std::size_t>(tensor.shape[0]);  // as stored
   const auto rows = static_cast<std::size_t>(tensor.shape[1]);

@@ -75,6 +75,7 @@ class FolderReader {
   // A tensor of floats that was computed; of `rows` rows.
   void add_vector(const std::string& name, std::span<const double> values);
   void add_table(const std::string& name, std::span<const double> values, std::int64_t rows);
+  void put_owned(files::GgufTensor tensor, std::vector<std::byte> bytes);
   // Matrices [inputs, outputs] of floats as their rows.
   void put_transposed(files::GgufTensor tensor);
 

@@ -41,6 +41,7 @@ void check_heads(GgufKeys& keys, const DecoderSize& size) {
   if (!keys.has("attention.key_length") && size.embedding % size.heads != 0)
     keys.fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a divisor of {} = {}", keys.full("attention.head_count"), size.heads,
                                                keys.full("embedding_length"), size.embedding));
+  if (keys.has("attention.kv_lora_rank")) return;  // values are a part of latents
   const auto values = keys.size("attention.value_length", static_cast<std::uint64_t>(size.head_dim), kMaxHeadDim);
   if (values != size.head_dim)
     keys.fail(ErrorCode::kUnsupported, fmt::format("{} is {}, expected {} as {}", keys.full("attention.value_length"), values,
