@@ -18,7 +18,7 @@ struct Routes {
   std::size_t* prepared_at = nullptr;   // [experts], where an expert's prepared rows begin
   PreparedProduct* products = nullptr;  // [2 * experts]
 
-  std::int64_t rows_of(std::int64_t expert) const { return begin[expert + 1] - begin[expert]; }
+  std::int64_t rows_of(std::size_t expert) const { return begin[expert + 1] - begin[expert]; }
 };
 
 }  // namespace braid::model

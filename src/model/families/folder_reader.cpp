@@ -148,7 +148,7 @@ FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_confi
   const auto own_name = [&](const std::string& name) { return config.is_wrapped() ? text_name(name) : std::optional(name); };
   for (const auto& [name, stored] : folder.tensors()) {
     if (quantized.used.contains(name)) continue;
-    if (std::ranges::any_of(kUseless, [&](std::string_view useless) { return name.ends_with(useless); })) continue;
+    if (std::ranges::any_of(kUseless, [&name = name](std::string_view useless) { return name.ends_with(useless); })) continue;
     if (const auto own = own_name(name)) add_stored(*own, stored);
   }
   for (const auto& [name, coded] : quantized.matrices)

@@ -92,11 +92,11 @@ void MatrixBuilder::byte_zeros(const files::SafeTensor& stored, std::int64_t gro
 
 std::optional<GroupFloats> MatrixBuilder::typed(const files::SafeTensor& stored) {
   using Type = GroupFloats::Type;
-  constexpr std::pair<std::string_view, Type> kTypes[] = {
+  constexpr std::pair<std::string_view, Type> kScaleTypes[] = {
       {"F32", Type::kF32}, {"F16", Type::kF16}, {"BF16", Type::kBF16}, {"F8_E4M3", Type::kE4M3}, {"F8_E8M0", Type::kE8M0}};
   if (stored.dtype == "U8" && byte_scales) return GroupFloats{.bytes = stored.bytes, .type = *byte_scales};
-  const auto* found = std::ranges::find(kTypes, stored.dtype, &std::pair<std::string_view, Type>::first);
-  if (found != std::end(kTypes)) return GroupFloats{.bytes = stored.bytes, .type = found->second};
+  const auto* found = std::ranges::find(kScaleTypes, stored.dtype, &std::pair<std::string_view, Type>::first);
+  if (found != std::end(kScaleTypes)) return GroupFloats{.bytes = stored.bytes, .type = found->second};
   fail(fmt::format("its scales have the type {}", stored.dtype));
   return std::nullopt;
 }

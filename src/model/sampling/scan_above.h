@@ -11,9 +11,9 @@ namespace braid::model {
 // vectorised test finds.
 template <class Take>
 void scan_above(std::span<const float> values, const float& threshold, Take&& take) {
-  constexpr std::size_t kBlock = 64;
-  for (std::size_t begin = 0; begin < values.size(); begin += kBlock) {
-    const std::size_t end = std::min(values.size(), begin + kBlock);
+  constexpr std::size_t kScanned = 64;
+  for (std::size_t begin = 0; begin < values.size(); begin += kScanned) {
+    const std::size_t end = std::min(values.size(), begin + kScanned);
     int any = 0;
     for (std::size_t i = begin; i < end; ++i) any |= static_cast<int>(values[i] > threshold);
     if (any == 0) continue;
