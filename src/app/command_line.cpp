@@ -50,6 +50,12 @@ Command parse_command_line(int argc, const char* const* argv) {
   const CLI::App* cache = add_cache(app, export_options, import_options);
   ConvertCommandOptions convert_options;
   const CLI::App* convert = add_convert(app, convert_options);
+  QuantizeCommandOptions quantize_options;
+  const CLI::App* quantize = add_quantize(app, quantize_options);
+  SplitCommandOptions split_options;
+  const CLI::App* split = add_split(app, split_options);
+  MergeCommandOptions merge_options;
+  const CLI::App* merge = add_merge(app, merge_options);
 
   try {
     app.parse(argc, argv);
@@ -77,12 +83,15 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (*info) return info_options;
   if (*bench) return bench_options;
   if (*convert) return convert_options;
+  if (*quantize) return quantize_options;
+  if (*split) return split_options;
+  if (*merge) return merge_options;
   if (*cache && *cache->get_subcommand("import")) return import_options;
   if (*cache) {
     if (const std::string fault = export_fault(export_options); !fault.empty()) return mistake(app, fault);
     return export_options;
   }
-  return mistake(app, "a command is needed: serve, run, info, convert, cache or bench");
+  return mistake(app, "a command is needed: serve, run, info, convert, quantize, split, merge, cache or bench");
 }
 
 }  // namespace braid::app

@@ -16,7 +16,7 @@ struct Farewell {
 };
 
 using Command = std::variant<ServeOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions,
-                             ConvertCommandOptions, Farewell>;
+                             ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions, MergeCommandOptions, Farewell>;
 
 Command parse_command_line(int argc, const char* const* argv);
 

@@ -3,6 +3,7 @@
 #include "app/units.h"
 #include "kernels/kv_type.h"
 #include "kernels/select.h"
+#include "model/quantization_mix.h"
 
 #include <charconv>
 #include <fmt/chrono.h>
@@ -225,6 +226,18 @@ CLI::Option* add_file_type(CLI::App& app, const std::string& name, std::optional
     return std::string();
              })
       ->default_str("auto");
+}
+
+CLI::Option* add_mix(CLI::App& app, const std::string& name, std::string& target, const std::string& help) {
+  return add_checked(
+             app, name, "TYPE", help,
+             [&target](const std::string& text) {
+    const model::QuantizationMix* mix = model::quantization_mix(text);
+    if (mix == nullptr) return fmt::format("'{}' is not a type of quantised files: see --help", text);
+    target = mix->name;
+    return std::string();
+             })
+      ->default_str(target);
 }
 
 CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugePages& target, const std::string& help) {

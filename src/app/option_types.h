@@ -36,6 +36,8 @@ CLI::Option* add_quantized_type(CLI::App& app, const std::string& name, std::opt
                                 const std::string& help);
 // What a file's matrices become.
 CLI::Option* add_file_type(CLI::App& app, const std::string& name, std::optional<kernels::WeightType>& target, const std::string& help);
+// The name of a model::QuantizationMix.
+CLI::Option* add_mix(CLI::App& app, const std::string& name, std::string& target, const std::string& help);
 CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugePages& target, const std::string& help);
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help);
 

@@ -135,6 +135,30 @@ struct ConvertCommandOptions {
   bool force = false;  // the output may be there already
 };
 
+struct QuantizeCommandOptions {
+  std::string input;            // a GGUF file, or a Hugging Face folder
+  std::string output;           // a GGUF file
+  std::string type = "q4_k_m";  // the name of a model::QuantizationMix
+  std::string importance;       // an importance matrix; empty: none
+  bool pure = false;
+  bool allow_requantize = false;
+  bool force = false;  // the output may be there already
+};
+
+struct SplitCommandOptions {
+  std::string input;
+  std::string output;                       // what the parts' names begin with
+  std::optional<std::uint64_t> most_bytes;  // of tensors in a part; at least one of the two bounds is there
+  std::optional<std::int32_t> most_tensors;
+  bool force = false;
+};
+
+struct MergeCommandOptions {
+  std::string input;  // the first part
+  std::string output;
+  bool force = false;
+};
+
 struct ModelReportOptions {
   ModelOptions model;
   std::int32_t max_batch = 256;

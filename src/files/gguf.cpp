@@ -39,7 +39,8 @@ Error wrong_kind(const std::string& file, std::string_view key, const GgufValue&
 }  // namespace
 
 GgufFile::GgufFile(std::unique_ptr<Contents> contents) : contents_(std::move(contents)) {
-  const auto& [version, pairs, tensors] = contents_->joined;
+  const auto& pairs = contents_->joined.metadata;
+  const auto& tensors = contents_->joined.tensors;
   for (std::size_t i = 0; i < pairs.size(); ++i) contents_->key_index.emplace(pairs[i].first, i);
   for (std::size_t i = 0; i < tensors.size(); ++i) contents_->tensor_index.emplace(tensors[i].name, i);
 }
@@ -134,6 +135,7 @@ Result<std::string> GgufFile::string_or(std::string_view key, std::string fallba
 
 const std::vector<std::pair<std::string, GgufValue>>& GgufFile::metadata() const { return contents_->joined.metadata; }
 const std::vector<std::string>& GgufFile::notes() const { return contents_->notes; }
+const std::vector<std::span<const std::byte>>& GgufFile::stored_values() const { return contents_->joined.stored_values; }
 const std::vector<GgufTensor>& GgufFile::tensors() const { return contents_->joined.tensors; }
 
 const GgufTensor* GgufFile::tensor(std::string_view name) const {

@@ -75,6 +75,8 @@ class GgufFile {
   const std::vector<std::pair<std::string, GgufValue>>& metadata() const;
   const std::vector<GgufTensor>& tensors() const;
   const std::vector<std::string>& notes() const;  // GgufContents
+  // Of each entry of metadata() its type and value as the file has them, for who writes them again; empty where it was no GGUF file.
+  const std::vector<std::span<const std::byte>>& stored_values() const;
   const GgufTensor* tensor(std::string_view name) const;
   // Tells the system that a tensor's bytes, or some of them, will not be read again. A hint.
   void drop_pages(const GgufTensor& tensor) const;

@@ -113,6 +113,7 @@ class PartParser {
     if (cursor_.failed()) return;
     if (key == "general.alignment") read_alignment(value, type, type_at, value_at);
     part_.metadata.emplace_back(std::move(key), std::move(value));
+    part_.stored_values.push_back(source_.bytes().subspan(type_at, cursor_.offset() - type_at));
   }
 
   ValueType read_type(const std::string& what) {

@@ -11,6 +11,7 @@ struct GgufPart {
   std::uint32_t version = 0;
   std::vector<std::pair<std::string, GgufValue>> metadata;
   std::vector<GgufTensor> tensors;
+  std::vector<std::span<const std::byte>> stored_values = {};  // of each of `metadata`: its type and value as the file has them
 };
 
 // Tensors point into the source's bytes.

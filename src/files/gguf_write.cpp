@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kTensorAlignment = 32;
 
 // GGUF's numbers of types.
-enum class OutputType : std::uint32_t { kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9, kU64 = 10, kI64 = 11 };
+enum class OutputType : std::uint32_t { kU16 = 2, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9, kU64 = 10, kI64 = 11 };
 
 class HeadBuffer {
  public:
@@ -34,6 +34,11 @@ class HeadBuffer {
   void value(const GgufValue& value) {
     std::visit([this](const auto& item) { this->whole(item); }, value);
   }
+  void value(std::uint16_t value) {
+    put(OutputType::kU16);
+    put(value);
+  }
+  void value(std::span<const std::byte> stored) { bytes_.insert(bytes_.end(), stored.begin(), stored.end()); }
 
   std::size_t size() const { return bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -97,16 +102,30 @@ std::uint64_t padding(std::uint64_t size) { return (kTensorAlignment - size % kT
 
 }  // namespace
 
-Result<GgufOutput> GgufOutput::create(const std::string& path, const std::vector<std::pair<std::string, GgufValue>>& metadata,
+std::vector<GgufEntry> entries_of(const GgufFile& file) {
+  std::vector<GgufEntry> entries;
+  for (std::size_t i = 0; i < file.metadata().size(); ++i) {
+    const auto& [key, value] = file.metadata()[i];
+    if (key == "general.alignment") continue;
+    if (file.stored_values().empty()) {
+      entries.push_back({key, value});
+    } else {
+      entries.push_back({key, file.stored_values()[i]});
+    }
+  }
+  return entries;
+}
+
+Result<GgufOutput> GgufOutput::create(const std::string& path, const std::vector<GgufEntry>& metadata,
                                       const std::vector<GgufTensorHead>& tensors) {
   HeadBuffer head;
   for (const char c : {'G', 'G', 'U', 'F'}) head.put(c);
   head.put(std::uint32_t{3});
   head.put(static_cast<std::uint64_t>(tensors.size()));
   head.put(static_cast<std::uint64_t>(metadata.size()));
-  for (const auto& [key, value] : metadata) {
-    head.text(key);
-    head.value(value);
+  for (const GgufEntry& entry : metadata) {
+    head.text(entry.key);
+    std::visit([&](const auto& value) { head.value(value); }, entry.value);
   }
   std::uint64_t offset = 0;
   for (const GgufTensorHead& tensor : tensors) {

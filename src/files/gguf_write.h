@@ -9,7 +9,7 @@
 #include <fstream>
 #include <span>
 #include <string>
-#include <utility>
+#include <variant>
 #include <vector>
 
 namespace braid::files {
@@ -22,10 +22,20 @@ struct GgufTensorHead {
   std::uint64_t bytes = 0;
 };
 
+// Whole numbers are written in 32 bits where they fit, others as floats of 32 bits, as converters do. Bytes are type and value as another
+// file has them.
+struct GgufEntry {
+  std::string key;
+  std::variant<GgufValue, std::uint16_t, std::span<const std::byte>> value;
+};
+
+// All that is in a file but its alignment, as it has it.
+std::vector<GgufEntry> entries_of(const GgufFile& file);
+
 class GgufOutput {
  public:
-  // Whole numbers are written in 32 bits where they fit, others as floats of 32 bits, as converters do. kIo when the file cannot be made.
-  static Result<GgufOutput> create(const std::string& path, const std::vector<std::pair<std::string, GgufValue>>& metadata,
+  // kIo when the file cannot be made.
+  static Result<GgufOutput> create(const std::string& path, const std::vector<GgufEntry>& metadata,
                                    const std::vector<GgufTensorHead>& tensors);
 
   // The bytes of the tensors in the order of their heads, in pieces of any size, none of which covers two tensors.

@@ -17,14 +17,6 @@ std::uint16_t to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
-// The bits above four of all codes, then the rest.
-void put_codes(const unsigned (&codes)[32], bool fifth_bits, BlockWriter& out) {
-  std::uint32_t high = 0;
-  for (int i = 0; i < 32; ++i) high |= (codes[i] >> 4) << i;
-  if (fifth_bits) out.put(high);
-  out.put_halves(codes);
-}
-
 // Bit for bit as ggml's reference and gguf-py: halves are rounded away from zero.
 void encode_q8_0(const float* x, BlockWriter out) {
   const float scale = largest(x, 32) / 127.0F;
@@ -33,21 +25,27 @@ void encode_q8_0(const float* x, BlockWriter out) {
   for (int i = 0; i < 32; ++i) out.put(static_cast<std::int8_t>(std::clamp(std::round(x[i] * inverse), -127.0F, 127.0F)));
 }
 
-// Q4_0 and Q5_0: half of the codes stand for negative values.
+// As ggml rounds where a scale is not searched: half a step is added and the fraction cut off.
+unsigned cut(float value, float most) { return value > 0.0F ? static_cast<unsigned>(std::min(value, most)) : 0U; }
+
+// Q4_0 and Q5_0: the value furthest from zero becomes the lowest code, so that the scale has its opposite sign. Bits as gguf-py's.
 void encode_symmetric(const float* x, float half, BlockWriter out) {
-  const float scale = largest(x, 32) / (half - 1.0F);
+  const float furthest = *std::max_element(x, x + 32, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  const float scale = furthest / -half;
+  const float inverse = scale != 0.0F ? 1.0F / scale : 0.0F;
   unsigned codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = code_of(x[i], scale, half, 2 * half - 1);
+  for (int i = 0; i < 32; ++i) codes[i] = cut(x[i] * inverse + (half + 0.5F), 2 * half - 1);
   out.put_half(scale);
   put_codes(codes, half > 8.0F, out);
 }
 
-// Q4_1 and Q5_1.
+// Q4_1 and Q5_1. Bits as gguf-py's.
 void encode_from_minimum(const float* x, float most, BlockWriter out) {
   const auto [low, high] = std::minmax_element(x, x + 32);
   const float scale = (*high - *low) / most;
+  const float inverse = scale != 0.0F ? 1.0F / scale : 0.0F;
   unsigned codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = code_of(x[i] - *low, scale, 0.0F, most);
+  for (int i = 0; i < 32; ++i) codes[i] = cut((x[i] - *low) * inverse + 0.5F, most);
   out.put_half(scale);
   out.put_half(*low);
   put_codes(codes, most > 15.0F, out);
@@ -70,7 +68,7 @@ void encode_mxfp4(const float* x, BlockWriter out) {
   const float half_scale = std::ldexp(1.0F, exponent - 1);
   unsigned codes[32];
   for (int i = 0; i < 32; ++i) codes[i] = table_code(form.table, x[i], half_scale, static_cast<float>(form.bias));
-  out.put_byte(static_cast<unsigned>(exponent + 127));
+  out.put_byte(amax > 0.0F ? static_cast<unsigned>(exponent + 127) : 0U);
   out.put_halves(codes);
 }
 

@@ -53,4 +53,12 @@ inline unsigned table_code(const std::uint8_t* table, float value, float scale, 
   return static_cast<unsigned>(std::min_element(table, table + 16, closer) - table);
 }
 
+// The bits above four of all codes, then the rest.
+inline void put_codes(const unsigned (&codes)[32], bool fifth_bits, BlockWriter& out) {
+  std::uint32_t high = 0;
+  for (int i = 0; i < 32; ++i) high |= (codes[i] >> 4) << i;
+  if (fifth_bits) out.put(high);
+  out.put_halves(codes);
+}
+
 }  // namespace braid::kernels

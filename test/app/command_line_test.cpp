@@ -355,5 +355,22 @@ TEST(CommandLine, ConvertTakesATypeAndServeRoundsWhileLoading) {
   EXPECT_EQ(std::get<Farewell>(parse({"serve", "folder", "--quantize", "q8_0", "--dtype", "f32"})).exit_code, 2);
 }
 
+TEST(CommandLine, QuantizeSplitAndMerge) {
+  const auto quantize = std::get<QuantizeCommandOptions>(parse({"quantize", "a.gguf", "b.gguf", "--type", "Q4_K", "--imatrix", "m"}));
+  EXPECT_EQ(quantize.input, "a.gguf");
+  EXPECT_EQ(quantize.output, "b.gguf");
+  EXPECT_EQ(quantize.type, "q4_k_m");
+  EXPECT_EQ(quantize.importance, "m");
+  EXPECT_FALSE(quantize.pure || quantize.allow_requantize || quantize.force);
+  EXPECT_EQ(std::get<Farewell>(parse({"quantize", "a.gguf", "b.gguf", "--type", "q9"})).exit_code, 2);
+  const auto split = std::get<SplitCommandOptions>(parse({"split", "a.gguf", "b", "--max-size", "2G"}));
+  EXPECT_EQ(split.most_bytes, std::uint64_t{2} << 30U);
+  EXPECT_FALSE(split.most_tensors);
+  EXPECT_EQ(std::get<Farewell>(parse({"split", "a.gguf", "b"})).exit_code, 2);  // a bound is needed
+  const auto merge = std::get<MergeCommandOptions>(parse({"merge", "a-00001-of-00002.gguf", "b.gguf", "--force"}));
+  EXPECT_EQ(merge.output, "b.gguf");
+  EXPECT_TRUE(merge.force);
+}
+
 }  // namespace
 }  // namespace braid::app

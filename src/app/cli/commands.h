@@ -23,6 +23,9 @@ CLI::App* add_cache(CLI::App& app, CacheExportOptions& to, CacheImportOptions& f
 std::string export_fault(const CacheExportOptions& options);
 
 CLI::App* add_convert(CLI::App& app, ConvertCommandOptions& options);
+CLI::App* add_quantize(CLI::App& app, QuantizeCommandOptions& options);
+CLI::App* add_split(CLI::App& app, SplitCommandOptions& options);
+CLI::App* add_merge(CLI::App& app, MergeCommandOptions& options);
 
 CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options);
 

@@ -14,6 +14,9 @@ int run_command(const bench::BenchOptions& options);
 int run_command(const CacheExportOptions& options);
 int run_command(const CacheImportOptions& options);
 int run_command(const ConvertCommandOptions& options);
+int run_command(const QuantizeCommandOptions& options);
+int run_command(const SplitCommandOptions& options);
+int run_command(const MergeCommandOptions& options);
 int run_command(const Farewell& farewell);
 
 // Prints the error's sentence: 2 when the command line asked what cannot be, 1 otherwise.
