@@ -308,8 +308,6 @@ JOBS = {
     "hunyuan-moe": ("HunYuanMoEV1ForCausalLM", "HunYuanMoEV1Config", dict(head_dim=16, num_experts=8, moe_topk=3)),
     "flex-olmo": ("FlexOlmoForCausalLM", "FlexOlmoConfig", dict(num_experts=8, num_experts_per_tok=3)),
     # Latent attention.
-    "deepseek-v2-lite": ("DeepseekV2ForCausalLM", "DeepseekV2Config", dict(
-        **MLA, q_lora_rank=None, topk_method="greedy", n_group=1, topk_group=1, n_shared_experts=2)),
     "deepseek-v2": ("DeepseekV2ForCausalLM", "DeepseekV2Config", dict(
         **MLA, q_lora_rank=24, topk_method="group_limited_greedy", n_group=4, topk_group=2, n_shared_experts=1, routed_scaling_factor=4.0,
         **rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0))),
