@@ -36,6 +36,7 @@ KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::
   demand.block_bytes = model.kv_groups().block_bytes();
   demand.block_tokens = options.block_size;
   demand.groups = model.kv_groups().visibilities();
+  demand.state_blocks = model.kv_groups().states.blocks();
   demand.max_batch = max_batch;
   demand.model_context = model.context_length();
   demand.asked_context = options.context;

@@ -211,6 +211,8 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.block_tokens = block_tokens;
   options.groups = loaded.language_model->kv_groups().visibilities();
   options.block_use = loaded.language_model->kv_groups().block_use();
+  options.state_blocks = loaded.language_model->kv_groups().states.blocks();
+  options.state_interval = batch.state_checkpoints;
   options.blocks = loaded.kv.blocks;
   return options;
 }

@@ -177,15 +177,16 @@ std::vector<std::uint64_t> divide_memory(std::uint64_t bytes, std::span<const st
 std::uint64_t most_usable(const KvDemand& demand) {
   const auto context = static_cast<std::uint64_t>(demand.asked_context.value_or(demand.model_context));
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
-  return (context + block_tokens - 1) / block_tokens * demand.groups.size() * static_cast<std::uint64_t>(demand.max_batch) *
-         demand.block_bytes;
+  const std::uint64_t blocks =
+      (context + block_tokens - 1) / block_tokens * demand.groups.size() + 2 * static_cast<std::uint64_t>(demand.state_blocks);
+  return blocks * static_cast<std::uint64_t>(demand.max_batch) * demand.block_bytes;
 }
 
 Result<KvBudget> plan_kv(const KvDemand& demand) {
   const std::uint64_t bytes = demand.bytes;
   const auto block_tokens = static_cast<std::uint64_t>(demand.block_tokens);
   const std::uint64_t fitting = std::min<std::uint64_t>(bytes / demand.block_bytes, std::numeric_limits<std::int32_t>::max());
-  const sched::Groups groups(demand.groups, demand.block_tokens);
+  const sched::Groups groups(demand.groups, demand.block_tokens, demand.state_blocks);
   const auto places_of = [&](std::uint64_t tokens) { return static_cast<std::int64_t>((tokens + block_tokens - 1) / block_tokens); };
   const auto blocks_of = [&](std::uint64_t tokens) { return static_cast<std::uint64_t>(groups.blocks_at_once(places_of(tokens))); };
   const auto fitting_tokens = static_cast<std::uint64_t>(groups.most_places(static_cast<std::int64_t>(fitting))) * block_tokens;
@@ -195,8 +196,8 @@ Result<KvBudget> plan_kv(const KvDemand& demand) {
         fmt::format("{} of KV memory holds {} tokens, but one sequence of {} needs {}: raise --kv-memory or lower --ctx",
                     format_size(bytes), fitting_tokens, wanted, format_size(blocks_of(wanted) * demand.block_bytes)));
   const std::uint64_t context = std::min(wanted, fitting_tokens);
-  const std::uint64_t usable =
-      static_cast<std::uint64_t>(places_of(context) * groups.count()) * static_cast<std::uint64_t>(demand.max_batch);
+  const std::uint64_t usable = static_cast<std::uint64_t>(places_of(context) * groups.count() + 2 * groups.state_blocks()) *
+                               static_cast<std::uint64_t>(demand.max_batch);
   const std::uint64_t blocks = std::min(fitting, usable);
   const std::uint64_t tokens = std::min(fitting_tokens, blocks * block_tokens);
   return KvBudget{static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(context), blocks * demand.block_bytes,

@@ -38,6 +38,7 @@ struct KvDemand {
   std::uint64_t block_bytes = 0;  // of one block
   std::int32_t block_tokens = 16;
   std::vector<step::Visibility> groups{{}};  // of layers, each with blocks of its own
+  std::int32_t state_blocks = 0;             // of a sequence's recurrent state
   std::int32_t max_batch = 256;
   std::int32_t model_context = 0;             // what the model was trained for
   std::optional<std::int32_t> asked_context;  // --ctx
@@ -53,7 +54,7 @@ struct KvBudget {
   std::int64_t tokens = 0;  // of one sequence that the blocks hold; with nothing but windows, as if it had none
 };
 
-// Never more blocks than max_batch sequences of the whole context can use. An explicit context that does not fit the pool is an
+// Never more blocks than max_batch sequences of the whole context can use, each with a checkpoint of its state. An explicit context that does not fit the pool is an
 // error; the model's own is lowered to what fits.
 Result<KvBudget> plan_kv(const KvDemand& demand);
 

@@ -39,6 +39,7 @@ struct BatchOptions {
   std::int32_t target_itl_ms = 0;                     // between two tokens of an answer; 0: no target
   std::int32_t max_waiting = 16384;                   // queued requests, then 429
   std::chrono::milliseconds priority_ageing{10'000};  // what a level of priority is worth in waiting time
+  std::int32_t state_checkpoints = 512;               // positions between two checkpoints of a recurrent state; 0: none on the way
   std::chrono::milliseconds stall_park{10'000};       // a client that does not read: its sequence loses its KV memory
   std::chrono::milliseconds stall_drop{300'000};      // and is ended
   bool prefix_cache = true;                           // requests that begin alike share what has been computed

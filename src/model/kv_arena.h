@@ -24,6 +24,11 @@ class KvArena {
   // In the blocks of the layer's group.
   kernels::KvLayer layer(std::int32_t index) const;
   std::int32_t group_of(std::int32_t layer) const { return groups_.places[static_cast<std::size_t>(layer)].group; }
+  // Part of a layer's recurrent state, which lies in these blocks.
+  float* state(const std::int32_t* blocks, std::size_t layer, std::int32_t part) const {
+    const StateLayout::Place& place = groups_.states.place(layer, part);
+    return reinterpret_cast<float*>(block(blocks[place.block]).data() + place.offset);
+  }
   // All bytes of one block, block_bytes() of them and nothing else: what copying, parking or restoring a block moves.
   std::span<std::byte> block(std::int32_t index) const;
 

@@ -35,6 +35,7 @@ KvLayout layout_of(const StoredLayer& layer, std::size_t layers, std::int32_t bl
 std::vector<LayerKind> layer_kinds(const std::vector<StoredLayer>& layers, std::int32_t block_tokens, kernels::KvType type) {
   std::vector<LayerKind> kinds;
   for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].kv_heads == 0) continue;
     auto known = std::ranges::find(kinds, layers[i], &LayerKind::layer);
     if (known == kinds.end()) known = kinds.insert(known, {layers[i], {}, layout_of(layers[i], 1, block_tokens, type).block_bytes()});
     known->layers.push_back(i);
@@ -81,7 +82,7 @@ KvGroups KvGroups::one(const KvLayout& layout, const step::Visibility& visibilit
 }
 
 std::size_t KvGroups::block_bytes() const {
-  std::size_t most = 0;
+  std::size_t most = least_block_bytes;
   for (const KvGroup& group : groups) most = std::max(most, group.layout.block_bytes());
   return most;
 }
@@ -102,7 +103,7 @@ std::vector<double> KvGroups::block_use() const {
 KvGroups group_layers(const std::vector<StoredLayer>& layers, std::int32_t block_tokens, kernels::KvType type) {
   const std::vector<LayerKind> kinds = layer_kinds(layers, block_tokens, type);
   const Choice choice = choose_block(kinds);
-  KvGroups all{.groups = {}, .places = std::vector<KvPlace>(layers.size())};
+  KvGroups all{.groups = {}, .places = std::vector<KvPlace>(layers.size(), {kNoGroup, 0})};
   for (const LayerKind& kind : kinds) {
     const std::size_t groups = kind.groups_in(choice.block_bytes);
     for (std::size_t group = 0; group < groups; ++group) {  // as even as they go

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/kv_layout.h"
+#include "model/state_layout.h"
 #include "step/visibility.h"
 
 #include <cstddef>
@@ -10,6 +11,8 @@
 
 namespace braid::model {
 
+inline constexpr std::int32_t kNoGroup = -1;
+
 struct KvGroup {
   step::Visibility visibility;
   KvLayout layout;
@@ -17,15 +20,17 @@ struct KvGroup {
 
 // Where the keys and values of a layer are.
 struct KvPlace {
-  std::int32_t group = 0;
+  std::int32_t group = 0;  // kNoGroup: it has none
   std::int32_t index = 0;  // among the layers of its group
 };
 
-// All blocks of a pool have the same size, that of the largest group, so that each can serve every group. Many layers of one kind make
+// All blocks of a pool have the same size, that of the largest group, or of a part of a recurrent state that is larger, so that each can serve every group. Many layers of one kind make
 // several groups, so that little of a block is left over.
 struct KvGroups {
   std::vector<KvGroup> groups;  // those that see everything first
   std::vector<KvPlace> places;  // by layer
+  StateLayout states = {};      // of the recurrent layers, which are in no group
+  std::size_t least_block_bytes = 0;
 
   static KvGroups one(const KvLayout& layout, const step::Visibility& visibility = {});
 
@@ -42,13 +47,13 @@ struct KvGroups {
 // What one layer stores and sees.
 struct StoredLayer {
   step::Visibility visibility;
-  std::int32_t kv_heads = 0;
+  std::int32_t kv_heads = 0;  // 0: nothing is stored
   std::int32_t head_dim = 0;
 
   bool operator==(const StoredLayer&) const = default;
 };
 
-// The fewest groups of these layers that leave at most an eighth of the bytes of all groups' blocks unused.
+// The fewest groups of these layers, some of which store something, that leave at most an eighth of the bytes of all groups' blocks unused.
 KvGroups group_layers(const std::vector<StoredLayer>& layers, std::int32_t block_tokens, kernels::KvType type);
 
 }  // namespace braid::model

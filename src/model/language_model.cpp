@@ -43,6 +43,10 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
         fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
         {}};
   model->kv_limit = options.kv_limit;
+  if (options.kv_grouping == ModelShape::Grouping::kOne && model->is_recurrent())
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{}: it has recurrent layers, whose states the disk cache cannot hold yet: leave out --kv-disk", file.name()),
+                 {}};
   if (options.kv_grouping == ModelShape::Grouping::kOne && !model->stores_alike())
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{}: its layers store keys and values of different widths, which the disk cache cannot hold yet: leave out "
@@ -69,7 +73,8 @@ Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernel
   return MemoryEstimate{.weights = weights->packed_bytes,
                         .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace),
                         .kv_block = dimensions->kv.block_bytes(),
-                        .kv_groups = dimensions->kv.visibilities()};
+                        .kv_groups = dimensions->kv.visibilities(),
+                        .state_blocks = dimensions->kv.states.blocks()};
 }
 
 Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile& file, const kernels::KernelTable& table,
@@ -190,17 +195,37 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
   require(!(row.output == step::RowOutput::kVector && pools_[row.slot].is_off()), "no pooling was chosen for this slot");
   if (row.output == step::RowOutput::kVerify) draft(row, row_result, result);
   announce_scored(plan, row, row_result, result);
-  const std::size_t tables = std::size_t{row.block_count} * kv_groups_.groups.size();
+  const auto append = [&](std::uint32_t begin, std::size_t count) {
+    const auto at = static_cast<std::uint32_t>(pass_.blocks.size());
+    const auto blocks = std::span(plan.blocks).subspan(begin, count);
+    pass_.blocks.insert(pass_.blocks.end(), blocks.begin(), blocks.end());
+    return at;
+  };
+  const auto state_blocks = static_cast<std::size_t>(kv_groups_.states.blocks());
   const std::int32_t count = row.count + row_result.drafted;
+  std::uint32_t tables = 0;
+  std::uint32_t snapshot = row.snapshot_begin;
   for (std::int32_t i = 0; i < count; ++i) {
     if (i == 0 || pass_.tokens.empty()) {
-      const auto blocks = std::span(plan.blocks).subspan(row.block_begin, tables);
-      pass_.blocks.insert(pass_.blocks.end(), blocks.begin(), blocks.end());
+      tables = append(row.block_begin, std::size_t{row.block_count} * kv_groups_.groups.size());
+      if (state_blocks > 0)
+        pass_.sequences.push_back({.first = static_cast<std::int64_t>(pass_.tokens.size()),
+                                   .is_first = row.position + i == 0,
+                                   .state = append(row.state_begin, state_blocks),
+                                   .snapshot_begin = static_cast<std::uint32_t>(pass_.snapshots.size())});
     }
     const auto place = static_cast<std::size_t>(i);
     const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses_[place - 1];
     const std::int32_t position = row_result.position + i;
-    pass_.tokens.push_back({token, position, static_cast<std::uint32_t>(pass_.blocks.size() - tables), row.block_count});
+    pass_.tokens.push_back({token, position, tables, row.block_count});
+    if (state_blocks > 0) {
+      step::PassSequence& sequence = pass_.sequences.back();
+      ++sequence.count;
+      if (snapshot < row.snapshot_begin + row.snapshot_count && plan.snapshots[snapshot].end == position + 1) {
+        pass_.snapshots.push_back({sequence.count, append(plan.snapshots[snapshot++].block_begin, state_blocks)});
+        ++sequence.snapshot_count;
+      }
+    }
     if (const auto purpose = purpose_of(row, row_result, i)) {
       pass_.picked.push_back(static_cast<std::int32_t>(pass_.tokens.size() - 1));
       const bool is_guessed = row.output == step::RowOutput::kVerify && i < row_result.drafted;

@@ -55,6 +55,7 @@ struct MemoryEstimate {
   std::uint64_t workspace = 0;
   std::uint64_t kv_block = 0;  // one block of block_tokens positions
   std::vector<step::Visibility> kv_groups = {};
+  std::int32_t state_blocks = 0;  // of a sequence's recurrent state
 };
 
 // What loading with these options would take, after all the checks of loading.
@@ -105,6 +106,7 @@ class LanguageModel final : public step::StepExecutor {
   void check(const step::StepPlan& plan) const;
   void reach_blocks(const step::StepPlan& plan);
   void check_start(const step::SlotStart& start, const step::StepPlan& plan) const;
+  void check_state(const step::StepRow& row, const step::StepPlan& plan) const;
   void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position, const step::Visibility& visibility) const;
   void move_blocks(const step::StepPlan& plan, step::StepResult& result);
   void run(const step::StepPlan& plan, step::StepResult& result);

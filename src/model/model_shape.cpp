@@ -43,8 +43,30 @@ KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, 
   if (grouping == Grouping::kOne) return KvGroups::one(kv_layout(block_tokens, type), visibility());
   std::vector<StoredLayer> stored;
   for (std::size_t i = 0; i < layers.size(); ++i)
-    stored.push_back({layer_visibility(i), layers[i].attention.kv_heads, layers[i].attention.head_dim});
-  return group_layers(stored, block_tokens, type);
+    stored.push_back({layer_visibility(i), layers[i].attends() ? layers[i].attention.kv_heads : 0, layers[i].attention.head_dim});
+  KvGroups groups = group_layers(stored, block_tokens, type);
+  for (const StateShape& state : states())
+    for (const std::int64_t floats : state) groups.least_block_bytes = std::max(groups.least_block_bytes, part_bytes(floats));
+  groups.states = StateLayout(states(), groups.block_bytes());
+  return groups;
+}
+
+bool ModelShape::is_recurrent() const {
+  return std::ranges::any_of(layers, [](const LayerShape& layer) { return !layer.state().empty(); });
+}
+
+StateShape LayerShape::state() const {
+  if (convolution) return StateShape(static_cast<std::size_t>(convolution->taps - 1), convolution->width);
+  if (!selective) return {};
+  StateShape parts(static_cast<std::size_t>(selective->taps - 1), selective->convolved());
+  parts.insert(parts.end(), static_cast<std::size_t>(selective->heads), std::int64_t{selective->head_dim} * selective->state);
+  return parts;
+}
+
+std::vector<StateShape> ModelShape::states() const {
+  std::vector<StateShape> all;
+  for (const LayerShape& layer : layers) all.push_back(layer.state());
+  return all;
 }
 
 }  // namespace braid::model

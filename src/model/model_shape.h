@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/kv_groups.h"
+#include "model/state_layout.h"
 #include "step/visibility.h"
 
 #include <cstdint>
@@ -109,6 +110,34 @@ struct AttentionShape {
   std::int64_t kv_width() const { return std::int64_t{kv_heads} * head_dim; }
 };
 
+// A convolution over a token and the few before it, gated on both sides (LFM2): see ShortConvolution.
+struct ShortConvolutionShape {
+  std::int32_t width = 0;  // channels
+  std::int32_t taps = 0;   // tokens that one sees, itself the last; at least 2
+  std::string kernel;      // tensors "<kernel>.weight" [taps, width] and "<kernel>.bias" [width]
+  Presence bias = Presence::kAbsent;
+  LinearShape input;  // to three times the width: B, C and x
+  LinearShape output;
+};
+
+// Mamba-2: see SelectiveState.
+struct SelectiveStateShape {
+  std::int32_t heads = 0;
+  std::int32_t head_dim = 0;
+  std::int32_t state = 0;   // values that each channel of a head carries on
+  std::int32_t groups = 0;  // of heads that share B and C
+  std::int32_t taps = 0;    // of the convolution; at least 2
+  LinearShape input;        // to gate [inner], x [inner], B and C [groups, state], dt [heads]
+  std::string kernel;       // tensors "<kernel>.weight" [taps, convolved] and "<kernel>.bias" [convolved]
+  Presence bias = Presence::kAbsent;
+  std::string step, decay, skip;  // tensors "<step>.bias", "<decay>", which is negative, and "<skip>" [heads]
+  NormShape norm;                 // over [inner]
+  LinearShape output;
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+  std::int64_t convolved() const { return inner() + 2 * std::int64_t{groups} * state; }
+};
+
 // kGelu is x * Phi(x), kGeluTanh its approximation by tanh, kReluSquared max(x, 0)^2. kXielu: for x > 0 a x^2 + b x, otherwise
 // c (exp(min(x, eps)) - 1) - c x + b x (Huang and Schlag 2025). kClampedSwish is always gated: with the gate g cut to at most `limit`
 // and up to [-limit, limit], g / (1 + exp(-1.702 g)) * (up + 1) (OpenAI 2025).
@@ -160,17 +189,22 @@ struct ExpertsShape {
   std::string shared_gate;  // tensor "<name>.weight" [embedding]: the layer's own network counts by the sigmoid of its product; or empty
 };
 
-// x += scale * post_norm(attention(norm(x))), then x += scale * post_norm(feed_forward(norm(x))). Any norm may be of kNone.
+// x += scale * post_norm(mixer(norm(x))), where the mixer is attention or carries a state on, then x += scale * post_norm(feed_forward(norm(x))). Any norm may be of kNone.
 struct LayerShape {
   bool parallel = false;  // both branches read the same x
   float residual_scale = 1.0F;
   NormShape attention_norm;
   AttentionShape attention;
+  std::optional<ShortConvolutionShape> convolution = {};  // in the place of attention, or
+  std::optional<SelectiveStateShape> selective = {};      // this one
   NormShape attention_post_norm;
   NormShape feed_forward_norm;
   FeedForwardShape feed_forward;  // beside experts the network of all rows; its width is 0 where there is none
   std::optional<ExpertsShape> experts;
   NormShape feed_forward_post_norm;
+
+  bool attends() const { return !convolution && !selective; }
+  StateShape state() const;
 };
 
 struct EmbeddingShape {
@@ -206,6 +240,8 @@ struct ModelShape {
   // Of all layers together, which store alike.
   KvLayout kv_layout(std::int32_t block_tokens, kernels::KvType type) const;
   bool stores_alike() const;
+  bool is_recurrent() const;               // some layer has a state
+  std::vector<StateShape> states() const;  // by layer
   // By what layers see and store; or all of them in one group, which keeps what any layer sees.
   enum class Grouping { kByLayer, kOne };
   KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type, Grouping grouping) const;

@@ -31,6 +31,7 @@ void LanguageModel::check(const step::StepPlan& plan) const {
                    kv_groups_.groups[group].visibility);
     require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
+    check_state(row, plan);
     const bool verifies = row.output == step::RowOutput::kVerify;
     require(verifies ? row.from_sampler() && row.slack >= 0 && row.drafts >= 0 : row.slack == 0 && row.drafts == 0,
             "drafts of no such row");
@@ -50,6 +51,25 @@ void LanguageModel::check_start(const step::SlotStart& start, const step::StepPl
   require(std::uint64_t{start.history_begin} + start.history_count <= plan.tokens.size(), "history out of range");
   require(start.generated >= 0 && (!step::needs_history(start) || start.history_count >= static_cast<std::uint32_t>(start.generated)),
           "no history of what was generated");
+}
+
+void LanguageModel::check_state(const step::StepRow& row, const step::StepPlan& plan) const {
+  const auto count = static_cast<std::size_t>(kv_groups_.states.blocks());
+  if (count == 0) return;
+  require(row.output != step::RowOutput::kVerify, "a state cannot go back behind drafted tokens");
+  const auto check_blocks = [&](std::uint32_t begin) {
+    require(begin + count <= plan.blocks.size(), "state out of range");
+    for (const std::int32_t block : std::span(plan.blocks).subspan(begin, count))
+      require(block >= 0 && block < kv_->blocks(), "state out of the pool");
+  };
+  check_blocks(row.state_begin);
+  require(std::uint64_t{row.snapshot_begin} + row.snapshot_count <= plan.snapshots.size(), "snapshots out of range");
+  std::int32_t last = row.position;
+  for (const step::StateSnapshot& snapshot : std::span(plan.snapshots).subspan(row.snapshot_begin, row.snapshot_count)) {
+    require(snapshot.end > last && snapshot.end <= row.position + row.count, "a snapshot where the row does not come by");
+    last = snapshot.end;
+    check_blocks(snapshot.block_begin);
+  }
 }
 
 // Of the blocks of a row whose first token is at `position`.

@@ -62,6 +62,16 @@ void TensorReader::vector(const std::string& name, std::int64_t size, Presence p
   read_row(*tensor, 0, size, out.data());
 }
 
+void TensorReader::values(const std::string& name, std::int64_t size, std::vector<float>& out) {
+  const files::GgufTensor* stored = file_.tensor(name);
+  if (stored == nullptr || stored->shape.empty()) return vector(name, size, Presence::kRequired, out);
+  const std::int64_t columns = stored->shape.front();
+  if (columns < 1 || columns > size || size % columns != 0)
+    return vector(name, size, Presence::kRequired, out);  // which says what is wrong
+  if (stored->shape.size() == 1) return vector(name, size, Presence::kRequired, out);
+  table(name, columns, size / columns, out);
+}
+
 void TensorReader::table(const std::string& name, std::int64_t size, std::int64_t rows, std::vector<float>& out) {
   const files::GgufTensor* tensor = find(name, {size, rows}, Presence::kRequired);
   if (tensor == nullptr) return;

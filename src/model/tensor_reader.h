@@ -31,6 +31,9 @@ class TensorReader {
   // Reads a vector of `size` values as floats; leaves `out` empty when it is absent and may be.
   void vector(const std::string& name, std::int64_t size, Presence presence, std::vector<float>& out);
 
+  // The same of `size` values in any shape, which must be there.
+  void values(const std::string& name, std::int64_t size, std::vector<float>& out);
+
   // The same for `rows` of them, one after the other.
   void table(const std::string& name, std::int64_t size, std::int64_t rows, std::vector<float>& out);
 

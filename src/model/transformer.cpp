@@ -9,8 +9,8 @@ namespace braid::model {
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
                          const kernels::KernelTable& table, kernels::ThreadTeam& team)
     : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
-      residual_(table, team, products_), attention_(model, table, team, products_, residual_),
-      feed_forward_(table, team, products_, residual_) {}
+      residual_(table, team, products_), attention_(model, table, team, products_, residual_), convolution_(team, products_, residual_),
+      selective_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}
 
 Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
   embed(pass, space);
@@ -23,13 +23,24 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
   const LayerWeights& layer = weights_.layers[i];
   const auto index = static_cast<std::int32_t>(i);
   const bool is_last = state.layer == model_.layers.size();
-  const kernels::KvLayer pool = kv.layer(index);
-  attention_.project(pass, shape, layer, pool, kv.group_of(index), space);
-  if (is_last) state.rows = keep_rows(pass.picked, shape.attention, space);
+  if (shape.convolution) {
+    convolution_.mix(pass, i, shape, layer, kv, space);
+  } else if (shape.selective) {
+    selective_.mix(pass, i, shape, layer, kv, space);
+  } else {
+    attention_.project(pass, shape, layer, kv.layer(index), kv.group_of(index), space);
+  }
+  if (is_last) state.rows = keep_rows(pass.picked, shape, space);
   if (state.rows == 0) return false;
   // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
   if (shape.parallel) feed_forward_.run(state.rows, shape, layer, space);
-  attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, pool, space);
+  if (shape.convolution) {
+    convolution_.add(state.rows, shape, layer, space);
+  } else if (shape.selective) {
+    selective_.add(state.rows, shape, layer, space);
+  } else {
+    attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
+  }
   if (!shape.parallel) feed_forward_.run(state.rows, shape, layer, space);
   return !is_last;
 }
@@ -64,13 +75,18 @@ void Transformer::hidden(std::int64_t picked, const Workspace& space, float* out
   if (!in_range(space.residual[picked], model_.embedding)) std::fill_n(out, model_.embedding, std::numeric_limits<float>::quiet_NaN());
 }
 
-// After the last layer's keys and values only the rows picked matter: they move to the front.
-std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const AttentionShape& attention, Workspace& space) const {
+// After the last layer's keys and values, or states, only the rows picked matter: they move to the front.
+std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const LayerShape& shape, Workspace& space) const {
   std::int64_t to = 0;
   for (const std::int32_t from : picked) {
     std::copy_n(space.residual[from], model_.embedding, space.residual[to]);
-    std::copy_n(space.query[from], attention.query_width(), space.query[to]);
-    space.attention_rows[to++] = space.attention_rows[from];
+    if (shape.attends()) {
+      std::copy_n(space.query[from], shape.attention.query_width(), space.query[to]);
+      space.attention_rows[to++] = space.attention_rows[from];
+    } else {
+      const std::int64_t width = shape.convolution ? shape.convolution->width : shape.selective->inner();
+      std::copy_n(space.attended[from], width, space.attended[to++]);
+    }
   }
   return to;
 }

@@ -1,5 +1,5 @@
-// The forward pass of a decoder: layers of attention over a paged key/value pool and of feed-forward networks, each added to a residual
-// stream. No allocation, no I/O, no clock. A token's result depends on its sequence only, never on the other tokens of the batch, on
+// The forward pass of a decoder: layers of attention over a paged key/value pool, or of what carries a state on, and of feed-forward
+// networks, each added to a residual stream. No allocation, no I/O, no clock. A token's result depends on its sequence only, never on the other tokens of the batch, on
 // slicing or on the number of threads.
 #pragma once
 
@@ -12,6 +12,8 @@
 #include "model/product_runner.h"
 #include "model/residual_stream.h"
 #include "model/rope.h"
+#include "model/selective_state.h"
+#include "model/short_convolution.h"
 #include "model/weights.h"
 #include "model/workspace.h"
 #include "step/pass.h"
@@ -54,7 +56,7 @@ class Transformer {
  private:
   void embed(const step::Pass& pass, Workspace& space) const;
   void finish_logits(std::int64_t count, Workspace& space) const;
-  std::int64_t keep_rows(std::span<const std::int32_t> picked, const AttentionShape& attention, Workspace& space) const;
+  std::int64_t keep_rows(std::span<const std::int32_t> picked, const LayerShape& shape, Workspace& space) const;
 
   const ModelShape& model_;
   const Weights& weights_;
@@ -64,6 +66,8 @@ class Transformer {
   const ProductRunner products_;
   const ResidualStream residual_;
   const Attention attention_;
+  const ShortConvolution convolution_;
+  const SelectiveState selective_;
   const FeedForward feed_forward_;
 };
 

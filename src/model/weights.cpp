@@ -71,20 +71,57 @@ void read_latent(TensorReader& reader, const LatentShape& shape, std::int32_t he
   read(shape.value_up, weights.value_up);
 }
 
+void read_attention(TensorReader& reader, const AttentionShape& shape, AttentionWeights& attention) {
+  read_linear(reader, shape.query, attention.query);
+  read_linear(reader, shape.key, attention.key);
+  if (shape.latent) {
+    read_latent(reader, *shape.latent, shape.heads, attention.latent);
+  } else {
+    read_linear(reader, shape.value, attention.value);
+  }
+  read_norm(reader, shape.query_norm, attention.query_norm);
+  read_norm(reader, shape.key_norm, attention.key_norm);
+  read_linear(reader, shape.output, attention.output);
+  if (!shape.sinks.empty()) reader.vector(shape.sinks + ".weight", shape.heads, Presence::kRequired, attention.sinks);
+}
+
+// Files have the taps of a channel side by side.
+void read_kernel(TensorReader& reader, const std::string& name, std::int64_t width, std::int32_t taps, Presence bias,
+                 ConvolutionWeights& convolution) {
+  reader.vector(name + ".bias", width, bias, convolution.bias);
+  std::vector<float> stored;
+  reader.table(name + ".weight", taps, width, stored);
+  const auto columns = static_cast<std::size_t>(width);
+  const auto rows = static_cast<std::size_t>(taps);
+  convolution.taps.resize(stored.size());
+  for (std::size_t i = 0; i < stored.size(); ++i) convolution.taps[i % rows * columns + i / rows] = stored[i];
+}
+
+void read_convolution(TensorReader& reader, const ShortConvolutionShape& shape, ShortConvolutionWeights& convolution) {
+  read_linear(reader, shape.input, convolution.input);
+  read_linear(reader, shape.output, convolution.output);
+  read_kernel(reader, shape.kernel, shape.width, shape.taps, shape.bias, convolution.convolution);
+}
+
+void read_selective(TensorReader& reader, const SelectiveStateShape& shape, SelectiveStateWeights& selective) {
+  read_linear(reader, shape.input, selective.input);
+  read_linear(reader, shape.output, selective.output);
+  read_kernel(reader, shape.kernel, shape.convolved(), shape.taps, shape.bias, selective.convolution);
+  reader.values(shape.step + ".bias", shape.heads, selective.step_bias);
+  reader.values(shape.decay, shape.heads, selective.decay);
+  reader.values(shape.skip, shape.heads, selective.skip);
+  reader.values(shape.norm.name + ".weight", shape.norm.width, selective.norm.weight);
+}
+
 void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
   read_norm(reader, shape.attention_norm, layer.attention_norm);
-  const AttentionShape& attention = shape.attention;
-  read_linear(reader, attention.query, layer.attention.query);
-  read_linear(reader, attention.key, layer.attention.key);
-  if (attention.latent) {
-    read_latent(reader, *attention.latent, attention.heads, layer.attention.latent);
+  if (shape.convolution) {
+    read_convolution(reader, *shape.convolution, layer.convolution);
+  } else if (shape.selective) {
+    read_selective(reader, *shape.selective, layer.selective);
   } else {
-    read_linear(reader, attention.value, layer.attention.value);
+    read_attention(reader, shape.attention, layer.attention);
   }
-  read_norm(reader, attention.query_norm, layer.attention.query_norm);
-  read_norm(reader, attention.key_norm, layer.attention.key_norm);
-  read_linear(reader, attention.output, layer.attention.output);
-  if (!attention.sinks.empty()) reader.vector(attention.sinks + ".weight", attention.heads, Presence::kRequired, layer.attention.sinks);
   read_norm(reader, shape.attention_post_norm, layer.attention_post_norm);
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);

@@ -39,11 +39,29 @@ struct LatentWeights {
   std::vector<LinearWeights> key_up, value_up;  // [heads]
 };
 
+// Of a causal convolution of each channel.
+struct ConvolutionWeights {
+  std::vector<float> taps;  // [taps, width]
+  std::vector<float> bias;  // [width], or empty
+};
+
 struct AttentionWeights {
   LinearWeights query, key, value, output;
   NormWeights query_norm, key_norm;
   std::vector<float> sinks;  // [heads], or empty
   LatentWeights latent;      // then there is no value
+};
+
+struct ShortConvolutionWeights {
+  LinearWeights input, output;
+  ConvolutionWeights convolution;
+};
+
+struct SelectiveStateWeights {
+  LinearWeights input, output;
+  ConvolutionWeights convolution;
+  std::vector<float> step_bias, decay, skip;  // [heads]: of dt, A and D
+  NormWeights norm;
 };
 
 struct FeedForwardWeights {
@@ -60,7 +78,9 @@ struct ExpertsWeights {
 
 struct LayerWeights {
   NormWeights attention_norm;
-  AttentionWeights attention;
+  AttentionWeights attention;  // one of these
+  ShortConvolutionWeights convolution;
+  SelectiveStateWeights selective;
   NormWeights attention_post_norm;
   NormWeights feed_forward_norm;
   FeedForwardWeights feed_forward;

@@ -63,7 +63,9 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
     const auto& [query, key, value, output, query_norm, key_norm, sinks, latent] = layer.attention;
-    for (const auto* linear : {&query, &key, &value, &output}) add(linear->matrix);
+    for (const auto* linear : {&query, &key, &value, &output, &layer.convolution.input, &layer.convolution.output, &layer.selective.input,
+                               &layer.selective.output})
+      add(linear->matrix);
     add(latent.query_down.matrix);
     for (const auto* heads : {&latent.key_up, &latent.value_up})
       if (!heads->empty()) most = std::max(most, heads->size() * most_stride(heads->front().matrix, table, rows));
@@ -85,6 +87,9 @@ struct Widths {
   std::int64_t branch = 0;  // with a post-norm or a scale
   std::int64_t query = 0;
   std::int64_t key = 0;
+  std::int64_t mixed = 0;
+  std::int64_t convolved = 0;
+  std::int64_t attended = 0;
   std::int64_t feed_forward = 0;
   std::int64_t experts = 0;
   std::int64_t chosen = 0;
@@ -104,6 +109,16 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
     if (layer.residual_scale != 1.0F) most.branch = model.embedding;
     for (const NormShape* norm : {&layer.attention_post_norm, &layer.feed_forward_post_norm})
       if (norm->kind != NormShape::Kind::kNone) most.branch = model.embedding;
+    if (layer.convolution) {
+      most.mixed = std::max<std::int64_t>(most.mixed, layer.convolution->input.outputs);
+      most.attended = std::max<std::int64_t>(most.attended, layer.convolution->width);
+    }
+    if (layer.selective) {
+      most.mixed = std::max<std::int64_t>(most.mixed, layer.selective->input.outputs);
+      most.convolved = std::max(most.convolved, layer.selective->convolved());
+      most.attended = std::max(most.attended, layer.selective->inner());
+    }
+    most.attended = std::max(most.attended, attention.query_width());
     most.query = std::max(most.query, attention.query_width());
     most.key = std::max(most.key, attention.kv_width());
     most.feed_forward = std::max<std::int64_t>(most.feed_forward, layer.feed_forward.width);
@@ -158,7 +173,9 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   carver.take(space.query, rows, widths.query);
   carver.take(space.key, rows, widths.key);
   carver.take(space.value, rows, widths.key);
-  carver.take(space.attended, rows, widths.query);
+  carver.take(space.attended, rows, widths.attended);
+  if (widths.mixed > 0) carver.take(space.mixed, rows, widths.mixed);
+  if (widths.convolved > 0) carver.take(space.convolved, rows, widths.convolved);
   carver.take(space.gate, rows, widths.feed_forward);
   carver.take(space.up, rows, widths.feed_forward);
   if (widths.experts > 0) carve_experts(space, carver, widths);

@@ -55,7 +55,9 @@ struct Workspace {
   Rows query;                  // [rows, widest query]
   Rows key;                    // [rows, widest key]
   Rows value;                  // [rows, widest key]
-  Rows attended;               // [rows, widest query]
+  Rows attended;               // [rows, widest query, or what a recurrent layer gives]
+  Rows mixed;                  // [rows, widest input of a recurrent layer]; or none
+  Rows convolved;              // [rows, widest convolution of one that selects]; or none
   Rows gate;                   // [rows, feed_forward]
   Rows up;                     // [rows, feed_forward]
   // Of layers with experts, or none:

@@ -21,12 +21,30 @@ struct PassToken {
   std::uint32_t table_size = 0;
 };
 
+// A copy of a sequence's state after the first `count` of its tokens in the pass.
+struct PassSnapshot {
+  std::int32_t count = 0;
+  std::uint32_t state = 0;  // its blocks, in Pass::blocks
+};
+
+// The tokens of one sequence, where the model has recurrent layers.
+struct PassSequence {
+  std::int64_t first = 0;  // into Pass::tokens
+  std::int32_t count = 0;
+  bool is_first = false;             // no token comes before them: the state is what it is at a beginning, whatever its blocks hold
+  std::uint32_t state = 0;           // the blocks of the state, in Pass::blocks, which they carry on
+  std::uint32_t snapshot_begin = 0;  // into Pass::snapshots, in ascending order
+  std::uint32_t snapshot_count = 0;
+};
+
 // Made to be reused, as plans are. The forks come first.
 struct Pass {
   std::vector<BlockFork> forks;
   std::vector<PassToken> tokens;     // those of one sequence are adjacent and in order of position
   std::vector<std::int32_t> picked;  // ascending indices of tokens whose hidden state is wanted
   std::vector<std::int32_t> blocks;
+  std::vector<PassSequence> sequences;  // of all tokens, in their order; empty without recurrent layers
+  std::vector<PassSnapshot> snapshots;
 
   const std::int32_t* table(const PassToken& token, std::int32_t group) const {
     return blocks.data() + token.tables + static_cast<std::size_t>(group) * token.table_size;
@@ -37,6 +55,8 @@ struct Pass {
     tokens.clear();
     picked.clear();
     blocks.clear();
+    sequences.clear();
+    snapshots.clear();
   }
 };
 

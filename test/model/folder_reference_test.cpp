@@ -40,13 +40,21 @@ TEST_P(FolderReferences, AreReproducedOnEveryTier) {
     LoadOptions options{.kv_type = kernels::KvType::kF32, .max_batch = 1, .end_tokens = {}, .progress = {}};
     options.packing.float_type = kernels::WeightType::kF32;
     auto model = LanguageModel::load(file, *table, options).value();
-    const std::int32_t blocks = 8 * model->kv_groups().count();
+    const std::int32_t blocks = 8 * model->kv_groups().count() + 2 * model->kv_groups().states.blocks();
     model->allocate_kv(blocks).value();
     const DrivenRequest request{reference.ids,
                                 {.temperature = 0.0F, .top_logprobs = 0},
                                 {.max_tokens = static_cast<std::int32_t>(reference.greedy.size()), .stop_token_ids = {}}};
     EXPECT_EQ(StepDriver(*model, blocks).run({request}, {}).front().tokens, reference.greedy) << table->name;
   }
+}
+
+// Records on disk hold no states.
+TEST(FolderModels, RecurrentOnesRefuseTheDiskCache) {
+  const auto loaded = LanguageModel::load(open_folder_model("lfm2"), kernels::best_kernel_table(),
+                                          {.kv_grouping = ModelShape::Grouping::kOne, .end_tokens = {}, .progress = {}});
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_NE(loaded.error().message.find("--kv-disk"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FolderReferences, testing::ValuesIn(folder_models()), folder_test_name);

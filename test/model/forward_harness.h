@@ -25,8 +25,11 @@ class ForwardHarness {
         weights_(load_weights(file, model_, model_.context_length, table, team_, {}, packing).value()),
         ropes_(rope_tables(model_, weights_.rope_divisors, model_.context_length)), transformer_(model_, weights_, ropes_, table, team_),
         space_(Workspace::create(model_, weights_, table, {.rows = 64, .logit_rows = 64, .members = 1}).value()) {
-    const std::int32_t blocks = (model_.context_length + kBlock - 1) / kBlock;
-    kv_.emplace(KvArena::create(model_.kv_layout(kBlock, kernels::KvType::kF32), blocks).value());
+    const KvGroups groups = model_.is_recurrent() ? model_.kv_groups(kBlock, kernels::KvType::kF32, ModelShape::Grouping::kByLayer)
+                                                  : KvGroups::one(model_.kv_layout(kBlock, kernels::KvType::kF32));
+    places_ = static_cast<std::uint32_t>((model_.context_length + kBlock - 1) / kBlock);
+    const std::int32_t blocks = static_cast<std::int32_t>(places_) * groups.count() + groups.states.blocks();
+    kv_.emplace(KvArena::create(groups, blocks).value());
     blocks_.resize(static_cast<std::size_t>(blocks));
     std::iota(blocks_.rbegin(), blocks_.rend(), 0);  // not in order, to show that the table is followed
   }
@@ -60,9 +63,12 @@ class ForwardHarness {
     step::Pass pass;
     pass.blocks = blocks_;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      pass.tokens.push_back({ids[i], position + static_cast<std::int32_t>(i), 0, static_cast<std::uint32_t>(blocks_.size())});
+      pass.tokens.push_back({ids[i], position + static_cast<std::int32_t>(i), 0, places_});
       pass.picked.push_back(static_cast<std::int32_t>(i));
     }
+    const auto state = static_cast<std::uint32_t>(kv_->groups().count()) * places_;
+    if (model_.is_recurrent())
+      pass.sequences.push_back({.count = static_cast<std::int32_t>(ids.size()), .is_first = position == 0, .state = state});
     return pass;
   }
 
@@ -82,7 +88,8 @@ class ForwardHarness {
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;
-  std::vector<std::int32_t> blocks_;
+  std::uint32_t places_ = 0;          // of each group
+  std::vector<std::int32_t> blocks_;  // those of the groups, then the state's
 };
 
 // Every tier that this machine can run.

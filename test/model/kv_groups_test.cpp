@@ -66,5 +66,20 @@ TEST(KvArena, LayersOfAllGroupsLieWithinTheirBlocks) {
   }
 }
 
+TEST(StateLayout, PartsLieWithinBlocksAndApart) {
+  const std::vector<StateShape> layers = {{10, 10}, {}, {16, 40, 16}, {48}};
+  const StateLayout layout(layers, 192);
+  std::set<std::pair<std::int32_t, std::size_t>> taken;  // of every float
+  for (std::size_t layer = 0; layer < layers.size(); ++layer)
+    for (std::size_t part = 0; part < layers[layer].size(); ++part) {
+      const StateLayout::Place& place = layout.place(layer, static_cast<std::int32_t>(part));
+      EXPECT_LT(place.block, layout.blocks());
+      EXPECT_LE(place.offset + part_bytes(layers[layer][part]), 192U);
+      for (std::int64_t i = 0; i < layers[layer][part]; ++i)
+        EXPECT_TRUE(taken.emplace(place.block, place.offset + static_cast<std::size_t>(i) * sizeof(float)).second);
+    }
+  EXPECT_EQ(layout.blocks(), 4);  // a line each of 64, 64 and 64; 192; 64; 192
+}
+
 }  // namespace
 }  // namespace braid::model

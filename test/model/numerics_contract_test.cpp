@@ -6,6 +6,7 @@
 #include "model/mixture_model.h"
 #include "model/step_driver.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace braid::model::test {
@@ -168,7 +169,7 @@ TEST(NumericsContract, HoldsForLongContexts) {
   }
 }
 
-// Of every family that computes something of its own, on a model whose 200 tokens are small enough for every tier.
+// Of every family that computes something of its own, on a model whose few tokens are small enough for every tier.
 class NumericsContractOfFamilies : public testing::TestWithParam<const char*> {};
 
 // Requests of tokens up to `tokens`, in all orders and pieces; with an f32 pool all tiers have the same bits, but AMX for weights of 16 bits.
@@ -197,13 +198,15 @@ INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFamilies, testing::Values("gp
                          [](const auto& suite) { return std::string(suite.param); });
 
 // Kinds of attention that only folders of the hub have here: scores that fall with distance, windows in some layers with norms of queries
-// and keys, parallel branches with layers without positions, norms after the branches, pairs side by side of a part of a head.
+// and keys, parallel branches with layers without positions, norms after the branches, pairs side by side of a part of
+// a head; and layers with states.
 class NumericsContractOfAttention : public testing::TestWithParam<std::string> {};
 
 TEST_P(NumericsContractOfAttention, HoldsForEveryScheduleOnEveryTier) { expect_contract(open_folder_model(GetParam()), 110, true); }
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfAttention,
-                         testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope"), folder_test_name);
+                         testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope", "lfm2", "lfm2-biased", "granite4"),
+                         folder_test_name);
 
 // Experts, whose rows come together by the step.
 class NumericsContractOfExperts : public testing::TestWithParam<kernels::WeightType> {};

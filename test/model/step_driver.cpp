@@ -89,18 +89,41 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
   sequence.blocks.resize(model_.kv_groups().groups.size());
   for (std::size_t group = 0; group < sequence.blocks.size(); ++group) {
     std::vector<std::int32_t>& blocks = sequence.blocks[group];
-    while (static_cast<std::int32_t>(blocks.size()) * block_tokens < row.position + row.count) {
-      if (free_.empty()) throw std::logic_error("the driver has no block left");
-      blocks.push_back(free_.back());
-      free_.pop_back();
-    }
+    take_blocks(blocks, std::max(static_cast<std::int32_t>(blocks.size()), (row.position + row.count + block_tokens - 1) / block_tokens));
     const step::Visibility::Blocks invisible = model_.kv_groups().groups[group].visibility.invisible(row.position, block_tokens);
     for (std::int32_t b = invisible.first; b < invisible.last; ++b) free_block(blocks[static_cast<std::size_t>(b)]);
     row.block_count = static_cast<std::uint32_t>(blocks.size());
     plan_.blocks.insert(plan_.blocks.end(), blocks.begin(), blocks.end());
   }
+  if (model_.kv_groups().states.blocks() > 0) add_state(sequence, row);
   plan_.rows.push_back(row);
   sequence.computed += row.count;
+}
+
+// A snapshot is taken at a random place of every row.
+void StepDriver::add_state(Sequence& sequence, step::StepRow& row) {
+  take_blocks(sequence.state, model_.kv_groups().states.blocks());
+  take_blocks(sequence.snapshot, model_.kv_groups().states.blocks());
+  const auto append = [this](const std::vector<std::int32_t>& blocks) {
+    plan_.blocks.insert(plan_.blocks.end(), blocks.begin(), blocks.end());
+    return static_cast<std::uint32_t>(plan_.blocks.size() - blocks.size());
+  };
+  for (std::size_t i = 0; sequence.restores && i < sequence.state.size(); ++i)
+    plan_.forks.push_back({sequence.snapshot[i], sequence.state[i]});
+  sequence.restores = false;
+  row.state_begin = append(sequence.state);
+  row.snapshot_begin = static_cast<std::uint32_t>(plan_.snapshots.size());
+  row.snapshot_count = 1;
+  sequence.snapshot_end = row.position + std::uniform_int_distribution<std::int32_t>(1, row.count)(random_);
+  plan_.snapshots.push_back({sequence.snapshot_end, append(sequence.snapshot)});
+}
+
+void StepDriver::take_blocks(std::vector<std::int32_t>& blocks, std::int32_t count) {
+  while (static_cast<std::int32_t>(blocks.size()) < count) {
+    if (free_.empty()) throw std::logic_error("the driver has no block left");
+    blocks.push_back(free_.back());
+    free_.pop_back();
+  }
 }
 
 // True when the sequence is complete.
@@ -139,17 +162,23 @@ void StepDriver::apply_scored(const step::StepRow& planned, const step::RowResul
 }
 
 void StepDriver::preempt(Sequence& sequence, const DrivenRequest& request, const DrivenAnswer& answer) {
-  free_blocks(sequence);
+  sequence.restores = sequence.snapshot_end > 0 && random_() % 2 == 0;  // the draw is made for recurrent models only
+  if (!sequence.restores) free_blocks(sequence);
   sequence.known = request.prompt;
   sequence.known.insert(sequence.known.end(), answer.tokens.begin(), answer.tokens.end());
-  sequence.computed = 0;
+  sequence.computed = sequence.restores ? sequence.snapshot_end : 0;
   sequence.started = false;
 }
 
 void StepDriver::free_blocks(Sequence& sequence) {
   for (std::vector<std::int32_t>& blocks : sequence.blocks)
     for (std::int32_t& block : blocks) free_block(block);
+  for (std::int32_t& block : sequence.state) free_block(block);
+  for (std::int32_t& block : sequence.snapshot) free_block(block);
   sequence.blocks.clear();
+  sequence.state.clear();
+  sequence.snapshot.clear();
+  sequence.snapshot_end = 0;
 }
 
 void StepDriver::free_block(std::int32_t& block) {

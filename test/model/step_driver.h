@@ -29,7 +29,7 @@ struct Schedule {
   std::size_t at_once = 1;  // sequences that run together
   bool shuffle = false;     // order of admission and of the rows in a step
   std::int32_t slice = 0;   // prefill at most this many tokens of a sequence in a step, at random; 0: the whole prompt
-  double preempt = 0.0;     // chance, in each step, that a sequence starts over by recompute
+  double preempt = 0.0;     // chance, in each step, that a sequence starts over by recompute, or from the last snapshot of its state
   std::uint32_t seed = 1;
 };
 
@@ -49,10 +49,16 @@ class StepDriver {
     bool started = false;
     float mirostat_mu = 0.0F;
     std::vector<std::vector<std::int32_t>> blocks;  // of each group; -1: given up, because no later token sees it
+    std::vector<std::int32_t> state = {};           // of a recurrent model
+    std::vector<std::int32_t> snapshot = {};        // and its state after so many positions
+    std::int32_t snapshot_end = 0;
+    bool restores = false;  // its next row goes on from the snapshot
   };
 
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
+  void add_state(Sequence& sequence, step::StepRow& row);
+  void take_blocks(std::vector<std::int32_t>& blocks, std::int32_t count);
   bool apply(Sequence& sequence, const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
              DrivenAnswer& answer) const;
   void apply_scored(const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request, DrivenAnswer& answer) const;

@@ -83,6 +83,7 @@ Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions&
   demand.block_bytes = estimate->kv_block;
   demand.block_tokens = options.model.block_size;
   demand.groups = estimate->kv_groups;
+  demand.state_blocks = estimate->state_blocks;
   demand.max_batch = options.max_batch;
   demand.model_context = dimensions->context_length;
   demand.asked_context = options.model.context;

@@ -251,6 +251,10 @@ void FolderReader::split(std::string_view part, std::initializer_list<std::pair<
   }
 }
 
+void FolderReader::squeeze(std::string_view part) {
+  for (const std::string& name : of_part(part)) std::erase(tensors_.at(name).shape, 1);
+}
+
 void FolderReader::transpose(std::string_view part) {
   for (const std::string& name : of_part(part))
     if (const files::GgufTensor& tensor = tensors_.at(name); tensor.shape.size() == 2 && !tensor.coded)
@@ -333,6 +337,17 @@ std::optional<float> FolderReader::scalar(const std::string& name) const {
   float value = 0.0F;
   kernels::dequantize_row(static_cast<kernels::WeightType>(found->second.type), found->second.bytes.data(), 1, &value);
   return value;
+}
+
+std::vector<float> FolderReader::values(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end() || found->second.coded) return {};
+  const auto type = static_cast<kernels::WeightType>(found->second.type);
+  const kernels::WeightFormat* format = kernels::weight_format(type);
+  if (format == nullptr || format->block_values != 1) return {};
+  std::vector<float> values(found->second.bytes.size() / kernels::stored_row_bytes(*format, 1));
+  kernels::dequantize_row(type, found->second.bytes.data(), static_cast<std::int64_t>(values.size()), values.data());
+  return values;
 }
 
 void FolderReader::add_vector(const std::string& name, std::span<const double> values) {

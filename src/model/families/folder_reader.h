@@ -54,6 +54,7 @@ class FolderReader {
   // Gives a part's rows to others.
   void split(std::string_view part, std::initializer_list<std::pair<std::string_view, RowOrder>> pieces);
   void transpose(std::string_view part);  // matrices [inputs, outputs]; quantised ones lie as all others do
+  void squeeze(std::string_view part);    // drops the dimensions that have one place
   // Makes one weight "blk.<layer>.<part>" of the vectors "model.layers.<layer>.<from>.<head>".
   void join_heads(std::string_view from, std::string_view part, std::int32_t layers, std::int32_t heads);
   // To all weights whose names end so.
@@ -72,6 +73,8 @@ class FolderReader {
   std::int64_t rows(const std::string& name) const;
   // The only value of a tensor.
   std::optional<float> scalar(const std::string& name) const;
+  // All values of a tensor of floats; none: it is not there, or coded.
+  std::vector<float> values(const std::string& name) const;
   // A tensor of floats that was computed; of `rows` rows.
   void add_vector(const std::string& name, std::span<const double> values);
   void add_table(const std::string& name, std::span<const double> values, std::int64_t rows);

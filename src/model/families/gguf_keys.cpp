@@ -1,5 +1,6 @@
 #include "model/families/gguf_keys.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <type_traits>
 #include <utility>
@@ -95,11 +96,12 @@ template <class Items>
 std::uint64_t GgufKeys::uniform_item(std::string_view key, const Items& items) {
   using Item = typename Items::value_type;
   if constexpr (std::is_integral_v<Item> && !std::is_same_v<Item, bool>) {
+    const auto first = std::ranges::find_if(items, [](Item item) { return item != 0; });
     for (const Item item : items)
-      if (item != items.front())
+      if (item != 0 && item != *first)
         fail(ErrorCode::kUnsupported,
-             fmt::format("{} differs between layers ({} and {}), which this build cannot compute", full(key), items.front(), item));
-    if (!items.empty() && items.front() > 0) return static_cast<std::uint64_t>(items.front());
+             fmt::format("{} differs between layers ({} and {}), which this build cannot compute", full(key), *first, item));
+    if (first != items.end() && *first > 0) return static_cast<std::uint64_t>(*first);
   }
   fail(ErrorCode::kBadFile, fmt::format("{} is an array without positive integers, expected a number", full(key)));
   return 1;

@@ -33,7 +33,7 @@ class GgufKeys {
   std::string full(std::string_view key) const;  // "llama.block_count"
   void fail(ErrorCode code, std::string message);
 
-  // An integer in [1, max]; an array has one value for every layer, and they are all equal.
+  // An integer in [1, max]; an array has one value for every layer, and they are all equal, but for zeros of layers that have none of it.
   std::int32_t size(std::string_view key, std::optional<std::uint64_t> fallback, std::uint64_t max = kMaxDimension);
   // An integer in [0, max], `fallback` when the key is missing.
   std::int32_t count(std::string_view key, std::uint64_t max, std::uint64_t fallback = 0);

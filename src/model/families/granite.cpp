@@ -4,21 +4,14 @@
 #include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
 #include "model/families/gguf_experts.h"
+#include "model/families/granite_scales.h"
 
 namespace braid::model {
 namespace {
 
 ModelShape describe_granite(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
-  model.rotary.front().interleaved = true;
-  set_biases(model, Parts::kAttention, Presence::kOptional);
-  set_biases(model, Parts::kFeedForward, Presence::kOptional);
-  model.input.scale = static_cast<float>(keys.number("embedding_scale", 1.0, 1e-6, 1e6));
-  model.output.scale = static_cast<float>(1.0 / keys.number("logit_scale", 1.0, 1e-6, 1e6));
-  for (LayerShape& layer : model.layers) {
-    layer.residual_scale = static_cast<float>(keys.number("residual_scale", 1.0, 1e-6, 1e6));
-    layer.attention.scale = static_cast<float>(keys.number("attention.scale", layer.attention.scale, 1e-9, 1e6));
-  }
+  describe_granite_scales(keys, model);
   return model;
 }
 
@@ -37,10 +30,7 @@ constexpr std::pair<std::string_view, std::string_view> kGraniteNames[] = {
 void translate_granite(FolderReader& in) {
   require_activation(in, {"silu"});
   pair_rotated(in, translate_decoder(in, kGraniteNames));
-  in.set("embedding_scale", in.config.number({"embedding_multiplier"}, 1.0, 1e-6, 1e6));
-  in.set("residual_scale", in.config.number({"residual_multiplier"}, 1.0, 1e-6, 1e6));
-  in.set("logit_scale", in.config.number({"logits_scaling"}, 1.0, 1e-6, 1e6));
-  in.set("attention.scale", in.config.number({"attention_multiplier"}, 1.0, 1e-9, 1e6));
+  translate_granite_scales(in);
 }
 
 void translate_granite_moe(FolderReader& in) {
@@ -52,6 +42,25 @@ void translate_granite_moe(FolderReader& in) {
 }
 
 }  // namespace
+
+void describe_granite_scales(GgufKeys& keys, ModelShape& model) {
+  model.rotary.front().interleaved = true;
+  set_biases(model, Parts::kAttention, Presence::kOptional);
+  set_biases(model, Parts::kFeedForward, Presence::kOptional);
+  model.input.scale = static_cast<float>(keys.number("embedding_scale", 1.0, 1e-6, 1e6));
+  model.output.scale = static_cast<float>(1.0 / keys.number("logit_scale", 1.0, 1e-6, 1e6));
+  for (LayerShape& layer : model.layers) {
+    layer.residual_scale = static_cast<float>(keys.number("residual_scale", 1.0, 1e-6, 1e6));
+    layer.attention.scale = static_cast<float>(keys.number("attention.scale", layer.attention.scale, 1e-9, 1e6));
+  }
+}
+
+void translate_granite_scales(FolderReader& in) {
+  in.set("embedding_scale", in.config.number({"embedding_multiplier"}, 1.0, 1e-6, 1e6));
+  in.set("residual_scale", in.config.number({"residual_multiplier"}, 1.0, 1e-6, 1e6));
+  in.set("logit_scale", in.config.number({"logits_scaling"}, 1.0, 1e-6, 1e6));
+  in.set("attention.scale", in.config.number({"attention_multiplier"}, 1.0, 1e-9, 1e6));
+}
 
 const Family kGranite = {"granite", describe_granite, {"granite"}, translate_granite};
 const Family kGraniteMoe = {"granitemoe", describe_granite_moe, {"granitemoe", "granitemoeshared"}, translate_granite_moe};

@@ -316,6 +316,14 @@ JOBS = {
         **rope("yarn", factor=4.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0))),
     "glm4-moe-lite": ("Glm4MoeLiteForCausalLM", "Glm4MoeLiteConfig", dict(
         **MLA, q_lora_rank=24, n_group=1, topk_group=1, n_shared_experts=1, routed_scaling_factor=1.8, norm_topk_prob=True)),
+    "lfm2": ("Lfm2ForCausalLM", "Lfm2Config", dict(num_hidden_layers=4, layer_types=["conv", FULL, "conv", "conv"])),
+    "lfm2-biased": ("Lfm2ForCausalLM", "Lfm2Config", dict(num_hidden_layers=4, layer_types=["conv", "conv", FULL, FULL], conv_bias=True,
+                                                         conv_L_cache=4, block_auto_adjust_ff_dim=False)),
+    "granite4": ("GraniteMoeHybridForCausalLM", "GraniteMoeHybridConfig", dict(
+        num_hidden_layers=4, layer_types=["mamba", "mamba", "attention", "mamba"], num_local_experts=0, num_experts_per_tok=0,
+        shared_intermediate_size=48, mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2,
+        mamba_chunk_size=16, embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4, attention_multiplier=0.25,
+        position_embedding_type="nope")),
 }
 JOBS = {name: decoder(name, model, config, **options) for name, (model, config, options) in JOBS.items()}
 NEOX = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=256, **GPT)

@@ -1,0 +1,48 @@
+// Mamba-2 (Dao and Gu 2024): each head carries a matrix on that decays by a factor of the token's own choice. After the convolution, for
+// each token:  h = exp(dt A) h + dt x B^T,  y = h C + D x,  and output(norm(y * silu(gate))) is added to the residual stream.
+#pragma once
+
+#include "kernels/kernel_table.h"
+#include "kernels/thread_team.h"
+#include "model/kv_arena.h"
+#include "model/model_shape.h"
+#include "model/product_runner.h"
+#include "model/residual_stream.h"
+#include "model/weights.h"
+#include "model/workspace.h"
+#include "step/pass.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::model {
+
+// No allocation. Strand only. A layer's state is the convolution's and, for each head, h [head_dim, state]. Heads are independent and take
+// one token after the other, so that bits do not depend on slices or on who computes which.
+class SelectiveState {
+ public:
+  // All arguments outlive it.
+  SelectiveState(const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products,
+                 const ResidualStream& residual)
+      : table_(table), team_(team), products_(products), residual_(residual) {}
+
+  // Carries the states of all sequences of the pass on, and leaves norm(y * silu(gate)) of all tokens in space.attended.
+  void mix(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
+           Workspace& space) const;
+
+  // Adds what is there in the first `rows` rows, through the output, to the residual stream.
+  void add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
+
+ private:
+  void convolve(const step::Pass& pass, std::size_t index, const SelectiveStateShape& shape, const SelectiveStateWeights& weights,
+                const KvArena& pool, Workspace& space) const;
+  void scan(const step::Pass& pass, std::size_t index, const SelectiveStateShape& shape, const SelectiveStateWeights& weights,
+            const KvArena& pool, Workspace& space) const;
+
+  const kernels::KernelTable& table_;
+  kernels::ThreadTeam& team_;
+  const ProductRunner& products_;
+  const ResidualStream& residual_;
+};
+
+}  // namespace braid::model

@@ -1,0 +1,36 @@
+// Where the recurrent state of a sequence lies in its blocks of the pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace braid::model {
+
+// A layer's state is a number of parts, each of so many floats of 32 bits; none lies across two blocks. Empty: the layer has no state.
+using StateShape = std::vector<std::int64_t>;
+
+// What a part takes: whole cache lines, since members of the team write to neighbours.
+inline std::size_t part_bytes(std::int64_t floats) { return (static_cast<std::size_t>(floats) * sizeof(float) + 63) / 64 * 64; }
+
+class StateLayout {
+ public:
+  StateLayout() = default;
+  // `layers`: of each layer its state. Every part fits a block.
+  StateLayout(const std::vector<StateShape>& layers, std::size_t block_bytes);
+
+  std::int32_t blocks() const { return blocks_; }  // of the pool that a sequence's state takes; 0: the model has none
+
+  struct Place {
+    std::int32_t block = 0;  // among the state's
+    std::size_t offset = 0;  // bytes
+  };
+  const Place& place(std::size_t layer, std::int32_t part) const { return places_[first_[layer] + static_cast<std::size_t>(part)]; }
+
+ private:
+  std::vector<std::size_t> first_;  // by layer, into places_
+  std::vector<Place> places_;
+  std::int32_t blocks_ = 0;
+};
+
+}  // namespace braid::model
