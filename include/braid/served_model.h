@@ -4,6 +4,7 @@
 #include "braid/constraint.h"
 #include "braid/engine.h"
 #include "braid/model_name.h"
+#include "braid/predictor.h"
 #include "braid/request_defaults.h"
 #include "braid/text_codec.h"
 
@@ -38,8 +39,8 @@ class ModelDirectory {
  public:
   ModelDirectory() = default;
   // With `any_name` a name that no model has stands for the first one.
-  explicit ModelDirectory(std::vector<const ServedModel*> models, bool any_name = false)
-      : models_(std::move(models)), any_name_(any_name) {}
+  explicit ModelDirectory(std::vector<const ServedModel*> models, bool any_name = false, std::vector<const ServedNetwork*> networks = {})
+      : models_(std::move(models)), networks_(std::move(networks)), any_name_(any_name) {}
 
   // The model of that id, or the only one that it may stand for (model_name.h); the first one for "" and "default". Null: there is none.
   const ServedModel* find(std::string_view name) const {
@@ -60,8 +61,18 @@ class ModelDirectory {
   std::span<const ServedModel* const> all() const { return models_; }
   bool empty() const { return models_.empty(); }
 
+  // What answers /v1/predict, and nothing else.
+  std::span<const ServedNetwork* const> networks() const { return networks_; }
+  // By its whole id. Null: there is none.
+  const ServedNetwork* find_network(std::string_view id) const {
+    for (const ServedNetwork* network : networks_)
+      if (network->id == id) return network;
+    return nullptr;
+  }
+
  private:
-  std::vector<const ServedModel*> models_;  // not null; they outlive every session
+  std::vector<const ServedModel*> models_;      // not null; they outlive every session
+  std::vector<const ServedNetwork*> networks_;  // likewise
   bool any_name_ = false;
 };
 

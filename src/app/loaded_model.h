@@ -27,6 +27,7 @@ struct LoadedModel {
   std::string id;
   std::string architecture;
   RequestDefaults defaults;  // of the model's own files
+  Pooling pooling = Pooling::kLast;
   std::unique_ptr<const text::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;

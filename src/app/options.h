@@ -96,7 +96,7 @@ struct ServeOptions {
   LogOptions log;
 };
 
-// One of the models of a server.
+// One of the models of a server, small networks included.
 struct ServedModelOptions {
   ModelOptions model;
   std::string id;

@@ -1,16 +1,18 @@
 // /openapi.json: a valid document, whose examples hold against the running server.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { before, after, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import Ajv2020 from "ajv/dist/2020.js";
-import { serve } from "./support/processes.mjs";
+import { serve, sourceFolder } from "./support/processes.mjs";
 import { events, post, story } from "./support/client.mjs";
 
 const cleanups = [];
 let server, api, ajv;
 
 before(async () => {
-  server = await serve({ after: (cleanup) => cleanups.push(cleanup) });
+  const models = [join(sourceFolder, "models/demo-q8_0.gguf"), join(sourceFolder, "test/model/reference/networks/mlp")];
+  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...models, "--alias", "braid-demo", "--alias", "mlp"]);
   api = await (await fetch(`${server.url}/openapi.json`)).json();
   ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addSchema(api, "api");

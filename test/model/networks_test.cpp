@@ -89,7 +89,7 @@ struct Files {
 
 Result<std::map<std::string, Tensor>> run(const Network& network, const std::map<std::string, Tensor>& given, kernels::ThreadTeam& team) {
   std::vector<std::optional<Tensor>> inputs;
-  for (const NetworkInput& input : network.shape().inputs) {
+  for (const TensorSignature& input : network.shape().inputs) {
     const auto found = given.find(input.name);
     inputs.push_back(found == given.end() ? std::nullopt : std::optional(found->second));
   }

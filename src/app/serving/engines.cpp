@@ -13,6 +13,20 @@ namespace braid::app {
 
 namespace asio = boost::asio;
 
+namespace {
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string names_of(std::span<const TensorSignature> signatures) {
+  std::string names;
+  for (const TensorSignature& signature : signatures) names += (names.empty() ? "" : ", ") + signature.name;
+  return names;
+}
+
+}  // namespace
+
 Engines::Engines(asio::io_context& loop, const ServeOptions& options, std::function<void()> on_busy)
     : loop_(loop), options_(options), strand_(loop, std::move(on_busy)) {}
 
@@ -20,13 +34,13 @@ Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedM
                                                  std::function<void()> on_busy) {
   std::unique_ptr<Engines> engines(new Engines(loop, options, std::move(on_busy)));
   engines->team_ = std::move(models.team);
-  const std::vector<ServedModelOptions> chosen = models_of(options);
-  for (std::size_t i = 0; i < models.models.size(); ++i)
-    if (const Result<void> added = engines->add(std::move(models.models[i]), chosen[i]); !added) return added.error();
+  for (LoadedModel& model : models.models)
+    if (const Result<void> added = engines->add(std::move(model)); !added) return added.error();
+  for (LoadedNetwork& network : models.networks) engines->add(std::move(network));
   return engines;
 }
 
-Result<void> Engines::add(LoadedModel model, const ServedModelOptions& chosen) {
+Result<void> Engines::add(LoadedModel model) {
   sched::SchedulerOptions options = scheduler_options(model, options_.batch, options_.model.block_size);
   options.disk_always = options_.disk.always;
   options.write_through = options_.disk.write_through;
@@ -37,14 +51,14 @@ Result<void> Engines::add(LoadedModel model, const ServedModelOptions& chosen) {
   member->scheduler = std::make_unique<sched::Scheduler>(loop_, strand_, *loaded.language_model, options, loaded.disk_cache.get());
   ServedModel& served = member->served;
   served.id = loaded.id;
-  served.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  served.created = unix_seconds();
   served.context_length = options.context_length;
   served.most_waiting = static_cast<std::size_t>(options.max_waiting);
   served.architecture = loaded.architecture;
   served.parameters = loaded.language_model->parameters();
   served.fingerprint = loaded.fingerprint;
   served.engine = member->scheduler.get();
-  served.pooling = chosen.pooling;
+  served.pooling = loaded.pooling;
   served.defaults = or_defaults(options_.defaults, loaded.defaults);
   served.codec = loaded.codec.get();
   served.constraints = loaded.constraints.get();
@@ -52,10 +66,24 @@ Result<void> Engines::add(LoadedModel model, const ServedModelOptions& chosen) {
   return {};
 }
 
+void Engines::add(LoadedNetwork network) {
+  auto member = std::make_unique<NetworkMember>();
+  member->predictor = std::make_unique<NetworkPredictor>(loop_, strand_, std::move(network.network), *team_,
+                                                         static_cast<std::size_t>(options_.batch.max_waiting));
+  member->served = {.id = std::move(network.id),
+                    .created = unix_seconds(),
+                    .parameters = network.parameters,
+                    .revision = std::move(network.revision),
+                    .predictor = member->predictor.get()};
+  networks_.push_back(std::move(member));
+}
+
 ModelDirectory Engines::directory() const {
   std::vector<const ServedModel*> models;
   for (const auto& member : members_) models.push_back(&member->served);
-  return ModelDirectory(std::move(models), options_.any_model_name);
+  std::vector<const ServedNetwork*> networks;
+  for (const auto& member : networks_) networks.push_back(&member->served);
+  return ModelDirectory(std::move(models), options_.any_model_name, std::move(networks));
 }
 
 std::vector<std::string> Engines::descriptions() const {
@@ -67,6 +95,9 @@ std::vector<std::string> Engines::descriptions() const {
                                 member->model.table->name, member->model.threads));
     lines.push_back(fmt::format("memory: {}", describe_memory(member->model)));
   }
+  for (const auto& member : networks_)
+    lines.push_back(fmt::format("network {}: {} parameters, inputs {}, outputs {}", member->served.id, member->served.parameters,
+                                names_of(member->predictor->inputs()), names_of(member->predictor->outputs())));
   return lines;
 }
 
@@ -86,14 +117,21 @@ std::string Engines::state() const {
     text += fmt::format("{} sequences run and {} wait, {} of {} KV blocks are free", stats.prefilling + stats.decoding, stats.waiting,
                         stats.blocks_free, stats.blocks_total);
   }
+  for (const auto& member : networks_)
+    text += fmt::format("{}{}: {} predictions", text.empty() ? "" : "; ", member->served.id, member->predictor->count());
   return text;
 }
 
 asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until) {
   for (const auto& member : members_) member->scheduler->begin_drain();
+  for (const auto& member : networks_) member->predictor->begin_drain();
   bool all = true;
   for (const auto& member : members_) {
     const bool ended = co_await member->scheduler->drained(until);
+    all = all && ended;
+  }
+  for (const auto& member : networks_) {
+    const bool ended = co_await member->predictor->drained(until);
     all = all && ended;
   }
   co_return all;
@@ -101,6 +139,7 @@ asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until
 
 void Engines::abort_remaining(const Error& reason) {
   for (const auto& member : members_) member->scheduler->abort_remaining(reason);
+  for (const auto& member : networks_) member->predictor->abort_remaining(reason);
 }
 
 bool Engines::awaits_predecessor() const {

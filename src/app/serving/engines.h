@@ -1,8 +1,9 @@
-// The engines of all models that are served: a scheduler for each, one strand for all.
+// The engines of all models that are served: a scheduler for each, or a queue for a small network; one strand for all.
 #pragma once
 
 #include "app/options.h"
 #include "app/serving/model_loader.h"
+#include "app/serving/network_predictor.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/http/file_descriptor.h"
@@ -56,14 +57,21 @@ class Engines {
     std::unique_ptr<sched::Scheduler> scheduler;
   };
 
+  struct NetworkMember {
+    ServedNetwork served;
+    std::unique_ptr<NetworkPredictor> predictor;
+  };
+
   Engines(boost::asio::io_context& loop, const ServeOptions& options, std::function<void()> on_busy);
-  Result<void> add(LoadedModel model, const ServedModelOptions& chosen);
+  Result<void> add(LoadedModel model);
+  void add(LoadedNetwork network);
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;
   std::unique_ptr<kernels::ThreadTeam> team_;
   sched::ComputeStrand strand_;
-  std::vector<std::unique_ptr<Member>> members_;  // in the order of the command line
+  std::vector<std::unique_ptr<Member>> members_;  // in the order of the command line, as the next ones
+  std::vector<std::unique_ptr<NetworkMember>> networks_;
 };
 
 }  // namespace braid::app

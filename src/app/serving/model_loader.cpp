@@ -15,6 +15,19 @@ namespace braid::app {
 
 namespace asio = boost::asio;
 
+namespace {
+
+Result<void> add_network(const ServedModelOptions& options, std::vector<LoadedNetwork>& networks) {
+  const Result<const kernels::KernelTable*> table = choose_kernels(options.model);
+  if (!table) return table.error();
+  Result<LoadedNetwork> network = load_network(options.model.model, options.id, **table);
+  if (!network) return network.error();
+  networks.push_back(std::move(*network));
+  return {};
+}
+
+}  // namespace
+
 ModelLoader::ModelLoader(asio::io_context& loop, const ServeOptions& options, const ServiceManager& manager)
     : loop_(loop), options_(options), manager_(manager) {}
 
@@ -50,8 +63,16 @@ Result<LoadedModels> ModelLoader::load(std::vector<net::FileDescriptor> disk_loc
   const bool has_disk = !options_.disk.directory.empty();
   Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options_.model);
   if (!team) return team.error();
-  LoadedModels loaded{std::move(*team), {}};
-  auto models = load_models(models_of(options_), options_.batch.max_batch, *loaded.team, show, has_disk);
+  LoadedModels loaded{std::move(*team), {}, {}};
+  std::vector<ServedModelOptions> language_models;
+  for (ServedModelOptions& model : models_of(options_)) {
+    if (!holds_network(model.model.model)) {
+      language_models.push_back(std::move(model));
+    } else if (const Result<void> added = add_network(model, loaded.networks); !added) {
+      return added.error();
+    }
+  }
+  auto models = load_models(language_models, options_.batch.max_batch, *loaded.team, show, has_disk);
   if (!models) return models.error();
   loaded.models = std::move(*models);
   if (!has_disk) return loaded;

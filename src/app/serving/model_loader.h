@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/load_models.h"
+#include "app/network_folder.h"
 #include "app/options.h"
 #include "app/service_manager.h"
 #include "braid/result.h"
@@ -19,7 +20,8 @@ namespace braid::app {
 // What is served, in the order of the command line, and the team that computes all of it.
 struct LoadedModels {
   std::unique_ptr<kernels::ThreadTeam> team;
-  std::vector<LoadedModel> models;  // not empty; they compute with the team
+  std::vector<LoadedModel> models;  // they compute with the team
+  std::vector<LoadedNetwork> networks;
 };
 
 // Loop only, but for its thread, which hands over what it has loaded and ends. While it runs, the io_context has work.

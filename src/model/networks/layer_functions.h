@@ -2,9 +2,9 @@
 #pragma once
 
 #include "braid/result.h"
+#include "braid/tensor.h"
 #include "model/networks/network_products.h"
 #include "model/networks/network_shape.h"
-#include "model/networks/tensor.h"
 
 #include <span>
 #include <vector>

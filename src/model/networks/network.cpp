@@ -94,7 +94,7 @@ Result<Network> Network::load(std::string_view config, const files::SafeTensors&
 Result<std::vector<Tensor>> Network::complete(std::vector<std::optional<Tensor>> inputs) const {
   Sizes sizes;
   for (std::size_t i = 0; i < shape_.inputs.size(); ++i) {
-    const NetworkInput& declared = shape_.inputs[i];
+    const TensorSignature& declared = shape_.inputs[i];
     const std::string path = "inputs." + declared.name;
     if (!inputs[i]) {
       if (declared.optional) continue;

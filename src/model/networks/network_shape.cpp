@@ -166,7 +166,7 @@ class Reader {
   Result<void> read_input(const std::string& name, const element& value) {
     auto fields = Fields::of(value, "inputs." + name);
     if (!fields) return fields.error();
-    NetworkInput input{.name = name, .type = ElementType::kFloat32, .shape = {}, .optional = false};
+    TensorSignature input{.name = name, .type = ElementType::kFloat32, .shape = {}, .optional = false};
     const auto type = fields->text("dtype", "float32");
     if (!type) return type.error();
     if (*type == "int64" || *type == "int32") {
@@ -374,6 +374,13 @@ class Reader {
 };
 
 }  // namespace
+
+bool describes_network(std::string_view config) {
+  simdjson::dom::parser parser;
+  std::string_view type;
+  const simdjson::padded_string text(config);
+  return parser.parse(text)["model_type"].get(type) == simdjson::SUCCESS && type == "braid-net";
+}
 
 Result<NetworkShape> read_network_shape(std::string_view config) {
   simdjson::dom::parser parser;

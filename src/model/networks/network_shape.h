@@ -3,7 +3,7 @@
 #pragma once
 
 #include "braid/result.h"
-#include "model/networks/tensor.h"
+#include "braid/tensor.h"
 
 #include <cstdint>
 #include <string>
@@ -30,22 +30,6 @@ enum class LayerType : std::uint8_t {
   kAdd,
   kConcat,
   kLast,
-};
-
-// A size, or the name of one that a request chooses: the same name is the same size everywhere.
-struct Extent {
-  std::int64_t size = -1;  // -1: `name` has it
-  std::string name;
-
-  bool operator==(const Extent&) const = default;
-};
-using SymbolicShape = std::vector<Extent>;
-
-struct NetworkInput {
-  std::string name;
-  ElementType type = ElementType::kFloat32;
-  SymbolicShape shape;
-  bool optional = false;  // zeros where a request leaves it out
 };
 
 // Values are numbered: the inputs, then of each layer its output and its states after the last step.
@@ -78,11 +62,14 @@ struct NetworkOutput {
 };
 
 struct NetworkShape {
-  std::vector<NetworkInput> inputs;
+  std::vector<TensorSignature> inputs;
   std::vector<NetworkLayer> layers;
   std::vector<NetworkOutput> outputs;
   std::int64_t values = 0;  // ids
 };
+
+// Whether it is the config.json of a small network at all.
+bool describes_network(std::string_view config);
 
 // kBadFile or kUnsupported, with the path of what is wrong. Unknown keys are wrong: they may change what the network gives.
 Result<NetworkShape> read_network_shape(std::string_view config);

@@ -3,11 +3,14 @@
 
 #include "net/endpoints/dialects.h"
 #include "net/generation/dialect.h"
+#include "net/http/connection.h"
 #include "net/http/request.h"
 #include "net/http/response.h"
 #include "net/service/service.h"
 #include "net/text/text_job.h"
 
+#include <boost/asio/awaitable.hpp>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,13 +38,15 @@ struct Question {
 
 using DialectOf = std::unique_ptr<const Dialect> Dialects::*;  // generates
 using Answer = http::Response (*)(const Question& question);   // on the loop, at once
+// On the loop, in its time. Owns its arguments.
+using Work = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, std::string body);
 
 struct Endpoint {
   http::Method method;    // GET implies HEAD
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, Answer> handler;
+  std::variant<DialectOf, TextJob, Work, Answer> handler;
 };
 
 // Every endpoint of the server.

@@ -11,6 +11,7 @@
 #include "net/ollama/dialects.h"
 #include "net/ollama/models.h"
 #include "net/openai/models.h"
+#include "net/predict/predict.h"
 #include "net/responses/kept.h"
 #include "net/text/tokens.h"
 
@@ -57,6 +58,7 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/messages", false, Caller::kKey, &Dialects::messages},
     {Method::kPost, "/messages/count_tokens", false, Caller::kKey, TextJob{anthropic::count_tokens, &anthropic::kVoice}},
     {Method::kPost, "/embeddings", false, Caller::kKey, &Dialects::embeddings},
+    {Method::kPost, "/predict", false, Caller::kKey, predict::answer},
     {Method::kPost, "/perplexity", false, Caller::kKey, &Dialects::perplexity},
     {Method::kPost, "/tokenize", false, Caller::kKey, TextJob{text::tokenize}},
     {Method::kPost, "/detokenize", false, Caller::kKey, TextJob{text::detokenize}},

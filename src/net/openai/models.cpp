@@ -22,6 +22,16 @@ void append_model(std::string& out, const ServedModel& model) {
   fmt::format_to(std::back_inserter(out), R"(,"n_params":{},"n_vocab":{}}}}})", model.parameters, model.codec->vocab_size());
 }
 
+// What answers /v1/predict; it has no context and no vocabulary.
+void append_network(std::string& out, const ServedNetwork& network) {
+  out += R"({"id":)";
+  json::append_lossy_string(out, network.id);
+  fmt::format_to(
+      std::back_inserter(out),
+      R"(,"object":"model","created":{},"owned_by":"braid","meta":{{"architecture":"braid-net","n_params":{},"revision":"{}"}}}})",
+      network.created, network.parameters, network.revision);
+}
+
 }  // namespace
 
 http::Response list_models(const ServiceStatus& status) {
@@ -32,15 +42,23 @@ http::Response list_models(const ServiceStatus& status) {
     response.body += std::exchange(separator, ",");
     append_model(response.body, *model);
   }
+  for (const ServedNetwork* network : status.models.networks()) {
+    response.body += std::exchange(separator, ",");
+    append_network(response.body, *network);
+  }
   response.body += "]}";
   return response;
 }
 
 http::Response show_model(const ServiceStatus& status, const std::string& id) {
-  const ServedModel* model = status.models.find(id);
-  if (model == nullptr) return http::error_response({ErrorCode::kNotFound, fmt::format("the model '{}' does not exist", id), "model"});
   http::Response response;
-  append_model(response.body, *model);
+  if (const ServedNetwork* network = status.models.find_network(id)) {
+    append_network(response.body, *network);
+  } else if (const ServedModel* model = status.models.find(id)) {
+    append_model(response.body, *model);
+  } else {
+    return http::error_response({ErrorCode::kNotFound, fmt::format("the model '{}' does not exist", id), "model"});
+  }
   return response;
 }
 

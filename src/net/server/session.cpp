@@ -152,7 +152,9 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, const Dialects& dia
     auto generation = generate(service, connection, std::move(request), *(dialects.**dialect), *visit, record);
     co_return co_await std::move(generation);
   }
-  auto answering = answer_text(service, connection, std::get<TextJob>(endpoint.handler), std::move(request.body));
+  const auto* const job = std::get_if<TextJob>(&endpoint.handler);
+  auto answering = job != nullptr ? answer_text(service, connection, *job, std::move(request.body))
+                                  : std::get<Work>(endpoint.handler)(service, connection, std::move(request.body));
   const Response response = co_await std::move(answering);
   account->append_headers(request.answer_headers, Clock::now());
   co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);

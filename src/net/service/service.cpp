@@ -18,11 +18,15 @@ Result<const ModelDirectory*> served_models(const ServiceStatus& status) {
   if (!status.models.empty()) return &status.models;
   if (status.state == ServiceState::kLoading) return Error{ErrorCode::kModelNotLoaded, "the model is still being loaded", ""};
   if (status.state == ServiceState::kFailed) return Error{ErrorCode::kModelNotLoaded, "the model could not be loaded", ""};
+  if (!status.models.networks().empty())
+    return Error{ErrorCode::kModelNotLoaded, "this server has networks only, which /v1/predict asks; no model that generates text", ""};
   return Error{ErrorCode::kModelNotLoaded, "this server runs without a model", ""};
 }
 
 Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_view name) {
   if (const ServedModel* model = models.find(name)) return model;
+  if (models.find_network(name) != nullptr)
+    return invalid_argument(fmt::format("'{}' is a network, which /v1/predict asks; it generates no text", name), "model");
   std::vector<std::string_view> ids;
   for (const ServedModel* model : models.all()) ids.push_back(model->id);
   return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", name, fmt::join(ids, "', '")),

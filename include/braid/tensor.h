@@ -1,13 +1,15 @@
-// A tensor of a small network: an input, what a layer gives, or an output.
+// Tensors that go into small networks and come out of them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace braid::model {
+namespace braid {
 
 enum class ElementType : std::uint8_t { kFloat32, kInt64 };
 
@@ -46,4 +48,21 @@ struct Tensor {
   std::int64_t rows() const { return value_count({shape.begin(), shape.end() - 1}); }
 };
 
-}  // namespace braid::model
+// A size, or the name of one that a request chooses: the same name is the same size everywhere.
+struct Extent {
+  std::int64_t size = -1;  // -1: `name` has it
+  std::string name;
+
+  bool operator==(const Extent&) const = default;
+};
+using SymbolicShape = std::vector<Extent>;
+
+// What an input or output of a network is.
+struct TensorSignature {
+  std::string name;
+  ElementType type = ElementType::kFloat32;
+  SymbolicShape shape;
+  bool optional = false;  // zeros where a request leaves it out
+};
+
+}  // namespace braid

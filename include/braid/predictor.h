@@ -1,0 +1,50 @@
+// The one way into the small networks that are served. Everything here belongs to the loop's thread.
+#pragma once
+
+#include "braid/result.h"
+#include "braid/signal.h"
+#include "braid/tensor.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+// A prediction that waits or runs. Destroying it cancels it.
+class PendingPrediction {
+ public:
+  virtual ~PendingPrediction() = default;
+
+  // The outputs in the order in which they were asked for, once; nullopt: they are not there yet.
+  virtual std::optional<Result<std::vector<Tensor>>> try_take() = 0;
+
+  // Notified when they are. It has one waiter.
+  virtual Signal& arrived() = 0;
+};
+
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+
+  virtual std::span<const TensorSignature> inputs() const = 0;
+  virtual std::span<const TensorSignature> outputs() const = 0;
+
+  // `given` in the order of inputs(); `wanted` are places in outputs(). kInvalidArgument: an input is missing, or its type or shape is not
+  // the declared one (the path is "inputs.NAME"); kOverloaded: too many wait; kDraining: the server is shutting down.
+  virtual Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) = 0;
+};
+
+struct ServedNetwork {
+  std::string id;            // the folder's name, or --alias
+  std::int64_t created = 0;  // Unix seconds of loading
+  std::int64_t parameters = 0;
+  std::string revision;            // digest of its files
+  Predictor* predictor = nullptr;  // owned by the composition root; outlives every session
+};
+
+}  // namespace braid

@@ -1,0 +1,225 @@
+#include "net/predict/predict.h"
+
+#include "net/generation/dialect.h"
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/json/write.h"
+#include "net/predict/tensor_json.h"
+#include "net/service/codec_jobs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <fmt/format.h>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <spdlog/spdlog.h>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::net::predict {
+namespace {
+
+namespace asio = boost::asio;
+
+struct Wanted {
+  const ServedNetwork* network = nullptr;
+  std::vector<std::optional<Tensor>> inputs;
+  std::vector<std::size_t> outputs;
+  bool packed = false;
+};
+
+std::string names_of(std::span<const TensorSignature> signatures) {
+  std::string names;
+  for (const TensorSignature& signature : signatures) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", signature.name);
+  return names;
+}
+
+// By `model` or `model_id`; without one the only network there is.
+Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value& body) {
+  const std::span<const ServedNetwork* const> networks = models.networks();
+  const char* field = "model";
+  const Value* name = body.find(field);
+  if (name == nullptr || name->is_null()) name = body.find(field = "model_id");
+  std::string ids;
+  for (const ServedNetwork* network : networks) ids += fmt::format("{}'{}'", ids.empty() ? "" : ", ", network->id);
+  if (name == nullptr || name->is_null()) {
+    if (networks.size() == 1) return networks.front();
+    if (networks.empty()) return Error{ErrorCode::kNotFound, "this server serves no network; start it with the folder of one", "model"};
+    return invalid_argument(fmt::format("'model' is missing; this server has the networks {}", ids), "model");
+  }
+  const auto text = json::read_string(*name, field);
+  if (!text) return text.error();
+  if (const ServedNetwork* network = models.find_network(*text)) return network;
+  if (const ServedModel* model = models.find(*text); model != nullptr && may_name(*text, model->id))
+    return invalid_argument(fmt::format("the model '{}' generates text; /v1/predict is for networks", *text), field);
+  return Error{ErrorCode::kNotFound,
+               networks.empty() ? fmt::format("the network '{}' does not exist; this server has none", *text)
+                                : fmt::format("the network '{}' does not exist; this server has {}", *text, ids),
+               field};
+}
+
+Result<std::vector<std::optional<Tensor>>> read_inputs(const Value& value, std::span<const TensorSignature> signatures) {
+  const auto* dict = value.get_if<ValueDict>();
+  if (dict == nullptr) return json::wrong_type("inputs", "an object", value);
+  std::vector<std::optional<Tensor>> inputs(signatures.size());
+  for (const auto& [name, tensor] : *dict) {
+    const std::string path = json::at_key("inputs", name);
+    const auto signature = std::ranges::find(signatures, name, &TensorSignature::name);
+    if (signature == signatures.end())
+      return invalid_argument(fmt::format("'{}' is no input of this network, which has {}", name, names_of(signatures)), path);
+    auto read = read_tensor(tensor, *signature, path);
+    if (!read) return read.error();
+    inputs[static_cast<std::size_t>(signature - signatures.begin())] = std::move(*read);
+  }
+  return inputs;
+}
+
+Result<std::vector<std::size_t>> read_outputs(const Value* value, std::span<const TensorSignature> signatures) {
+  std::vector<std::size_t> outputs(signatures.size());
+  std::iota(outputs.begin(), outputs.end(), std::size_t{0});
+  if (value == nullptr || value->is_null()) return outputs;
+  const auto* list = value->get_if<ValueList>();
+  if (list == nullptr || list->empty()) return json::wrong_type("outputs", "a list of names", *value);
+  outputs.clear();
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string path = json::at_index("outputs", i);
+    const auto name = json::read_string((*list)[i], path);
+    if (!name) return name.error();
+    const auto signature = std::ranges::find(signatures, *name, &TensorSignature::name);
+    if (signature == signatures.end())
+      return invalid_argument(fmt::format("'{}' is no output of this network, which has {}", *name, names_of(signatures)), path);
+    const auto output = static_cast<std::size_t>(signature - signatures.begin());
+    if (std::ranges::find(outputs, output) != outputs.end()) return invalid_argument(fmt::format("'{}' is named twice", *name), path);
+    outputs.push_back(output);
+  }
+  return outputs;
+}
+
+Result<bool> wants_packed(const Value* format) {
+  if (format == nullptr || format->is_null() || *format == Value("float")) return false;
+  if (*format == Value("base64")) return true;
+  return invalid_argument("'encoding_format' must be 'float' or 'base64'", "encoding_format");
+}
+
+// What is immutable of the networks: any thread.
+Result<Wanted> read_request(const ModelDirectory& models, std::string& body) {
+  const Result<Value> document = json::parse_object(body);
+  if (!document) return document.error();
+  for (const auto& [key, ignored] : *document->get_if<ValueDict>()) {
+    constexpr std::string_view kKnown[] = {"model", "model_id", "inputs", "outputs", "encoding_format", "user"};
+    if (std::ranges::find(kKnown, key) == std::end(kKnown)) return invalid_argument(fmt::format("'{}' is not known here", key), key);
+  }
+  const auto network = find_network(models, *document);
+  if (!network) return network.error();
+  const Value* const given = document->find("inputs");
+  if (given == nullptr) return invalid_argument("'inputs' is missing", "inputs");
+  const Predictor& predictor = *(*network)->predictor;
+  auto inputs = read_inputs(*given, predictor.inputs());
+  if (!inputs) return inputs.error();
+  auto outputs = read_outputs(document->find("outputs"), predictor.outputs());
+  if (!outputs) return outputs.error();
+  const auto packed = wants_packed(document->find("encoding_format"));
+  if (!packed) return packed.error();
+  return Wanted{*network, std::move(*inputs), std::move(*outputs), *packed};
+}
+
+// While it lives, a client that goes calls `on_gone`.
+class Watch {
+ public:
+  Watch(http::Connection& connection, const ServerOptions& options, std::function<void()> on_gone) : connection_(connection) {
+    connection.begin_watch(options.max_header_bytes + options.max_body_bytes, [&connection, on_gone = std::move(on_gone)] {
+      if (connection.gone()) on_gone();
+    });
+  }
+  ~Watch() { connection_.end_watch(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  http::Connection& connection_;
+};
+
+// Here when it is about few bytes, else on the codec worker.
+asio::awaitable<Result<void>> run_text(Service& service, http::Connection& connection, std::size_t bytes, std::function<void()> work) {
+  if (bytes <= service.options.max_inline_body_bytes) {
+    work();
+    co_return Result<void>();
+  }
+  Abandonment abandonment;
+  const Watch watch(connection, service.options, [&abandonment] { abandonment.abandon(); });
+  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
+  co_return ran;
+}
+
+asio::awaitable<Result<std::vector<Tensor>>> outputs_of(Service& service, http::Connection& connection, PendingPrediction& pending) {
+  const Watch watch(connection, service.options, [&pending] { pending.arrived().notify(); });
+  std::optional<Result<std::vector<Tensor>>> outputs = pending.try_take();
+  while (!outputs && !connection.gone()) {
+    co_await pending.arrived().wait();
+    outputs = pending.try_take();
+  }
+  if (!outputs) co_return Error{ErrorCode::kCancelled, "the client went away", ""};
+  co_return std::move(*outputs);
+}
+
+std::string document_of(const ServedNetwork& network, std::span<const std::size_t> wanted, std::span<const Tensor> outputs, bool packed) {
+  std::string out = R"({"model":)";
+  json::append_lossy_string(out, network.id);
+  out += R"(,"revision":)";
+  json::append_lossy_string(out, network.revision);
+  out += R"(,"outputs":{)";
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (i > 0) out += ',';
+    json::append_lossy_string(out, network.predictor->outputs()[wanted[i]].name);
+    out += ':';
+    packed ? append_packed(out, outputs[i]) : append_lists(out, outputs[i]);
+  }
+  out += "}}";
+  return out;
+}
+
+asio::awaitable<Result<std::string>> predict(Service& service, http::Connection& connection, std::string& body) {
+  if (service.status.state == ServiceState::kDraining) co_return Error{ErrorCode::kDraining, "the server is shutting down", ""};
+  if (service.status.state == ServiceState::kLoading) co_return Error{ErrorCode::kModelNotLoaded, "the models are still being loaded", ""};
+  const ModelDirectory models = service.status.models;
+  Result<Wanted> wanted = Error{};
+  std::function<void()> reading = [&] { wanted = read_request(models, body); };
+  const Result<void> read = co_await run_text(service, connection, body.size(), std::move(reading));
+  if (!read) co_return read.error();
+  if (!wanted) co_return wanted.error();
+  auto pending = wanted->network->predictor->submit(std::move(wanted->inputs), wanted->outputs);
+  if (!pending) co_return pending.error();
+  const Result<std::vector<Tensor>> outputs = co_await outputs_of(service, connection, **pending);
+  if (!outputs) co_return outputs.error();
+  std::size_t values = 0;
+  for (const Tensor& tensor : *outputs) values += static_cast<std::size_t>(value_count(tensor.shape));
+  std::string document;
+  std::function<void()> writing = [&] { document = document_of(*wanted->network, wanted->outputs, *outputs, wanted->packed); };
+  constexpr std::size_t kBytesOfValue = 12;
+  const Result<void> written = co_await run_text(service, connection, values * kBytesOfValue, std::move(writing));
+  if (!written) co_return written.error();
+  co_return std::move(document);
+}
+
+}  // namespace
+
+asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, std::string body) {
+  Result<std::string> document = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+  try {
+    document = co_await predict(*service, *connection, body);
+  } catch (const std::exception& bug) {
+    spdlog::error("a prediction: {}", bug.what());
+  }
+  if (!document) co_return kOpenAiVoice.refuse(document.error());
+  http::Response response;
+  response.body = std::move(*document);
+  co_return response;
+}
+
+}  // namespace braid::net::predict

@@ -1,0 +1,19 @@
+// Tensors in JSON: nested lists, or {"shape": [2, 3], "dtype": "float32", "data": BASE64} of the little-endian bytes.
+#pragma once
+
+#include "braid/result.h"
+#include "braid/tensor.h"
+#include "braid/value.h"
+
+#include <string>
+
+namespace braid::net::predict {
+
+// Of the rank and type of `signature`; sizes are for the network to check. kInvalidArgument with the path of the fault below `path`.
+Result<Tensor> read_tensor(const Value& value, const TensorSignature& signature, const std::string& path);
+
+// What is no number, which JSON does not have, is null in lists.
+void append_lists(std::string& out, const Tensor& tensor);
+void append_packed(std::string& out, const Tensor& tensor);
+
+}  // namespace braid::net::predict

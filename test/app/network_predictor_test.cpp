@@ -1,0 +1,132 @@
+// Predictions of many clients on one strand: each gets its own answer, whoever else asks or leaves.
+#include "app/serving/network_predictor.h"
+
+#include "files/safetensors.h"
+#include "kernels/select.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <random>
+#include <string>
+
+namespace braid::app {
+namespace {
+
+namespace asio = boost::asio;
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+model::Network load(const std::string& name) {
+  const std::string folder = BRAID_SOURCE_DIR "/test/model/reference/networks/" + name;
+  const std::string bytes = read(folder + "/model.safetensors");
+  return model::Network::load(read(folder + "/config.json"), files::parse_safetensors(std::as_bytes(std::span(bytes))).value(),
+                              kernels::best_kernel_table())
+      .value();
+}
+
+Tensor observation(std::mt19937& random) {
+  Tensor tensor = Tensor::zeros(ElementType::kFloat32, {1 + static_cast<std::int64_t>(random() % 9), 7});
+  std::normal_distribution<float> normal;
+  for (float& value : tensor.floats) value = normal(random);
+  return tensor;
+}
+
+struct Predictors : testing::Test {
+  asio::io_context loop;
+  sched::ComputeStrand strand{loop};
+  kernels::ThreadTeam team{2};
+  NetworkPredictor predictor{loop, strand, load("mlp"), team, 100};
+
+  std::vector<Tensor> solo(const Tensor& x) {
+    model::Network network = load("mlp");
+    kernels::ThreadTeam alone(1);
+    model::NetworkRun run(network, network.complete({x}).value(), {0, 3}, alone);
+    while (!run.done()) EXPECT_TRUE(run.advance());
+    return run.take_outputs();
+  }
+};
+
+TEST_F(Predictors, GiveEachClientItsOwnAnswerWhoeverElseLeaves) {
+  std::mt19937 random(3);
+  std::vector<Tensor> inputs;
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  for (int i = 0; i < 60; ++i) {
+    inputs.push_back(observation(random));
+    tickets.push_back(predictor.submit({inputs.back()}, {0, 3}).value());
+    if (i % 3 == 1) tickets[static_cast<std::size_t>(i)].reset();
+    if (i % 7 == 6) loop.poll_one();
+  }
+  loop.run();
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    if (!tickets[i]) continue;
+    const auto outcome = tickets[i]->try_take();
+    ASSERT_TRUE(outcome && outcome->has_value()) << i;
+    const std::vector<Tensor> expected = solo(inputs[i]);
+    EXPECT_EQ((*outcome)->at(0).floats, expected[0].floats) << i;
+    EXPECT_EQ((*outcome)->at(1).floats, expected[1].floats) << i;
+    EXPECT_FALSE(tickets[i]->try_take());
+  }
+}
+
+TEST_F(Predictors, RefuseWhatDoesNotFitAndWhatIsTooMuch) {
+  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 8})}, {0}).error().param, "inputs.x");
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  std::optional<Error> refusal;
+  for (int i = 0; i < 202 && !refusal; ++i) {  // the loop does not run, so what is posted does not come back
+    auto ticket = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0});
+    ticket ? tickets.push_back(std::move(*ticket)) : static_cast<void>(refusal = ticket.error());
+  }
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, ErrorCode::kOverloaded);
+  EXPECT_EQ(tickets.size(), 101U);  // one was posted
+  tickets.clear();
+  EXPECT_TRUE(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}));  // who left waits no more
+  loop.run();
+}
+
+TEST_F(Predictors, EndWhatWasAcceptedBeforeTheyAreDrained) {
+  auto first = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).value();
+  auto second = predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).value();
+  predictor.begin_drain();
+  bool drained = false;
+  asio::co_spawn(
+      loop,
+      [&]() -> asio::awaitable<void> { drained = co_await predictor.drained(std::chrono::steady_clock::now() + std::chrono::minutes(1)); },
+      asio::detached);
+  loop.run();
+  EXPECT_TRUE(drained);
+  EXPECT_TRUE(first->try_take()->has_value());
+  EXPECT_TRUE(second->try_take()->has_value());
+  EXPECT_EQ(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).error().code, ErrorCode::kDraining);
+}
+
+TEST_F(Predictors, AnswerWhatIsAbortedWithTheReason) {
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(predictor.submit({Tensor::zeros(ElementType::kFloat32, {2, 7})}, {0}).value());
+  predictor.abort_remaining({ErrorCode::kDraining, "enough", ""});
+  loop.run();
+  EXPECT_TRUE(tickets[0]->try_take().has_value());  // it was on the strand
+  EXPECT_EQ(tickets[2]->try_take()->error().message, "enough");
+}
+
+TEST_F(Predictors, TakeTurnsWithOthersOnTheSameStrand) {
+  NetworkPredictor other(loop, strand, load("gru"), team, 100);
+  std::mt19937 random(5);
+  std::vector<std::unique_ptr<PendingPrediction>> tickets;
+  for (int i = 0; i < 40; ++i) {
+    tickets.push_back(predictor.submit({observation(random)}, {0}).value());
+    tickets.push_back(other.submit({Tensor::zeros(ElementType::kFloat32, {2, 3, 5}), std::nullopt}, {0, 1}).value());
+    if (i % 2 == 0) loop.poll_one();
+  }
+  loop.run();
+  for (const auto& ticket : tickets) EXPECT_TRUE(ticket->try_take()->has_value());
+}
+
+}  // namespace
+}  // namespace braid::app

@@ -1,0 +1,85 @@
+// Small networks beside a language model: torch's answers, the same bits alone, together and beside a stream.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, sourceFolder } from "./support/processes.mjs";
+import { collect, post, story } from "./support/client.mjs";
+
+const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
+const names = ["mlp", "gru", "lstm", "convolutions", "tokens", "tokens_bf16", "tokens_f16"];
+const folder = (name) => path.join(sourceFolder, "test/model/reference/networks", name);
+const cases_of = (name) =>
+  readFileSync(path.join(folder(name), "cases.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+
+const numbers_of = ({ data }) => {
+  const bytes = Uint8Array.from(Buffer.from(data, "base64"));
+  return new Float32Array(bytes.buffer);
+};
+// 1e-4 of the largest value.
+function assert_close(actual, expected, what) {
+  assert.deepEqual(actual.shape, expected.shape, what);
+  const [ours, theirs] = [numbers_of(actual), numbers_of(expected)];
+  const bound = 1e-4 * theirs.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  theirs.forEach((value, i) => assert.ok(Math.abs(ours[i] - value) <= bound, `${what}[${i}]: ${ours[i]}, torch has ${value}`));
+}
+
+async function predict(server, model, inputs, more = {}) {
+  const response = await post(`${server.url}/v1/predict`, { model, inputs, encoding_format: "base64", ...more });
+  const answer = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(answer));
+  assert.equal(answer.model, model);
+  assert.match(answer.revision, /^[0-9a-f]{32}$/);
+  return answer.outputs;
+}
+
+test("each network answers as torch does, and with the same bits among others and beside a stream", async (t) => {
+  const server = await serve(t, [demo, ...names.map(folder), "--kv-memory", "64M"]);
+  const wishes = names.flatMap((name) => cases_of(name).map((each) => ({ name, ...each })));
+  const alone = [];
+  for (const { name, inputs, outputs } of wishes) {
+    alone.push(await predict(server, name, inputs));
+    for (const [output, expected] of Object.entries(outputs)) assert_close(alone.at(-1)[output], expected, `${name}.${output}`);
+  }
+  const stream = collect(await post(`${server.url}/v1/completions`, { prompt: story, max_tokens: 300, ignore_eos: true, stream: true }));
+  const together = await Promise.all([...wishes, ...wishes].map(({ name, inputs }) => predict(server, name, inputs)));
+  assert.deepEqual(together, [...alone, ...alone]);
+  assert.ok((await stream).done);
+});
+
+test("a server of networks alone lists them, answers by lists and says what it is not", async (t) => {
+  const server = await serve(t, [folder("mlp"), folder("gru"), "--alias", "policy", "--alias", "critic"]);
+  const list = await (await fetch(`${server.url}/v1/models`)).json();
+  assert.deepEqual(list.data.map((model) => model.id), ["policy", "critic"]);
+  const shown = await (await fetch(`${server.url}/v1/models/critic`)).json();
+  assert.equal(shown.meta.architecture, "braid-net");
+  assert.equal((await fetch(`${server.url}/readyz`)).status, 200);
+
+  const x = [[0.5, -1, 0, 0.25, 2, 1e-3, -7], [1, 2, 3, 4, 5, 6, 7]];
+  const both = await (await post(`${server.url}/v1/predict`, { model: "policy", inputs: { x }, outputs: ["value", "probabilities"] })).json();
+  assert.deepEqual(Object.keys(both.outputs), ["value", "probabilities"]);
+  for (const row of both.outputs.probabilities) assert.ok(Math.abs(row.reduce((sum, value) => sum + value) - 1) < 1e-5);
+  for (const [i, row] of x.entries()) {
+    const one = await (await post(`${server.url}/predict`, { model_id: "policy", inputs: { x: [row] }, outputs: ["value"] })).json();
+    assert.deepEqual(one.outputs.value, [both.outputs.value[i]]);
+  }
+
+  const faults = [
+    [{ inputs: { x } }, 400, "model"],
+    [{ model: "policy", inputs: {} }, 400, "inputs.x"],
+    [{ model: "policy", inputs: { x: [[1, 2, 3]] } }, 400, "inputs.x"],
+    [{ model: "policy", inputs: { x }, outputs: ["hn"] }, 400, "outputs[0]"],
+    [{ model: "critic", inputs: { x: [[[1, 2, 3, 4, "5"]]] } }, 400, "inputs.x[0][0][4]"],
+    [{ model: "actor", inputs: { x } }, 404, "model"],
+  ];
+  for (const [body, status, param] of faults) {
+    const refused = await post(`${server.url}/v1/predict`, body);
+    assert.equal(refused.status, status, JSON.stringify(body));
+    assert.equal((await refused.json()).error.param, param);
+  }
+  const chat = await post(`${server.url}/v1/chat/completions`, { model: "policy", messages: [{ role: "user", content: "Hi" }] });
+  assert.equal(chat.status, 503);
+  assert.match((await chat.json()).error.message, /networks only/);
+  server.child.kill("SIGTERM");
+  assert.equal((await server.exited).code, 0);
+});

@@ -1,0 +1,186 @@
+// POST /v1/predict: what is read, what the network is asked for, and the two forms of a tensor.
+#include "net/predict/predict.h"
+
+#include "net/fake_chat.h"
+#include "net/predict/tensor_json.h"
+#include "net/test_server.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <utility>
+
+namespace braid::test {
+namespace {
+
+// Gives back what it gets: `y` is twice `x`, `n` the indices.
+class Doubler final : public Predictor {
+ public:
+  std::span<const TensorSignature> inputs() const override { return inputs_; }
+  std::span<const TensorSignature> outputs() const override { return outputs_; }
+
+  Result<std::unique_ptr<PendingPrediction>> submit(std::vector<std::optional<Tensor>> given, std::vector<std::size_t> wanted) override {
+    if (refusal) return *refusal;
+    if (!given[0]) return invalid_argument("the input 'x' is missing", "inputs.x");
+    Tensor doubled = *given[0];
+    for (float& value : doubled.floats) value *= 2;
+    std::vector<Tensor> outputs;
+    for (const std::size_t output : wanted)
+      outputs.push_back(output == 0 ? doubled : given[1].value_or(Tensor::zeros(ElementType::kInt64, {1})));
+    return std::make_unique<Ready>(std::move(outputs));
+  }
+
+  std::optional<Error> refusal;
+
+ private:
+  class Ready final : public PendingPrediction {
+   public:
+    explicit Ready(std::vector<Tensor> outputs) : outputs_(std::move(outputs)) {}
+    std::optional<Result<std::vector<Tensor>>> try_take() override { return outputs_; }
+    Signal& arrived() override { return arrived_; }
+
+   private:
+    std::vector<Tensor> outputs_;
+    Signal arrived_;
+  };
+
+  std::vector<TensorSignature> inputs_{{.name = "x", .type = ElementType::kFloat32, .shape = {{-1, "batch"}, {2, {}}}, .optional = false},
+                                       {.name = "i", .type = ElementType::kInt64, .shape = {{-1, "batch"}}, .optional = true}};
+  std::vector<TensorSignature> outputs_{{.name = "y", .type = ElementType::kFloat32, .shape = {{-1, "batch"}, {2, {}}}, .optional = false},
+                                        {.name = "n", .type = ElementType::kInt64, .shape = {{-1, "batch"}}, .optional = false}};
+};
+
+struct Predict : testing::Test {
+  TestServer server;
+  Doubler doubler;
+  ServedNetwork network{.id = "doubler", .created = 1, .parameters = 0, .revision = "r1", .predictor = &doubler};
+
+  Predict() {
+    server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}, false, {&network}); });
+  }
+  ~Predict() override {
+    server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}); });
+  }
+};
+
+TEST_F(Predict, AnswersInTheFormThatIsAskedFor) {
+  const Reply lists = server.ask(post("/v1/predict", R"({"model":"doubler","inputs":{"x":[[1,2.5],[-3,0]],"i":[7,-8]}})"));
+  EXPECT_EQ(lists.status, 200);
+  EXPECT_EQ(lists.body, R"({"model":"doubler","revision":"r1","outputs":{"y":[[2,5],[-6,0]],"n":[7,-8]}})");
+  const Reply one = server.ask(post("/predict", R"({"model_id":"doubler","inputs":{"x":[[1,2.5]]},"outputs":["y"]})"));
+  EXPECT_EQ(one.body, R"({"model":"doubler","revision":"r1","outputs":{"y":[[2,5]]}})");
+  const Reply packed = server.ask(post("/v1/predict", R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32","data":"AACAPwAAIEA="}},)"
+                                                      R"("outputs":["y"],"encoding_format":"base64"})"));
+  EXPECT_EQ(packed.body, R"({"model":"doubler","revision":"r1","outputs":{"y":{"shape":[1,2],"dtype":"float32","data":"AAAAQAAAoEA="}}})");
+}
+
+TEST_F(Predict, WhatIsNoNumberIsNull) {
+  const Reply reply =
+      server.ask(post("/v1/predict", R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32","data":"AADAfwAAgD8="}},"outputs":["y"]})"));
+  EXPECT_NE(reply.body.find(R"("y":[[null,2]])"), std::string::npos) << reply.body;
+}
+
+TEST_F(Predict, NamesTheFieldThatIsWrong) {
+  const std::pair<const char*, const char*> faults[] = {
+      {R"({"model":"doubler"})", "inputs"},
+      {R"({"inputs":[]})", "inputs"},
+      {R"({"inputs":{}})", "inputs.x"},
+      {R"({"inputs":{"z":[1]}})", "inputs.z"},
+      {R"({"inputs":{"x":1}})", "inputs.x"},
+      {R"({"inputs":{"x":[1,2]}})", "inputs.x[0]"},
+      {R"({"inputs":{"x":[[1,2],[1]]}})", "inputs.x[1]"},
+      {R"({"inputs":{"x":[[1,"2"]]}})", "inputs.x[0][1]"},
+      {R"({"inputs":{"x":[[1,null]]}})", "inputs.x[0][1]"},
+      {R"({"inputs":{"x":[[1,1e39]]}})", "inputs.x[0][1]"},
+      {R"({"inputs":{"x":[[]]}})", "inputs.x[0]"},
+      {R"({"inputs":{"x":[[1,[2]]]}})", "inputs.x[0][1]"},
+      {R"({"inputs":{"x":[[1,2]],"i":[1.5]}})", "inputs.i[0]"},
+      {R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32"}}})", "inputs.x.data"},
+      {R"({"inputs":{"x":{"shape":[1,2],"dtype":"float64","data":""}}})", "inputs.x.dtype"},
+      {R"({"inputs":{"x":{"shape":[1,0],"dtype":"float32","data":""}}})", "inputs.x.shape[1]"},
+      {R"({"inputs":{"x":{"shape":[9000000000000000000,2],"dtype":"float32","data":""}}})", "inputs.x.shape[0]"},
+      {R"({"inputs":{"x":{"shape":[65536,65536,65536],"dtype":"float32","data":""}}})", "inputs.x.shape[2]"},
+      {R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32","data":"AACAPw=="}}})", "inputs.x.data"},
+      {R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32","data":"AACA*wAAIEA="}}})", "inputs.x.data"},
+      {R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32","data":"A"}}})", "inputs.x.data"},
+      {R"({"inputs":{"x":{"shape":[1,2],"dtype":"float32","data":"","extra":1}}})", "inputs.x.extra"},
+      {R"({"inputs":{"x":[[1,2]]},"outputs":[]})", "outputs"},
+      {R"({"inputs":{"x":[[1,2]]},"outputs":["z"]})", "outputs[0]"},
+      {R"({"inputs":{"x":[[1,2]]},"outputs":["y","y"]})", "outputs[1]"},
+      {R"({"inputs":{"x":[[1,2]]},"encoding_format":"hex"})", "encoding_format"},
+      {R"({"inputs":{"x":[[1,2]]},"temperature":1})", "temperature"},
+      {R"({"model":7,"inputs":{"x":[[1,2]]}})", "model"},
+      {R"({"model":"fake-model","inputs":{"x":[[1,2]]}})", "model"},
+  };
+  for (const auto& [body, param] : faults) {
+    const Reply reply = server.ask(post("/v1/predict", body));
+    EXPECT_EQ(reply.status, 400) << body;
+    EXPECT_NE(reply.body.find("\"param\":\"" + std::string(param) + "\""), std::string::npos) << body << " " << reply.body;
+  }
+}
+
+TEST_F(Predict, NamesTheNetworksThatThereAre) {
+  const Reply reply = server.ask(post("/v1/predict", R"({"model":"tripler","inputs":{}})"));
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_NE(reply.body.find("the network 'tripler' does not exist; this server has 'doubler'"), std::string::npos) << reply.body;
+  server.on_loop([&] { server.status().models = ModelDirectory({&server.model()}); });
+  EXPECT_EQ(server.ask(post("/v1/predict", R"({"inputs":{}})")).status, 404);
+}
+
+TEST_F(Predict, NetworksAreListedAndGenerateNoText) {
+  EXPECT_NE(server.ask(get("/v1/models")).body.find(R"("id":"doubler")"), std::string::npos);
+  EXPECT_NE(server.ask(get("/v1/models/doubler")).body.find(R"("revision":"r1")"), std::string::npos);
+  const Reply reply = server.ask(post("/v1/completions", R"({"model":"doubler","prompt":"a"})"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("'doubler' is a network"), std::string::npos) << reply.body;
+}
+
+TEST_F(Predict, SaysThatTooManyWait) {
+  server.on_loop([&] {
+    doubler.refusal = Error{.code = ErrorCode::kOverloaded, .message = "later", .param = {}, .retry_after = std::chrono::seconds(1)};
+  });
+  const Reply reply = server.ask(post("/v1/predict", R"({"inputs":{"x":[[1,2]]}})"));
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.headers.at("retry-after"), "1");
+}
+
+TEST_F(Predict, LongBodiesAreReadAndWrittenTheSame) {
+  std::string rows;
+  std::string expected;
+  for (int i = 0; i < 12'000; ++i) {
+    rows += fmt::format("{}[{},{}]", i > 0 ? "," : "", i % 100, i % 7);
+    expected += fmt::format("{}[{},{}]", i > 0 ? "," : "", i % 100 * 2, i % 7 * 2);
+  }
+  const Reply reply = server.ask(post("/v1/predict", R"({"outputs":["y"],"inputs":{"x":[)" + rows + "]}}"));
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, R"({"model":"doubler","revision":"r1","outputs":{"y":[)" + expected + "]}}");
+}
+
+TEST(TensorJson, WhatIsWrittenIsReadAgain) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    TensorSignature signature{
+        .name = "t", .type = round % 2 == 0 ? ElementType::kFloat32 : ElementType::kInt64, .shape = {}, .optional = false};
+    TensorShape shape;
+    for (std::size_t i = 0; i < 1 + random() % 4; ++i) shape.push_back(1 + static_cast<std::int64_t>(random() % 5));
+    signature.shape.resize(shape.size());
+    Tensor tensor = Tensor::zeros(signature.type, shape);
+    for (float& value : tensor.floats) value = std::ldexp(static_cast<float>(random()), static_cast<int>(random() % 60) - 60);
+    for (std::int64_t& value : tensor.integers) value = static_cast<std::int64_t>(random()) << random() % 32;
+    for (const bool packed : {false, true}) {
+      std::string text = "{\"t\":";
+      packed ? net::predict::append_packed(text, tensor) : net::predict::append_lists(text, tensor);
+      text += '}';
+      const Value document = net::json::parse_object(text).value();
+      const Tensor again = net::predict::read_tensor(*document.find("t"), signature, "t").value();
+      EXPECT_EQ(again.shape, tensor.shape);
+      EXPECT_EQ(again.floats, tensor.floats);
+      EXPECT_EQ(again.integers, tensor.integers);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::test
