@@ -28,21 +28,34 @@ function validator(...path) {
 
 const example_of = (path) => api.paths[path].post.requestBody.content["application/json"].example;
 
-// What a path's parameter stands for; a response must be made before it can be shown.
-async function argument(parameter) {
+// A stream that goes on until it is ended by its id.
+const endless = (path, fields) => post(server.url + path, { ...fields, stream: true, ignore_eos: true });
+
+// The id of a response that is being generated.
+async function running_response() {
+  const reader = (await endless("/v1/responses", { input: story, max_output_tokens: 900 })).body.getReader();
+  let text = "";
+  while (true) {
+    text += new TextDecoder().decode((await reader.read()).value);
+    const found = text.match(/"id":"(resp_[^"]+)"/);
+    if (found) return found[1];
+  }
+}
+
+// What a path's parameter stands for; a response must be made before it can be shown, and run to be cancelled.
+async function argument(parameter, path) {
   if (parameter.name !== "response_id") return parameter.example;
+  if (path.endsWith("/cancel")) return running_response();
   return (await (await post(`${server.url}/v1/responses`, example_of("/v1/responses"))).json()).id;
 }
 
 // Abort needs something to end: a long stream, whose id takes the place of the example's.
 async function execute(path, method, operation) {
   let url = server.url + path;
-  for (const parameter of operation.parameters ?? []) url = url.replace(`{${parameter.name}}`, await argument(parameter));
+  for (const parameter of operation.parameters ?? []) url = url.replace(`{${parameter.name}}`, await argument(parameter, path));
   if (method !== "post") return fetch(url, { method: method.toUpperCase() });
   if (path !== "/v1/abort") return post(url, example_of(path));
-  const running = await post(`${server.url}/v1/chat/completions`,
-    { messages: [{ role: "user", content: story }], stream: true, max_tokens: 900, ignore_eos: true });
-  const stream = events(running);
+  const stream = events(await endless("/v1/chat/completions", { messages: [{ role: "user", content: story }], max_tokens: 900 }));
   const { id } = (await stream.next()).value;
   const answer = await post(url, { ...example_of(path), id });
   for await (const event of stream) assert.notEqual(event, "[DONE]");

@@ -56,9 +56,9 @@ constexpr std::array<std::string_view, 24> kPieces = {
     "\"",         "\\ud800",      "\\u0000",  "\xff", ",",     ":",    "[1,2]",
     "2147483648", "\"content\":", "\"stop\":"};
 
-constexpr std::array<std::string_view, 10> kTargets = {
-    "/v1/completions", "/v1/chat/completions", "/v1/responses",   "/v1/messages",   "/v1/messages/count_tokens",
-    "/tokenize",       "/detokenize",          "/apply-template", "/v1/perplexity", "/v1/abort"};
+constexpr std::array<std::string_view, 12> kTargets = {
+    "/v1/completions", "/v1/chat/completions", "/v1/responses",  "/v1/messages", "/v1/messages/count_tokens",  "/tokenize",
+    "/detokenize",     "/apply-template",      "/v1/perplexity", "/v1/abort",    "/v1/responses/input_tokens", "/v1/responses/compact"};
 
 // One random edit of bytes.
 void mutate(std::string& text, std::mt19937& random) {

@@ -30,16 +30,6 @@ const RunningAnswer* find_answer(const Service& service, const std::string& id, 
   return found != service.answers.end() && found->second.client->name() == client ? &found->second : nullptr;
 }
 
-bool cancel_all(const Service& service, const std::string& id, std::string_view client) {
-  const RunningAnswer* answer = find_answer(service, id, client);
-  if (answer == nullptr) return false;
-  bool any = false;
-  Engine& engine = *answer->engine;
-  const std::size_t choices = answer->sequences;  // cancelling may end the answer
-  for (std::size_t i = 0; i < choices; ++i) any = engine.cancel(choice_id(id, i, choices)) || any;
-  return any;
-}
-
 void append_slot(std::string& out, std::size_t index, const SequenceSnapshot& sequence, std::int32_t context) {
   fmt::format_to(std::back_inserter(out), R"({{"id":{},"n_ctx":{},"request":)", index, context);
   json::append_lossy_string(out, sequence.id);
@@ -66,10 +56,20 @@ void append_defaults(std::string& out, const ServedModel& model) {
 
 }  // namespace
 
+bool cancel_answer(const Service& service, const std::string& id, std::string_view client) {
+  const RunningAnswer* answer = find_answer(service, id, client);
+  if (answer == nullptr) return false;
+  bool any = false;
+  Engine& engine = *answer->engine;
+  const std::size_t choices = answer->sequences;  // cancelling may end the answer
+  for (std::size_t i = 0; i < choices; ++i) any = engine.cancel(choice_id(id, i, choices)) || any;
+  return any;
+}
+
 http::Response abort(Service& service, std::string& body, std::string_view client) {
   const Result<std::string> id = read_id(body);
   if (!id) return http::error_response(id.error());
-  if (!cancel_all(service, *id, client))
+  if (!cancel_answer(service, *id, client))
     return http::error_response({ErrorCode::kNotFound, fmt::format("no answer with the id '{}' is running", *id), "id"});
   http::Response response;
   response.body = R"({"id":)";

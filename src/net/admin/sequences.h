@@ -10,6 +10,9 @@
 
 namespace braid::net::admin {
 
+// Ends all choices of an answer of this client, which ends with an error. False when none of that id runs.
+bool cancel_answer(const Service& service, const std::string& id, std::string_view client);
+
 // {"id": of an answer's first chunk} ends all its choices; the answer ends with an error. 404 when no such answer of this client runs.
 http::Response abort(Service& service, std::string& body, std::string_view client);
 

@@ -4,14 +4,16 @@
 #include "net/llama/dialects.h"
 #include "net/ollama/dialects.h"
 #include "net/openai/dialects.h"
+#include "net/responses/compaction.h"
 #include "net/responses/dialect.h"
 
 namespace braid::net {
 
 Dialects::Dialects()
     : completions(openai::completions()), chat_completions(openai::chat_completions()), embeddings(openai::embeddings()),
-      perplexity(openai::perplexity()), responses(responses::responses(stored_responses)), messages(anthropic::messages()),
-      llama_completion(llama::completion()), llama_infill(llama::infill()), llama_embedding(llama::embedding()),
-      ollama_chat(ollama::chat()), ollama_generate(ollama::generate()) {}
+      perplexity(openai::perplexity()), responses(responses::responses(stored_responses, running_responses)),
+      compaction(responses::compaction(stored_responses)), messages(anthropic::messages()), llama_completion(llama::completion()),
+      llama_infill(llama::infill()), llama_embedding(llama::embedding()), ollama_chat(ollama::chat()), ollama_generate(ollama::generate()) {
+}
 
 }  // namespace braid::net

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/generation/dialect.h"
+#include "net/responses/running.h"
 #include "net/responses/store.h"
 
 #include <memory>
@@ -12,11 +13,13 @@ struct Dialects {
   Dialects();
 
   responses::ResponseStore stored_responses;
+  responses::RunningResponses running_responses;
   std::unique_ptr<const Dialect> completions;
   std::unique_ptr<const Dialect> chat_completions;
   std::unique_ptr<const Dialect> embeddings;
   std::unique_ptr<const Dialect> perplexity;
   std::unique_ptr<const Dialect> responses;
+  std::unique_ptr<const Dialect> compaction;
   std::unique_ptr<const Dialect> messages;
   std::unique_ptr<const Dialect> llama_completion;
   std::unique_ptr<const Dialect> llama_infill;

@@ -41,12 +41,17 @@ using Answer = http::Response (*)(const Question& question);   // on the loop, a
 // On the loop, in its time. Owns its arguments.
 using Work = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, std::string body);
 
+// As a TextJob, of what the server remembers of its client, too. Any thread; it may be long with a short body.
+struct RecalledJob {
+  Result<std::string> (*run)(Value& body, const ServedModel& model, Dialects& dialects, std::string_view client);
+};
+
 struct Endpoint {
   http::Method method;    // GET implies HEAD
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, Work, Answer> handler;
+  std::variant<DialectOf, TextJob, RecalledJob, Work, Answer> handler;
 };
 
 // Every endpoint of the server.

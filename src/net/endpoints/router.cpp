@@ -28,9 +28,6 @@ std::string single_slashes(std::string_view path) {
   return single;
 }
 
-// OpenAI has routes for POST below /responses/ ({id}/cancel, compact, input_tokens) which are not served: a 405 would speak of a response.
-bool is_foreign(const Endpoint& row, Method method) { return method == Method::kPost && row.path == "/responses/"; }
-
 bool takes(const Endpoint& row, Method method) { return method == row.method || (method == Method::kHead && row.method == Method::kGet); }
 
 // The row for this path that takes the method, or else one that takes another; null when there is none.
@@ -93,7 +90,7 @@ Resolution resolve(Method method, std::string_view target, bool speaks_anthropic
     path.remove_prefix(3);
     row = find_row(path, method);
   }
-  if (row == nullptr || is_foreign(*row, method)) return not_found(target, voice);
+  if (row == nullptr) return not_found(target, voice);
   if (method == Method::kOptions) return with_allow(no_content(), *row);
   if (!takes(*row, method)) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};

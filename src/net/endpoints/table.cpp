@@ -12,6 +12,8 @@
 #include "net/ollama/models.h"
 #include "net/openai/models.h"
 #include "net/predict/predict.h"
+#include "net/responses/cancel.h"
+#include "net/responses/input_tokens.h"
 #include "net/responses/kept.h"
 #include "net/text/tokens.h"
 
@@ -40,6 +42,13 @@ constexpr Answer kModel = [](Q q) {
 };
 constexpr Answer kResponse = [](Q q) { return responses::show({q.dialects.stored_responses, q.client}, q.argument, q.query); };
 constexpr Answer kDeleteResponse = [](Q q) { return responses::erase({q.dialects.stored_responses, q.client}, q.argument); };
+constexpr Answer kCancelResponse = [](Q q) {
+  const auto stop = [&q](const std::string& id) { return admin::cancel_answer(q.service, id, q.client); };
+  return responses::cancel({q.dialects.stored_responses, q.client}, q.dialects.running_responses, q.argument, q.body, stop);
+};
+constexpr RecalledJob kInputTokens = {[](Value& body, const ServedModel& model, Dialects& dialects, std::string_view client) {
+  return responses::input_tokens(body, model, {dialects.stored_responses, client});
+}};
 constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
 constexpr Answer kReload = [](Q q) { return admin::reload(q.service, q.body); };
 constexpr Answer kProps = [](Q q) { return admin::props(q.service.status, q.query); };
@@ -53,6 +62,9 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/completions", false, Caller::kKey, &Dialects::completions},
     {Method::kPost, "/chat/completions", false, Caller::kKey, &Dialects::chat_completions},
     {Method::kPost, "/responses", false, Caller::kKey, &Dialects::responses},
+    {Method::kPost, "/responses/input_tokens", false, Caller::kKey, kInputTokens},
+    {Method::kPost, "/responses/compact", false, Caller::kKey, &Dialects::compaction},
+    {Method::kPost, "/responses/", true, Caller::kKey, kCancelResponse},
     {Method::kGet, "/responses/", true, Caller::kKey, kResponse},
     {Method::kDelete, "/responses/", true, Caller::kKey, kDeleteResponse},
     {Method::kPost, "/messages", false, Caller::kKey, &Dialects::messages},

@@ -2,13 +2,14 @@
 #pragma once
 
 #include "net/generation/dialect.h"
+#include "net/responses/running.h"
 #include "net/responses/store.h"
 
 #include <memory>
 
 namespace braid::net::responses {
 
-// `store` outlives it.
-std::unique_ptr<const Dialect> responses(ResponseStore& store);
+// Both outlive it.
+std::unique_ptr<const Dialect> responses(ResponseStore& store, RunningResponses& running);
 
 }  // namespace braid::net::responses

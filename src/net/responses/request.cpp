@@ -24,14 +24,12 @@ using wish::BodyFields;
 
 // What is read of the body: its own form of a conversation, and what every chat has.
 struct ResponseFields {
-  ResponseFields(const ServedModel& model, const Shelf& shelf_of_client) : chat(model), shelf(shelf_of_client) {}
+  ResponseFields(const ServedModel& model, const Shelf& shelf) : chat(model), details(std::make_shared<ResponseDetails>(shelf)) {}
 
   BodyFields chat;
-  const Shelf& shelf;
-  std::shared_ptr<ResponseDetails> details = std::make_shared<ResponseDetails>();
+  std::shared_ptr<ResponseDetails> details;
   std::size_t recalled = 0;  // messages of the conversation that were there before the input
   std::string instructions;
-  bool store = true;
 };
 
 using Reader = Result<void> (*)(ResponseFields& fields, Value& value, const std::string& path);
@@ -46,7 +44,7 @@ Result<void> read_instructions(ResponseFields& fields, Value& value, const std::
 Result<void> read_previous(ResponseFields& fields, Value& value, const std::string& path) {
   const Result<std::string> id = json::read_string(value, path);
   if (!id) return id.error();
-  const auto previous = fields.shelf.find(*id);
+  const auto previous = fields.details->shelf.find(*id);
   if (previous == nullptr)
     return Error{ErrorCode::kUnknownResponse, fmt::format("the response '{}' is unknown or no longer kept", *id), path};
   fields.details->conversation = previous->messages;
@@ -55,7 +53,7 @@ Result<void> read_previous(ResponseFields& fields, Value& value, const std::stri
 }
 
 Result<void> read_input(ResponseFields& fields, Value& value, const std::string& path) {
-  const Result<void> resolved = resolve_references(value, fields.shelf, path);
+  const Result<void> resolved = resolve_references(value, fields.details->shelf, path);
   if (!resolved) return resolved;
   const Result<void> appended = append_input(fields.details->conversation, value, path, fields.chat.wish.items_left_out);
   if (!appended) return appended;
@@ -78,7 +76,7 @@ Result<void> read_max_output_tokens(ResponseFields& fields, Value& value, const 
 Result<void> read_store(ResponseFields& fields, Value& value, const std::string& path) {
   const Result<bool> store = json::read_bool(value, path);
   if (!store) return store.error();
-  fields.store = *store;
+  fields.details->is_to_be_kept = *store;
   return {};
 }
 
@@ -262,7 +260,6 @@ Result<Wish> read_response(Value& body, const ServedModel& model, const Shelf& s
   if (!read) return read.error();
   resolve_choice(fields.chat.tool_choice, fields.details->tools);
   if (fields.details->input.empty()) return invalid_argument("'input' is missing", "input");
-  if (fields.store) fields.details->shelf = shelf;
   ValueList messages = fields.details->conversation;
   const bool has_instructions = !fields.instructions.empty();
   if (has_instructions) messages.insert(messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(fields.instructions)}});

@@ -6,6 +6,7 @@
 #include "net/responses/listed_items.h"
 #include "net/responses/output_items.h"
 #include "net/responses/request.h"
+#include "net/responses/usage.h"
 
 #include <cstddef>
 #include <ctime>
@@ -24,19 +25,24 @@ std::string_view code_of(const Error& error) {
   return http::status_of(error.code) == 429 ? "rate_limit_exceeded" : "server_error";
 }
 
-class ResponseFormat final : public AnswerFormat {
+class ResponseFormat final : public AnswerFormat, RunningResponse {
  public:
-  ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call)
+  ResponseFormat(const std::string& id, const ServedModel& model, const GenerationCall& call, RunningResponses& running)
       : id_(id), created_(static_cast<std::int64_t>(std::time(nullptr))), model_(model.id),
         details_(std::static_pointer_cast<const ResponseDetails>(call.details)),
         items_(id, *model.codec, details_->tools,
                {.events = call.stream, .logprobs = call.wants_logprobs(), .sealed_reasoning = details_->sealed_reasoning}),
-        timings_(call.timings) {}
+        timings_(call.timings), running_(running) {
+    running_.add(id_, *this);
+  }
+  ~ResponseFormat() override { running_.remove(id_); }
+  ResponseFormat(const ResponseFormat&) = delete;
+  ResponseFormat& operator=(const ResponseFormat&) = delete;
 
   void append_begin(std::string& out, const Usage&) override {
     for (const std::string_view type : {"response.created", "response.in_progress"}) {
       std::string members = R"(,"response":)";
-      append_response(members, "in_progress", nullptr, nullptr);
+      append_response(members, "in_progress", items_, nullptr, nullptr);
       items_.append_event(out, type, members);
     }
   }
@@ -53,7 +59,7 @@ class ResponseFormat final : public AnswerFormat {
 
   void append_end(std::string& out, const Usage& usage) override {
     std::string response;
-    append_response(response, status(), &usage, nullptr);
+    append_response(response, status(), items_, &usage, nullptr);
     items_.append_event(out, complete_ ? "response.completed" : "response.incomplete", R"(,"response":)" + response);
     keep(std::move(response));
   }
@@ -61,7 +67,7 @@ class ResponseFormat final : public AnswerFormat {
   void append_error(std::string& out, const Error& error) override {
     items_.close(out, false);
     std::string members = R"(,"response":)";
-    append_response(members, "failed", nullptr, &error);
+    append_response(members, "failed", items_, nullptr, &error);
     items_.append_event(out, "response.failed", members);
     members = fmt::format(R"(,"code":"{}","message":)", code_of(error));
     json::append_lossy_string(members, error.message);
@@ -86,7 +92,7 @@ class ResponseFormat final : public AnswerFormat {
     tokens.scored.assign(begin, piece.tokens.scored.end());
     append_finish(no_events, 0, answer.end, tokens, usage);
     std::string response;
-    append_response(response, status(), &usage, nullptr);
+    append_response(response, status(), items_, &usage, nullptr);
     out += response;
     keep(std::move(response));
   }
@@ -94,7 +100,7 @@ class ResponseFormat final : public AnswerFormat {
  private:
   std::string_view status() const { return complete_ ? "completed" : "incomplete"; }
 
-  void append_response(std::string& out, std::string_view status, const Usage* usage, const Error* error) {
+  void append_response(std::string& out, std::string_view status, const OutputItems& items, const Usage* usage, const Error* error) const {
     fmt::format_to(std::back_inserter(out), R"({{"id":"{}","object":"response","created_at":{},"status":"{}","model":)", id_, created_,
                    status);
     json::append_lossy_string(out, model_);
@@ -108,8 +114,8 @@ class ResponseFormat final : public AnswerFormat {
     }
     out += status == "incomplete" ? R"(,"incomplete_details":{"reason":"max_output_tokens"})" : R"(,"incomplete_details":null)";
     out += R"(,"output":)";
-    if (usage != nullptr || error != nullptr) {
-      items_.append_output(out);
+    if (status != "in_progress") {
+      items.append_output(out);
     } else {
       out += "[]";
     }
@@ -125,20 +131,29 @@ class ResponseFormat final : public AnswerFormat {
     out += '}';
   }
 
-  static void append_usage(std::string& out, const Usage& usage) {
-    fmt::format_to(std::back_inserter(out),
-                   R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},"output_tokens":{},)"
-                   R"("output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}})",
-                   usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens,
-                   usage.prompt_tokens + usage.completion_tokens);
-  }
-
-  void keep(std::string response) {
-    if (!details_->shelf) return;
+  StoredResponse stored(std::string response) const {
     StoredResponse stored{details_->conversation, details_->input, std::move(response)};
     stored.messages.push_back(items_.as_message());
     complete_items(stored.input, id_);
-    details_->shelf->keep(id_, std::move(stored));
+    return stored;
+  }
+
+  void keep(std::string response) {
+    if (details_->is_to_be_kept) details_->shelf.keep(id_, stored(std::move(response)));
+  }
+
+  const Shelf& shelf() const override { return details_->shelf; }
+  bool is_to_be_kept() const override { return details_->is_to_be_kept; }
+
+  StoredResponse as_cancelled() const override {
+    std::string no_events;
+    OutputItems items = items_;
+    items.close(no_events, false);
+    std::string response;
+    append_response(response, "cancelled", items, nullptr, nullptr);
+    StoredResponse cancelled = stored(std::move(response));
+    cancelled.cancelled = true;
+    return cancelled;
   }
 
   const std::string id_;
@@ -148,12 +163,14 @@ class ResponseFormat final : public AnswerFormat {
   OutputItems items_;
   bool timings_;
   bool complete_ = true;
+  RunningResponses& running_;
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerFormat> response_format(const std::string& id, const ServedModel& model, const GenerationCall& call) {
-  return std::make_unique<ResponseFormat>(id, model, call);
+std::unique_ptr<AnswerFormat> response_format(const std::string& id, const ServedModel& model, const GenerationCall& call,
+                                              RunningResponses& running) {
+  return std::make_unique<ResponseFormat>(id, model, call, running);
 }
 
 }  // namespace braid::net::responses

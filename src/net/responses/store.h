@@ -20,6 +20,7 @@ struct StoredResponse {
   ValueList messages;  // the whole conversation as chat messages, the answer included, the instructions not
   ValueList input;     // the items of its own request, completed; those that it named stand there themselves
   std::string body;    // the response object, JSON
+  bool cancelled = false;
 };
 
 // Each response has an owner (access::Account::name) and is unknown to everybody else. Bounded by number and by bytes: where one of them
@@ -81,6 +82,7 @@ class Shelf {
   std::shared_ptr<const StoredResponse> find(std::string_view id) const { return store_->find(owner_, id); }
   std::size_t bytes(std::string_view id) const { return store_->bytes(owner_, id); }
   bool erase(std::string_view id) const { return store_->erase(owner_, id); }
+  const std::string& owner() const { return owner_; }
 
  private:
   ResponseStore* store_;

@@ -138,9 +138,19 @@ asio::awaitable<Result<void>> unpack(Service& service, Request& request) {
   co_return Result<void>();
 }
 
+// The work of an endpoint that generates nothing.
+TextWork text_work(const Endpoint& endpoint, Dialects& dialects, std::string client) {
+  if (const auto* job = std::get_if<TextJob>(&endpoint.handler)) return {job->run, job->voice};
+  const RecalledJob& job = std::get<RecalledJob>(endpoint.handler);
+  return {[job, &dialects, client = std::move(client)](Value& body, const ServedModel& model) {
+    return job.run(body, model, dialects, client);
+          },
+          &kOpenAiVoice, true};
+}
+
 // A request for something that takes work, once its client has been let in.
-asio::awaitable<bool> work(std::shared_ptr<Service> service, const Dialects& dialects, std::shared_ptr<Connection> connection,
-                           Request& request, const Endpoint& endpoint, std::shared_ptr<access::Account> account, RequestRecord& record) {
+asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects, std::shared_ptr<Connection> connection, Request& request,
+                           const Endpoint& endpoint, std::shared_ptr<access::Account> account, RequestRecord& record) {
   const auto keep_alive = [&] { return request.keep_alive && !service->is_closing(); };  // when it is answered
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
@@ -152,9 +162,10 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, const Dialects& dia
     auto generation = generate(service, connection, std::move(request), *(dialects.**dialect), *visit, record);
     co_return co_await std::move(generation);
   }
-  const auto* const job = std::get_if<TextJob>(&endpoint.handler);
-  auto answering = job != nullptr ? answer_text(service, connection, *job, std::move(request.body))
-                                  : std::get<Work>(endpoint.handler)(service, connection, std::move(request.body));
+  const auto* const own = std::get_if<Work>(&endpoint.handler);
+  auto answering = own != nullptr
+                       ? (*own)(service, connection, std::move(request.body))
+                       : answer_text(service, connection, text_work(endpoint, dialects, account->name()), std::move(request.body));
   const Response response = co_await std::move(answering);
   account->append_headers(request.answer_headers, Clock::now());
   co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);

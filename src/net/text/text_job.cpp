@@ -29,7 +29,7 @@ class Watch {
   http::Connection& connection_;
 };
 
-Result<std::string> run_now(const TextJob& job, std::string& body, const ModelDirectory& models) {
+Result<std::string> run_now(const TextWork& job, std::string& body, const ModelDirectory& models) {
   Result<Value> document = json::parse_object(body);
   if (!document) return document.error();
   const Result<const ServedModel*> model = named_model(models, *document);
@@ -37,13 +37,13 @@ Result<std::string> run_now(const TextJob& job, std::string& body, const ModelDi
   return job.run(*document, **model);
 }
 
-asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, TextJob job, std::string& body) {
+asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, const TextWork& job, std::string& body) {
   const Result<const ModelDirectory*> served = served_models(service.status);
   if (!served) co_return served.error();
   const ModelDirectory models = **served;
-  if (body.size() <= service.options.max_inline_body_bytes) co_return run_now(job, body, models);
+  if (!job.is_long && body.size() <= service.options.max_inline_body_bytes) co_return run_now(job, body, models);
   Result<std::string> answer = std::string();
-  std::function<void()> work = [&answer, &body, &models, job] { answer = run_now(job, body, models); };
+  std::function<void()> work = [&answer, &body, &models, &job] { answer = run_now(job, body, models); };
   Abandonment abandonment;
   const Watch watch(connection, service.options, abandonment);
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
@@ -53,15 +53,15 @@ asio::awaitable<Result<std::string>> run(Service& service, http::Connection& con
 
 }  // namespace
 
-asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, TextJob job,
+asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, TextWork work,
                                             std::string body) {
   Result<std::string> answer = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
   try {
-    answer = co_await run(*service, *connection, job, body);
+    answer = co_await run(*service, *connection, work, body);
   } catch (const std::exception& bug) {
     spdlog::error("a text job: {}", bug.what());
   }
-  if (!answer) co_return job.voice->refuse(answer.error());
+  if (!answer) co_return work.voice->refuse(answer.error());
   http::Response response;
   response.body = std::move(*answer);
   co_return response;

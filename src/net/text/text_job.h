@@ -10,6 +10,7 @@
 #include "net/service/service.h"
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,8 +22,15 @@ struct TextJob {
   const Voice* voice = &kOpenAiVoice;
 };
 
-// Runs the job here when the body is short, else on the codec worker, unless the client goes before its turn comes.
+// The same with what it was bound to, which any thread may use as well.
+struct TextWork {
+  std::function<Result<std::string>(Value& body, const ServedModel& model)> run;
+  const Voice* voice = &kOpenAiVoice;
+  bool is_long = false;  // whatever the size of its body
+};
+
+// Runs the work here when it is short, as it is with a short body, else on the codec worker, unless the client goes before its turn comes.
 boost::asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection,
-                                                   TextJob job, std::string body);
+                                                   TextWork work, std::string body);
 
 }  // namespace braid::net
