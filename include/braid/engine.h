@@ -91,6 +91,9 @@ class Engine {
   // Ends the request with this GenerationRequest::id by Finish{kCancelled}. False when there is none.
   virtual bool cancel(std::string_view id) = 0;
 
+  // The prefix cache forgets what no sequence holds; records on disk stay. Returns how many blocks that were.
+  virtual std::int32_t forget_prefixes() { return 0; }
+
   // Running ones first, each kind oldest first, at most `limit`.
   virtual std::vector<SequenceSnapshot> sequences(std::size_t limit) const = 0;
 };

@@ -65,6 +65,7 @@ struct EngineStats {
   std::uint32_t waiting_normal = 0;   // 0
   std::uint32_t waiting_worse = 0;    // above 0
   std::uint32_t preempted = 0;        // of these, those that have run before
+  std::uint32_t most_running = 0;     // that may run at once
   std::uint32_t prefilling = 0;
   std::uint32_t decoding = 0;
   std::uint32_t stalled = 0;  // their readers are behind; they keep their blocks while nobody needs them more

@@ -46,6 +46,14 @@ struct InfillTokens {
   TokenId middle = 0;
 };
 
+// Tokens that begin and end texts, and whether encode() adds them by itself.
+struct TextEnds {
+  std::optional<TokenId> bos = {};
+  std::optional<TokenId> eos = {};
+  bool adds_bos = false;
+  bool adds_eos = false;
+};
+
 // Incremental decoding of one sequence: appends whole UTF-8 characters only and keeps an unfinished tail.
 class StreamDecoder {
  public:
@@ -66,6 +74,8 @@ class TextCodec {
 
   // kInvalidArgument with construct and line when the template fails; "model has no chat template" when there is none.
   virtual Result<RenderedChat> render(const ChatPrompt& prompt) const = 0;
+
+  virtual TextEnds text_ends() const = 0;
 
   // None when the model was not trained to fill gaps.
   virtual std::optional<InfillTokens> infill_tokens() const = 0;

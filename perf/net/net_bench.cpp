@@ -41,6 +41,7 @@ class WordCodec final : public TextCodec {
   Result<std::vector<TokenId>> encode(std::string_view, const EncodeOptions&) const override { return std::vector<TokenId>{1}; }
   Result<RenderedChat> render(const ChatPrompt&) const override { return RenderedChat{"chat", {}}; }
   std::optional<InfillTokens> infill_tokens() const override { return std::nullopt; }
+  TextEnds text_ends() const override { return {}; }
   std::string_view template_source(const ChatPrompt&) const override { return {}; }
   std::unique_ptr<StreamDecoder> new_decoder() const override { return std::make_unique<WordDecoder>(); }
   bool is_silent(TokenId) const override { return false; }

@@ -65,6 +65,18 @@ void BlockPool::forget(BlockId block) {
   empty_.push_back(block);
 }
 
+std::int32_t BlockPool::empty_cached() {
+  const std::int32_t count = cached_;
+  while (cached_ > 0) {
+    const BlockId block = entry(total()).newer;
+    unlink(block);
+    entry(block).kept = false;
+    on_evict_(block);
+    empty_.push_back(block);
+  }
+  return count;
+}
+
 std::int32_t BlockPool::references(BlockId block) const {
   assert(block >= 0 && block < total() && "no such block");
   return entries_[static_cast<std::size_t>(block)].references;

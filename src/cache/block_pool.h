@@ -25,7 +25,7 @@ class BlockPool {
   // `groups`: of layers, each with blocks of its own.
   explicit BlockPool(std::int32_t total, std::int32_t groups = 1);
 
-  // Called when allocate() takes a cached block, before it is handed out: what was known of its contents is to be forgotten.
+  // Called when allocate() takes a cached block, before it is handed out, and by empty_cached(): what was known of its contents is to be forgotten.
   void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
 
   // nullopt when every block is in use.
@@ -42,6 +42,9 @@ class BlockPool {
 
   // They are not any more: a cached block is empty from now on.
   void forget(BlockId block);
+
+  // All cached blocks are empty from now on, as if each had been taken; none counts as evicted. Returns how many there were.
+  std::int32_t empty_cached();
 
   std::int32_t references(BlockId block) const;
   std::int32_t total() const { return static_cast<std::int32_t>(entries_.size()) - 1; }

@@ -49,6 +49,13 @@ void PrefixIndex::forget(BlockId block) {
   remove_with_all_below(block);
 }
 
+std::int32_t PrefixIndex::forget_unused() {
+  const auto hook = std::exchange(on_evict_, nullptr);
+  const std::int32_t count = pool_.empty_cached();
+  on_evict_ = hook;
+  return count;
+}
+
 BlockId PrefixIndex::attach(BlockId node, std::int32_t group, BlockId block) {
   assert(group > 0 && group < groups_.count);
   if (this->node(node).filled == 0) return block;

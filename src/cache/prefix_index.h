@@ -95,6 +95,9 @@ class PrefixIndex {
   // parents. What lies below comes later.
   void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
 
+  // Forgets what nobody holds, without telling anybody. Returns how many of the pool's blocks that were.
+  std::int32_t forget_unused();
+
   // Appends the keys of all full blocks of `sequence`, whether they are known or not.
   void keys(const SequenceView& sequence, std::vector<PrefixKey>& keys);
   // One of these keys after the other: of the block at `begin`, from that of the block before it, which does not count at 0.

@@ -49,6 +49,7 @@ class Scheduler final : public Engine, private TicketListener {
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
   bool cancel(std::string_view id) noexcept override;
+  std::int32_t forget_prefixes() override { return roster_.forget_unused(); }
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
   // Lookup by GenerationRequest::id: where it is, or nullopt when unknown or finished.

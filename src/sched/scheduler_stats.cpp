@@ -12,6 +12,7 @@ std::optional<SequencePhase> Scheduler::find(std::string_view id) const {
 
 EngineStats Scheduler::stats() const {
   EngineStats stats = counters_;
+  stats.most_running = static_cast<std::uint32_t>(options_.max_batch);
   stats.waiting = static_cast<std::uint32_t>(roster_.queue().size());
   for (const SequenceMap* map : roster_.all()) {
     for (const auto& [rank, sequence] : *map) {

@@ -113,6 +113,11 @@ Result<std::vector<TokenId>> ModelCodec::encode(std::string_view text, const Enc
   return tokenizer_.encode(text, options);
 }
 
+TextEnds ModelCodec::text_ends() const {
+  const Vocabulary& vocabulary = tokenizer_.vocabulary();
+  return {vocabulary.bos, vocabulary.eos, vocabulary.add_bos, vocabulary.add_eos};
+}
+
 Result<RenderedChat> ModelCodec::render(const ChatPrompt& prompt) const {
   const ChatTemplates::Entry* entry = templates_.choose(prompt);
   if (entry == nullptr) return invalid_argument("model has no chat template");

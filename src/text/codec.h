@@ -25,6 +25,7 @@ class ModelCodec final : public TextCodec {
   std::int32_t vocab_size() const override;
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<RenderedChat> render(const ChatPrompt& prompt) const override;
+  TextEnds text_ends() const override;
   std::optional<InfillTokens> infill_tokens() const override { return tokenizer_.vocabulary().infill; }
   std::string_view template_source(const ChatPrompt& prompt) const override;
   std::unique_ptr<StreamDecoder> new_decoder() const override;

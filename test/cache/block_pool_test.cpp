@@ -60,6 +60,26 @@ TEST(BlockPool, KeptBlocksAreHandedOutLastAndTheOldestFirst) {
 }
 
 #ifndef NDEBUG
+TEST(BlockPool, CachedBlocksAreEmptiedAndHeldOnesStay) {
+  BlockPool pool(3);
+  std::vector<BlockId> told;
+  pool.on_evict([&](BlockId block) { told.push_back(block); });
+  const BlockId held = pool.allocate().value();
+  const BlockId first = pool.allocate().value();
+  const BlockId second = pool.allocate().value();
+  for (const BlockId block : {held, first, second}) pool.keep(block);
+  for (const BlockId block : {first, second}) pool.release(block);
+  EXPECT_EQ(pool.empty_cached(), 2);
+  EXPECT_EQ(told, (std::vector<BlockId>{first, second}));
+  EXPECT_EQ(pool.cached(), 0);
+  EXPECT_EQ(pool.free(), 2);
+  EXPECT_EQ(pool.evictions(), 0U);
+  pool.release(held);
+  EXPECT_EQ(pool.cached(), 1) << "what was in use is kept as ever";
+  EXPECT_EQ(pool.allocate(), second);
+  EXPECT_EQ(pool.allocate(), first);
+}
+
 TEST(BlockPoolDeathTest, DoubleFreeAsserts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   BlockPool pool(2);

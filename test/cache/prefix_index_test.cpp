@@ -134,6 +134,22 @@ TEST_F(PrefixIndexTest, BlocksOutliveTheirSequence) {
 }
 
 // What a lower tier needs to keep an evicted block: everything it stands for.
+TEST_F(PrefixIndexTest, ForgetsWhatNobodyHoldsAndTellsNobody) {
+  int told = 0;
+  index_.on_evict([&told](BlockId) { ++told; });
+  const auto held = compute({1, 2, 3, 4});
+  compute({1, 2, 7, 8, 9, 10}, {});  // its first block is the same
+  compute({5, 6}, {"", "mine"});
+  EXPECT_EQ(index_.forget_unused(), 3);
+  EXPECT_EQ(told, 0);
+  EXPECT_EQ(match({1, 2, 7, 8}), blocks_of(*held, 1));
+  EXPECT_EQ(match({1, 2, 3, 4}), blocks_of(*held, 2));
+  EXPECT_TRUE(match({5, 6}, {"", "mine"}).empty());
+  const auto again = compute({1, 2, 7, 8});
+  EXPECT_EQ(match({1, 2, 7, 8}), blocks_of(*again, 2));
+  EXPECT_EQ(index_.forget_unused(), 0);
+}
+
 TEST_F(PrefixIndexTest, TellsKeyAndPathOfABlockThatIsEvicted) {
   const std::vector<MediaSpan> media{image(1, 4, 1), image(5, 1, 2)};
   compute({1, 2, 3, 4, 5, 6}, {"tuned", "mine"}, media);

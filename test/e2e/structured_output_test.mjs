@@ -70,6 +70,31 @@ test("structured output", async (t) => {
     assert.equal(lenient.headers.get("x-braid-schema-ignored"), "response_format.json_schema.schema.properties.x.uniqueItems");
   });
 
+  await t.test("paths of what is left out, or refused, are those of the request's own form", async () => {
+    const schema = { type: "object", properties: { x: { type: "array", items: { type: "integer" }, uniqueItems: true } } };
+    const said = [{ role: "user", content: "a" }];
+    const tool = { name: "f", description: "d" };
+    const forms = [
+      ["/v1/responses", (strict) => ({ input: "a", max_output_tokens: 1, text: { format: { type: "json_schema", name: "x", strict, schema } } }), "text.format.schema"],
+      ["/v1/responses", (strict) => ({ input: "a", max_output_tokens: 1, tool_choice: "required", tools: [{ type: "function", ...tool, strict, parameters: schema }] }), "tools[0].parameters"],
+      ["/v1/messages", (strict) => ({ messages: said, max_tokens: 1, tool_choice: { type: "any" }, tools: [{ ...tool, strict, input_schema: schema }] }), "tools[0].input_schema"],
+      ["/v1/chat/completions", (strict) => ({ messages: said, max_tokens: 1, tool_choice: "required", tools: [{ type: "function", function: { ...tool, strict, parameters: schema } }] }), "tools[0].function.parameters"],
+    ];
+    for (const [path, body, place] of forms) {
+      const lenient = await post(server.url + path, body(false));
+      assert.equal(lenient.status, 200, `${path} ${place}: ${await lenient.text()}`);
+      assert.equal(lenient.headers.get("x-braid-schema-ignored"), `${place}.properties.x.uniqueItems`, path);
+      const strict = await post(server.url + path, body(true));
+      assert.equal(strict.status, 400, `${path} ${place}`);
+      assert.match((await strict.json()).error.message, new RegExp(`${place.replaceAll(/[.[\]]/g, "\\$&")}\\.properties\\.x\\.uniqueItems`), path);
+    }
+    const format = { type: "json_schema", schema };
+    const message = await post(`${server.url}/v1/messages`, { messages: said, max_tokens: 1, output_config: { format } });
+    assert.equal(message.headers.get("x-braid-schema-ignored"), "output_config.format.schema.properties.x.uniqueItems");
+    const lines = await post(`${server.url}/api/chat`, { messages: said, stream: false, options: { num_predict: 1 }, format: schema });
+    assert.equal(lines.headers.get("x-braid-schema-ignored"), "format.properties.x.uniqueItems");
+  });
+
   await t.test("bans that leave none of the tokens that a constraint allows are the request's own fault", async () => {
     const { tokens } = await (await post(`${server.url}/tokenize`, { content: "7" })).json();
     const body = { guided_regex: "[a-c]7", logit_bias: tokens.map((id) => [id, false]) };

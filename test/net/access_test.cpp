@@ -78,6 +78,19 @@ TEST(Callers, AServerWithoutKeysLetsPagesOfThisMachineAloneChangeIt) {
   EXPECT_EQ(status("rebound.example.org", ""), 403);
 }
 
+TEST(Callers, AnAdministratorResetsThePrefixCache) {
+  TestServer server;
+  server.on_loop([&] { server.engine().cached_blocks = 12; });
+  const auto ask = [&server](std::string_view host) {
+    return server.ask(fmt::format("POST /reset_prefix_cache HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\n\r\n", host));
+  };
+  EXPECT_EQ(ask("rebound.example.org").status, 403);
+  EXPECT_EQ(ask("localhost").body, R"({"object":"reset_prefix_cache","blocks":12})");
+  EXPECT_EQ(ask("localhost").body, R"({"object":"reset_prefix_cache","blocks":0})");
+  server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", {}}; });
+  EXPECT_EQ(ask("localhost").status, 503);
+}
+
 TEST(Callers, AnAdministratorHasTheUnixSocketInsteadOfAKey) {
   const test::Folder folder;
   const std::string path = folder / "administrator.sock";

@@ -16,6 +16,7 @@ class FakeCodec : public TextCodec {
   std::int32_t vocab_size() const override { return kVocab; }
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
   Result<RenderedChat> render(const ChatPrompt& prompt) const override;
+  TextEnds text_ends() const override { return {kBos, kEos, true, false}; }
   std::optional<InfillTokens> infill_tokens() const override { return kInfill; }
   std::string_view template_source(const ChatPrompt&) const override { return chat_template; }
   std::unique_ptr<StreamDecoder> new_decoder() const override;

@@ -73,6 +73,7 @@ EngineStats FakeEngine::stats() const {
   stats.submitted = submitted.size();
   stats.cancelled = cancelled;
   stats.blocks_total = 64;
+  stats.most_running = most_running;
   return stats;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace braid::test {
@@ -20,6 +21,7 @@ class FakeEngine final : public Engine {
   Result<Ticket> submit(GenerationRequest request) override;
   Result<void> check_queue(std::size_t requests, std::int32_t priority) override;
   EngineStats stats() const override;
+  std::int32_t forget_prefixes() override { return std::exchange(cached_blocks, 0); }
   bool cancel(std::string_view id) override;  // of a request that lives: it gets Finish{kCancelled}
   std::vector<SequenceSnapshot> sequences(std::size_t limit) const override;
 
@@ -38,6 +40,8 @@ class FakeEngine final : public Engine {
   std::int32_t cached_tokens = 0;  // what every ticket says
   double queue_ms = 0.0;           // likewise
   bool started = true;             // likewise
+  std::int32_t cached_blocks = 0;
+  std::uint32_t most_running = 0;
 };
 // The events of `text`, one token a byte, then a Finish.
 std::vector<TokenEvent> events_of(std::string_view text, FinishReason reason = FinishReason::kStop, std::int32_t prompt_tokens = 0);

@@ -1,11 +1,17 @@
 // Routes that answer about texts, running answers and the server itself.
+#include "net/generation/timings.h"
 #include "net/test_server.h"
 
 #include <cmath>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace braid::test {
 namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Tokenize, TakesContentPromptsAndConversations) {
   TestServer server;
@@ -142,26 +148,73 @@ TEST(Abort, OfNothingIsA404) {
   EXPECT_EQ(server.ask(post("/abort", "{}")).status, 400);
 }
 
-TEST(Slots, ShowWhatRuns) {
+TEST(Slots, ShowWhatRunsAndWhatIsFree) {
   TestServer server;
   EXPECT_EQ(server.ask(get("/slots")).body, "[]");
-  server.on_loop([&] { server.engine().script = nullptr; });
+  server.on_loop([&] {
+    server.engine().script = nullptr;
+    server.engine().most_running = 2;
+  });
   RawClient client = server.connect();
-  client.send(post("/v1/completions", R"({"prompt":[1,2],"max_tokens":9,"priority":3})"));
+  client.send(post("/v1/completions", R"({"prompt":[1,2],"max_tokens":9,"priority":3,"temperature":0.5,"seed":7,"samplers":["top_k","temperature"]})"));
   EXPECT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
-  EXPECT_EQ(normalized(server.ask(get("/slots")).body),
-            R"([{"id":0,"n_ctx":1000,"request":"cmpl-ID","phase":"decode","is_processing":true,"priority":3,"prompt_tokens":2,)"
-            R"("cached_tokens":0,"generated_tokens":0,"max_tokens":9}])");
+  const std::string body = normalized(server.ask(get("/slots")).body);
+  EXPECT_THAT(body, StartsWith(R"([{"id":0,"n_ctx":1000,"speculative":false,"is_processing":true,"id_task":)"));
+  EXPECT_THAT(body, HasSubstr(R"("next_token":{"has_next_token":true,"n_remain":9,"n_decoded":0},"params":{"n_predict":9,"max_tokens":9,)"
+                              R"("seed":7,"temperature":0.5,)"));
+  EXPECT_THAT(body, HasSubstr(R"("samplers":["penalties","dry","top_k","temperature"],)"));
+  EXPECT_THAT(body, EndsWith(R"("request":"cmpl-ID","phase":"decode","priority":3,"prompt_tokens":2,"cached_tokens":0,)"
+                             R"("generated_tokens":0,"max_tokens":9},{"id":1,"n_ctx":1000,"speculative":false,"is_processing":false}])"));
+  EXPECT_EQ(server.ask(get("/slots?fail_on_no_slot=1")).status, 200);
+  server.on_loop([&] { server.engine().most_running = 1; });
+  EXPECT_EQ(server.ask(get("/slots?fail_on_no_slot=1")).status, 503);
+  EXPECT_EQ(server.ask(get("/slots?fail_on_no_slot=0")).status, 200);
 }
 
-TEST(Props, NameTheModel) {
+TEST(Props, AreThoseOfTheModelInLlamaServersWords) {
   TestServer server;
-  const Reply reply = server.ask(get("/props"));
-  EXPECT_NE(reply.body.find(R"("model_alias":"fake-model")"), std::string::npos) << reply.body;
+  server.on_loop([&] {
+    server.engine().most_running = 5;
+    server.model().defaults.temperature = 0.25F;
+  });
+  const std::string body = server.ask(get("/props")).body;
+  EXPECT_THAT(body, StartsWith(R"({"default_generation_settings":{"id":0,"id_task":-1,"n_ctx":1000,"speculative":false,)"
+                               R"("is_processing":false,"params":{"n_predict":-1,"max_tokens":-1,"seed":4294967295,"temperature":0.25,)"));
+  EXPECT_THAT(body, HasSubstr(R"("samplers":["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature"])"));
+  EXPECT_THAT(body, HasSubstr(R"("total_slots":5,"model_alias":"fake-model","model_path":"fake-model","chat_template":"tools",)"));
+  EXPECT_THAT(body, HasSubstr(R"("bos_token":"","eos_token":"<eos>","build_info":"braid )"));
   server.on_loop([&] { server.status() = {ServiceState::kNoModel, "", {}}; });
-  EXPECT_EQ(server.ask(get("/props")).status, 503);
+  for (const char* path : {"/props", "/tokenizer_info"}) EXPECT_EQ(server.ask(get(path)).status, 503) << path;
   EXPECT_EQ(server.ask(get("/slots")).body, "[]");
   EXPECT_EQ(server.ask(post("/tokenize", R"({"content":"a"})")).status, 503);
+}
+
+TEST(TokenizerInfo, TellsWhatTheCodecDoes) {
+  TestServer server;
+  EXPECT_EQ(server.ask(get("/tokenizer_info")).body,
+            R"({"tokenizer_class":"braid","model_max_length":1000,"vocab_size":259,"bos_token":"","eos_token":"<eos>",)"
+            R"("add_bos_token":true,"add_eos_token":false,"chat_template":"tools"})");
+  EXPECT_EQ(server.ask(get("/tokenizer_info?model=other")).status, 404);
+}
+
+// The first token belongs to the prompt's time: whatever is divided by the time after it does not count it.
+TEST(Timings, DoNotCountTheFirstTokenAsGeneration) {
+  const auto timings_of = [](std::int32_t tokens) {
+    Usage usage;
+    usage.prompt_tokens = 10;
+    usage.cached_tokens = 6;
+    usage.prompt_ms = 8.0;
+    usage.completion_tokens = tokens;
+    usage.generation_ms = tokens > 1 ? 40.0 : 0.0;
+    std::string text;
+    net::append_timings(text, usage);
+    return text;
+  };
+  EXPECT_THAT(timings_of(5), HasSubstr(R"("prompt_n":4,"prompt_ms":8.000,"prompt_per_token_ms":2.000,"prompt_per_second":500.000)"));
+  EXPECT_THAT(timings_of(5),
+              HasSubstr(R"("predicted_n":5,"predicted_ms":40.000,"predicted_per_token_ms":10.000,"predicted_per_second":100.000)"));
+  EXPECT_THAT(timings_of(1),
+              HasSubstr(R"("predicted_n":1,"predicted_ms":0.000,"predicted_per_token_ms":0.000,"predicted_per_second":0.000)"));
 }
 
 }  // namespace

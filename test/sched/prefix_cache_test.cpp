@@ -31,6 +31,19 @@ TEST(PrefixCache, RepeatedPromptIsComputedOnce) {
   rig.run_to_end();
 }
 
+TEST(PrefixCache, IsForgottenOnRequestButForWhatRuns) {
+  Rig rig;
+  const auto prompt = Rig::prompt_of(21, 1);
+  rig.complete(prompt, 5);
+  Client& runs = rig.submit(Rig::prompt_of(21, 2), 50);
+  ASSERT_TRUE(rig.run_until([&] { return runs.take(); }));
+  EXPECT_EQ(rig.scheduler->forget_prefixes(), 7);
+  EXPECT_EQ(rig.scheduler->forget_prefixes(), 0);
+  EXPECT_EQ(cached_tokens(rig.complete(prompt, 5)), 0);
+  EXPECT_EQ(cached_tokens(rig.complete(Rig::prompt_of(21, 2), 5)), 20) << "which a running sequence holds";
+  rig.run_to_end();
+}
+
 TEST(PrefixCache, LastPromptTokenIsAlwaysComputed) {
   Rig rig;
   rig.complete(Rig::prompt_of(20, 1), 5);

@@ -1,8 +1,10 @@
 #include "net/admin/cache_stats.h"
 #include "net/admin/metrics.h"
+#include "net/admin/prefix_cache.h"
 #include "net/admin/probes.h"
 #include "net/admin/reload.h"
 #include "net/admin/sequences.h"
+#include "net/admin/slots.h"
 #include "net/anthropic/count_tokens.h"
 #include "net/anthropic/dialect.h"
 #include "net/anthropic/models.h"
@@ -15,6 +17,7 @@
 #include "net/responses/cancel.h"
 #include "net/responses/input_tokens.h"
 #include "net/responses/kept.h"
+#include "net/text/tokenizer_info.h"
 #include "net/text/tokens.h"
 
 #include <array>
@@ -51,8 +54,10 @@ constexpr RecalledJob kInputTokens = {[](Value& body, const ServedModel& model, 
 }};
 constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
 constexpr Answer kReload = [](Q q) { return admin::reload(q.service, q.body); };
-constexpr Answer kProps = [](Q q) { return admin::props(q.service.status, q.query); };
-constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.client); };
+constexpr Answer kProps = [](Q q) { return admin::props(q.service, q.query); };
+constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.query, q.client); };
+constexpr Answer kResetPrefixCache = [](Q q) { return admin::reset_prefix_cache(q.service, q.body); };
+constexpr Answer kTokenizerInfo = [](Q q) { return text::tokenizer_info(q.service.status, q.query); };
 constexpr Answer kOllamaTags = [](Q q) { return ollama::tags(q.service.status); };
 constexpr Answer kOllamaVersion = [](Q) { return ollama::version(); };
 constexpr Answer kOpenApi = [](Q) { return docs::openapi(); };
@@ -90,6 +95,8 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/slots", false, Caller::kKey, kSlots},
     {Method::kGet, "/load", false, Caller::kMetricsReader, kLoad},
     {Method::kGet, "/cache/stats", false, Caller::kKey, kCacheStats},
+    {Method::kGet, "/tokenizer_info", false, Caller::kKey, kTokenizerInfo},
+    {Method::kPost, "/reset_prefix_cache", false, Caller::kAdministrator, kResetPrefixCache},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},
     {Method::kGet, "/ping", false, Caller::kAnybody, kHealth},

@@ -129,7 +129,7 @@ class Generation final : WakeHint {
     Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);
     if (!tickets) return tickets.error();
     answer_id_ = id;
-    service_.answers[id] = {&visit_.account(), model_->engine, tickets->size()};
+    service_.answers[id] = {&visit_.account(), model_->engine, tickets->size(), &call_};
     call_.prompt = std::vector<PromptItem>();
     format_ = dialect_.make_format(id, *model_, call_);
     choices_.emplace(executor, std::move(*tickets), *model_->codec, call_, service_, visit_, meter_);

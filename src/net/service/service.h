@@ -36,11 +36,14 @@ Result<const ServedModel*> named_model(const ModelDirectory& models, const Value
 // As both: for who has a name, and no models yet.
 Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name = {});
 
+struct Wish;
+
 // An answer that is being generated.
 struct RunningAnswer {
   const access::Account* client;  // whose it is; lives as long as the answer runs
   Engine* engine;                 // of its model
   std::size_t sequences;          // choices of all its prompts
+  const Wish* wish;               // what was asked for, but for the prompt; lives as long
 };
 
 // Which connections are not kept alive any more.
