@@ -32,6 +32,8 @@ struct ServedModel {
   Pooling pooling = Pooling::kLast;                 // of embeddings
   std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
   RequestDefaults defaults = {};
+  std::uint64_t bytes = 0;       // of its weights
+  std::string weight_type = {};  // of most of them, such as Q4_K; empty: not known
 };
 
 // The models that are served, by name. A plain value: a copy may be asked on any thread.

@@ -6,13 +6,17 @@
 #include "app/fingerprint.h"
 #include "app/served_models.h"
 #include "app/units.h"
+#include "files/gguf_tensor_type.h"
 #include "files/hf_folder.h"
 #include "kernels/select.h"
 #include "model/families/families.h"
 #include "model/kv_identity.h"
 #include "text/folder_text.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <fmt/format.h>
+#include <map>
 #include <spdlog/spdlog.h>
 #include <type_traits>
 #include <utility>
@@ -96,6 +100,14 @@ Result<void> check_memory(const files::GgufFile& file, const kernels::KernelTabl
                {}};
 }
 
+// By their bytes.
+std::string main_weight_type(const files::GgufFile& file) {
+  std::map<std::string_view, std::size_t> bytes;
+  for (const files::GgufTensor& tensor : file.tensors()) bytes[files::gguf_tensor_type(tensor.type)->name] += tensor.bytes.size();
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& type) { return type.second; });
+  return most != bytes.end() ? std::string(most->first) : std::string();
+}
+
 }  // namespace
 
 RequestDefaults sampling_defaults(const files::GgufFile& file) {
@@ -152,6 +164,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
+  loaded.weight_type = main_weight_type(*file);
   loaded.defaults = sampling_defaults(*file);
 
   std::vector<text::TemplateSource> templates;

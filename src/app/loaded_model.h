@@ -26,6 +26,7 @@ namespace braid::app {
 struct LoadedModel {
   std::string id;
   std::string architecture;
+  std::string weight_type;   // of most weights, by its GGUF name
   RequestDefaults defaults;  // of the model's own files
   Pooling pooling = Pooling::kLast;
   std::unique_ptr<const text::ModelCodec> codec;

@@ -18,11 +18,8 @@ std::optional<BlockId> BlockPool::allocate(std::int32_t group) {
     block = empty_.back();
     empty_.pop_back();
   } else if (cached_ > 0) {
-    block = entry(total()).newer;  // the oldest
-    unlink(block);
-    entry(block).kept = false;
+    block = take_oldest();
     ++evictions_;
-    on_evict_(block);
   } else {
     return std::nullopt;
   }
@@ -67,14 +64,17 @@ void BlockPool::forget(BlockId block) {
 
 std::int32_t BlockPool::empty_cached() {
   const std::int32_t count = cached_;
-  while (cached_ > 0) {
-    const BlockId block = entry(total()).newer;
-    unlink(block);
-    entry(block).kept = false;
-    on_evict_(block);
-    empty_.push_back(block);
-  }
+  while (cached_ > 0) empty_.push_back(take_oldest());
   return count;
+}
+
+// Of the cached ones.
+BlockId BlockPool::take_oldest() {
+  const BlockId block = entry(total()).newer;
+  unlink(block);
+  entry(block).kept = false;
+  on_evict_(block);
+  return block;
 }
 
 std::int32_t BlockPool::references(BlockId block) const {

@@ -66,6 +66,7 @@ class BlockPool {
 
   std::int32_t& held_with(BlockId block) { return held_[entry(block).group]; }
   Entry& entry(BlockId block) { return entries_[static_cast<std::size_t>(block)]; }
+  BlockId take_oldest();
   void link_newest(BlockId block);
   void unlink(BlockId block);
 

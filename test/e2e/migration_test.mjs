@@ -75,7 +75,7 @@ test("every field is served, taken or refused as the page says", async (t) => {
 
 test("every route answers", async (t) => {
   const { url } = await serve(t);
-  const bodies = { "/completion": { prompt: "a", n_predict: 2 }, "/embedding": { content: "a" }, "/tokenize": { content: "a" }, "/detokenize": { tokens: [5] }, "/api/show": { model: "braid-demo" },
+  const bodies = { "/completion": { prompt: "a", n_predict: 2 }, "/embedding": { content: "a" }, "/tokenize": { content: "a" }, "/detokenize": { tokens: [5] }, "/api/show": { model: "braid-demo" }, "/api/embed": { input: "a" }, "/api/embeddings": { prompt: "a" },
     "/apply-template": { messages: [{ role: "user", content: "a" }] } };
   for (const [server, theirs, here] of rows("Routes")) {
     const [method, route] = code(theirs).split(" ");

@@ -66,6 +66,30 @@ test("models are listed and shown", async () => {
   assert.match((await client.version()).version, /^\d+\.\d+\.\d+$/);
 });
 
+test("loaded models are listed, and loading one is done at once", async () => {
+  const { models: [loaded] } = await client.ps();
+  assert.equal(loaded.name, model);
+  assert.match(loaded.digest, /^[0-9a-f]{64}$/);
+  assert.ok(loaded.size > 1e6);
+  assert.equal(loaded.details.quantization_level, "Q8_0");
+  assert.ok(new Date(loaded.expires_at) > new Date("2200-01-01"));
+  assert.equal((await client.generate({ model, prompt: "" })).done_reason, "load");
+  assert.equal((await client.chat({ model, messages: [], keep_alive: "10m" })).done_reason, "load");
+  assert.equal(await (await fetch(server.url)).text(), "Ollama is running");
+  assert.equal((await fetch(server.url, { method: "HEAD" })).status, 200);
+});
+
+test("texts become vectors of length 1, as at OpenAI's route", async () => {
+  const input = ["The little fox", "ran home."];
+  const { embeddings, prompt_eval_count } = await client.embed({ model, input });
+  const answer = await fetch(`${server.url}/v1/embeddings`, { method: "POST", body: JSON.stringify({ input }) });
+  const { data, usage } = await answer.json();
+  assert.deepEqual(embeddings, data.map((one) => one.embedding));
+  assert.equal(prompt_eval_count, usage.prompt_tokens);
+  assert.deepEqual((await client.embeddings({ model, prompt: input[0] })).embedding, embeddings[0]);
+  assert.deepEqual((await client.embed({ model, input: [] })).embeddings, []);
+});
+
 test("an unknown model is a 404", async () => {
   await assert.rejects(client.chat({ model: "none", messages }), { name: "ResponseError", status_code: 404 });
 });

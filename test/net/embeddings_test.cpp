@@ -72,5 +72,51 @@ TEST(Embeddings, NameTheFieldThatIsWrong) {
   }
 }
 
+TEST(OllamaEmbeddings, AreAListOfVectorsOrOne) {
+  TestServer server;
+  answer_with_vectors(server);
+  const std::string both = server.ask(post("/api/embed", R"({"model":"fake-model","input":["a","b"]})")).body;
+  EXPECT_EQ(both.find(R"({"model":"fake-model","embeddings":[[0.6,0.8],[0.6,0.8]],"total_duration":)"), 0U) << both;
+  EXPECT_NE(both.find(R"("load_duration":0,"prompt_eval_count":4})"), std::string::npos) << both;
+  EXPECT_EQ(server.ask(post("/api/embed", R"({"input":"a","keep_alive":"5m","options":{"num_ctx":2048}})")).status, 200);
+  EXPECT_EQ(server.ask(post("/api/embeddings", R"({"model":"fake-model","prompt":"a"})")).body, R"({"embedding":[0.6,0.8]})");
+  EXPECT_EQ(server.ask(post("/api/embed", R"({"input":""})")).body, R"({"model":"fake-model","embeddings":[]})");
+  EXPECT_EQ(server.ask(post("/api/embeddings", R"({"prompt":""})")).body, R"({"embedding":[]})");
+}
+
+TEST(OllamaEmbeddings, CutTheEndOffATextUnlessTheyMayNot) {
+  TestServer server;
+  answer_with_vectors(server);
+  const std::string text = std::string(600, 'a') + std::string(600, 'b');
+  EXPECT_EQ(server.ask(post("/api/embed", R"({"input":")" + text + "\"}")).status, 200);
+  server.on_loop([&] {
+    const std::vector<TokenId>& prompt = server.engine().submitted.at(0).prompt;
+    ASSERT_EQ(prompt.size(), 1000U) << "the context";
+    EXPECT_EQ(prompt[0], kBos);
+    EXPECT_EQ(prompt[600], 'a');
+    EXPECT_EQ(prompt[601], 'b');
+  });
+  EXPECT_EQ(server.ask(post("/api/embed", R"({"truncate":false,"input":")" + text + "\"}")).status, 400);
+}
+
+TEST(OllamaEmbeddings, SayWhichFieldIsWrong) {
+  TestServer server;
+  const std::pair<const char*, const char*> faults[] = {
+      {"{}", "'input' is missing"},
+      {R"({"input":7})", "'input'"},
+      {R"({"input":["a",7]})", "'input[1]'"},
+      {R"({"input":["a",""]})", "'input[1]'"},
+      {R"({"input":"a","dimensions":2})", "'dimensions'"},
+      {R"({"input":"a","truncate":1})", "'truncate'"},
+      {R"({"input":"a","options":{"temperature":-1}})", "'options.temperature'"},
+  };
+  for (const auto& [body, words] : faults) {
+    const Reply reply = server.ask(post("/api/embed", body));
+    EXPECT_EQ(reply.status, 400) << body;
+    EXPECT_NE(reply.body.find(words), std::string::npos) << reply.body;
+  }
+  EXPECT_NE(server.ask(post("/api/embeddings", R"({"prompt":["a",1]})")).body.find("'prompt[1]'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace braid::test

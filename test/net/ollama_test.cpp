@@ -118,7 +118,7 @@ TEST(Ollama, NamesTheFieldThatIsWrong) {
   const std::string messages = R"({"messages":[{"role":"user","content":"a"}],)";
   const std::pair<std::string, const char*> faults[] = {
       {"{}", "messages"},
-      {R"({"messages":[]})", "messages"},
+      {R"({"messages":7})", "messages"},
       {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
       {R"({"messages":[{"role":"user","content":"a","images":["x"]}]})", "messages[0].images"},
       {messages + R"("options":{"temperature":-1}})", "options.temperature"},
@@ -127,6 +127,7 @@ TEST(Ollama, NamesTheFieldThatIsWrong) {
       {messages + R"("format":"xml"})", "format"},
       {messages + R"("think":"much"})", "think"},
       {messages + R"("keep_alive":{}})", "keep_alive"},
+      {messages + R"("keep_alive":"soon"})", "keep_alive"},
       {messages + R"("tools":[{"type":"function"}]})", "tools[0].function"},
       {messages + R"("tools":[{"function":{"name":"f","parameters":1}}]})", "tools[0].function.parameters"},
   };
@@ -135,8 +136,7 @@ TEST(Ollama, NamesTheFieldThatIsWrong) {
     ASSERT_FALSE(call) << body;
     EXPECT_EQ(call.error().param, param) << body;
   }
-  for (const char* refused :
-       {R"({"prompt":"a","context":[1]})", R"({"prompt":"a","template":"x"})", R"({"prompt":"a","images":["x"]})", "{}"})
+  for (const char* refused : {R"({"prompt":"a","context":[1]})", R"({"prompt":"a","template":"x"})", R"({"prompt":"a","images":["x"]})"})
     EXPECT_FALSE(read_text(net::ollama::read_generate, refused)) << refused;
 }
 
@@ -150,14 +150,75 @@ TEST(Ollama, AFormatBindsTheAnswer) {
   EXPECT_FALSE(read_text(net::ollama::read_generate, R"({"prompt":"a","format":""})")->constraint_spec);
 }
 
+// What a list and /api/show say of the model alike.
+constexpr char kDetails[] = R"("details":{"parent_model":"","format":"gguf","family":"fake","families":["fake"],"parameter_size":"42",)"
+                            R"("quantization_level":"Q4_K"}})";
+
 TEST(Ollama, ListsAndShowsTheModels) {
   TestServer server;
-  EXPECT_EQ(server.ask(get("/api/tags")).body,
-            R"({"models":[{"name":"fake-model","model":"fake-model","modified_at":"2023-11-14T22:13:20Z",)"
-            R"("details":{"family":"fake","families":["fake"],"parameter_size":"42"}}]})");
-  EXPECT_THAT(server.ask(post("/api/show", R"({"model":"fake-model"})")).body,
-              HasSubstr(R"("model_info":{"general.architecture":"fake","general.parameter_count":42,"fake.context_length":1000})"));
+  server.on_loop([&] {
+    server.model().bytes = 7;
+    server.model().weight_type = "Q4_K";
+  });
+  const std::string entry = R"({"models":[{"name":"fake-model","model":"fake-model","size":7,"digest":")";
+  const auto without_digest = [](const std::string& body) { return std::regex_replace(body, std::regex("[0-9a-f]{64}"), "DIGEST"); };
+  const std::string details = std::string(kDetails).substr(0, sizeof(kDetails) - 2);
+  EXPECT_EQ(without_digest(server.ask(get("/api/tags")).body),
+            entry + R"(DIGEST",)" + details + R"(,"modified_at":"2023-11-14T22:13:20Z"}]})");
+  EXPECT_EQ(without_digest(server.ask(get("/api/ps")).body),
+            entry + R"(DIGEST",)" + details + R"(,"expires_at":"2318-01-01T00:00:00Z","size_vram":0,"context_length":1000}]})");
+  const std::string shown = server.ask(post("/api/show", R"({"model":"fake-model"})")).body;
+  EXPECT_THAT(shown, HasSubstr(R"("model_info":{"general.architecture":"fake","general.parameter_count":42,"fake.context_length":1000})"));
+  EXPECT_THAT(shown, HasSubstr(details));
+  EXPECT_THAT(shown, HasSubstr(R"("template":"tools")"));
+  EXPECT_THAT(shown, HasSubstr(R"("parameters":"temperature 0.8\ntop_k 40\n)"));
+  EXPECT_THAT(shown, HasSubstr(R"("capabilities":["completion","tools","embedding","insert"])"));
   EXPECT_THAT(server.ask(get("/api/version")).body, HasSubstr(R"({"version":")"));
+  server.on_loop([&] { server.model().fingerprint = "another"; });
+  EXPECT_EQ(server.ask(get("/api/tags")).body.find(server.ask(get("/api/ps")).body.substr(0, 200)), 0U) << "one digest for both";
+}
+
+TEST(Ollama, ATemplateThatThinksSaysSo) {
+  FakeCodec codec;
+  codec.chat_template = "<think> </think>";
+  TestServer server;
+  server.on_loop([&] { server.model().codec = &codec; });
+  EXPECT_THAT(server.ask(post("/api/show", "{}")).body, HasSubstr(R"("embedding","thinking")"));
+}
+
+TEST(Ollama, IsKnownByItsRoot) {
+  TestServer server;
+  const Reply root = server.ask(get("/"));
+  EXPECT_EQ(root.body, "Ollama is running");
+  EXPECT_EQ(root.headers.at("content-type"), "text/plain; charset=utf-8");
+  for (const char* path : {"/", "/api/tags", "/api/version", "/api/ps"}) {
+    RawClient client = server.connect();
+    client.send("HEAD " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_EQ(client.read_reply(true).status, 200) << path;
+  }
+}
+
+TEST(Ollama, WithoutAPromptAModelIsLoadedAlready) {
+  TestServer server;
+  const std::string head = R"({"model":"fake-model","created_at":"TIME",)";
+  const std::string end = R"(,"done":true,"done_reason":"load"})";
+  for (const char* body : {R"({"model":"fake-model"})", R"({"model":"fake-model","prompt":"","keep_alive":0})", R"({"keep_alive":"-1m"})"})
+    EXPECT_EQ(timeless(server.ask(post("/api/generate", body)).body), head + R"("response":"")" + end) << body;
+  EXPECT_EQ(timeless(server.ask(post("/api/chat", R"({"messages":[],"stream":true})")).body),
+            head + R"("message":{"role":"assistant","content":""})" + end);
+  EXPECT_EQ(server.ask(post("/api/chat", R"({"model":"other","messages":[]})")).status, 404);
+  EXPECT_EQ(server.ask(post("/api/chat", "{}")).status, 400) << "no messages at all";
+  server.on_loop([&] { EXPECT_TRUE(server.engine().submitted.empty()); });
+}
+
+TEST(Ollama, TakesDurationsAsGoWritesThem) {
+  const auto read = [](const std::string& keep_alive) {
+    return read_text(net::ollama::read_generate, R"({"prompt":"a","keep_alive":)" + keep_alive + "}");
+  };
+  for (const char* right : {"0", "-1", "1.5", R"("0")", R"("-1")", R"("5m")", R"("1h30m")", R"("1.5h")", R"("-1m")", R"("300ms")"})
+    EXPECT_TRUE(read(right)) << right;
+  for (const char* wrong : {R"("")", R"("m")", R"("5 m")", R"("5d")", R"("1.2.3s")", R"(".s")", "true", "[]"})
+    EXPECT_FALSE(read(wrong)) << wrong;
 }
 
 }  // namespace

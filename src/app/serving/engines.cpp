@@ -55,6 +55,8 @@ Result<void> Engines::add(LoadedModel model) {
   served.context_length = options.context_length;
   served.most_waiting = static_cast<std::size_t>(options.max_waiting);
   served.architecture = loaded.architecture;
+  served.bytes = loaded.language_model->weight_bytes();
+  served.weight_type = loaded.weight_type;
   served.parameters = loaded.language_model->parameters();
   served.fingerprint = loaded.fingerprint;
   served.engine = member->scheduler.get();

@@ -3,6 +3,7 @@
 #include "net/anthropic/dialect.h"
 #include "net/llama/dialects.h"
 #include "net/ollama/dialects.h"
+#include "net/ollama/embeddings.h"
 #include "net/openai/dialects.h"
 #include "net/responses/compaction.h"
 #include "net/responses/dialect.h"
@@ -13,7 +14,7 @@ Dialects::Dialects()
     : completions(openai::completions()), chat_completions(openai::chat_completions()), embeddings(openai::embeddings()),
       perplexity(openai::perplexity()), responses(responses::responses(stored_responses, running_responses)),
       compaction(responses::compaction(stored_responses)), messages(anthropic::messages()), llama_completion(llama::completion()),
-      llama_infill(llama::infill()), llama_embedding(llama::embedding()), ollama_chat(ollama::chat()), ollama_generate(ollama::generate()) {
-}
+      llama_infill(llama::infill()), llama_embedding(llama::embedding()), ollama_chat(ollama::chat()), ollama_generate(ollama::generate()),
+      ollama_embed(ollama::embed()), ollama_embeddings(ollama::embeddings()) {}
 
 }  // namespace braid::net

@@ -26,6 +26,8 @@ struct Dialects {
   std::unique_ptr<const Dialect> llama_embedding;
   std::unique_ptr<const Dialect> ollama_chat;
   std::unique_ptr<const Dialect> ollama_generate;
+  std::unique_ptr<const Dialect> ollama_embed;
+  std::unique_ptr<const Dialect> ollama_embeddings;
 };
 
 }  // namespace braid::net

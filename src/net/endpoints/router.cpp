@@ -86,9 +86,9 @@ Resolution resolve(Method method, std::string_view target, bool speaks_anthropic
   path = single;
   const Voice& voice = voice_at(path, speaks_anthropic);
   const Endpoint* row = find_row(path, method);
-  if (row == nullptr && path.starts_with("/v1/")) {
+  if (row == nullptr && (path == "/v1" || path.starts_with("/v1/"))) {
     path.remove_prefix(3);
-    row = find_row(path, method);
+    row = find_row(path.empty() ? "/" : path, method);
   }
   if (row == nullptr) return not_found(target, voice);
   if (method == Method::kOptions) return with_allow(no_content(), *row);

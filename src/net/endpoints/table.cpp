@@ -59,6 +59,8 @@ constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.query, q.cl
 constexpr Answer kResetPrefixCache = [](Q q) { return admin::reset_prefix_cache(q.service, q.body); };
 constexpr Answer kTokenizerInfo = [](Q q) { return text::tokenizer_info(q.service.status, q.query); };
 constexpr Answer kOllamaTags = [](Q q) { return ollama::tags(q.service.status); };
+constexpr Answer kOllamaPs = [](Q q) { return ollama::running(q.service.status); };
+constexpr Answer kOllamaRoot = [](Q) { return ollama::root(); };
 constexpr Answer kOllamaVersion = [](Q) { return ollama::version(); };
 constexpr Answer kOpenApi = [](Q) { return docs::openapi(); };
 constexpr Answer kDocs = [](Q) { return docs::page(); };
@@ -86,8 +88,12 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/embedding", false, Caller::kKey, &Dialects::llama_embedding},
     {Method::kPost, "/api/chat", false, Caller::kKey, &Dialects::ollama_chat},
     {Method::kPost, "/api/generate", false, Caller::kKey, &Dialects::ollama_generate},
+    {Method::kPost, "/api/embed", false, Caller::kKey, &Dialects::ollama_embed},
+    {Method::kPost, "/api/embeddings", false, Caller::kKey, &Dialects::ollama_embeddings},
     {Method::kPost, "/api/show", false, Caller::kKey, TextJob{ollama::show, &ollama::kVoice}},
     {Method::kGet, "/api/tags", false, Caller::kKey, kOllamaTags},
+    {Method::kGet, "/api/ps", false, Caller::kKey, kOllamaPs},
+    {Method::kGet, "/", false, Caller::kAnybody, kOllamaRoot},
     {Method::kGet, "/api/version", false, Caller::kAnybody, kOllamaVersion},
     {Method::kGet, "/models", false, Caller::kKey, kModels},
     {Method::kGet, "/models/", true, Caller::kKey, kModel},

@@ -71,6 +71,7 @@ class Generation final : WakeHint {
       service_.counters.count(refusal_of(submitted.error().code));
       co_return co_await refuse(submitted.error());
     }
+    if (call_.said_at_once) co_return co_await say_at_once();
     if (call_.stream) co_return co_await stream();
     co_return co_await collect();
   }
@@ -103,6 +104,7 @@ class Generation final : WakeHint {
     tell_left_out("", "items of a request are left out", call_.items_left_out);
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
     if (!allowed) co_return allowed.error();
+    if (call_.said_at_once) co_return Result<void>();
     const auto executor = co_await asio::this_coro::executor;
     co_return submit(std::move(prepared->prompts), executor);
   }
@@ -135,6 +137,12 @@ class Generation final : WakeHint {
     choices_.emplace(executor, std::move(*tickets), *model_->codec, call_, service_, visit_, meter_);
     check_deadlines();
     return {};
+  }
+
+  asio::awaitable<bool> say_at_once() {
+    http::Response response;
+    response.body = std::move(*call_.said_at_once);
+    co_return co_await respond(response);
   }
 
   asio::awaitable<bool> stream() {

@@ -52,10 +52,11 @@ struct Preparation {
   }
 
   Result<void> encode() {
+    if (call->said_at_once) return {};
     Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model->codec, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
-    keep_tails(prompts, *call, model->context_length);
+    cut_prompts(prompts, *call, model->context_length);
     if (call->return_token_ids) call->prompt_tokens = prompts;
     if (call->echo) echo();
     const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();

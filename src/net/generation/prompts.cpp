@@ -182,7 +182,9 @@ Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, call);
 }
 
-void keep_tails(Prompts& prompts, GenerationCall& call, std::int32_t context) {
+void cut_prompts(Prompts& prompts, GenerationCall& call, std::int32_t context) {
+  if (call.cuts_prompt_end)
+    for (std::vector<TokenId>& prompt : prompts) prompt.resize(std::min(prompt.size(), static_cast<std::size_t>(context)));
   if (!call.prompt_tail) return;
   const std::int32_t room = context - std::clamp(call.max_tokens.value_or(1), 0, context - 1);
   const auto most = static_cast<std::size_t>(*call.prompt_tail < 0 ? room : *call.prompt_tail);

@@ -19,8 +19,9 @@ Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec,
 // A chat as the model's template writes it. Tools become text in `chat` where the template does not take them. Likewise.
 Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat);
 
-// Of each prompt the last tokens, as many as the call wants; those of texts become the call's prompt. Likewise.
-void keep_tails(std::vector<std::vector<TokenId>>& prompts, GenerationCall& call, std::int32_t context);
+// Of each prompt the last tokens, as many as the call wants, which become the call's prompt where it was a text; or the first ones, as many as
+// the context has room for. Likewise.
+void cut_prompts(std::vector<std::vector<TokenId>>& prompts, GenerationCall& call, std::int32_t context);
 
 // What a chat's last message says, if the answer goes on with it: `echo` of a chat. Likewise.
 std::vector<std::string> last_words(const ChatPrompt& chat);

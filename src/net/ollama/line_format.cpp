@@ -41,13 +41,14 @@ struct Piece {
   }
 };
 
+std::string line_head(const ServedModel& model) {
+  return R"({"model":)" + json::quoted(model.id) + R"(,"created_at":")" + timestamp(std::time(nullptr)) + '"';
+}
+
 class LineFormat final : public AnswerFormat {
  public:
-  LineFormat(const ServedModel& model, bool logprobs, bool chat) : codec_(*model.codec), logprobs_(logprobs), chat_(chat) {
-    head_ = R"({"model":)";
-    json::append_lossy_string(head_, model.id);
-    head_ += R"(,"created_at":")" + timestamp(std::time(nullptr)) + '"';
-  }
+  LineFormat(const ServedModel& model, bool logprobs, bool chat)
+      : codec_(*model.codec), logprobs_(logprobs), chat_(chat), head_(line_head(model)) {}
 
   // A call is one line, with its arguments whole: it waits for what follows it.
   void append_delta(std::string& out, std::uint32_t, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
@@ -128,7 +129,7 @@ class LineFormat final : public AnswerFormat {
   const TextCodec& codec_;
   const bool logprobs_;
   const bool chat_;
-  std::string head_;  // of every line
+  const std::string head_;  // of every line
   Piece pending_;
   ChoiceEnd end_;
 };
@@ -137,6 +138,11 @@ class LineFormat final : public AnswerFormat {
 
 std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprobs, bool chat) {
   return std::make_unique<LineFormat>(model, logprobs, chat);
+}
+
+std::string load_line(const ServedModel& model, bool chat) {
+  const std::string_view answer = chat ? R"(,"message":{"role":"assistant","content":""})" : R"(,"response":"")";
+  return fmt::format(R"({}{},"done":true,"done_reason":"load"}})", line_head(model), answer);
 }
 
 http::Response error_response(const Error& error) {

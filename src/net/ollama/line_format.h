@@ -7,12 +7,16 @@
 #include "net/http/response.h"
 
 #include <memory>
+#include <string>
 
 namespace braid::net::ollama {
 
 // A stream is a line for each piece and a last one with done_reason and counts; a whole answer is the last line with all of it. With
 // `chat` the text stands in a message, else in "response". The model outlives it.
 std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprobs, bool chat);
+
+// The answer where nothing was asked: the model is loaded.
+std::string load_line(const ServedModel& model, bool chat);
 
 // {"error":…} with the status of the error.
 http::Response error_response(const Error& error);

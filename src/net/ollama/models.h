@@ -1,4 +1,4 @@
-// GET /api/tags and /api/version, POST /api/show.
+// GET /, /api/tags, /api/ps and /api/version, POST /api/show.
 #pragma once
 
 #include "braid/result.h"
@@ -12,6 +12,12 @@ namespace braid::net::ollama {
 
 // What is served; of a model only what is known here.
 http::Response tags(const ServiceStatus& status);
+
+// The same models: what is served is loaded, and stays so.
+http::Response running(const ServiceStatus& status);
+
+// By whose words its clients know that somebody speaks this API.
+http::Response root();
 
 // Of the API that this dialect follows: clients compare it with the one that brought what they need.
 http::Response version();

@@ -1,14 +1,13 @@
 #include "net/ollama/request.h"
 
 #include "net/json/fields.h"
-#include "net/wish/defaults.h"
+#include "net/ollama/line_format.h"
+#include "net/ollama/options.h"
 #include "net/wish/finish.h"
 #include "net/wish/parameters.h"
 #include "net/wish/tools.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <fmt/format.h>
 #include <limits>
 #include <optional>
@@ -29,18 +28,6 @@ using wish::Parameter;
 constexpr wish::ToolForm kToolForm = {
     .holder = "function", .parameters = "parameters", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
 
-// What Ollama samples with where `options` and the operator are silent.
-void set_defaults(Wish& wish, const RequestDefaults& defaults) {
-  wish.stream = true;
-  wish.timings = true;  // measured: every answer tells durations
-  wish.sampling.temperature = 0.8F;
-  wish.sampling.top_k = 40;
-  wish.sampling.top_p = 0.9F;
-  wish.sampling.repetition_penalty = 1.1F;
-  wish.sampling.penalty_last_n = 64;
-  wish::set_defaults(wish, defaults);
-}
-
 bool is_empty(const Value& value) {
   const auto* list = value.get_if<ValueList>();
   const auto* text = value.get_if<std::string>();
@@ -50,42 +37,6 @@ bool is_empty(const Value& value) {
 Result<void> only_empty(BodyFields&, Value& value, const std::string& path) {
   if (is_empty(value)) return {};
   return invalid_argument(fmt::format("'{}' is not supported by this server", path), path);
-}
-
-// A negative number is no limit.
-Result<void> read_num_predict(BodyFields& fields, Value& value, const std::string& path) {
-  const Result<std::int64_t> count = json::read_integer(value, path);
-  if (!count) return count.error();
-  if (*count >= 0)
-    fields.wish.max_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(*count, std::numeric_limits<std::int32_t>::max()));
-  return {};
-}
-
-// A negative seed is none.
-Result<void> read_seed(BodyFields& fields, Value& value, const std::string& path) {
-  const Result<std::int64_t> seed = json::read_integer(value, path);
-  if (!seed) return seed.error();
-  fields.wish.seeded = *seed >= 0;
-  fields.wish.sampling.seed = static_cast<std::uint64_t>(std::max<std::int64_t>(*seed, 0));
-  return {};
-}
-
-constexpr std::array kOptions = {
-    Parameter{"num_predict", read_num_predict},
-    Parameter{"seed", read_seed},
-    Parameter{"stop", wish::read_stop},
-};
-
-Result<void> read_options(BodyFields& fields, Value& value, const std::string& path) {
-  auto* members = value.get_if<ValueDict>();
-  if (members == nullptr) return json::wrong_type(path, "an object", value);
-  const std::array tables = {std::span<const Parameter>(kOptions), wish::sampling_parameters()};
-  for (auto& [name, option] : *members) {
-    if (option.is_null()) continue;
-    const Result<void> read = wish::read_parameter(fields, name, option, at_key(path, name), tables);
-    if (!read) return read;
-  }
-  return {};
 }
 
 // "json", a schema, or nothing.
@@ -103,12 +54,6 @@ Result<void> read_think(BodyFields& fields, Value& value, const std::string& pat
     return {};
   }
   return wish::read_reasoning_effort(fields, value, path);
-}
-
-Result<void> accept_keep_alive(BodyFields&, Value& value, const std::string& path) {
-  const bool is_time =
-      value.get_if<std::string>() != nullptr || value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr;
-  return is_time ? Result<void>() : json::wrong_type(path, "a duration", value);
 }
 
 Result<void> read_logprobs(BodyFields& fields, Value& value, const std::string& path) {
@@ -135,7 +80,6 @@ Result<void> rename_members(Value& message, const std::string& path) {
 Result<void> read_messages(BodyFields& fields, Value& value, const std::string& path) {
   auto* list = value.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", value);
-  if (list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);
   for (std::size_t i = 0; i < list->size(); ++i) {
     const Result<void> renamed = rename_members((*list)[i], at_index(path, i));
     if (!renamed) return renamed;
@@ -158,7 +102,7 @@ Result<void> read_tools(BodyFields& fields, Value& value, const std::string& pat
 constexpr std::array kCommon = {
     Parameter{"model", wish::accept_string}, Parameter{"stream", wish::FlagRule{&Wish::stream}},
     Parameter{"options", read_options},      Parameter{"format", read_format},
-    Parameter{"think", read_think},          Parameter{"keep_alive", accept_keep_alive},
+    Parameter{"think", read_think},          Parameter{"keep_alive", read_keep_alive},
     Parameter{"logprobs", read_logprobs},    Parameter{"top_logprobs", wish::read_top_logprobs},
 };
 
@@ -195,6 +139,12 @@ Result<Wish> finish_raw(BodyFields fields, std::string prompt, std::string suffi
   return std::move(fields.wish);
 }
 
+// Ollama's clients load a model by asking for no answer. Here it is loaded already.
+Wish loaded(BodyFields fields, bool chat) {
+  fields.wish.said_at_once = load_line(fields.model, chat);
+  return std::move(fields.wish);
+}
+
 }  // namespace
 
 Result<Wish> read_chat(Value& body, const ServedModel& model) {
@@ -205,6 +155,7 @@ Result<Wish> read_chat(Value& body, const ServedModel& model) {
   if (!read) return read.error();
   if (!fields.messages) return invalid_argument("'messages' is missing", "messages");
   ValueList messages = std::move(*fields.messages->get_if<ValueList>());
+  if (messages.empty()) return loaded(std::move(fields), true);
   const auto path_of = [](std::size_t index) { return at_index("messages", index); };
   return wish::finish_chat(std::move(fields), std::move(messages), path_of, "messages");
 }
@@ -222,7 +173,7 @@ Result<Wish> read_generate(Value& body, const ServedModel& model) {
     texts[i] = std::move(*text);
   }
   auto& [prompt, suffix, system] = texts;
-  if (prompt.empty()) return invalid_argument("'prompt' is missing or empty", "prompt");
+  if (prompt.empty() && suffix.empty()) return loaded(std::move(fields), false);
   const Value* raw = body.find("raw");
   const Result<bool> is_raw = raw == nullptr || raw->is_null() ? Result<bool>(false) : json::read_bool(*raw, "raw");
   if (!is_raw) return is_raw.error();

@@ -30,6 +30,7 @@ struct Wish {
   std::variant<std::vector<PromptItem>, ChatPrompt> prompt;  // a chat is one prompt, each item is one
   std::string_view prompt_field = "prompt";                  // where it came from, for errors
   std::optional<std::string> suffix;                         // the answer fills the gap between an item and this
+  std::optional<std::string> said_at_once;                   // the whole answer, JSON, where nothing is to be generated
   std::int32_t choices = 1;                                  // for each prompt
   std::int32_t candidates = 1;  // generated for each prompt, at least `choices`: the best by mean log-probability are answered
   SamplingParams sampling;      // `choice` is set per choice; `seed` only if `seeded`
@@ -43,6 +44,7 @@ struct Wish {
   std::vector<TokenId> allowed_tokens;                 // the answer has no others; empty: all
   std::vector<std::vector<TokenId>> banned_sequences;  // none of them comes to its last token
   std::optional<std::int32_t> prompt_tail;  // of each prompt so many tokens at most, its last ones; -1: as many as there is room for
+  bool cuts_prompt_end = false;             // of each prompt, what the context has no room for
   std::vector<TokenId> prompt_ids;          // a chat's prompt in place of its messages; empty: none
   std::optional<bool> add_special;          // whether a prompt gets the model's own BOS and EOS; nullopt: a text does, a chat does not
   bool control_text = false;                // control tokens are part of the answer's text
