@@ -97,7 +97,8 @@ struct Preparation {
     auto constraint = model->constraints->compile(*spec);
     if (!constraint && call->tools && !strict) constraint = model->constraints->compile(*whole_spec(false));
     if (!constraint) return constraint.error();
-    call->schema_ignored.assign((*constraint)->left_out().begin(), (*constraint)->left_out().end());
+    for (const std::string& path : (*constraint)->left_out())  // a schema may stand in several places of a constraint
+      if (std::ranges::find(call->schema_ignored, path) == call->schema_ignored.end()) call->schema_ignored.push_back(path);
     call->constraint = std::move(*constraint);
     return {};
   }
