@@ -156,7 +156,8 @@ TEST(Slots, ShowWhatRunsAndWhatIsFree) {
     server.engine().most_running = 2;
   });
   RawClient client = server.connect();
-  client.send(post("/v1/completions", R"({"prompt":[1,2],"max_tokens":9,"priority":3,"temperature":0.5,"seed":7,"samplers":["top_k","temperature"]})"));
+  client.send(post("/v1/completions",
+                   R"({"prompt":[1,2],"max_tokens":9,"priority":3,"temperature":0.5,"seed":7,"samplers":["top_k","temperature"]})"));
   EXPECT_TRUE(server.eventually([&] { return server.engine().live.size() == 1; }));
   const std::string body = normalized(server.ask(get("/slots")).body);
   EXPECT_THAT(body, StartsWith(R"([{"id":0,"n_ctx":1000,"speculative":false,"is_processing":true,"id_task":)"));
