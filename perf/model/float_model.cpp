@@ -74,7 +74,9 @@ Result<void> FloatModel::write(const std::string& path, WeightType type) const {
     heads.push_back(
         {tensor.name, static_cast<std::uint32_t>(type_of(tensor)), tensor.shape, row_bytes * static_cast<std::uint64_t>(tensor.outputs())});
   }
-  auto out = files::GgufOutput::create(path, metadata_, heads);
+  std::vector<files::GgufEntry> entries;
+  for (const auto& [key, value] : metadata_) entries.push_back({key, value});
+  auto out = files::GgufOutput::create(path, entries, heads);
   if (!out) return out.error();
   for (const FloatTensor& tensor : tensors_) {
     std::vector<std::byte> row(kernels::stored_row_bytes(*kernels::weight_format(type_of(tensor)), tensor.inputs()));
