@@ -21,6 +21,7 @@ void append_blocks(const Sequence& sequence, std::vector<cache::BlockId>& held) 
   if (sequence.state == nullptr) return;
   append(sequence.blocks.state());
   append(sequence.state->source);
+  for (const RecurrentState::Copy& copy : sequence.state->copies) append(copy.blocks);
 }
 
 }  // namespace
