@@ -68,6 +68,10 @@ test("structured output", async (t) => {
       { model: "braid-demo", messages: [{ role: "user", content: "a" }], max_tokens: 1, response_format: format(false) });
     assert.equal(lenient.status, 200);
     assert.equal(lenient.headers.get("x-braid-schema-ignored"), "response_format.json_schema.schema.properties.x.uniqueItems");
+    const many = { type: "object", properties: Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`x${i}`, schema.properties.x])) };
+    const long = await post(`${server.url}/v1/chat/completions`, { model: "braid-demo", messages: [{ role: "user", content: "a" }],
+      max_tokens: 1, response_format: { type: "json_schema", json_schema: { name: "x", schema: many } } });
+    assert.equal(long.headers.get("x-braid-schema-ignored").length, 1024);
   });
 
   await t.test("paths of what is left out, or refused, are those of the request's own form", async () => {

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kExposed =
     "X-Request-Id, Request-Id, Retry-After, X-Queue-Position, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
-    "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens";
+    "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens, "
+    "X-Braid-Tools-Ignored, X-Braid-Schema-Ignored";
 
 constexpr std::string_view kLocalhost = "localhost";
 

@@ -98,8 +98,7 @@ class Generation final : WakeHint {
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
     call_ = std::move(prepared->call);
-    if (!call_.schema_ignored.empty())
-      request_.answer_headers.emplace_back("X-Braid-Schema-Ignored", printable(fmt::format("{}", fmt::join(call_.schema_ignored, ", "))));
+    if (!call_.schema_ignored.empty()) request_.answer_headers.emplace_back("X-Braid-Schema-Ignored", header_list(call_.schema_ignored));
     tell_left_out("X-Braid-Tools-Ignored", "tools of a request are left out", call_.tools_left_out);
     tell_left_out("", "items of a request are left out", call_.items_left_out);
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
@@ -109,12 +108,17 @@ class Generation final : WakeHint {
     co_return submit(std::move(prepared->prompts), executor);
   }
 
+  // Cut where clients begin to refuse headers.
+  template <class Names>
+  static std::string header_list(const Names& names) {
+    constexpr std::size_t kMostBytes = 1024;
+    return printable(fmt::format("{}", fmt::join(names, ", ")).substr(0, kMostBytes));
+  }
+
   // In the log, and in a header if that has a name.
   void tell_left_out(const char* header, std::string_view message, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    constexpr std::size_t kMostBytes = 1024;
-    const std::set<std::string_view> different(names.begin(), names.end());
-    const std::string list = printable(fmt::format("{}", fmt::join(different, ", ")).substr(0, kMostBytes));
+    const std::string list = header_list(std::set<std::string_view>(names.begin(), names.end()));
     record_.log(spdlog::level::debug, message, "names", list);
     if (*header != '\0') request_.answer_headers.emplace_back(header, list);
   }
