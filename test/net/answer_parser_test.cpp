@@ -2,6 +2,7 @@
 #include "net/generation/parser/answer_parser.h"
 
 #include "net/fake_codec.h"
+#include "net/generation/parser/whole_object.h"
 #include "net/json/parse.h"
 
 #include <gtest/gtest.h>
@@ -140,6 +141,81 @@ TEST(AnswerParser, ACallThatBreaksOffIsCompletedToValidJson) {
           {R"(<tool_call>{"name":"f","arguments":{"a":"b"c"}}</tool_call>)", R"(C0(f)A0({"a":"b"})T(c"}}</tool_call>))"},
           {"<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"1\n2\"}}", R"(C0(f)A0({"a":"1\n2"}))"}});
   EXPECT_EQ(parse_cut_anywhere(tools_of("<tool_call>"), R"(<tool_call>{"name":"f","arguments":{"a":"x)", true), R"(C0(f)A0({"a":"x))");
+}
+
+// A text, calls behind it in a family's own form, and where they begin.
+struct Calls {
+  std::string_view chat_template;
+  std::string_view said;
+  std::string_view calls;
+};
+
+constexpr Calls kCalls[] = {
+    {"<tool_call>", "Wait. ",
+     "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n<tool_call>{\"name\":\"g\"}</tool_call>"},
+    {"<tool_call>", "", R"(<tool_call>{"arguments":{"a":[1,2]},"name":"f"}</tool_call>)"},
+    {"<|python_tag|>", "Hm.", R"(<|python_tag|>{"name": "g", "parameters": {"a": "x"}})"},
+    {"[func_name1(", "So", "<|python_start|>[f(x=-1.5e3), g(**{\"a\": 1})]<|python_end|>"},
+    {"<|tool_call_start|>", "a", "<|tool_call_start|>[f(a=1), get_weather(city='x')]<|tool_call_end|>"},
+    {"[TOOL_CALLS]", "Hm.", R"([TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}])"},
+    {"[TOOL_CALLS] [ARGS]", "Hm.", R"([TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[CALL_ID]abc123def[ARGS]{})"},
+    {"<function=", "a", R"(<function=f>{"a": 1}</function>)"},
+    {"<tool_call> <function= <parameter=", "Ok", "<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n</function>\n</tool_call>"},
+    {"<arg_key> <tool_call>", "", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>"},
+    {"<｜tool▁call▁begin｜>", "a",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"<|tool_call_argument_begin|>", "a",
+     R"(<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>)"},
+    {"<|START_ACTION|>", "a", R"(<|START_ACTION|>[{"name": "f", "arguments": {"a": 1}}]<|END_ACTION|>)"},
+    {"<TOOLCALL>", "a", R"(<TOOLCALL>[{"name": "f", "arguments": {"a": 1}}]</TOOLCALL>)"},
+    {"<|tool_call|>", "a", R"(<|tool_call|>[{"name": "f", "arguments": {"a": 1}}]<|/tool_call|>)"},
+    {"gpt-oss: <|channel|> <|message|>", "",
+     "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>"},
+    {"unknown", "Ok ", R"(<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"},
+};
+
+// What max_tokens leaves of a call is either told as one or not at all; the first byte of a marker may be any text.
+TEST(AnswerParser, ACallThatIsCutIsNoText) {
+  for (const Calls& each : kCalls) {
+    AnswerSyntax syntax = tools_of(each.chat_template);
+    net::find_reasoning(syntax, FakeCodec(), each.chat_template, "");
+    const std::string text = std::string(each.said).append(each.calls);
+    for (std::size_t length = each.said.size() + 2; length <= text.size(); ++length) {
+      const std::string deltas = parse(syntax, text.substr(0, length), {length}, true);
+      EXPECT_EQ(parse(syntax, text.substr(0, length), {1}, true), deltas);
+      const std::size_t calls = std::min(deltas.find("C0("), deltas.size());
+      const std::string said(each.said.substr(0, each.said.find_last_not_of(' ') + 1));
+      EXPECT_EQ(deltas.substr(0, calls), said.empty() ? "" : "T(" + said + ")") << text.substr(0, length);
+      EXPECT_EQ(deltas.find("T(", calls), std::string::npos) << text.substr(0, length);
+    }
+  }
+}
+
+// Without a marker, what was cut is a call as soon as a declared function is being named.
+TEST(AnswerParser, ACutAnswerThatMayBeTextIsText) {
+  const std::pair<std::string_view, std::pair<std::string_view, std::string_view>> cases[] = {
+      {"<tool_call>", {"a <", "T(a <)"}},
+      {"<tool_call>", {"a <ta", "T(a <ta)"}},
+      {"<|python_tag|>", {R"({"na)", R"(T({"na))"}},
+      {"<|python_tag|>", {R"({"name": ")", ""}},
+      {"<|python_tag|>", {R"({"name": "get_we)", ""}},
+      {"<|python_tag|>", {R"({"name": "Anna)", R"(T({"name": "Anna))"}},
+      {"<|python_tag|>", {R"({"type": "function", "name": "f", "param)", ""}},
+      {"<|python_tag|>", {R"({"id": "Anna)", R"(T({"id": "Anna))"}},
+      {"<|python_tag|>", {R"({"parameters": {"a")", ""}},
+      {"<|python_tag|>", {R"({"name": "f", "parameters": {}}; {"na)", "C0(f)A0({})"}},
+      {"[func_name1(", {"[", "T([)"}},
+      {"[func_name1(", {"[get_w", ""}},
+      {"[func_name1(", {"[get_weather(ci", ""}},
+      {"[func_name1(", {"[link](u", "T([link](u)"}},
+      {"unknown", {"```js", "T(```js)"}},
+      {"unknown", {"```json\n{\"ci", "T(```json\n{\"ci)"}},
+      {"unknown", {"```json\n{\"name\": \"f\", ", ""}},
+  };
+  for (const auto& [chat_template, each] : cases) EXPECT_EQ(parse_cut_anywhere(tools_of(chat_template), each.first, true), each.second);
+  EXPECT_EQ(parse_cut_anywhere(thinking(), "<thi", true), "");
+  EXPECT_EQ(parse_cut_anywhere(thinking(), "<think>a </thi", true), "R(a)");
+  EXPECT_EQ(parse_cut_anywhere(thinking(), "a <thi", true), "T(a <thi)");
 }
 
 TEST(AnswerParser, Llama3Json) {
@@ -309,6 +385,24 @@ TEST(AnswerParser, ACallOfAFunctionThatWasNotDeclaredStaysText) {
     EXPECT_TRUE(deltas.starts_with("T(")) << deltas;
     EXPECT_EQ(deltas.find("C0("), std::string::npos) << deltas;
   }
+}
+
+TEST(WholeObject, EndsWhereTheLastValueBegan) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{", "{}"},
+      {"{\"", "{}"},
+      {R"({"ke\)", "{}"},
+      {R"({"key")", "{}"},
+      {R"({"key": )", "{}"},
+      {R"({"key": "va)", R"({"key": "va"})"},
+      {R"({"a":1, "key)", R"({"a":1})"},
+      {R"({"a":1, )", R"({"a":1})"},
+      {R"({"a":{"b":[1,{"c)", R"({"a":{"b":[1,{}]}})"},
+      {R"({"a":{"b":)", R"({"a":{}})"},
+      {R"({"a":tr)", R"({"a":true})"},
+      {R"({"a":1} x)", R"({"a":1})"},
+  };
+  for (const auto& [text, whole] : cases) EXPECT_EQ(net::whole_object(text), whole) << text;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <regex>
 #include <string>
 
 namespace braid::test {
@@ -145,6 +146,47 @@ TEST(ResponsesTools, AnInputIsReadInPiecesOfAnySize) {
     EXPECT_EQ(fed(R"({"patch":"a\nb"})", step), "a\nb") << step;
     EXPECT_EQ(fed(R"({"a":1,"b":2})", step), R"({"a":1,"b":2})") << step;
     EXPECT_EQ(fed("{}", step), "") << step;
+    for (const char* cut : {"", "{", R"({"inp)", R"({"input")", R"({"input":)", R"({"input":")", R"({"pat)"})
+      EXPECT_EQ(fed(cut, step), "") << cut;
+    EXPECT_EQ(fed(R"({"patch":"a\nb)", step), "a\nb") << step;
+    EXPECT_EQ(fed(R"({"a":1,"b)", step), R"({"a":1})") << step;
+  }
+}
+
+// max_tokens ends a call that the model chose to make, anywhere: its markup is no text, in no dialect.
+TEST(CutCalls, NoneBecomesText) {
+  constexpr char kFunction[] = R"({"type":"function","function":{"name":"f"}})";
+  struct Dialect {
+    std::string path;
+    std::string body;
+    const char* text;  // what only an answer with text has
+  };
+  const Dialect dialects[] = {
+      {"/v1/chat/completions", fmt::format(R"("messages":[{{"role":"user","content":"x"}}],"tools":[{}])", kFunction),
+       R"("content":"[^"])"},
+      {"/v1/responses", R"("input":"x","tools":[{"type":"function","name":"f"}])", "output_text"},
+      {"/v1/responses", R"("input":"x","tools":[{"type":"custom","name":"f"}])", "output_text|\\\\\"inp"},
+      {"/v1/messages", R"("max_tokens":99,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{}}])",
+       R"("type":"text"|text_delta|"":null)"},
+      {"/api/chat", fmt::format(R"("messages":[{{"role":"user","content":"x"}}],"tools":[{}])", kFunction), R"("content":"[^"]|"":null)"},
+  };
+  CallerCodec codec;
+  FakeCompiler compiler;
+  TestServer server;
+  server.on_loop([&] {
+    server.model().codec = &codec;
+    server.model().constraints = &compiler;
+  });
+  const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"input\": \"a\"}}\n</tool_call>";
+  for (std::size_t length = 2; length <= call.size(); ++length) {
+    const std::string cut = call.substr(0, length);
+    server.on_loop([&] { server.engine().script = [&cut](const GenerationRequest&) { return events_of(cut, FinishReason::kLength); }; });
+    for (const Dialect& each : dialects)
+      for (const char* stream : {"true", "false"}) {
+        const Reply reply = server.ask(post(each.path, fmt::format(R"({{"stream":{},{}}})", stream, each.body)));
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        EXPECT_FALSE(std::regex_search(reply.body, std::regex(each.text))) << cut << "\n" << reply.body;
+      }
   }
 }
 

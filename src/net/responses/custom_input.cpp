@@ -1,6 +1,7 @@
 #include "net/responses/custom_input.h"
 
 #include "braid/value.h"
+#include "net/generation/parser/whole_object.h"
 #include "net/json/parse.h"
 
 #include <charconv>
@@ -91,13 +92,14 @@ void CustomInput::take_escape(std::string& text) {
 }
 
 std::string CustomInput::finish() {
-  if (stage_ == Stage::kText || stage_ == Stage::kEnd) return {};
-  std::string copy = arguments_;
+  if (stage_ == Stage::kText || stage_ == Stage::kEnd || arguments_.empty()) return {};
+  std::string whole = whole_object(arguments_);
+  std::string copy = whole;
   const Result<Value> parsed = json::parse(copy);
   const auto* members = parsed ? parsed->get_if<ValueDict>() : nullptr;
   const auto* only = members != nullptr && members->size() == 1 ? members->front().second.get_if<std::string>() : nullptr;
   if (members != nullptr && members->empty()) return {};
-  return only != nullptr ? *only : arguments_;
+  return only != nullptr ? *only : whole;
 }
 
 }  // namespace braid::net::responses

@@ -12,7 +12,8 @@ class CustomInput {
   // What the piece adds to the text.
   std::string feed(std::string_view piece);
 
-  // Once all has been fed: the rest of the text. Of an object of another form the text of its one string; else the arguments as they are.
+  // Once all has been fed, or max_tokens has cut it: the rest of the text. Of an object of another form the text of its one string; else
+  // the whole object.
   std::string finish();
 
  private:

@@ -22,6 +22,8 @@ std::vector<std::string> reasoning_ends(const AnswerSyntax& syntax) {
   return {syntax.reasoning.close};
 }
 
+constexpr std::size_t kMarkup = 2;  // bytes of a marker by which text that is cut there shows its beginning: "<" may be anything
+
 }  // namespace
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax, std::uint64_t id_seed)
@@ -42,18 +44,38 @@ void AnswerParser::finish(bool cut, std::vector<Delta>& out) {
   writer_.redirect(out);
   if (state_ == State::kReasoning) {
     std::string held;
-    reasoning_end_.flush(held);
+    if (!cut || reasoning_end_.held().size() < kMarkup) reasoning_end_.flush(held);
     settled_ += held.substr(0, held.find_last_not_of(kSpace) + 1);
   } else if (state_ == State::kStart || state_ == State::kText) {
-    scanner_.flush(settled_);
+    if (!cut || !holds_marker()) scanner_.flush(settled_);
     drop_leading_space();
   } else if (reader_ != nullptr && reader_->begun()) {
     if (!cut) reader_->close();
-  } else {
+  } else if (!cut || !was_calling()) {
     settled_ += raw_;  // nothing in kAfterCall
   }
   emit();
 }
+
+// Whether the text ends with the beginning of a marker that would mean something here. A fence stands before answers too.
+bool AnswerParser::holds_marker() const {
+  if (scanner_.at_marker()) return true;
+  const std::string_view held = scanner_.held();
+  if (held.size() < kMarkup) return false;
+  for (std::size_t i = 0; i < markers_.size(); ++i) {
+    const Marker kind = kind_of(i);
+    const bool means = kind == Marker::kReasoning ? may_think() : kind == Marker::kPassedOver || (kind == Marker::kBegin && !is_fence(i));
+    if (means && markers_[i].starts_with(held)) return true;
+  }
+  return false;
+}
+
+// Whether what is in raw_ was about to be a call. Without a marker before it, it may be an answer as well.
+bool AnswerParser::was_calling() const { return !bare_ || has_calls() || (reader_ != nullptr && reader_->names_function()); }
+
+bool AnswerParser::may_think() const { return syntax_.reasoning_anywhere || (state_ == State::kStart && !thought_); }
+
+bool AnswerParser::is_fence(std::size_t marker) const { return markers_[marker] == syntax_.calls->fence; }
 
 bool AnswerParser::is_silent() const {
   switch (state_) {
@@ -123,10 +145,9 @@ void AnswerParser::in_text(char c) {
 // False when the marker means nothing here and is text.
 bool AnswerParser::take_marker(std::size_t marker) {
   const Marker kind = kind_of(marker);
-  const bool may_think = syntax_.reasoning_anywhere || (state_ == State::kStart && !thought_);
   if (kind == Marker::kBegin) {
     begin_calls(marker);
-  } else if (kind == Marker::kReasoning && may_think) {
+  } else if (kind == Marker::kReasoning && may_think()) {
     emit();
     drop_space_ = true;
     state_ = State::kReasoning;
@@ -201,7 +222,7 @@ AnswerParser::Marker AnswerParser::kind_of(std::size_t marker) const {
 void AnswerParser::begin_calls(std::size_t marker) {
   emit();
   raw_ = drop_space_ || state_ == State::kAfterCall ? markers_[marker] : scanner_.space() + markers_[marker];
-  bare_ = markers_[marker] == syntax_.calls->fence;
+  bare_ = is_fence(marker);
   in_list_ = false;
   drop_space_ = false;
   state_ = State::kBeforeCall;

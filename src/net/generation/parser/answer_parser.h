@@ -31,7 +31,7 @@ class AnswerParser {
   // Not to be called once ended().
   void feed(std::string_view piece, std::vector<Delta>& out);
 
-  // No text follows. `cut`: it ends because of max_tokens.
+  // No text follows. `cut`: it ends because of max_tokens, and what it has begun of a marker or a call is none of its text.
   void finish(bool cut, std::vector<Delta>& out);
 
   bool in_reasoning() const { return state_ == State::kReasoning; }
@@ -56,6 +56,10 @@ class AnswerParser {
   void begin_calls(std::size_t marker);
   void begin_call(char c);
   bool begins_call(char c) const;
+  bool holds_marker() const;
+  bool was_calling() const;
+  bool may_think() const;
+  bool is_fence(std::size_t marker) const;
   void drop_leading_space();
   void emit();
 

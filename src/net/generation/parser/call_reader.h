@@ -25,6 +25,8 @@ class CallReader {
 
   // Whether the call has been written: then it can only be ended.
   bool begun() const { return begun_; }
+  // Of a call without a marker that has not begun: whether a declared function is being named, so that it is hardly a text.
+  virtual bool names_function() const { return true; }
   // Of a call that has begun: completes its arguments to valid JSON. None may be fed any more.
   virtual void close() = 0;
 
@@ -32,6 +34,7 @@ class CallReader {
   CallReader(CallWriter& writer, const AnswerSyntax& syntax, bool bare) : writer_(writer), syntax_(syntax), bare_(bare) {}
 
   bool is_declared(const std::string& name) const;
+  bool begins_declared(std::string_view name) const;  // one of them begins like that
   // False when no such function may be called.
   bool begin(std::string name);
 

@@ -57,6 +57,11 @@ class JsonCallReader final : public CallReader {
     return Status::kInvalid;
   }
 
+  bool names_function() const override {
+    return !name_.empty() || member_ == Member::kArguments ||
+           (state_ == State::kInValue && member_ == Member::kName && begins_declared(std::string_view(buffer_).substr(1)));
+  }
+
   void close() override {
     if (!streaming_) return;
     std::string rest;

@@ -180,6 +180,12 @@ JsonScanner::Status JsonScanner::in_number(char c, std::string& out) {
   return feed(c, out);
 }
 
+bool JsonScanner::in_member_name() const {
+  const bool in_string = state_ == State::kString || state_ == State::kEscape || state_ == State::kUnicode;
+  const bool behind_colon = state_ == State::kValue && !open_.empty() && open_.back() == '{';
+  return (in_string && key_) || state_ == State::kColon || behind_colon;
+}
+
 JsonScanner::Status JsonScanner::after_value(char c, std::string& out) {
   if (c != ',') return end_container(c, out);
   held_ = ",";

@@ -21,6 +21,10 @@ class JsonScanner {
   // write and JSON forbids, are escaped. Nothing may follow kComplete, kEnded or kInvalid but close().
   Status feed(char c, std::string& out);
 
+  bool before_member() const { return state_ == State::kFirstKey || state_ == State::kNextKey; }
+  // Within a member of an object, before its value.
+  bool in_member_name() const;
+
   // Appends what makes a valid value of the bytes appended so far: null for a missing value, ends of strings and containers.
   // At least one byte that is not white space has been taken.
   void close(std::string& out);

@@ -15,12 +15,14 @@ std::optional<std::size_t> MarkerScanner::feed(char c, std::string& out) {
     const bool space = c == ' ' || c == '\n' || c == '\r' || c == '\t';
     if (!space) out.append(space_);
     if (!space) space_.clear();
+    at_marker_ = at_marker_ && space;
     (space ? space_ : out) += c;
     return std::nullopt;
   }
   held_ += c;
   if (!is_prefix(held_)) {
     std::string broken = std::exchange(held_, {});
+    at_marker_ = false;
     out.append(space_);
     space_.clear();
     std::size_t begin = 1;
@@ -34,6 +36,7 @@ std::optional<std::size_t> MarkerScanner::feed(char c, std::string& out) {
   if (whole == markers_.end()) return std::nullopt;
   held_.clear();
   found_ = true;
+  at_marker_ = true;
   return static_cast<std::size_t>(whole - markers_.begin());
 }
 

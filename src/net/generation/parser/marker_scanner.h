@@ -25,7 +25,9 @@ class MarkerScanner {
   void flush(std::string& out);
 
   const std::string& space() const { return space_; }
+  std::string_view held() const { return held_; }    // the beginning of a marker
   bool in_marker() const { return !held_.empty(); }  // what came last may become one
+  bool at_marker() const { return at_marker_; }      // since the last one nothing but white space, and what may become another
   bool behind_marker() const { return found_; }      // what came last was one
 
  private:
@@ -35,7 +37,8 @@ class MarkerScanner {
   std::array<bool, 256> first_{};  // bytes that markers begin with
   std::string space_;              // white space that nothing has followed yet
   std::string held_;               // a proper prefix of a marker
-  bool found_ = false;             // space_ is of the last marker
+  bool at_marker_ = false;
+  bool found_ = false;  // space_ is of the last marker
 };
 
 }  // namespace braid::net

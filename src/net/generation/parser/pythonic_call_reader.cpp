@@ -31,6 +31,11 @@ class PythonicCallReader final : public CallReader {
     return status;
   }
 
+  bool names_function() const override {
+    if (state_ == State::kName) return !name_.empty() && begins_declared(name_);
+    return is_declared(name_);
+  }
+
   void close() override {
     if (complete_) return;
     scanner_.close(settled_);
