@@ -145,6 +145,8 @@ class Key {
       using Held = std::decay_t<decltype(held)>;
       if constexpr (std::is_same_v<Held, std::string>) {
         text(held);
+      } else if constexpr (std::is_same_v<Held, LongInteger>) {
+        text(held.text);
       } else if constexpr (std::is_same_v<Held, ValueList>) {
         mark(held.size());
         for (const Value& item : held) this->value(item);

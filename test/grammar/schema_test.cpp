@@ -88,26 +88,21 @@ TEST(JsonSchema, HonoursEachBranchOfALargeUnion) {
   }
 }
 
-// The JSON reader keeps whole numbers beyond 64 bits as doubles: their last digits are lost.
-TEST(JsonSchema, RefusesConstantsWithMoreDigitsThanAreKept) {
-  for (const auto& [schema, path] : std::initializer_list<std::pair<const char*, const char*>>{
-           {R"({"enum":["a",12345678901234567890]})", "schema.enum[1]"},
-           {R"({"const":9223372036854775808})", "schema.const"},
-           {R"({"const":-1e19})", "schema.const"},
-           {R"({"properties":{"id":{"type":"integer","const":1e30}}})", "schema.properties.id.const"},
-           {R"({"enum":[{"a":[1,{"b":18446744073709551615}]}]})", "schema.enum[0]"},
-           {R"({"anyOf":[{"type":"null"},{"const":[12345678901234567890]}]})", "schema.anyOf[1].const"}}) {
-    const auto refused = toy_compiler().compile(schema_spec(schema));
-    ASSERT_FALSE(refused) << schema;
-    EXPECT_EQ(refused.error().param, path) << refused.error().message;
-    EXPECT_NE(refused.error().message.find("64 bits"), std::string::npos) << refused.error().message;
+TEST(JsonSchema, ConstantsKeepAllTheirDigits) {
+  for (const char* number :
+       {"9223372036854775807", "-9223372036854775808", "9223372036854775808", "-12345678901234567890123", "1.5", "1e+18", "1e+30"}) {
+    const auto constraint = compile_or_die(schema_spec(std::string(R"({"enum":[)") + number + "]}"));
+    EXPECT_TRUE(accepts(*constraint, number)) << number;
+    EXPECT_FALSE(accepts(*constraint, "9223372036854775809")) << number;
   }
-  for (const char* number : {"9223372036854775807", "-9223372036854775808", "1.5", "1e+18"})
-    EXPECT_TRUE(accepts(*compile_or_die(schema_spec(std::string(R"({"enum":[)") + number + "]}")), number)) << number;
-  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"string","enum":["a",12345678901234567890]})")), "\"a\""));
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"enum":[{"a":[1,{"b":18446744073709551615}]}]})")),
+                      R"({"a":[1,{"b":18446744073709551615}]})"));
+  EXPECT_TRUE(accepts(*compile_or_die(schema_spec(R"({"type":"integer","enum":["a",12345678901234567890]})")), "12345678901234567890"));
+  EXPECT_FALSE(toy_compiler().compile(schema_spec(R"({"enum":[9223372036854775808],"maximum":9223372036854775807})")));
 }
 
-// Bounds have any number of digits. What has been read as a double may be rounded, so that its neighbours are left out.
+// Bounds have any number of digits. Where validators that read doubles may take an excluded bound for its neighbours, these are left
+// out, unless nothing else is between the bounds.
 TEST(JsonSchema, HonoursBoundsOfLargeIntegers) {
   for (const auto& [bound, within, beyond] : std::initializer_list<std::array<const char*, 3>>{
            {R"("minimum":1e19)", "10000000000000010000", "9999999999999999999"},
@@ -116,7 +111,18 @@ TEST(JsonSchema, HonoursBoundsOfLargeIntegers) {
            {R"("maximum":-1e19)", "-10000000000000010000", "-9999999999999999999"},
            {R"("exclusiveMaximum":-9223372036854775808)", "-9223372036854785808", "-9223372036854775808"},
            {R"("minimum":1180591620717411303424)", "1180591620717412303424", "1180591620717411303423"},
-           {R"("maximum":123456789012345678901234567890)", "5", "123456789012345678901234567891"}}) {
+           {R"("maximum":123456789012345678901234567890)", "5", "123456789012345678901234567891"},
+           {R"("minimum":9223372036854775809,"maximum":9223372036854775810)", "9223372036854775810", "9223372036854775808"},
+           {R"("minimum":9223372036854775809,"maximum":9223372036854775810)", "9223372036854775809", "9223372036854775811"},
+           {R"("exclusiveMinimum":9223372036854775809,"exclusiveMaximum":9223372036854775811)", "9223372036854775810",
+            "9223372036854775811"},
+           {R"("exclusiveMinimum":-36893488147419103233,"maximum":-36893488147419103232)", "-36893488147419103232",
+            "-36893488147419103233"},
+           {R"("exclusiveMinimum":9007199254740993,"exclusiveMaximum":9007199254740995)", "9007199254740994", "9007199254740995"},
+           {R"("minimum":123456789012345678901234567890,"maximum":123456789012345678901234567891)", "123456789012345678901234567891",
+            "123456789012345678901234567892"},
+           {R"("minimum":18446744073709551615,"maximum":18446744073709551617,"multipleOf":2)", "18446744073709551616",
+            "18446744073709551617"}}) {
     const auto constraint = compile_or_die(schema_spec(fmt::format(R"({{"type":"integer",{}}})", bound)));
     EXPECT_TRUE(accepts(*constraint, within)) << bound;
     EXPECT_FALSE(accepts(*constraint, beyond)) << bound;

@@ -30,13 +30,22 @@ bool ends_within(const DigitRange& range, const Place& place) {
 
 }  // namespace
 
-Decimal decimal_of(const Value& number) {
+namespace {
+
+std::string text_of(const Value& number) {
+  if (const auto* digits = number.get_if<LongInteger>()) return digits->text;
   std::array<char, 1200> buffer{};  // the smallest number has 1074 places
   const auto* exact = number.get_if<std::int64_t>();
   const std::to_chars_result end =
       exact != nullptr ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), *exact)
                        : std::to_chars(buffer.data(), buffer.data() + buffer.size(), *number.get_if<double>(), std::chars_format::fixed);
-  std::string text(buffer.data(), end.ptr);
+  return {buffer.data(), end.ptr};
+}
+
+}  // namespace
+
+Decimal decimal_of(const Value& number) {
+  std::string text = text_of(number);
   Decimal out;
   out.negative = text.front() == '-';
   if (out.negative) text.erase(0, 1);
@@ -71,6 +80,13 @@ std::string previous_whole(std::string digits) {
 }
 
 bool less_whole(const std::string& a, const std::string& b) { return a.size() != b.size() ? a.size() < b.size() : a < b; }
+
+bool less(const Decimal& a, const Decimal& b) {
+  if (a.negative != b.negative) return a.negative;
+  const Decimal& near = a.negative ? b : a;
+  const Decimal& far = a.negative ? a : b;
+  return near.whole != far.whole ? less_whole(near.whole, far.whole) : near.fraction < far.fraction;
+}
 
 bool DigitRange::holds_empty(bool on_least, bool on_most) const { return ends_within(*this, {0, on_least, on_most, 0}); }
 

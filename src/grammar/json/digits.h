@@ -18,10 +18,12 @@ struct Decimal {
 
   bool zero() const { return whole == "0" && fraction.empty(); }
   std::size_t size() const { return whole.size() + fraction.size(); }
+  bool operator==(const Decimal&) const = default;
 };
 
-// Of an integer or a finite real number: the shortest text that is read as this number.
+// Of an integer, or the shortest text that is read as this real number, which is finite.
 Decimal decimal_of(const Value& number);
+bool less(const Decimal& a, const Decimal& b);
 
 // Of whole numbers without leading zeros: the one that comes next, whether one is smaller, and digits that stand for no number above.
 std::string next_whole(std::string digits);

@@ -1,6 +1,7 @@
 #include "grammar/json/keywords.h"
 
 #include "grammar/code_points.h"
+#include "grammar/json/digits.h"
 #include "grammar/json/formats.h"
 
 #include <algorithm>
@@ -88,11 +89,7 @@ const Types kAllTypes = {Type::kObject, Type::kArray, Type::kString, Type::kNumb
 
 bool is_schema(const Value& value) { return value.get_if<bool>() != nullptr || value.get_if<ValueDict>() != nullptr; }
 bool is_text(const Value& value) { return value.get_if<std::string>() != nullptr; }
-bool is_number(const Value& value) { return value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr; }
-double real(const Value& number) {
-  const auto* whole = number.get_if<std::int64_t>();
-  return whole != nullptr ? static_cast<double>(*whole) : *number.get_if<double>();
-}
+bool is_number(const Value& value) { return value.number().has_value(); }
 
 bool is_type_name(const Value& value) {
   const auto* name = value.get_if<std::string>();
@@ -107,9 +104,7 @@ bool is_list_of(const Value& value, bool may_be_empty, Predicate predicate) {
 
 std::optional<std::uint32_t> count(const Value& value) {
   constexpr double kMost = 4e9;  // more is as good as no bound
-  double real = -1.0;
-  if (const auto* exact = value.get_if<std::int64_t>()) real = static_cast<double>(*exact);
-  if (const auto* number = value.get_if<double>()) real = *number;
+  const double real = value.number().value_or(-1.0);
   if (real < 0.0 || std::floor(real) != real) return std::nullopt;
   return static_cast<std::uint32_t>(std::min(real, kMost));
 }
@@ -277,15 +272,10 @@ bool within_bounds(const ValueDict& schema, const Value& value) {
          on("exclusiveMaximum", [&](const Value& bound) { return less(value, bound); });
 }
 
-bool less(const Value& a, const Value& b) {
-  const auto* x = a.get_if<std::int64_t>();
-  const auto* y = b.get_if<std::int64_t>();
-  return x != nullptr && y != nullptr ? *x < *y : real(a) < real(b);
-}
+bool less(const Value& a, const Value& b) { return less(decimal_of(a), decimal_of(b)); }
 
 bool same_value(const Value& a, const Value& b) {
-  const bool both_whole = a.get_if<std::int64_t>() != nullptr && b.get_if<std::int64_t>() != nullptr;
-  if (is_number(a) && is_number(b) && !both_whole) return real(a) == real(b);
+  if (is_number(a) && is_number(b)) return decimal_of(a) == decimal_of(b);
   if (const auto* x = a.get_if<ValueList>(), *y = b.get_if<ValueList>(); x != nullptr && y != nullptr)
     return x->size() == y->size() && std::equal(x->begin(), x->end(), y->begin(), same_value);
   if (const auto* x = a.get_if<ValueDict>(), *y = b.get_if<ValueDict>(); x != nullptr && y != nullptr)

@@ -22,11 +22,6 @@ constexpr std::size_t kMostFraction = 30;
 constexpr std::uint32_t kSmallModulus = 100;
 constexpr std::uint32_t kMaxModulus = 1000;
 
-double real_of(const Value& value) {
-  const auto* exact = value.get_if<std::int64_t>();
-  return exact != nullptr ? static_cast<double>(*exact) : *value.get_if<double>();
-}
-
 // As it is, or the next double inwards where it is excluded and numbers next to it may be read as the same double: where they, as `fine`
 // says, or it have many digits.
 struct Bound {
@@ -36,14 +31,29 @@ struct Bound {
 
 Bound bound_of(const Value& value, bool excluded, bool least, bool fine = false) {
   const Decimal exact = decimal_of(value);
-  // A whole number beyond 64 bits has been read as a double, which may lie on the wrong side of it.
+  // What has been read as a double may lie on the wrong side of it.
   const auto* real = value.get_if<double>();
   const bool rounded = real != nullptr && std::fabs(*real) >= 0x1p63;
   if ((!excluded || (exact.size() <= kDistinctDigits && !fine)) && !rounded) return {exact, excluded};
   const double away = least ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-  double next = std::nextafter(real_of(value), away);
-  if (!std::isfinite(next)) next = real_of(value);
+  double next = std::nextafter(*value.number(), away);
+  if (!std::isfinite(next)) return {exact, excluded};
   return {decimal_of(Value(next)), false};
+}
+
+// Both ends, where there are any.
+struct Interval {
+  std::optional<Bound> least;
+  std::optional<Bound> most;
+};
+
+// As bound_of() has them, unless nothing lies between them so that does between the bounds themselves.
+Interval interval_of(const NumberBounds& bounds, bool fine = false) {
+  Interval out;
+  if (bounds.least) out.least = bound_of(*bounds.least, bounds.least_excluded, true, fine);
+  if (bounds.most) out.most = bound_of(*bounds.most, bounds.most_excluded, false, fine);
+  if (!out.least || !out.most || !less(out.most->at, out.least->at)) return out;
+  return {Bound{decimal_of(*bounds.least), bounds.least_excluded}, Bound{decimal_of(*bounds.most), bounds.most_excluded}};
 }
 
 // The whole numbers of one sign, without it.
@@ -78,8 +88,7 @@ struct WholeBound {
   std::string digits;
 };
 
-WholeBound whole_bound(const Value& value, bool excluded, bool least, std::size_t places) {
-  const Bound bound = bound_of(value, excluded, least);
+WholeBound whole_bound(const Bound& bound, bool least, std::size_t places) {
   std::string digits = bound.at.whole;
   std::string rest = bound.at.fraction;
   rest.resize(std::max(rest.size(), places), '0');
@@ -100,8 +109,9 @@ WholeBound whole_bound(const Value& value, bool excluded, bool least, std::size_
 }
 
 ExprId scaled_within(Grammar& grammar, const NumberBounds& bounds, std::uint32_t modulus, std::size_t places) {
-  const auto least = bounds.least ? std::optional(whole_bound(*bounds.least, bounds.least_excluded, true, places)) : std::nullopt;
-  const auto most = bounds.most ? std::optional(whole_bound(*bounds.most, bounds.most_excluded, false, places)) : std::nullopt;
+  const Interval interval = interval_of(bounds);
+  const auto least = interval.least ? std::optional(whole_bound(*interval.least, true, places)) : std::nullopt;
+  const auto most = interval.most ? std::optional(whole_bound(*interval.most, false, places)) : std::nullopt;
   std::vector<ExprId> options;
   if (!most || !most->negative) {
     Magnitudes range;
@@ -175,10 +185,7 @@ ExprId numbers_within(Grammar& grammar, const NumberBounds& bounds) {
   const bool fine = std::max(places_of(bounds.least), places_of(bounds.most)) + kFurtherPlaces +
                         std::max(length_of(bounds.least), length_of(bounds.most)) >
                     kDistinctDigits;
-  std::optional<Bound> least;
-  std::optional<Bound> most;
-  if (bounds.least) least = bound_of(*bounds.least, bounds.least_excluded, true, fine);
-  if (bounds.most) most = bound_of(*bounds.most, bounds.most_excluded, false, fine);
+  const auto [least, most] = interval_of(bounds, fine);
   const auto fraction = [](const std::optional<Bound>& bound) { return bound ? bound->at.fraction.size() : 0; };
   const auto whole = [](const std::optional<Bound>& bound) { return bound ? bound->at.whole.size() : 1; };
   const std::size_t needed = std::clamp(std::max(fraction(least), fraction(most)) + kFurtherPlaces, std::size_t{1}, kMostFraction);

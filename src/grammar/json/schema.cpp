@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <fmt/format.h>
 
 namespace braid::grammar::json {
@@ -52,14 +51,6 @@ const std::string* only_reference(const Value& schema) {
   const Value* reference = dict == nullptr ? nullptr : find(*dict, "$ref");
   if (reference == nullptr || has_constraints(without(*dict, "$ref"))) return nullptr;
   return reference->get_if<std::string>();
-}
-
-// Whether the value holds a whole number that may have been read inexactly: beyond 64 bits it comes as a double.
-bool has_rounded_number(const Value& value) {
-  if (const auto* real = value.get_if<double>()) return std::fabs(*real) >= 0x1p63;
-  if (const auto* list = value.get_if<ValueList>()) return std::any_of(list->begin(), list->end(), has_rounded_number);
-  const auto* dict = value.get_if<ValueDict>();
-  return dict != nullptr && std::any_of(dict->begin(), dict->end(), [](const auto& member) { return has_rounded_number(member.second); });
 }
 
 }  // namespace
@@ -209,9 +200,6 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
     const auto* text = values[i].get_if<std::string>();
     if (!within_bounds(schema, values[i]) || (text != nullptr && !languages_.matches(*pattern, *text))) continue;
     if (!has_type(types, values[i]) || (constant != nullptr && !same_value(*constant, values[i]))) continue;
-    if (has_rounded_number(values[i]))
-      return refused(path + (list == nullptr ? ".const" : fmt::format(".enum[{}]", i)),
-                     "whole numbers that do not fit into 64 bits with a sign are not supported");
     options.push_back(syntax_.constant(values[i]));
   }
   if (options.empty()) return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");

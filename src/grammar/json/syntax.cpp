@@ -187,6 +187,7 @@ ExprId Syntax::constant(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return grammar_.bytes(quote(*text));
   if (const auto* flag = value.get_if<bool>()) return grammar_.bytes(*flag ? "true" : "false");
   if (const auto* whole = value.get_if<std::int64_t>()) return grammar_.bytes(fmt::format("{}", *whole));
+  if (const auto* digits = value.get_if<LongInteger>()) return grammar_.bytes(digits->text);
   if (const auto* real = value.get_if<double>()) return grammar_.bytes(fmt::format("{}", *real));
   std::vector<ExprId> parts;
   if (const auto* items = value.get_if<ValueList>()) {

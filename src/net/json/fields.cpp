@@ -13,6 +13,7 @@ std::string_view type_name(const Value& value) {
     std::string_view operator()(bool) const { return "a boolean"; }
     std::string_view operator()(std::int64_t) const { return "an integer"; }
     std::string_view operator()(double) const { return "a number"; }
+    std::string_view operator()(const LongInteger&) const { return "an integer"; }
     std::string_view operator()(const std::string&) const { return "a string"; }
     std::string_view operator()(const ValueList&) const { return "an array"; }
     std::string_view operator()(const ValueDict&) const { return "an object"; }
@@ -34,7 +35,7 @@ Result<std::int64_t> read_integer(const Value& value, const std::string& path, s
   const auto* integer = value.get_if<std::int64_t>();
   const auto* real = value.get_if<double>();
   const bool whole = real != nullptr && std::trunc(*real) == *real;  // 16.0 is 16
-  if (whole && std::fabs(*real) >= kBeyond)
+  if (value.get_if<LongInteger>() != nullptr || (whole && std::fabs(*real) >= kBeyond))
     return invalid_argument(fmt::format("'{}' must be an integer of 64 bits with a sign", path), path);
   if (integer == nullptr && !whole) return wrong_type(path, "an integer", value);
   const std::int64_t number = integer != nullptr ? *integer : static_cast<std::int64_t>(*real);
@@ -45,16 +46,10 @@ Result<std::int64_t> read_integer(const Value& value, const std::string& path, s
 }
 
 Result<float> read_number(const Value& value, const std::string& path, float low, float high) {
-  double number = 0.0;
-  if (const auto* integer = value.get_if<std::int64_t>()) {
-    number = static_cast<double>(*integer);
-  } else if (const auto* real = value.get_if<double>()) {
-    number = *real;
-  } else {
-    return wrong_type(path, "a number", value);
-  }
-  if (number >= low && number <= high) return static_cast<float>(number);
-  return invalid_argument(fmt::format("'{}' is {}, but must be from {} to {}", path, number, low, high), path);
+  const std::optional<double> number = value.number();
+  if (!number) return wrong_type(path, "a number", value);
+  if (*number >= low && *number <= high) return static_cast<float>(*number);
+  return invalid_argument(fmt::format("'{}' is {}, but must be from {} to {}", path, *number, low, high), path);
 }
 
 Result<std::string> read_string(const Value& value, const std::string& path) {

@@ -7,6 +7,7 @@
 #include <simdjson.h>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace braid::net::json {
@@ -31,8 +32,16 @@ void keep_last_of_equal_keys(ValueDict& dict) {
   std::ranges::reverse(dict);
 }
 
+// A number of a text, counted from its beginning, that has more digits than the library reads.
+struct LongNumber {
+  std::size_t index;
+  std::string text;
+};
+
 class Converter {
  public:
+  explicit Converter(std::vector<LongNumber> long_numbers) : long_numbers_(std::move(long_numbers)) {}
+
   // Valid after the conversion: whether kMaxValues was respected.
   bool within_limit() const { return values_ <= kMaxValues; }
 
@@ -44,11 +53,13 @@ class Converter {
       case dom::element_type::OBJECT:
         return convert_dict(element.get_object().value_unsafe());
       case dom::element_type::INT64:
+        ++numbers_;
         return element.get_int64().value_unsafe();
       case dom::element_type::UINT64:
-        return static_cast<double>(element.get_uint64().value_unsafe());
+        ++numbers_;
+        return LongInteger{fmt::format("{}", element.get_uint64().value_unsafe())};
       case dom::element_type::DOUBLE:
-        return element.get_double().value_unsafe();
+        return convert_real(element.get_double().value_unsafe());
       case dom::element_type::STRING:
         return std::string(element.get_string().value_unsafe());
       case dom::element_type::BOOL:
@@ -79,16 +90,27 @@ class Converter {
     return dict;
   }
 
+  Value convert_real(double value) {
+    const std::size_t index = numbers_++;
+    if (next_long_ == long_numbers_.size() || long_numbers_[next_long_].index != index) return value;
+    return LongInteger{std::move(long_numbers_[next_long_++].text)};
+  }
+
   int values_ = 0;
+  std::size_t numbers_ = 0;               // so far
+  std::vector<LongNumber> long_numbers_;  // in their order
+  std::size_t next_long_ = 0;             // of them
 };
 
-// Whole numbers beyond 64 bits, which the library refuses, become real ones: an exponent of zero is put behind them. Whether there were
-// any.
-bool widen_long_integers(std::string& text) {
+// Whole numbers beyond 64 bits, which the library refuses, become real ones: an exponent of zero is put behind them. Those that there
+// were.
+std::vector<LongNumber> widen_long_integers(std::string& text) {
   constexpr std::size_t kLong = 19;  // fewer digits always fit
   constexpr std::string_view kNumber = "0123456789+-.eE";
+  std::vector<LongNumber> found;
   std::string out;
   std::size_t kept = 0;
+  std::size_t numbers = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '"') {
       while (++at < text.size() && text[at] != '"') at += text[at] == '\\' ? 1 : 0;
@@ -100,12 +122,13 @@ bool widen_long_integers(std::string& text) {
     if (number.size() >= kLong && number.find_first_of(".eE") == std::string_view::npos) {
       out.append(text, kept, end - kept).append("e0");
       kept = end;
+      found.push_back({numbers, std::string(number)});
     }
+    ++numbers;
     at = end - 1;
   }
-  if (kept == 0) return false;
-  text = out.append(text, kept);
-  return true;
+  if (!found.empty()) text = out.append(text, kept);
+  return found;
 }
 
 }  // namespace
@@ -117,14 +140,16 @@ Result<Value> parse(std::string& text) {
   dom::element root;
   const std::size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   auto failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
-  if (failure == simdjson::NUMBER_ERROR && widen_long_integers(text)) {
+  std::vector<LongNumber> long_numbers;
+  if (failure == simdjson::NUMBER_ERROR) {
+    long_numbers = widen_long_integers(text);
     text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
     failure = parser.parse(text.data() + begin, text.size() - begin, false).get(root);
   }
   if (failure == simdjson::DEPTH_ERROR) return invalid_argument(fmt::format("the body nests deeper than {} levels", kMaxDepth));
   if (failure == simdjson::NUMBER_ERROR) return invalid_argument("the body has a number that is not valid JSON, or too large");
   if (failure != simdjson::SUCCESS) return invalid_argument(fmt::format("the body is not valid JSON: {}", error_message(failure)));
-  Converter converter;
+  Converter converter(std::move(long_numbers));
   Value value = converter.convert(root);
   if (!converter.within_limit()) return invalid_argument(fmt::format("the body holds more than {} values", kMaxValues));
   return value;

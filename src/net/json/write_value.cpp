@@ -13,6 +13,7 @@ namespace {
 void append(std::string& out, std::nullptr_t) { out += "null"; }
 void append(std::string& out, bool value) { out += value ? "true" : "false"; }
 void append(std::string& out, std::int64_t value) { fmt::format_to(std::back_inserter(out), "{}", value); }
+void append(std::string& out, const LongInteger& value) { out += value.text; }
 void append(std::string& out, const std::string& text) { append_lossy_string(out, text); }
 
 void append(std::string& out, double value) {

@@ -86,7 +86,7 @@ Result<void> read_options(BodyFields& fields, Value& value, const std::string& p
 }
 
 Result<void> read_keep_alive(BodyFields&, Value& value, const std::string& path) {
-  if (value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr) return {};
+  if (value.number()) return {};
   const auto* text = value.get_if<std::string>();
   if (text == nullptr) return json::wrong_type(path, "a duration", value);
   if (is_duration(*text)) return {};

@@ -179,8 +179,7 @@ Result<Wish> read_scored(Value& body, const ServedModel& model) {
 Result<void> read_prompt(BodyFields& fields, Value& value, const std::string& path) {
   auto* list = value.get_if<ValueList>();
   std::vector<PromptItem> items;
-  const bool single =
-      list == nullptr || (!list->empty() && (list->front().get_if<std::int64_t>() != nullptr || list->front().get_if<double>() != nullptr));
+  const bool single = list == nullptr || (!list->empty() && list->front().number());
   if (list == nullptr && value.get_if<std::string>() == nullptr)
     return json::wrong_type(path, "a string, an array of strings, or token ids", value);
   if (list != nullptr && list->empty()) return invalid_argument(fmt::format("'{}' is empty", path), path);

@@ -11,7 +11,7 @@ Object convert(const Value& value, int level) {
   if (level >= kMaxValueDepth) return {};
   if (const auto* flag = value.get_if<bool>()) return *flag;
   if (const auto* number = value.get_if<std::int64_t>()) return *number;
-  if (const auto* number = value.get_if<double>()) return *number;
+  if (const auto number = value.number()) return *number;
   if (const auto* text = value.get_if<std::string>()) return Object::from_text(*text);
   if (const auto* list = value.get_if<ValueList>()) {
     auto sequence = std::make_shared<Sequence>();
