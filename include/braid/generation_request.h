@@ -70,14 +70,21 @@ struct StopRules {
   std::vector<TokenId> stop_token_ids;  // besides the model's own end-of-sequence tokens
 };
 
+// What changes the model's weights for a request.
+struct AdapterUse {
+  std::uint32_t index = 0;  // of the model's adapters, counted from 1; 0: none
+  std::string revision;     // cached blocks are those of the same one; empty without an adapter
+};
+
 // Immutable once submitted.
 struct GenerationRequest {
   std::string id;               // for logs and lookup; unique per choice
   std::vector<TokenId> prompt;  // not empty, every id within the vocabulary
   SamplingParams sampling;
   StopRules stop;
-  std::vector<MediaSpan> media;                  // of the prompt; ascending, without overlap. Cached blocks are those of the same media
-  std::string adapter;                           // revision of what changes the model's weights for this request; empty: nothing does
+  std::vector<MediaSpan> media;  // of the prompt; ascending, without overlap. Cached blocks are those of the same media
+  MediaVectors media_vectors;    // of all that `media` counts, one after the other
+  AdapterUse adapter;
   std::string cache_salt;                        // requests share cached prefixes only with those of the same salt; empty is one of them
   std::int32_t priority = 0;                     // [-100, 100]; lower first
   Pooling pooling = Pooling::kNone;              // other than kNone: one PooledVector comes, and no answer; max_tokens does not count

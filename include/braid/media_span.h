@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace braid {
 
@@ -14,5 +16,9 @@ struct MediaSpan {
 
   bool operator==(const MediaSpan&) const = default;
 };
+
+// Vectors of the model's width, [tokens, width], each in the place of a token's embedding as the model has scaled it. Shared with the steps
+// that read them.
+using MediaVectors = std::shared_ptr<const std::vector<float>>;
 
 }  // namespace braid

@@ -218,6 +218,7 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses_[place - 1];
     const std::int32_t position = row_result.position + i;
     pass_.tokens.push_back({token, position, tables, row.block_count});
+    if (row.given_count > 0) give_vector(plan, row, i);
     if (state_blocks > 0) {
       step::PassSequence& sequence = pass_.sequences.back();
       ++sequence.count;
@@ -233,6 +234,16 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     }
     if (pass_.tokens.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
   }
+}
+
+// To the row's index-th token, the last of the pass, if its vector is given.
+void LanguageModel::give_vector(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) {
+  const auto given = std::span(plan.given).subspan(row.given_begin, row.given_count);
+  const auto at = std::ranges::find_if(given, [&](const step::GivenVectors& g) { return index >= g.first && index < g.first + g.count; });
+  if (at == given.end()) return;
+  pass_.tokens.back().given = static_cast<std::int32_t>(pass_.given.size() / static_cast<std::size_t>(model_.embedding));
+  const auto vector = at->vectors->begin() + (at->begin + index - at->first) * model_.embedding;
+  pass_.given.insert(pass_.given.end(), vector, vector + model_.embedding);
 }
 
 // Where the slot really is, and what it may say next: no further than its blocks, its answer and the context reach.

@@ -107,6 +107,7 @@ class LanguageModel final : public step::StepExecutor {
   void reach_blocks(const step::StepPlan& plan);
   void check_start(const step::SlotStart& start, const step::StepPlan& plan) const;
   void check_state(const step::StepRow& row, const step::StepPlan& plan) const;
+  void check_given(const step::StepRow& row, const step::StepPlan& plan) const;
   void check_blocks(std::span<const std::int32_t> blocks, std::int32_t position, const step::Visibility& visibility) const;
   void move_blocks(const step::StepPlan& plan, step::StepResult& result);
   void run(const step::StepPlan& plan, step::StepResult& result);
@@ -116,6 +117,7 @@ class LanguageModel final : public step::StepExecutor {
   std::optional<std::size_t> purpose_of(const step::StepRow& row, const step::RowResult& row_result, std::int32_t index) const;
   void start_pass();
   void add_row(const step::StepPlan& plan, std::size_t index, step::StepResult& result);
+  void give_vector(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index);
   void draft(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
   void settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
   void run_pass(step::StepResult& result);

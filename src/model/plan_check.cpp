@@ -31,7 +31,9 @@ void LanguageModel::check(const step::StepPlan& plan) const {
                    kv_groups_.groups[group].visibility);
     require(row.from_sampler() ? row.count == 1 : row.token_begin + static_cast<std::uint64_t>(row.count) <= plan.tokens.size(),
             "tokens out of range");
+    check_given(row, plan);
     check_state(row, plan);
+    require(row.adapter == 0, "no such adapter");
     const bool verifies = row.output == step::RowOutput::kVerify;
     require(verifies ? row.from_sampler() && row.slack >= 0 && row.drafts >= 0 : row.slack == 0 && row.drafts == 0,
             "drafts of no such row");
@@ -51,6 +53,19 @@ void LanguageModel::check_start(const step::SlotStart& start, const step::StepPl
   require(std::uint64_t{start.history_begin} + start.history_count <= plan.tokens.size(), "history out of range");
   require(start.generated >= 0 && (!step::needs_history(start) || start.history_count >= static_cast<std::uint32_t>(start.generated)),
           "no history of what was generated");
+}
+
+void LanguageModel::check_given(const step::StepRow& row, const step::StepPlan& plan) const {
+  require(std::uint64_t{row.given_begin} + row.given_count <= plan.given.size() && (row.given_count == 0 || !row.from_sampler()),
+          "given vectors out of range");
+  std::int32_t end = 0;
+  for (const step::GivenVectors& given : std::span(plan.given).subspan(row.given_begin, row.given_count)) {
+    require(given.count >= 1 && given.first >= end && given.first <= row.count - given.count, "given vectors out of their row");
+    end = given.first + given.count;
+    require(given.vectors != nullptr && given.begin >= 0 &&
+                std::cmp_less_equal((given.begin + given.count) * model_.embedding, given.vectors->size()),
+            "too few given vectors");
+  }
 }
 
 void LanguageModel::check_state(const step::StepRow& row, const step::StepPlan& plan) const {

@@ -97,10 +97,14 @@ void Transformer::embed(const step::Pass& pass, Workspace& space) const {
     auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
     for (std::int64_t row = begin; row < end; ++row) {
       const step::PassToken& token = pass.tokens[static_cast<std::size_t>(row)];
-      table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
-      if (model_.input.scale != 1.0F)
-        std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],
-                       [&](float x) { return x * model_.input.scale; });
+      if (token.given != step::PassToken::kEmbedded) {
+        std::copy_n(pass.given.data() + token.given * model_.embedding, model_.embedding, space.residual[row]);
+      } else {
+        table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
+        if (model_.input.scale != 1.0F)
+          std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],
+                         [&](float x) { return x * model_.input.scale; });
+      }
       if (has_positions) {
         table_.unpack_row(weights_.positions, token.position, scratch);
         table_.add(space.residual[row], scratch, model_.embedding);

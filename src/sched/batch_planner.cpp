@@ -78,6 +78,7 @@ std::int32_t BatchPlanner::add_prefill(Sequence& sequence, PlannedStep& step, st
   }
   const auto tokens = sequence.tokens.begin() + sequence.progress.planned();
   step.plan->tokens.insert(step.plan->tokens.end(), tokens, tokens + row.count);
+  if (!sequence.media.empty()) add_given(sequence, *step.plan, row);
   if (sequence.awaits_prompt_logprobs()) add_scored(sequence, *step.plan, row);
   step.shape.add_prefill(sequence.progress.planned(), row.count);
   add_row(sequence, step, row);
@@ -92,6 +93,20 @@ std::int32_t BatchPlanner::slice(Sequence& sequence, std::int32_t room) const {
   if (sequence.blocks.places() >= blocks) return count;
   move_window(sequence, groups_, blocks);
   return std::min(count, sequence.blocks.places() * block_tokens_ - sequence.progress.planned());
+}
+
+// Those of its media that lie within the slice.
+void BatchPlanner::add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) {
+  const std::int32_t begin = sequence.progress.planned();
+  std::int64_t before = 0;
+  row.given_begin = static_cast<std::uint32_t>(plan.given.size());
+  for (const MediaSpan& span : sequence.media) {
+    const std::int32_t first = std::max(span.first, begin);
+    const std::int32_t last = std::min(span.first + span.count, begin + row.count);
+    if (first < last) plan.given.push_back({first - begin, last - first, sequence.media_vectors, before + first - span.first});
+    before += span.count;
+  }
+  row.given_count = static_cast<std::uint32_t>(plan.given.size()) - row.given_begin;
 }
 
 // The slice foretells the token after it as well, if that is one of the prompt.
@@ -123,6 +138,7 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   step::StepPlan& plan = *step.plan;
   if (sequence.starts) add_start(sequence, plan);
   row.slot = sequence.slot;
+  row.adapter = sequence.adapter.index;
   row.position = sequence.progress.least();
   if (sequence.fork_source.size() > 0) {
     for (std::int32_t group = 0; group < groups_.count(); ++group)

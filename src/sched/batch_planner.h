@@ -44,6 +44,7 @@ class BatchPlanner {
   std::int32_t drafts(const Sequence& sequence, const PlannedStep& step) const;
   bool cover(Sequence& sequence, step::StepRow& row) const;
   static void add_start(Sequence& sequence, step::StepPlan& plan);
+  static void add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
   void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;

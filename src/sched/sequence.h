@@ -83,14 +83,14 @@ struct Sequence {
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
-        media(std::move(request.media)), adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)),
-        blocks(pool, groups), fork_source(pool), state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr),
-        progress(groups.block_tokens()) {
+        media(std::move(request.media)), media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)),
+        cache_salt(std::move(request.cache_salt)), blocks(pool, groups), fork_source(pool),
+        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
 
   // What it knows, for the prefix cache.
-  cache::SequenceView view() const { return {{adapter, cache_salt}, tokens, media}; }
+  cache::SequenceView view() const { return {{adapter.revision, cache_salt}, tokens, media}; }
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
   std::int32_t generated() const { return known() - prompt_tokens; }
   // Its consumer is too far behind.
@@ -137,7 +137,8 @@ struct Sequence {
   const std::int32_t prompt_logprobs;  // as in GenerationRequest
   const Pooling pooling;
   const std::vector<MediaSpan> media;
-  const std::string adapter;
+  const MediaVectors media_vectors;
+  const AdapterUse adapter;
   const std::string cache_salt;
 
   SequencePhase phase = SequencePhase::kWaiting;

@@ -19,6 +19,9 @@ struct PassToken {
   // it nor a later token sees may be -1.
   std::uint32_t tables = 0;
   std::uint32_t table_size = 0;
+  std::int32_t given = kEmbedded;  // which vector of Pass::given is its embedding
+
+  static constexpr std::int32_t kEmbedded = -1;  // the model's own
 };
 
 // A copy of a sequence's state after the first `count` of its tokens in the pass.
@@ -43,6 +46,7 @@ struct Pass {
   std::vector<PassToken> tokens;     // those of one sequence are adjacent and in order of position
   std::vector<std::int32_t> picked;  // ascending indices of tokens whose hidden state is wanted
   std::vector<std::int32_t> blocks;
+  std::vector<float> given;             // [vectors, the model's width]
   std::vector<PassSequence> sequences;  // of all tokens, in their order; empty without recurrent layers
   std::vector<PassSnapshot> snapshots;
 
@@ -55,6 +59,7 @@ struct Pass {
     tokens.clear();
     picked.clear();
     blocks.clear();
+    given.clear();
     sequences.clear();
     snapshots.clear();
   }

@@ -4,6 +4,7 @@
 
 #include "braid/constraint.h"
 #include "braid/generation_request.h"
+#include "braid/media_span.h"
 #include "braid/token_event.h"
 
 #include <cstddef>
@@ -21,7 +22,7 @@ using SlotId = std::uint32_t;
 
 // What a row's tokens are.
 enum class RowInput : std::uint8_t {
-  kTokens,   // those of StepPlan::tokens
+  kTokens,   // those of StepPlan::tokens, but where vectors are given instead of them (GivenVectors)
   kSampled,  // the one that its slot sampled last, known to the strand only; the row has one token
 };
 
@@ -88,8 +89,21 @@ struct StepRow {
   std::uint32_t snapshot_begin = 0;
   std::uint32_t snapshot_count = 0;
 
+  // With RowInput::kTokens: into StepPlan::given, in ascending order of tokens and without overlap.
+  std::uint32_t given_begin = 0;
+  std::uint32_t given_count = 0;
+  std::uint32_t adapter = 0;  // the same in all rows of a sequence: of the model's adapters, counted from 1; 0: none
+
   bool from_sampler() const { return input == RowInput::kSampled; }
   bool samples() const { return output == RowOutput::kSample || output == RowOutput::kVerify; }
+};
+
+// Some of a row's tokens are no text, and have vectors: an image's, say.
+struct GivenVectors {
+  std::int32_t first = 0;  // of the row's tokens
+  std::int32_t count = 1;
+  MediaVectors vectors;
+  std::int64_t begin = 0;  // which of these is the first token's
 };
 
 // A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
@@ -127,6 +141,7 @@ struct StepPlan {
   std::vector<SlotStart> starts;  // applied before the rows
   std::vector<StepRow> rows;      // at most one for a slot
   std::vector<StateSnapshot> snapshots;
+  std::vector<GivenVectors> given;
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
@@ -140,6 +155,7 @@ struct StepPlan {
     starts.clear();
     rows.clear();
     snapshots.clear();
+    given.clear();
     tokens.clear();
     blocks.clear();
   }

@@ -329,6 +329,33 @@ TEST_F(LanguageModelSteps, RefuseScoredTokensThatAreNotThere) {
   EXPECT_EQ(failure(), "step plan: scored tokens out of range");
 }
 
+TEST_F(LanguageModelSteps, RefuseVectorsThatAreNotThere) {
+  const auto width = static_cast<std::size_t>(model_->shape().embedding);
+  const auto two = std::make_shared<const std::vector<float>>(2 * width, 0.1F);
+  plan_.tokens = {1, 314, 206};
+  start(0, {.max_tokens = 1, .stop_token_ids = {}});
+  const auto with = [&](std::vector<step::GivenVectors> given) {
+    plan_.given = std::move(given);
+    plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .output = step::RowOutput::kSample}};
+    plan_.rows[0].given_count = static_cast<std::uint32_t>(plan_.given.size());
+  };
+  for (const step::GivenVectors& given : {step::GivenVectors{0, 3, two, 0}, {0, 1, two, 2}, {0, 1, two, -1}, {0, 1, nullptr, 0}}) {
+    with({given});
+    EXPECT_EQ(failure(), "step plan: too few given vectors");
+  }
+  for (const step::GivenVectors& given : {step::GivenVectors{2, 2, two, 0}, {-1, 1, two, 0}, {0, 0, two, 0}}) {
+    with({given});
+    EXPECT_EQ(failure(), "step plan: given vectors out of their row");
+  }
+  with({{0, 2, two, 0}, {1, 1, two, 0}});
+  EXPECT_EQ(failure(), "step plan: given vectors out of their row");
+  plan_.rows[0].given_count = 3;
+  EXPECT_EQ(failure(), "step plan: given vectors out of range");
+  with({});
+  plan_.rows[0].adapter = 1;
+  EXPECT_EQ(failure(), "step plan: no such adapter");
+}
+
 TEST_F(LanguageModelSteps, RefuseAStartWithoutItsHistory) {
   plan_.tokens = {1, 314, 206};
   plan_.rows = {{.slot = 0, .count = 3, .block_count = 2, .output = step::RowOutput::kSample}};

@@ -4,7 +4,8 @@
 #include "sched/ticket.h"
 
 #include <algorithm>
-#include <gtest/gtest.h>
+#include <array>
+#include <gmock/gmock.h>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -72,6 +73,33 @@ class BatchPlannerTest : public testing::Test {
   std::vector<Sequence*> full_;
   bool complete_ = true;
 };
+
+// Wherever a slice begins and ends.
+TEST_F(BatchPlannerTest, ASliceBringsTheVectorsOfItsPartOfAnImage) {
+  GenerationRequest request;
+  request.prompt.assign(80, 9);
+  request.media = {{3, 40, {1, 1}}, {43, 1, {1, 2}}, {70, 10, {1, 3}}};
+  request.media_vectors = std::make_shared<const std::vector<float>>(51, 1.0F);
+  request.adapter = {2, "tuned"};
+  const MediaVectors vectors = request.media_vectors;
+  Sequence& sequence = roster_.enqueue(std::move(request), 5, {});
+  tickets_.push_back(std::make_unique<SequenceTicket>(nobody_, options_.stream_capacity));
+  tickets_.back()->attach(sequence);
+  std::vector<std::array<std::int64_t, 3>> found;  // position, count, first vector
+  while (sequence.phase != SequencePhase::kDecode) {
+    for (const step::StepRow& row : plan().rows) {
+      EXPECT_EQ(row.adapter, 2U);
+      EXPECT_EQ(row.given_count, plan_.given.size());
+      for (const step::GivenVectors& given : plan_.given) {
+        EXPECT_EQ(given.vectors, vectors);
+        found.push_back({row.position + given.first, given.count, given.begin});
+      }
+    }
+    come_back();
+  }
+  EXPECT_THAT(found,
+              testing::ElementsAreArray(std::vector<std::array<std::int64_t, 3>>{{3, 29, 0}, {32, 11, 29}, {43, 1, 40}, {70, 10, 41}}));
+}
 
 TEST_F(BatchPlannerTest, WholePromptIsOneRowThatSamples) {
   Sequence& sequence = enqueue(6, 10);

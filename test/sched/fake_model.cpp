@@ -71,8 +71,7 @@ void FakeModel::execute(const step::StepPlan& plan, step::StepResult& result) {
   }
   check_blocks(plan);
   copy_blocks(plan, result);
-  for (const step::SlotStart& start : plan.starts)
-    slots_[start.slot] = {start.stop, Tint::of(start.sampling.seed), start.generated, -1, -1, false, start.pooling};
+  for (const step::SlotStart& start : plan.starts) slots_[start.slot] = {start.stop, start.generated, -1, -1, false, start.pooling};
   StepRecord record;
   record.rows = plan.rows;
   for (const step::StepRow& row : plan.rows) {
@@ -239,7 +238,7 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
   const auto right =
       static_cast<std::int32_t>(static_cast<std::uint32_t>(slot.last * 31 + base) % static_cast<std::uint32_t>(result.drafted + 1));
   for (std::int32_t i = 0; i <= right && !slot.finished; ++i) {
-    put(plan, row, base + i, slot.tint.at(base + i, slot.last));
+    put(plan, row, base + i, Tint::adapted(slot.last, row.adapter));
     const std::vector<TokenId> context = read(plan, row, base + i + 1);
     if (choking_ >= 0 && std::ranges::count(context, choking_.load()) > 0) {
       slot.finished = result.finished = true;
@@ -273,12 +272,11 @@ std::vector<float> vector_of(const std::vector<TokenId>& pooled) {
 void FakeModel::pool(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step) {
   const bool gives = row.output == step::RowOutput::kVector;
   for (std::int32_t position = row.position; position < row.position + row.count; ++position) {
-    const TokenId held = slot.tint.at(position, plan.tokens[row.token_begin + static_cast<std::uint32_t>(position - row.position)]);
     if (!slot.finished && slot.pooling == Pooling::kMean && std::cmp_not_equal(slot.pooled.size(), position))
       violation("a mean without all its positions");
     const bool is_last = gives && position + 1 == row.position + row.count;
     if (slot.pooling == Pooling::kMean || (slot.pooling == Pooling::kFirst && position == 0) || (slot.pooling == Pooling::kLast && is_last))
-      slot.pooled.push_back(held);
+      slot.pooled.push_back(held(plan, row, position - row.position));
   }
   if (!gives) return;
   const std::vector<float> values = vector_of(slot.pooled);
@@ -295,12 +293,22 @@ std::vector<float> FakeModel::expected_vector(const std::vector<TokenId>& prompt
   return vector_of(pooled);
 }
 
+// What the cache is to hold of one of the row's tokens.
+TokenId FakeModel::held(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index) {
+  TokenId held = plan.tokens.at(row.token_begin + static_cast<std::uint32_t>(index));
+  for (std::uint32_t i = 0; i < row.given_count; ++i) {
+    const step::GivenVectors& given = plan.given.at(row.given_begin + i);
+    if (index >= given.first && index < given.first + given.count)
+      held = static_cast<TokenId>(given.vectors->at(static_cast<std::size_t>(given.begin + index - given.first)));
+  }
+  return Tint::adapted(held, row.adapter);
+}
+
 void FakeModel::write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot) {
   if (row.from_sampler() && slot.last < 0) violation("a decode row of a slot that has sampled nothing");
   for (std::int32_t i = 0; i < row.count; ++i) {
     const std::int32_t position = row.position + i;
-    const TokenId token = row.from_sampler() ? slot.last : plan.tokens[row.token_begin + static_cast<std::uint32_t>(i)];
-    put(plan, row, position, slot.tint.at(position, token));
+    put(plan, row, position, row.from_sampler() ? Tint::adapted(slot.last, row.adapter) : held(plan, row, i));
   }
   slot.next = row.position + row.count;
   if (options_.state_blocks > 0) carry_state(plan, row);

@@ -6,7 +6,6 @@
 #include "step/visibility.h"
 
 #include <atomic>
-#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -30,20 +29,21 @@ struct FakeModelOptions {
   double prefill_token_seconds = 0.0;
 };
 
-// What else than its tokens a sequence's blocks hold: an adapter's work in all of them, an image's in some. The fake learns of it by the
-// request's seed; the scheduler must keep it apart by GenerationRequest::adapter and GenerationRequest::media.
+// What else than its tokens a sequence's blocks hold: an adapter's work in all of them, an image's vectors in some. The fake sees the
+// adapter's index in each row, and vectors of the width 1 in place of the image's tokens.
 struct Tint {
   std::uint16_t adapter = 0;  // 0: none
   std::uint16_t image = 0;    // 0: none
   std::uint16_t first = 0;    // its place
   std::uint16_t count = 0;
 
-  static Tint of(std::uint64_t seed) { return std::bit_cast<Tint>(seed); }
-  std::uint64_t seed() const { return std::bit_cast<std::uint64_t>(*this); }
+  // The vector of one of the image's tokens. Float32 holds it.
+  static float vector_of(std::uint16_t image, std::int32_t index) { return static_cast<float>(1'000'000 * image + 1'000 * index); }
+  static TokenId adapted(TokenId held, std::uint32_t adapter) { return held + 20'000'000 * static_cast<TokenId>(adapter); }
   // What the cache holds at a position.
   TokenId at(std::int32_t position, TokenId token) const {
-    const bool is_image = position >= first && position < first + count;
-    return token + 10'000 * adapter + (is_image ? 100'000 * image + 1'000'000 * (position - first) : 0);
+    const bool is_image = image > 0 && position >= first && position < first + count;
+    return adapted(is_image ? static_cast<TokenId>(vector_of(image, position - first)) : token, adapter);
   }
 };
 
@@ -91,7 +91,6 @@ class FakeModel final : public step::StepExecutor {
  private:
   struct Slot {
     StopRules stop;
-    Tint tint;
     std::int32_t generated = 0;
     TokenId last = -1;
     std::int32_t next = -1;  // the position of its next token; -1: no row has told
@@ -105,6 +104,7 @@ class FakeModel final : public step::StepExecutor {
   void copy_blocks(const step::StepPlan& plan, step::StepResult& result);
   void score(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
   void run_row(const step::StepPlan& plan, const step::StepRow& row, step::RowResult& result, step::StepResult& step);
+  static TokenId held(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index);
   void pool(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step);
   void write(const step::StepPlan& plan, const step::StepRow& row, Slot& slot);
   void verify(const step::StepPlan& plan, const step::StepRow& row, Slot& slot, step::RowResult& result, step::StepResult& step);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <set>
 
 namespace braid::sched::test {
 namespace {
@@ -117,6 +118,24 @@ TEST(PrefixCache, AdaptersShareNothingAndOtherImagesWhatLiesBeforeThem) {
   EXPECT_EQ(cached({.adapter = 1, .image = 1, .first = 9, .count = 10}), 0);
   EXPECT_EQ(cached({.adapter = 1, .image = 1, .first = 9, .count = 10}), 29);
   EXPECT_EQ(cached(image), 29);
+  rig.run_to_end();
+}
+
+TEST(PrefixCache, RowsOfDifferentAdaptersShareAStepAndNoBlocks) {
+  Rig rig;
+  rig.model.hold();
+  for (std::uint16_t i = 0; i < 6; ++i) rig.submit(Rig::tinted({.adapter = static_cast<std::uint16_t>(i % 3)}, Rig::prompt_of(30, 1), 8));
+  rig.model.release();
+  ASSERT_TRUE(rig.run_until([&] { return rig.take_all(); }));
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+  std::set<std::uint32_t> together;
+  for (const StepRecord& step : rig.model.steps()) {
+    std::set<std::uint32_t> adapters;
+    for (const step::StepRow& row : step.rows) adapters.insert(row.adapter);
+    if (adapters.size() > together.size()) together = adapters;
+  }
+  EXPECT_EQ(together, (std::set<std::uint32_t>{0, 1, 2}));
+  for (std::size_t i = 3; i < 6; ++i) EXPECT_EQ(cached_tokens(*rig.clients[i]), 29) << "of his own adapter's";
   rig.run_to_end();
 }
 

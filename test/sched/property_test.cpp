@@ -75,7 +75,7 @@ class Storm : RandomRig {
     GenerationRequest request;
     request.prompt = Rig::prompt_of(1 + pick(40), pick(2) == 0 ? pick(3) : pick(1000));  // half of them begin like others
     if (pick(8) == 0) request.cache_salt = "salt";
-    apply(tint(static_cast<std::int32_t>(request.prompt.size())), request);
+    apply(random_tint(static_cast<std::int32_t>(request.prompt.size())), request);
     request.priority = pick(5) - 2;
     request.stop.max_tokens = pick(41);
     request.stop.min_tokens = pick(3);
@@ -92,7 +92,7 @@ class Storm : RandomRig {
     client->id = request.id;
     client->prompt = request.prompt;
     client->stop = request.stop;
-    client->tint = Tint::of(request.sampling.seed);
+    client->tint = tint_of(request);
     const auto wanted = std::min(request.stop.max_tokens, 1);
     const auto positions = most_positions();
     const auto length = static_cast<std::int64_t>(request.prompt.size());
@@ -111,7 +111,7 @@ class Storm : RandomRig {
   }
 
   // A third has an image, some an adapter.
-  Tint tint(std::int32_t length) {
+  Tint random_tint(std::int32_t length) {
     Tint tint;
     if (pick(6) == 0) tint.adapter = static_cast<std::uint16_t>(1 + pick(2));
     if (pick(3) > 0) return tint;

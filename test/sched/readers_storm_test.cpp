@@ -179,7 +179,6 @@ class ReadersStorm : RandomRig {
     request.stop.min_tokens = pick(3);
     if (pick(4) == 0) request.stop.stop_token_ids = {pick(100), pick(100)};
     if (pick(8) == 0) request.prompt_logprobs = pick(3);
-    request.sampling.seed = Tint().seed();
     const int choices = pick(3) == 0 ? 1 + pick(4) : 1;
     for (int choice = 0; choice < choices; ++choice) {
       request.id = "reader-" + std::to_string(next_id_++);

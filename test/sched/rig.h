@@ -63,9 +63,22 @@ struct Client {
 
 // As the sessions of a server with adapters and images would.
 inline void apply(const Tint& tint, GenerationRequest& request) {
-  request.sampling.seed = tint.seed();
-  if (tint.adapter > 0) request.adapter = "adapter " + std::to_string(tint.adapter);
-  if (tint.image > 0) request.media = {{tint.first, tint.count, {0, tint.image}}};
+  if (tint.adapter > 0) request.adapter = {tint.adapter, "adapter " + std::to_string(tint.adapter)};
+  if (tint.image == 0) return;
+  request.media = {{tint.first, tint.count, {0, tint.image}}};
+  std::vector<float> vectors;
+  for (std::int32_t i = 0; i < tint.count; ++i) vectors.push_back(Tint::vector_of(tint.image, i));
+  request.media_vectors = std::make_shared<const std::vector<float>>(std::move(vectors));
+}
+
+inline Tint tint_of(const GenerationRequest& request) {
+  Tint tint{.adapter = static_cast<std::uint16_t>(request.adapter.index)};
+  if (request.media.empty()) return tint;
+  const MediaSpan& span = request.media.front();
+  tint.image = static_cast<std::uint16_t>(span.digest[1]);
+  tint.first = static_cast<std::uint16_t>(span.first);
+  tint.count = static_cast<std::uint16_t>(span.count);
+  return tint;
 }
 
 inline boost::asio::awaitable<void> read_to_end(Client& client) {
@@ -149,7 +162,7 @@ struct Rig {
     request.id = client->id = "request-" + std::to_string(clients.size());
     client->prompt = request.prompt;
     client->stop = request.stop;
-    client->tint = Tint::of(request.sampling.seed);
+    client->tint = tint_of(request);
     auto ticket = scheduler->submit(std::move(request));
     EXPECT_TRUE(ticket.has_value());
     if (ticket) client->ticket = std::move(*ticket);
