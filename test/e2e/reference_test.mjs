@@ -1,4 +1,4 @@
-// The demo model's greedy answers by transformers, over HTTP. Needs BRAID_TEST_DATA.
+// What transformers computes, over HTTP: the demo model's greedy answers, a small model's vectors. Needs BRAID_TEST_DATA.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -25,4 +25,16 @@ test("greedy chat answers equal the reference", { skip: !data }, async (t) => {
   }
   // 8-bit activations may part at the story's near tie (margin 0.005 at its token 13).
   assert.ok(parted.every((content) => /brave fox/.test(content)), parted.join("\n"));
+});
+
+test("vectors of a prompt equal the reference, by each pooling", { skip: !data }, async (t) => {
+  const file = new URL("../model/reference/embeddings_stories260K.json", import.meta.url);
+  const reference = JSON.parse(readFileSync(file, "utf8"));
+  for (const pooling of ["last", "mean", "cls"]) {
+    const server = await serve(t, [path.join(data, "models/stories260K-hf"), "--kv-dtype", "f32", "--pooling", pooling]);
+    const answer = await (await post(`${server.url}/v1/embeddings`, { input: [reference.ids] })).json();
+    const length = Math.hypot(...reference[pooling]);
+    for (const [i, value] of answer.data[0].embedding.entries())
+      assert.ok(Math.abs(value - reference[pooling][i] / length) < 2e-4, `${pooling}, number ${i}: ${value}`);
+  }
 });

@@ -3,8 +3,12 @@
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <simdjson.h>
+#include <span>
+#include <utility>
 
 namespace braid::model::test {
 namespace {
@@ -46,6 +50,87 @@ TEST_P(FolderReferences, AreReproducedOnEveryTier) {
                                 {.temperature = 0.0F, .top_logprobs = 0},
                                 {.max_tokens = static_cast<std::int32_t>(reference.greedy.size()), .stop_token_ids = {}}};
     EXPECT_EQ(StepDriver(*model, blocks).run({request}, {}).front().tokens, reference.greedy) << table->name;
+  }
+}
+
+// Vectors of a prompt by all three poolings, whole and in slices.
+class EmbeddingReferences : public testing::TestWithParam<std::string> {};
+
+TEST_P(EmbeddingReferences, AreReproduced) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element all = parser.load(BRAID_SOURCE_DIR "/test/model/reference/embeddings.json");
+  const simdjson::dom::element reference = all[GetParam()];
+  std::vector<TokenId> ids;
+  for (const std::int64_t id : simdjson::dom::array(reference["ids"])) ids.push_back(static_cast<TokenId>(id));
+  LoadOptions options{.kv_type = kernels::KvType::kF32, .max_batch = 1, .end_tokens = {}, .progress = {}};
+  options.packing.float_type = kernels::WeightType::kF32;
+  auto model = LanguageModel::load(open_folder_model(GetParam()), kernels::best_kernel_table(), options).value();
+  const std::int32_t blocks = 8 * model->kv_groups().count() + 2 * model->kv_groups().states.blocks();
+  model->allocate_kv(blocks).value();
+  StepDriver driver(*model, blocks);
+  for (const auto& [name, pooling] : {std::pair("last", Pooling::kLast), {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}}) {
+    DrivenRequest request{ids, {}, {.max_tokens = 0, .stop_token_ids = {}}};
+    request.pooling = pooling;
+    const std::vector<float> whole = driver.run({request}, {}).front().vector;
+    EXPECT_EQ(driver.run({request}, {.slice = 7}).front().vector, whole) << name;
+    const simdjson::dom::array expected = reference[name];
+    ASSERT_EQ(whole.size(), expected.size());
+    std::size_t i = 0;
+    for (const double value : expected) ASSERT_NEAR(whole[i++], value, 2e-4) << name << ", number " << i;
+  }
+}
+
+std::vector<std::string> embedded_models() {
+  simdjson::dom::parser parser;
+  std::vector<std::string> names;
+  for (const auto& entry : simdjson::dom::object(parser.load(BRAID_SOURCE_DIR "/test/model/reference/embeddings.json")))
+    names.emplace_back(entry.key);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EmbeddingReferences, testing::ValuesIn(embedded_models()), folder_test_name);
+
+// The model's own embeddings of some tokens, scaled as it scales them.
+MediaVectors embeddings_of(const files::GgufFile& file, std::span<const TokenId> ids) {
+  const ModelShape shape = describe_model(file).value();
+  const files::GgufTensor& tensor = *file.tensor("token_embd.weight");
+  EXPECT_EQ(tensor.type, 30U) << "bf16";
+  std::vector<float> vectors;
+  for (const TokenId id : ids)
+    for (std::int32_t i = 0; i < shape.embedding; ++i) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, tensor.bytes.data() + (std::size_t{2} * static_cast<std::size_t>(id * shape.embedding + i)), 2);
+      vectors.push_back(std::bit_cast<float>(std::uint32_t{bits} << 16) * shape.input.scale);
+    }
+  return std::make_shared<const std::vector<float>>(std::move(vectors));
+}
+
+// With scaled embeddings, learned positions, a norm over them, and a recurrent state: whatever tokens stand there.
+TEST(FolderModels, ComputeFromTheVectorsOfTokensWhatTheyComputeFromTheTokens) {
+  for (const std::string name : {"qwen3", "gemma", "gpt2", "bloom", "granite", "lfm2"}) {
+    const files::GgufFile file = open_folder_model(name);
+    const std::vector<TokenId> ids = read_folder_reference(folder_path(name) + "/reference.json").ids;
+    LoadOptions options{.max_batch = 2, .end_tokens = {}, .progress = {}};
+    options.packing.float_type = kernels::WeightType::kF32;
+    auto model = LanguageModel::load(file, kernels::best_kernel_table(), options).value();
+    const std::int32_t blocks = 2 * (8 * model->kv_groups().count() + 2 * model->kv_groups().states.blocks());
+    model->allocate_kv(blocks).value();
+    StepDriver driver(*model, blocks);
+    const DrivenRequest plain{ids, {.temperature = 0.0F, .top_logprobs = 0}, {.max_tokens = 10, .stop_token_ids = {}}};
+    DrivenRequest given = plain;
+    given.media = {{0, 5, {}}, {11, 1, {}}, {20, 17, {}}};
+    std::vector<TokenId> shown;
+    for (const MediaSpan& span : given.media)
+      for (std::int32_t i = span.first; i < span.first + span.count; ++i)
+        shown.push_back(std::exchange(given.prompt[static_cast<std::size_t>(i)], 3));
+    given.media_vectors = embeddings_of(file, shown);
+    const DrivenAnswer expected = driver.run({plain}, {}).front();
+    for (const Schedule& schedule : {Schedule{}, Schedule{.at_once = 2, .slice = 6, .preempt = 0.1}}) {
+      for (const DrivenAnswer& answer : driver.run({given, plain, given}, schedule)) {
+        EXPECT_EQ(answer.tokens, expected.tokens) << name;
+        EXPECT_EQ(answer.logprobs, expected.logprobs) << name;
+      }
+    }
   }
 }
 

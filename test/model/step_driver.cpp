@@ -57,6 +57,7 @@ void StepDriver::add_start(Sequence& sequence, const DrivenRequest& request, std
   step::SlotStart start{.slot = sequence.slot, .sampling = request.sampling, .stop = request.stop, .generated = generated};
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = request.constraint;
+  start.pooling = request.pooling;
   if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan_.tokens.size());
     start.history_count = static_cast<std::uint32_t>(sequence.known.size());
@@ -72,11 +73,13 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
   if (left <= 0) row.input = step::RowInput::kSampled;
   row.count = row.from_sampler() ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;
-  if (row.from_sampler() || row.count == left) row.output = step::RowOutput::kSample;
+  if (row.from_sampler() || row.count == left)
+    row.output = request.pooling != Pooling::kNone ? step::RowOutput::kVector : step::RowOutput::kSample;
   row.token_begin = static_cast<std::uint32_t>(plan_.tokens.size());
   if (!row.from_sampler()) {
     const std::int32_t end = row.position + row.count;
     plan_.tokens.insert(plan_.tokens.end(), sequence.known.begin() + row.position, sequence.known.begin() + end);
+    add_given(request, row);
     if (request.prompt_logprobs >= 0) {
       const auto prompt = static_cast<std::int32_t>(request.prompt.size());
       row.scored = std::max(0, std::min(end, prompt - 1) - row.position);
@@ -98,6 +101,19 @@ void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::
   if (model_.kv_groups().states.blocks() > 0) add_state(sequence, row);
   plan_.rows.push_back(row);
   sequence.computed += row.count;
+}
+
+void StepDriver::add_given(const DrivenRequest& request, step::StepRow& row) {
+  std::int64_t before = 0;
+  row.given_begin = static_cast<std::uint32_t>(plan_.given.size());
+  for (const MediaSpan& span : request.media) {
+    for (std::int32_t i = 0; i < span.count; ++i) {  // one by one: the planner puts them together
+      const std::int32_t place = span.first + i - row.position;
+      if (place >= 0 && place < row.count) plan_.given.push_back({place, 1, request.media_vectors, before + i});
+    }
+    before += span.count;
+  }
+  row.given_count = static_cast<std::uint32_t>(plan_.given.size()) - row.given_begin;
 }
 
 // A snapshot is taken at a random place of every row.
@@ -132,6 +148,9 @@ bool StepDriver::apply(Sequence& sequence, const step::StepRow& planned, const s
   EXPECT_TRUE(row.ran);
   if (planned.scored > 0) apply_scored(planned, row, request, answer);
   answer.reason = row.reason;
+  const auto vector = result_.vectors.begin() + row.vector_begin;
+  answer.vector.assign(vector, vector + row.vector_count);
+  if (row.vector_count > 0) return true;
   if (!row.sampled) return row.finished;
   sequence.mirostat_mu = row.mirostat_mu;
   answer.tokens.push_back(row.token);

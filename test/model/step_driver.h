@@ -14,6 +14,9 @@ struct DrivenRequest {
   StopRules stop;
   std::int32_t prompt_logprobs = -1;
   std::shared_ptr<const Constraint> constraint = {};
+  std::vector<MediaSpan> media = {};
+  MediaVectors media_vectors = {};
+  Pooling pooling = Pooling::kNone;  // other than kNone: the answer is a vector
 };
 
 struct DrivenAnswer {
@@ -22,6 +25,7 @@ struct DrivenAnswer {
   std::vector<TokenLogprob> top;
   std::vector<step::ScoredToken> scored;  // of the prompt's tokens from the second on, where asked for
   std::vector<TokenLogprob> scored_top;   // [scored, prompt_logprobs]
+  std::vector<float> vector;
   FinishReason reason = FinishReason::kError;
 };
 
@@ -57,6 +61,7 @@ class StepDriver {
 
   void add_start(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
   void add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated);
+  void add_given(const DrivenRequest& request, step::StepRow& row);
   void add_state(Sequence& sequence, step::StepRow& row);
   void take_blocks(std::vector<std::int32_t>& blocks, std::int32_t count);
   bool apply(Sequence& sequence, const step::StepRow& planned, const step::RowResult& row, const DrivenRequest& request,
