@@ -37,7 +37,7 @@ void Matmul_layer(benchmark::State& state) {
 }
 BENCHMARK(Matmul_layer)
     ->ArgsProduct({{8, kRotated8, 2}, {5632}, {2048}, {1, 8, 32, 512}})
-    ->ArgsProduct({{12, 14, 13, 3, 6, 20, 10, 11}, {5632}, {2048}, {1, 32, 512}})
+    ->ArgsProduct({{12, 14, 13, 3, 6, 20, 23, 10, 11}, {5632}, {2048}, {1, 32, 512}})
     ->ArgsProduct({{8, kRotated8}, {2048}, {5632}, {1, 32, 512}})
     ->ArgsProduct({{0, 1}, {5632}, {2048}, {1, 32, 512}})
     ->ArgsProduct({{8, kRotated8}, {576}, {576}, {1, 32, 512}})

@@ -53,6 +53,13 @@ struct Candidate {
   Divergence sum;
 
   double change() const { return sum.nll / sum.reference_nll - 1.0; }
+  // The standard error of change(), positions taken as independent.
+  double change_error() const {
+    const auto count = static_cast<double>(sum.positions);
+    const double mean = (sum.nll - sum.reference_nll) / count;
+    const double variance = std::max(0.0, sum.squared_change / count - mean * mean);
+    return std::sqrt(variance / count) / (sum.reference_nll / count);
+  }
   double kl() const { return sum.kl / static_cast<double>(sum.positions); }
   double same_top() const { return static_cast<double>(sum.same_top) / static_cast<double>(sum.positions); }
 };
@@ -119,9 +126,11 @@ std::string report_of(const Options& options, const char* isa, const std::vector
   std::string lines;
   for (const Candidate& candidate : candidates)
     lines += fmt::format(
-        "{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"kl\": {:.3e}, \"worst_kl\": {:.3e}, \"same_top\": {:.5f}}}",
+        "{}\n  {{\"kv\": \"{}\", \"nll\": {:.5f}, \"nll_change\": {:.6f}, \"nll_change_error\": {:.6f}, \"kl\": {:.3e}, \"worst_kl\": "
+        "{:.3e}, "
+        "\"same_top\": {:.5f}}}",
         lines.empty() ? "" : ",", candidate.name, candidate.sum.nll / static_cast<double>(candidate.sum.positions), candidate.change(),
-        candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
+        candidate.change_error(), candidate.kl(), candidate.sum.worst_kl, candidate.same_top());
   const Divergence& first = candidates.front().sum;
   return fmt::format(
       "{{\"file\": \"{}\", \"weights\": \"{}\", \"isa\": \"{}\", \"reference\": \"{}\", \"positions\": {}, \"reference_nll\": {:.5f}, "

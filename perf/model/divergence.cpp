@@ -20,6 +20,7 @@ void Divergence::add(const Divergence& other) {
   positions += other.positions;
   nll += other.nll;
   reference_nll += other.reference_nll;
+  squared_change += other.squared_change;
   kl += other.kl;
   worst_kl = std::max(worst_kl, other.worst_kl);
   same_top += other.same_top;
@@ -35,9 +36,12 @@ Divergence compare(std::span<const float> reference, std::span<const float> logi
   }
   const auto at = static_cast<std::size_t>(next);
   const bool same = std::ranges::max_element(reference) - reference.begin() == std::ranges::max_element(logits) - logits.begin();
+  const double nll = q_total - logits[at];
+  const double reference_nll = p_total - reference[at];
   return {.positions = 1,
-          .nll = q_total - logits[at],
-          .reference_nll = p_total - reference[at],
+          .nll = nll,
+          .reference_nll = reference_nll,
+          .squared_change = (nll - reference_nll) * (nll - reference_nll),
           .kl = kl,
           .worst_kl = kl,
           .same_top = same ? 1 : 0};

@@ -10,9 +10,10 @@ namespace braid::perf {
 
 struct Divergence {
   std::int64_t positions = 0;
-  double nll = 0.0;            // sum of -log q(next token)
-  double reference_nll = 0.0;  // the same under the reference p
-  double kl = 0.0;             // sum of KL(p || q), in nats
+  double nll = 0.0;             // sum of -log q(next token)
+  double reference_nll = 0.0;   // the same under the reference p
+  double squared_change = 0.0;  // sum of the squares of the differences of both
+  double kl = 0.0;              // sum of KL(p || q), in nats
   double worst_kl = 0.0;
   std::int64_t same_top = 0;  // positions where both have the same largest logit
 

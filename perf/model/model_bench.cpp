@@ -35,6 +35,7 @@ struct Options {
   int repeat = 3;
   bool cpu_time = false;
   bool pin_threads = false;
+  bool fast_weights = false;
   HugePages huge_pages = HugePages::kTransparent;
   std::optional<KvType> kv_type;
 };
@@ -144,6 +145,7 @@ braid::Result<std::string> measure(const Options& options) {
                    .cpus = {},
                    .huge_pages = options.huge_pages,
                    .kv_type = options.kv_type,
+                   .packing = {.float_type = {}, .rotated = options.fast_weights},
                    .max_batch = most_rows,
                    .end_tokens = {},
                    .progress = {}};
@@ -202,6 +204,7 @@ int main(int argc, char** argv) {
   app.add_flag("--pin-threads", options.pin_threads, "Each thread on a CPU of its own");
   const std::map<std::string, HugePages> pages = {
       {"off", HugePages::kOff}, {"transparent", HugePages::kTransparent}, {"explicit", HugePages::kExplicit}};
+  app.add_flag("--fast-weights", options.fast_weights, "As braid serve takes it");
   app.add_option("--huge-pages", options.huge_pages, "As braid serve takes it")->transform(CLI::CheckedTransformer(pages));
   app.add_option("--repeat", options.repeat, "Runs, of which the median counts")->check(CLI::Range(1, 1000))->capture_default_str();
   std::string kv_type = "auto";
