@@ -37,7 +37,7 @@ void Attention(benchmark::State& state) {
   const std::int64_t width = heads * kv.head_dim;
   const Bytes queries(static_cast<std::size_t>(rows * width) * sizeof(float));
   const Bytes out(queries.size());
-  const Bytes scratch(kernels.attention_scratch_bytes(heads, kv.head_dim));
+  const Bytes scratch(kernels.attention_scratch_bytes(heads, kv.head_dim, kv.latent));
   const AttentionArgs args{.kv = &kv,
                            .rows = table.data(),
                            .queries = queries.floats(),

@@ -15,6 +15,11 @@ static inline std::int64_t part_floats(std::int32_t head_dim) { return kPartHead
 
 static inline std::int32_t kv_groups(std::int32_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
 
+// kInt8: bytes from the scales of a head's keys to those of its values in a block.
+static inline std::int64_t value_scale_step(const KvLayer& kv) {
+  return kv.latent ? 0 : std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
+}
+
 // A KV head's bytes in the block of a position. A block that no query sees may be absent; another one then stands for it, and nothing
 // read from it is used.
 static inline const std::byte* kv_bytes(const KvLayer& kv, const std::int32_t* blocks, std::int32_t head, std::int32_t position) {

@@ -68,17 +68,19 @@ struct PanelSource {
 // The bytes of one layer of the paged pool. Within one block and KV head, keys are stored [head_dim, block_tokens] (transposed, so
 // that scores vectorise over tokens) and values [block_tokens, head_dim]; kBF16 in pairs, [head_dim / 2, block_tokens, 2] and
 // [block_tokens / 2, head_dim, 2], which are tiles of the AMX tier (kv_order.h), its values finite; for kInt8 the f16 scales of the keys
-// and then those of the values follow, each [groups, block_tokens].
+// and then those of the values follow, each [groups, block_tokens]. With `latent` the keys are the values too: one copy of them is stored,
+// as values are.
 struct KvLayer {
   std::byte* base = nullptr;       // key bytes of block 0, KV head 0
   std::size_t block_stride = 0;    // bytes from a block to the next
   std::size_t head_stride = 0;     // bytes from a KV head to the next within a block
-  std::size_t value_offset = 0;    // bytes from a head's keys to its values
+  std::size_t value_offset = 0;    // bytes from a head's keys to its values; 0 with `latent`
   std::size_t scale_offset = 0;    // kInt8: bytes from a head's keys to its scales
   std::int32_t block_tokens = 16;  // 8, 16, 32 or 64
   std::int32_t head_dim = 0;
   std::int32_t kv_heads = 0;
   KvType type = KvType::kF16;
+  bool latent = false;
 };
 
 // One query row: the token at `position` of a sequence attends to the positions up to its own that AttentionArgs lets it see.
@@ -163,9 +165,9 @@ struct KernelTable {
   void (*add)(float* x, const float* y, std::int64_t n) noexcept = nullptr;  // x += y (biases)
 
   // --- attention -----------------------------------------------------------------------------------------------------------
-  // Writes one token's keys and values [kv_heads, head_dim] into its slot of a block, rounded to the pool's type.
+  // Writes one token's keys and values [kv_heads, head_dim] into its slot of a block, rounded to the pool's type; of a latent pool its keys.
   void (*kv_store)(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) noexcept = nullptr;
-  std::size_t (*attention_scratch_bytes)(std::int32_t heads, std::int32_t head_dim) noexcept = nullptr;
+  std::size_t (*attention_scratch_bytes)(std::int32_t heads, std::int32_t head_dim, bool latent) noexcept = nullptr;
   // Rows [row_begin, row_end) for the KV heads [kv_head_begin, kv_head_end) and the query heads that share them.
   void (*attention)(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                     std::int32_t kv_head_end) noexcept = nullptr;

@@ -31,6 +31,7 @@ struct QueryTile {
   float* scaled = nullptr;                 // [kQueryTile, kChunkTokens], weights times value scales
   float* key_scales = nullptr;             // [groups, kChunkTokens]
   float* value_scales = nullptr;           // [groups, kChunkTokens]
+  float* unpacked = nullptr;               // of a latent pool: keys of kUnpackedTokens positions, [vectors, padded_dims, a vector]
   // Of the chunk at hand:
   std::int32_t chunk = 0;
   ChunkView view[kQueryTile] = {};
@@ -54,6 +55,12 @@ static inline const std::byte* keys_ahead(const Tile& tile, std::int32_t positio
   return kv_bytes(*tile.kv, tile.next.blocks, tile.next.head, in_next);
 }
 
+// A latent pool has keys in the order of values, so for so many positions at a time they are made floats in the order of keys.
+static constexpr std::int32_t kUnpackedTokens = 64;
+
+// How the keys of a vector of positions lie: together, in two blocks of 8, or as floats in the tile's scratch.
+enum class KeyForm { kTogether, kHalves, kUnpacked };
+
 // A range of positions for each query of a group, and of dimensions.
 template <int kQueries>
 struct Ranges {
@@ -61,20 +68,16 @@ struct Ranges {
   std::int32_t end[kQueries];
 };
 
-// What queries [q, q + kQueries) see of the chunk at hand, and the range that holds all of it.
+// What queries [q, q + kQueries) see of the chunk at hand.
 template <int kQueries>
 struct GroupView {
   Ranges<kQueries> sinks;
   Ranges<kQueries> window;
-  std::int32_t begin;
-  std::int32_t end;
 };
 
 template <int kQueries, class Tile>
 static inline GroupView<kQueries> view_of_group(const Tile& tile, int q) {
   GroupView<kQueries> group;
-  group.begin = tile.chunk + kChunkTokens;
-  group.end = tile.chunk;
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {
     const ChunkView& view = tile.view[q + i];
@@ -82,12 +85,28 @@ static inline GroupView<kQueries> view_of_group(const Tile& tile, int q) {
     group.sinks.end[i] = view.sink_end;
     group.window.begin[i] = view.begin;
     group.window.end[i] = view.end;
-    const std::int32_t begin = view.sink_end > tile.chunk ? tile.chunk : view.begin;
-    const std::int32_t end = view.begin < view.end ? view.end : view.sink_end;
-    group.begin = begin < group.begin ? begin : group.begin;
-    group.end = end > group.end ? end : group.end;
   }
   return group;
+}
+
+// The vectors [first, last) of the chunk at hand, of kWidth positions each, that hold what queries [q, q_end) see.
+struct SeenVectors {
+  std::int32_t first;
+  std::int32_t last;
+};
+
+template <int kWidth, class Tile>
+static inline SeenVectors seen_vectors(const Tile& tile, int q, int q_end) {
+  std::int32_t first = tile.chunk + kChunkTokens;
+  std::int32_t last = tile.chunk;
+  for (; q < q_end; ++q) {
+    const ChunkView& view = tile.view[q];
+    const std::int32_t begin = view.sink_end > tile.chunk ? tile.chunk : view.begin;
+    const std::int32_t end = view.begin < view.end ? view.end : view.sink_end;
+    first = begin < first ? begin : first;
+    last = end > last ? end : last;
+  }
+  return {(first - tile.chunk) / kWidth, (last - tile.chunk + kWidth - 1) / kWidth};
 }
 
 template <int kQueries>
@@ -183,6 +202,7 @@ static Tile make_tile(const AttentionArgs& args) {
     tile.sum[q] = parts + q * part;
     tile.spare[q] = parts + (kQueryTile + q) * part;
   }
+  tile.unpacked = parts + 2 * kQueryTile * part;
   return tile;
 }
 
@@ -202,9 +222,9 @@ static void load_queries(const AttentionArgs& args, std::int64_t row, std::int64
   }
 }
 
-static inline std::size_t tile_scratch_bytes(std::int32_t head_dim) {
+static inline std::size_t tile_scratch_bytes(std::int32_t head_dim, bool latent) {
   return static_cast<std::size_t>(kQueryTile * (2 * kChunkTokens + padded_dims(head_dim) + 2 * part_floats(head_dim)) +
-                                  2 * kv_groups(head_dim) * kChunkTokens) *
+                                  2 * kv_groups(head_dim) * kChunkTokens + (latent ? kUnpackedTokens * padded_dims(head_dim) : 0)) *
          sizeof(float);
 }
 

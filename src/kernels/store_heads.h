@@ -14,21 +14,21 @@ namespace braid::kernels {
 
 template <class Store>
 static void store_heads(const KvLayer& kv, std::int32_t block, std::int32_t slot, const float* keys, const float* values) {
-  const std::int64_t scale_bytes = std::int64_t{kv_groups(kv.head_dim)} * kv.block_tokens * 2;
+  if (kv.latent) values = keys;
   for (std::int32_t h = 0; h < kv.kv_heads; ++h, keys += kv.head_dim, values += kv.head_dim) {
     std::byte* head = kv.base + static_cast<std::size_t>(block) * kv.block_stride + static_cast<std::size_t>(h) * kv.head_stride;
     std::byte* value_rows = head + kv.value_offset;
     const std::int64_t row = std::int64_t{slot} * kv.head_dim;
     if (kv.type == KvType::kInt8) {
       std::byte* scales = head + kv.scale_offset + slot * 2;
-      Store::codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
-      Store::codes(values, kv.head_dim, value_rows + row, 1, scales + scale_bytes, kv.block_tokens);
+      if (!kv.latent) Store::codes(keys, kv.head_dim, head + slot, kv.block_tokens, scales, kv.block_tokens);
+      Store::codes(values, kv.head_dim, value_rows + row, 1, scales + value_scale_step(kv), kv.block_tokens);
     } else if (kv.type == KvType::kBF16) {
-      Store::bf16_keys(keys, kv.head_dim, head + key_element(kv.type, kv.block_tokens, slot, 0) * 2, kv.block_tokens);
+      if (!kv.latent) Store::bf16_keys(keys, kv.head_dim, head + key_element(kv.type, kv.block_tokens, slot, 0) * 2, kv.block_tokens);
       Store::bf16_values(values, kv.head_dim, value_rows + value_element(kv.type, kv.head_dim, slot, 0) * 2);
     } else {
       const std::int64_t size = kv_element_bytes(kv.type);
-      Store::floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
+      if (!kv.latent) Store::floats(kv.type, keys, kv.head_dim, head + slot * size, kv.block_tokens);
       Store::floats(kv.type, values, kv.head_dim, value_rows + row * size, 1);
     }
   }

@@ -24,12 +24,13 @@ kernels::KvLayer KvArena::layer(std::int32_t index) const {
   return {.base = mapping_.data() + static_cast<std::size_t>(place.index) * layout.layer_bytes(),
           .block_stride = block_bytes_,
           .head_stride = layout.head_bytes(),
-          .value_offset = layout.half_bytes(),
-          .scale_offset = 2 * layout.half_bytes(),
+          .value_offset = (layout.copies() - 1) * layout.half_bytes(),
+          .scale_offset = layout.copies() * layout.half_bytes(),
           .block_tokens = layout.block_tokens,
           .head_dim = layout.head_dim,
           .kv_heads = layout.kv_heads,
-          .type = layout.type};
+          .type = layout.type,
+          .latent = layout.latent};
 }
 
 std::span<std::byte> KvArena::block(std::int32_t index) const {

@@ -29,7 +29,8 @@ KvLayout layout_of(const StoredLayer& layer, std::size_t layers, std::int32_t bl
           .kv_heads = layer.kv_heads,
           .head_dim = layer.head_dim,
           .block_tokens = block_tokens,
-          .type = type};
+          .type = type,
+          .latent = layer.latent};
 }
 
 std::vector<LayerKind> layer_kinds(const std::vector<StoredLayer>& layers, std::int32_t block_tokens, kernels::KvType type) {

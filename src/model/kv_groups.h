@@ -49,6 +49,7 @@ struct StoredLayer {
   step::Visibility visibility;
   std::int32_t kv_heads = 0;  // 0: nothing is stored
   std::int32_t head_dim = 0;
+  bool latent = false;  // one copy is keys and values
 
   bool operator==(const StoredLayer&) const = default;
 };

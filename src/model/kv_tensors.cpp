@@ -39,11 +39,17 @@ const char* dtype_of(kernels::KvType type) {
 
 std::vector<Kind> kinds_of(const KvLayout& layout) {
   const char* dtype = dtype_of(layout.type);
+  const std::int64_t groups = (layout.head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup;
+  if (layout.latent) {
+    std::vector<Kind> kinds = {
+        {"latent", dtype, layout.value_bytes(), 0, layout.head_dim, layout.type, true, layout.type == kernels::KvType::kBF16}};
+    if (layout.type == kernels::KvType::kInt8) kinds.push_back({"latent_scale", "F16", 2, layout.half_bytes(), groups, layout.type, false});
+    return kinds;
+  }
   std::vector<Kind> kinds = {{"key", dtype, layout.value_bytes(), 0, layout.head_dim, layout.type, false},
                              {"value", dtype, layout.value_bytes(), layout.half_bytes(), layout.head_dim, layout.type, true,
                               layout.type == kernels::KvType::kBF16}};
   if (layout.type == kernels::KvType::kInt8) {
-    const std::int64_t groups = (layout.head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup;
     kinds.push_back({"key_scale", "F16", 2, 2 * layout.half_bytes(), groups, layout.type, false});
     kinds.push_back({"value_scale", "F16", 2, 2 * layout.half_bytes() + layout.scale_bytes() / 2, groups, layout.type, false});
   }

@@ -1,6 +1,9 @@
 // Keys and values of a sequence as plain tensors, for tools that know nothing of blocks: for each layer N
 //   layers.N.key, layers.N.value              [tokens, kv_heads, head_dim], in the pool's type (int8: codes)
 //   layers.N.key_scale, layers.N.value_scale  [tokens, kv_heads, groups] F16, with int8 only
+// of a pool of latents
+//   layers.N.latent                           [tokens, kv_heads, head_dim]
+//   layers.N.latent_scale                     [tokens, kv_heads, groups] F16, with int8 only
 // Values are moved, never converted: what comes back is the same bits. Keys are rotated already.
 #pragma once
 

@@ -52,7 +52,7 @@ void LatentAttention::finish(const kernels::AttentionRow& token, std::int64_t ro
   float* key = space.key[row];
   normalise(table_, latent.norm, weights.norm, key, key);
   rotate(key + latent.rank);
-  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, key);
+  table_.kv_store(pool, token.blocks[token.position / pool.block_tokens], token.position % pool.block_tokens, key, nullptr);
 }
 
 void LatentAttention::expand(std::int64_t rows, const AttentionShape& shape, const LatentWeights& weights, Workspace& space) const {

@@ -29,13 +29,15 @@ KvLayout ModelShape::kv_layout(std::int32_t block_tokens, kernels::KvType type) 
           .kv_heads = attention.kv_heads,
           .head_dim = attention.head_dim,
           .block_tokens = block_tokens,
-          .type = type};
+          .type = type,
+          .latent = attention.latent.has_value()};
 }
 
 bool ModelShape::stores_alike() const {
   return std::ranges::all_of(layers, [this](const LayerShape& layer) {
     const AttentionShape& first = layers.front().attention;
-    return layer.attention.kv_heads == first.kv_heads && layer.attention.head_dim == first.head_dim;
+    return layer.attention.kv_heads == first.kv_heads && layer.attention.head_dim == first.head_dim &&
+           layer.attention.latent.has_value() == first.latent.has_value();
   });
 }
 
@@ -43,7 +45,10 @@ KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, 
   if (grouping == Grouping::kOne) return KvGroups::one(kv_layout(block_tokens, type), visibility());
   std::vector<StoredLayer> stored;
   for (std::size_t i = 0; i < layers.size(); ++i)
-    stored.push_back({layer_visibility(i), layers[i].attends() ? layers[i].attention.kv_heads : 0, layers[i].attention.head_dim});
+    stored.push_back({.visibility = layer_visibility(i),
+                      .kv_heads = layers[i].attends() ? layers[i].attention.kv_heads : 0,
+                      .head_dim = layers[i].attention.head_dim,
+                      .latent = layers[i].attention.latent.has_value()});
   KvGroups groups = group_layers(stored, block_tokens, type);
   for (const StateShape& state : states())
     for (const std::int64_t floats : state) groups.least_block_bytes = std::max(groups.least_block_bytes, part_bytes(floats));

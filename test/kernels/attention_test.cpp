@@ -18,8 +18,9 @@ using test::Random;
 
 // A pool that holds sequences in shuffled blocks, filled with NaNs where nothing was stored.
 struct Pool {
-  Pool(Random& random, KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t tokens)
-      : bytes(make(type, block_tokens, head_dim, kv_heads, (tokens + block_tokens - 1) / block_tokens)) {
+  Pool(Random& random, KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t tokens,
+       bool latent = false)
+      : bytes(make(type, block_tokens, head_dim, kv_heads, (tokens + block_tokens - 1) / block_tokens, latent)) {
     std::memset(bytes.data(), 0xFF, bytes.size());
     layer.base = bytes.data();
     blocks.resize(static_cast<std::size_t>((tokens + block_tokens - 1) / block_tokens));
@@ -29,16 +30,20 @@ struct Pool {
     values = test::random_floats(random, std::int64_t{tokens} * kv_heads * head_dim);
   }
 
-  std::size_t make(KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t blocks_needed) {
+  std::size_t make(KvType type, std::int32_t block_tokens, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t blocks_needed,
+                   bool latent) {
     const std::size_t value_bytes = type == KvType::kF32 ? 4 : type == KvType::kInt8 ? 1 : 2;
     layer.type = type;
     layer.block_tokens = block_tokens;
     layer.head_dim = head_dim;
     layer.kv_heads = kv_heads;
-    layer.value_offset = static_cast<std::size_t>(block_tokens * head_dim) * value_bytes;
-    layer.scale_offset = 2 * layer.value_offset;
-    const std::size_t scales = type == KvType::kInt8 ? static_cast<std::size_t>(4 * kv_groups(head_dim) * block_tokens) : 0;
-    layer.head_stride = layer.scale_offset + scales;
+    layer.latent = latent;
+    const std::size_t copies = latent ? 1 : 2;
+    const std::size_t half = static_cast<std::size_t>(block_tokens * head_dim) * value_bytes;
+    layer.value_offset = (copies - 1) * half;
+    layer.scale_offset = copies * half;
+    const std::size_t scales = type == KvType::kInt8 ? static_cast<std::size_t>(2 * kv_groups(head_dim) * block_tokens) : 0;
+    layer.head_stride = layer.scale_offset + copies * scales;
     layer.block_stride = layer.head_stride * static_cast<std::size_t>(kv_heads);
     return layer.block_stride * static_cast<std::size_t>(blocks_needed);
   }
@@ -97,7 +102,7 @@ AttentionArgs arguments(const KvLayer& kv, const std::vector<AttentionRow>& rows
 std::vector<float> attend(const KernelTable& tier, const KvLayer& kv, const std::vector<AttentionRow>& rows,
                           const std::vector<float>& queries, std::int32_t heads, const Rule& rule = {}) {
   std::vector<float> out(queries.size());
-  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim));
+  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim, kv.latent));
   AttentionArgs args = arguments(kv, rows, queries, heads, rule);
   args.out = out.data();
   args.scratch = scratch.data();
@@ -109,7 +114,7 @@ std::vector<float> attend(const KernelTable& tier, const KvLayer& kv, const std:
 std::vector<float> attend_in_parts(const KernelTable& tier, const KvLayer& kv, const std::vector<AttentionRow>& rows,
                                    const std::vector<float>& queries, std::int32_t heads, const Rule& rule) {
   std::vector<float> out(queries.size());
-  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim));
+  AlignedBytes scratch(tier.attention_scratch_bytes(heads, kv.head_dim, kv.latent));
   AttentionArgs args = arguments(kv, rows, queries, heads, rule);
   args.out = out.data();
   args.scratch = scratch.data();
@@ -214,8 +219,8 @@ TEST_P(Attention, BlocksOutOfTheWindowMayBeAbsent) {
   Random random(6);
   const std::int32_t tokens = 1100;
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
-    for (const std::int32_t block_tokens : {8, 32}) {
-      Pool pool(random, type, block_tokens, 32, 2, tokens);
+    for (const auto& [block_tokens, latent] : {std::pair{8, false}, {32, false}, {8, true}, {32, true}}) {
+      Pool pool(random, type, block_tokens, 32, 2, tokens, latent);
       pool.store(*GetParam(), 0, tokens);
       for (const Rule rule : {Rule{.window = 130}, Rule{.window = 40, .sink = 20}}) {
         std::vector<AttentionRow> rows;
@@ -343,6 +348,35 @@ TEST_P(Attention, ARowDependsOnItsOwnPastOnly) {
     std::vector<std::int32_t> same_blocks = pool.blocks;  // a second sequence with the same past
     for (std::size_t r = 1; r < rows.size(); r += 2) rows[r].blocks = same_blocks.data();
     EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, heads), alone)) << static_cast<int>(type);
+  }
+}
+
+// A pool of latents holds one copy where another one holds the same vectors as keys and as values.
+TEST_P(Attention, LatentsAreKeysAndValuesBitForBit) {
+  Random random(12);
+  const KvType types[] = {KvType::kF16, KvType::kF32, KvType::kBF16, KvType::kInt8};
+  for (int round = 0; round < 104; ++round) {
+    const KvType type = types[round % 4];
+    const Rule& rule = kRules[static_cast<std::size_t>(round) / 4 % std::size(kRules)];
+    const std::int32_t block_tokens = 8 << (round / 4 % 4);
+    const std::int32_t head_dim = std::array{18, 64, 100, 576, 32}[static_cast<std::size_t>(round) % 5];
+    const std::int32_t heads = test::uniform(random, 1, GetParam()->isa == Isa::kScalar ? 3 : 32);
+    const std::int32_t tokens = round % 3 == 0 ? test::uniform(random, 200, 600) : test::uniform(random, 1, 70);
+    Pool twice(random, type, block_tokens, head_dim, 1, tokens);
+    twice.values = twice.keys;
+    twice.store(*GetParam(), 0, tokens);
+    Pool once(random, type, block_tokens, head_dim, 1, tokens, true);
+    once.keys = twice.keys;
+    once.blocks = twice.blocks;
+    once.store(*GetParam(), 0, tokens);
+    std::vector<AttentionRow> rows;
+    for (std::int32_t t = std::max(0, tokens - test::uniform(random, 1, 12)); t < tokens; ++t) rows.push_back({twice.blocks.data(), t});
+    const std::vector<float> queries = test::random_floats(random, static_cast<std::int64_t>(rows.size()) * heads * head_dim, 2.0F);
+    const std::vector<float> expected = attend(*GetParam(), twice.layer, rows, queries, heads, rule);
+    ASSERT_TRUE(test::same_bits(attend(*GetParam(), once.layer, rows, queries, heads, rule), expected) &&
+                test::same_bits(attend_in_parts(*GetParam(), once.layer, rows, queries, heads, rule), expected))
+        << "window " << rule.window << " sink " << rule.sink << " type " << static_cast<int>(type) << " block_tokens " << block_tokens
+        << " head_dim " << head_dim << " heads " << heads << " tokens " << tokens;
   }
 }
 

@@ -33,6 +33,21 @@ TEST(KvLayout, Int8FitsAlmostTwiceTheSequencesOfF16) {
   }
 }
 
+// DeepSeek's 576 values a token and layer, once.
+TEST(KvLayout, LatentsAreStoredOnce) {
+  for (const std::int32_t block_tokens : {8, 16, 32, 64}) {
+    KvLayout layout{.layers = 27, .kv_heads = 1, .head_dim = 576, .block_tokens = block_tokens, .latent = true};
+    for (const auto& [type, bytes] :
+         {std::pair{kernels::KvType::kF32, 576U * 4}, {kernels::KvType::kF16, 576U * 2}, {kernels::KvType::kBF16, 576U * 2}}) {
+      layout.type = type;
+      EXPECT_EQ(layout.block_bytes(), 27U * static_cast<std::size_t>(block_tokens) * bytes);
+    }
+    layout.type = kernels::KvType::kInt8;  // a scale for 64 values, and for all layers whole halves of cache lines
+    const std::size_t tokens = static_cast<std::size_t>(block_tokens);
+    EXPECT_EQ(layout.block_bytes(), 27U * (tokens * 576 + (tokens * 9 * 2 + 31) / 32 * 32));
+  }
+}
+
 TEST(KvArena, HeadsOfAllLayersAndBlocksDoNotOverlap) {
   const KvArena arena = KvArena::create(kLayout, 4).value();
   std::set<std::uintptr_t> starts;

@@ -18,12 +18,9 @@ std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-class EachKvType : public testing::TestWithParam<KvType> {};
-INSTANTIATE_TEST_SUITE_P(KvTensors, EachKvType, testing::Values(KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8));
-
-TEST_P(EachKvType, ComeBackBitForBitThroughAFile) {
-  const KvLayout layout{.layers = 3, .kv_heads = 2, .head_dim = 128, .block_tokens = 8, .type = GetParam()};
-  const std::int64_t tokens = 29;  // the last block has five
+// Blocks of 29 tokens, of which the last has five.
+void expect_back(const KvLayout& layout) {
+  const std::int64_t tokens = 29;
   std::vector<std::vector<std::byte>> blocks;
   KvTensors tensors(layout, tokens);
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -43,6 +40,17 @@ TEST_P(EachKvType, ComeBackBitForBitThroughAFile) {
     ASSERT_TRUE(take_block(*parsed, layout, tokens, i, block));
     EXPECT_EQ(block, blocks[static_cast<std::size_t>(i)]) << "no padding at these sizes";
   }
+}
+
+class EachKvType : public testing::TestWithParam<KvType> {};
+INSTANTIATE_TEST_SUITE_P(KvTensors, EachKvType, testing::Values(KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8));
+
+TEST_P(EachKvType, ComeBackBitForBitThroughAFile) {
+  expect_back({.layers = 3, .kv_heads = 2, .head_dim = 128, .block_tokens = 8, .type = GetParam()});
+}
+
+TEST_P(EachKvType, LatentsComeBackBitForBitThroughAFile) {
+  expect_back({.layers = 3, .kv_heads = 1, .head_dim = 128, .block_tokens = 8, .type = GetParam(), .latent = true});
 }
 
 TEST(KvTensors, AreInTheOrderOfTheirShape) {

@@ -6,10 +6,10 @@
 
 namespace braid::kernels::amx {
 
-std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim) noexcept {
+std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim, bool latent) noexcept {
   Batch batch;
   const std::size_t own = lay_out(batch, head_dim, nullptr);
-  const std::size_t wide = avx512::attention_scratch_bytes(heads, head_dim);
+  const std::size_t wide = avx512::attention_scratch_bytes(heads, head_dim, latent);
   return own > wide ? own : wide;
 }
 

@@ -6,6 +6,8 @@
 #include "kernels/amx/bf16.h"
 #include "kernels/amx/kv_tiles.h"
 #include "kernels/avx512/kv_load.h"
+#include "kernels/avx512/transpose.h"
+#include "kernels/half.h"
 
 namespace braid::kernels::amx {
 
@@ -162,6 +164,48 @@ static void expand_keys(const ChunkSource& source, Lines& lines) {
   }
 }
 
+// Of a latent pool: [vectors, key_steps, tile], made of its values.
+template <KvType kType>
+static void expand_latent_keys(const ChunkSource& source, Lines& lines) {
+  const KvLayer& kv = source.kv;
+  constexpr std::int64_t kPair = kv_pair(kType);
+  constexpr std::int64_t kBytes = kv_element_bytes(kType) * kPair;
+  lines.stride = kTileRowBytes;
+  for (std::int32_t v = source.first_vector(); v < source.last_vector(); ++v) {
+    std::byte* line = lines.scratch + v * key_steps(kv.head_dim) * kTileBytes;
+    lines.at[v] = line;
+    const std::byte* token[16];
+    const std::byte* scales[16];
+    for (std::int32_t i = 0; i < 16; ++i) {  // past the sequence there may be no block; those columns are not used
+      const std::int32_t wanted = source.chunk + v * 16 + i;
+      const std::int32_t position = wanted < source.end ? wanted : source.end - 1;
+      const std::int32_t slot = source.slot(position);
+      token[i] = source.at(position) + value_element(kType, kv.head_dim, slot - slot % kPair, 0) * kv_element_bytes(kType);
+      scales[i] = source.at(position) + kv.scale_offset + slot * 2;
+    }
+    for (std::int32_t d = 0; d < key_steps(kv.head_dim) * kKeyDims; d += kKeyDims, line += kTileBytes) {
+      __m512i rows[kTileRows];
+#pragma GCC unroll 16
+      for (std::int32_t i = 0; i < kTileRows; ++i) {
+        const auto load = [&](std::int32_t from) {
+          return avx512::load_kv<kType>(avx512::first_lanes(kv.head_dim - from), token[i] + from * kBytes, i % kPair != 0);
+        };
+        __m512 low = load(d);
+        __m512 high = load(d + 16);
+        if constexpr (kType == KvType::kInt8) {
+          const __m512 scale = _mm512_set1_ps(f16_to_float(load_half(scales[i] + d / kKvGroup * kv.block_tokens * 2)));
+          low = _mm512_mul_ps(low, scale);
+          high = _mm512_mul_ps(high, scale);
+        }
+        rows[i] = round_to_bf16(low, high);
+      }
+      avx512::transpose(rows);
+#pragma GCC unroll 16
+      for (std::int32_t i = 0; i < kTileRows; ++i) _mm512_store_si512(line + i * kTileRowBytes, rows[i]);
+    }
+  }
+}
+
 // The scales of eight positions. Infinities and NaNs become the power of two whose product with any code is a number of bf16, far above
 // every f16, so that the row that sees such a value still ends in none.
 constexpr float kLargestScale = 0x1p121F;
@@ -210,7 +254,7 @@ static inline void expand_value_vector(const ChunkSource& source, std::int32_t v
   const std::int32_t head_dim = kv.head_dim;
   const std::int64_t row_bytes = head_dim * kv_element_bytes(kType);
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
-  const std::int64_t scale_bytes = static_cast<std::int64_t>(kv.scale_offset) + kv_groups(head_dim) * kv.block_tokens * 2;
+  const std::int64_t scale_bytes = static_cast<std::int64_t>(kv.scale_offset) + value_scale_step(kv);
   const bool in_place = holds_tiles(kv);                                                                        // others are
   for (std::int32_t eight = source.chunk + vector * 16; eight < source.chunk + vector * 16 + 16; eight += 8) {  // a block holds all eight
     const auto present =
@@ -248,7 +292,11 @@ static void expand_values(const ChunkSource& source, Lines& lines) {
 
 template <KvType kType>
 static inline void expand_typed(const ChunkSource& source, Lines& keys, Lines& values) {
-  source.kv.block_tokens < 16 ? expand_keys<kType, true>(source, keys) : expand_keys<kType, false>(source, keys);
+  if (source.kv.latent) {
+    expand_latent_keys<kType>(source, keys);
+  } else {
+    source.kv.block_tokens < 16 ? expand_keys<kType, true>(source, keys) : expand_keys<kType, false>(source, keys);
+  }
   expand_values<kType>(source, values);
 }
 
@@ -264,7 +312,7 @@ static inline void find_lines(const ChunkSource& source, Lines& keys, Lines& val
     const std::int64_t key = source.slot(position) * 4;
     const std::int64_t value = static_cast<std::int64_t>(kv.value_offset) + source.slot(position) / 2 * values.stride;
     keys.at[v] = head + key;
-    keys.ahead[v] = ahead + key;
+    keys.ahead[v] = ahead + (kv.latent ? value : key);
     values.at[v] = head + value;
     values.ahead[v] = ahead + value;
     if (source.begin <= position && position + 16 <= source.end) continue;
@@ -272,6 +320,7 @@ static inline void find_lines(const ChunkSource& source, Lines& keys, Lines& val
     expand_value_vector<KvType::kBF16>(source, v, values.stride, line);
     values.at[v] = line;
   }
+  if (kv.latent) expand_latent_keys<KvType::kBF16>(source, keys);
 }
 
 static inline void expand(const ChunkSource& source, Lines& keys, Lines& values) {

@@ -16,7 +16,7 @@ void prepare_tile_rows(WeightType type, const float* x, std::int64_t x_stride, c
                        std::byte* prepared) noexcept;
 void matmul_bf16(const MatmulArgs& args, std::int64_t panel_begin, std::int64_t panel_end) noexcept;
 void matmul_quantized(const MatmulArgs& args, const PanelSource& panels) noexcept;
-std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim) noexcept;
+std::size_t attention_scratch_bytes(std::int32_t heads, std::int32_t head_dim, bool latent) noexcept;
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept;
 void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept;

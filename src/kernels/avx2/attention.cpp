@@ -3,6 +3,7 @@
 // dimensions for the weighted values, so neither needs a sum across lanes. A block-wise layout defeats the hardware's prefetch, so what
 // comes next is fetched by hand.
 #include "kernels/avx2/kv_load.h"
+#include "kernels/avx2/latent_keys.h"
 #include "kernels/avx2/tier.h"
 #include "kernels/query_tile.h"
 
@@ -15,9 +16,10 @@ using Tile = QueryTile<const std::byte*, kVectors>;
 
 // Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else
 // all.
-template <KvType kType, int kQueries, int kKeys>
+template <KvType kType, KeyForm kForm, int kQueries, int kKeys>
 void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
-  const std::int64_t step = tile.kv->block_tokens * kv_element_bytes(kType);
+  constexpr KvType kKeyType = kForm == KeyForm::kUnpacked ? KvType::kF32 : kType;
+  const std::int64_t step = kForm == KeyForm::kUnpacked ? 32 : tile.kv->block_tokens * kv_element_bytes(kType);
   const std::byte* at[kKeys];
 #pragma GCC unroll 8
   for (int v = 0; v < kKeys; ++v) at[v] = tile.keys[vector + v];
@@ -32,11 +34,12 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
   for (std::int32_t d = begin; d < end; ++d) {
     // The block's values come next, and lie just as far in.
 #pragma GCC unroll 8
-    for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v] + values + d * step), _MM_HINT_T1);
-    const bool odd = d % kv_pair(kType) != 0;
+    for (int v = 0; v < kKeys && kForm != KeyForm::kUnpacked; ++v)
+      _mm_prefetch(reinterpret_cast<const char*>(at[v] + values + d * step), _MM_HINT_T1);
+    const bool odd = d % kv_pair(kKeyType) != 0;
     __m256 key[kKeys];
 #pragma GCC unroll 8
-    for (int v = 0; v < kKeys; ++v) key[v] = load_kv<kType>(at[v] + (d - odd) * step, odd);
+    for (int v = 0; v < kKeys; ++v) key[v] = load_kv<kKeyType>(at[v] + (d - odd) * step, odd);
 #pragma GCC unroll 8
     for (int i = 0; i < kQueries; ++i) {
       const __m256 scaled = _mm256_set1_ps(query[d * kQueryTile + i]);
@@ -56,16 +59,6 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
       _mm256_storeu_ps(out, sum[i][v]);
     }
   }
-}
-
-// `count` values are there, fewer than 8 at the end of a head.
-template <KvType kType, bool kPartial>
-inline __m256 load_values(const std::byte* from, std::int64_t count, bool odd) {
-  if constexpr (!kPartial) return load_kv<kType>(from, odd);
-  constexpr std::int64_t kBytes = kv_element_bytes(kType) * kv_pair(kType);
-  std::byte values[8 * kBytes] = {};
-  __builtin_memcpy(values, from, static_cast<std::size_t>(count * kBytes));
-  return load_kv<kType>(values, odd);
 }
 
 // Adds weight * value of positions [begin, end) to kDims vectors of the parts from dimension d on; `weights` are of the tile's
@@ -120,7 +113,7 @@ void add_dims(const Tile& tile, int q, const float* weights, std::int32_t begin,
 }
 
 // The vectors of the chunk that hold what a query sees.
-struct SeenVectors {
+struct SeenLanes {
   const ChunkView& view;
   std::int32_t chunk;
   std::int32_t first = view.sink_end > chunk ? 0 : (view.begin - chunk) / 8;
@@ -133,7 +126,7 @@ struct SeenVectors {
   }
 };
 
-void cap_scores(float cap, const SeenVectors& seen, float* scores) {
+void cap_scores(float cap, const SeenLanes& seen, float* scores) {
   const __m256 one = _mm256_set1_ps(1.0F);
   for (std::int32_t v = seen.first; v < seen.last; ++v) {
     const __m256 power = exp(_mm256_mul_ps(_mm256_loadu_ps(scores + v * 8), _mm256_set1_ps(2.0F / cap)));
@@ -143,7 +136,7 @@ void cap_scores(float cap, const SeenVectors& seen, float* scores) {
 }
 
 // `behind`: the chunk's first position, counted from the query's.
-void slope_scores(float slope, std::int32_t behind, const SeenVectors& seen, float* scores) {
+void slope_scores(float slope, std::int32_t behind, const SeenLanes& seen, float* scores) {
   const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   for (std::int32_t v = seen.first; v < seen.last; ++v) {
     const __m256 away = _mm256_cvtepi32_ps(_mm256_add_epi32(lanes, _mm256_set1_epi32(behind + v * 8)));
@@ -153,7 +146,7 @@ void slope_scores(float slope, std::int32_t behind, const SeenVectors& seen, flo
 
 // The largest score that the query sees. kWhole: it sees the whole chunk, and no mask is needed.
 template <bool kWhole>
-float top_of(const SeenVectors& seen, const float* scores) {
+float top_of(const SeenLanes& seen, const float* scores) {
   const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
   __m256 largest = lowest;
   for (std::int32_t v = seen.first; v < seen.last; ++v) {
@@ -165,7 +158,7 @@ float top_of(const SeenVectors& seen, const float* scores) {
 
 // Scores become weights; returns the sum of those that the query sees.
 template <bool kWhole>
-float weigh(const SeenVectors& seen, float top, float* scores) {
+float weigh(const SeenLanes& seen, float top, float* scores) {
   __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
   for (std::int32_t v = seen.first; v < seen.last; ++v) {
     const __m256 weight = exp(_mm256_sub_ps(_mm256_loadu_ps(scores + v * 8), _mm256_set1_ps(top)));
@@ -180,14 +173,14 @@ float weigh(const SeenVectors& seen, float top, float* scores) {
 template <int kQueries>
 void soften(const Tile& tile, int q) {
   for (int i = q; i < q + kQueries; ++i) {
-    const SeenVectors seen{tile.view[i], tile.chunk};
+    const SeenLanes seen{tile.view[i], tile.chunk};
     float* scores = tile.weights + i * kChunkTokens;
     if (tile.args->score_cap != 0.0F) cap_scores(tile.args->score_cap, seen, scores);
     if (tile.args->slopes != nullptr) slope_scores(tile.slope[i], tile.chunk - tile.position[i], seen, scores);
     tile.part[i][0] = sees_all(tile.view[i], tile.chunk) ? top_of<true>(seen, scores) : top_of<false>(seen, scores);
   }
   for (int i = q; i < q + kQueries; ++i) {
-    const SeenVectors seen{tile.view[i], tile.chunk};
+    const SeenLanes seen{tile.view[i], tile.chunk};
     float* part = tile.part[i];
     float* scores = tile.weights + i * kChunkTokens;
     part[1] = sees_all(tile.view[i], tile.chunk) ? weigh<true>(seen, part[0], scores) : weigh<false>(seen, part[0], scores);
@@ -219,28 +212,37 @@ void join_sink(float sink, std::int32_t head_dim, float* sum) {
     _mm256_storeu_ps(sum + d, _mm256_mul_ps(_mm256_loadu_ps(sum + d), old));
 }
 
-// The parts of queries [q, q + kQueries) of the chunk at hand.
-template <KvType kType, int kQueries>
-void compute_parts(Tile& tile, int q) {
+// Scores of queries [q, q + kQueries) with what they see of vectors [first, last) of the chunk at hand.
+template <KvType kType, KeyForm kForm, int kQueries>
+void score_all(const Tile& tile, int q, std::int32_t first, std::int32_t last) {
   constexpr int kKeys = kQueries >= 4 ? 2 : 4;
   const std::int32_t head_dim = tile.kv->head_dim;
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
-  const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
-  const std::int32_t first = (view.begin - tile.chunk) / 8;
-  const std::int32_t last = (view.end - tile.chunk + 7) / 8;
+  const SeenVectors seen = seen_vectors<8>(tile, q, q + kQueries);
+  first = seen.first > first ? seen.first : first;
+  last = seen.last < last ? seen.last : last;
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     std::int32_t vector = first;
-    for (; vector + kKeys <= last; vector += kKeys) score<kType, kQueries, kKeys>(tile, q, vector, d, d_end);
-    for (; vector < last; ++vector) score<kType, kQueries, 1>(tile, q, vector, d, d_end);
+    for (; vector + kKeys <= last; vector += kKeys) score<kType, kForm, kQueries, kKeys>(tile, q, vector, d, d_end);
+    for (; vector < last; ++vector) score<kType, kForm, kQueries, 1>(tile, q, vector, d, d_end);
   }
+}
+
+// The parts of queries [q, q + kQueries) of the chunk at hand, of their scores.
+template <KvType kType, int kQueries>
+void compute_parts(const Tile& tile, int q) {
+  const std::int32_t head_dim = tile.kv->head_dim;
+  const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
+  const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
+  const SeenVectors seen = seen_vectors<8>(tile, q, q + kQueries);
   soften<kQueries>(tile, q);
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     const float* weights = tile.weights;
     if constexpr (kType == KvType::kInt8) {
       weights = tile.scaled;
-      for (std::int32_t v = first; v < last; ++v) {
+      for (std::int32_t v = seen.first; v < seen.last; ++v) {
         const __m256 scale = _mm256_loadu_ps(tile.value_scales + d / kKvGroup * kChunkTokens + v * 8);
         for (int i = 0; i < kQueries; ++i) {
           const std::int64_t at = (q + i) * kChunkTokens + v * 8;
@@ -265,22 +267,45 @@ void load_scales(const Tile& tile, std::int32_t end) {
     for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
       const auto load = [](const std::byte* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); };
       _mm256_storeu_ps(tile.key_scales + g * kChunkTokens + t - tile.chunk, load(scales));
-      _mm256_storeu_ps(tile.value_scales + g * kChunkTokens + t - tile.chunk, load(scales + groups * kv.block_tokens * 2));
+      _mm256_storeu_ps(tile.value_scales + g * kChunkTokens + t - tile.chunk, load(scales + value_scale_step(kv)));
     }
   }
 }
 
-// The parts of queries [first, last), as many at a time as fit: with two vectors each, six have 12 of the 16 registers for sums.
+// Queries [first, last), as many at a time as fit: with two vectors each, six have 12 of the 16 registers for sums. use(Together<n>, q).
+template <class Use>
+void share_out(int first, int last, const Use& use) {
+  split_queries<6, 4, 3, 2, 1>(first, last, use);
+}
+
+// The parts of queries [first, last) of a latent pool.
+template <KvType kType>
+void compute_latent(Tile& tile, int first, int last) {
+  constexpr std::int32_t kAtOnce = kUnpackedTokens / 8;
+  const SeenVectors seen = seen_vectors<8>(tile, first, last);
+  for (std::int32_t v = seen.first; v < seen.last; v += kAtOnce) {
+    const std::int32_t v_end = v + kAtOnce < seen.last ? v + kAtOnce : seen.last;
+    unpack_keys<kType>(tile, v, v_end);
+    share_out(first, last,
+              [&](auto together, int q) { score_all<kType, KeyForm::kUnpacked, decltype(together)::kCount>(tile, q, v, v_end); });
+  }
+  share_out(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
+}
+
 template <KvType kType>
 void compute_all(Tile& tile, int first, int last) {
   const std::int32_t end = tile.position[last - 1] + 1;
+  if constexpr (kType == KvType::kInt8) load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
+  if (tile.kv->latent) return compute_latent<kType>(tile, first, last);
   const std::int64_t bytes = kv_element_bytes(kType) * kv_pair(kType);
   for (std::int32_t v = 0; v < kVectors && tile.chunk + v * 8 < end; ++v) {
     const std::int32_t position = tile.chunk + v * 8;
     tile.keys[v] = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;
   }
-  if constexpr (kType == KvType::kInt8) load_scales(tile, end < tile.chunk + kChunkTokens ? end : tile.chunk + kChunkTokens);
-  split_queries<6, 4, 3, 2, 1>(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
+  share_out(first, last, [&](auto together, int q) {
+    score_all<kType, KeyForm::kTogether, decltype(together)::kCount>(tile, q, 0, kVectors);
+    compute_parts<kType, decltype(together)::kCount>(tile, q);
+  });
 }
 
 void compute_chunk(Tile& tile, int first, int last) {
@@ -303,7 +328,9 @@ struct Steps {
 
 }  // namespace
 
-std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim) noexcept { return tile_scratch_bytes(head_dim); }
+std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim, bool latent) noexcept {
+  return tile_scratch_bytes(head_dim, latent);
+}
 
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept {

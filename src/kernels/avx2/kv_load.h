@@ -19,4 +19,14 @@ static inline __m256 load_kv(const std::byte* from, bool odd) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 }
 
+// `count` values are there, fewer than 8 at the end of a head.
+template <KvType kType, bool kPartial>
+static inline __m256 load_values(const std::byte* from, std::int64_t count, bool odd) {
+  if constexpr (!kPartial) return load_kv<kType>(from, odd);
+  constexpr std::int64_t kBytes = kv_element_bytes(kType) * kv_pair(kType);
+  std::byte values[8 * kBytes] = {};
+  __builtin_memcpy(values, from, static_cast<std::size_t>(count * kBytes));
+  return load_kv<kType>(values, odd);
+}
+
 }  // namespace braid::kernels::avx2

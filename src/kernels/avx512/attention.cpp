@@ -4,6 +4,7 @@
 // (perf/README.md has the share reached). A block-wise layout defeats the hardware's prefetch, so what comes next is fetched by hand.
 #include "kernels/avx512/attention_part.h"
 #include "kernels/avx512/kv_load.h"
+#include "kernels/avx512/latent_keys.h"
 #include "kernels/avx512/tier.h"
 #include "kernels/query_tile.h"
 
@@ -20,9 +21,10 @@ using Tile = QueryTile<KeyVector, kVectors>;
 
 // Scores of queries [q, q + kQueries) with the positions of kKeys vectors, over dimensions [begin, end): a group of kInt8, else
 // all.
-template <KvType kType, bool kHalves, int kQueries, int kKeys>
+template <KvType kType, KeyForm kForm, int kQueries, int kKeys>
 void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std::int32_t end) {
-  const std::int64_t step = tile.kv->block_tokens * kv_element_bytes(kType);
+  constexpr KvType kKeyType = kForm == KeyForm::kUnpacked ? KvType::kF32 : kType;
+  const std::int64_t step = kForm == KeyForm::kUnpacked ? 64 : tile.kv->block_tokens * kv_element_bytes(kType);
   KeyVector at[kKeys];
 #pragma GCC unroll 12
   for (int v = 0; v < kKeys; ++v) at[v] = tile.keys[vector + v];
@@ -37,16 +39,17 @@ void score(const Tile& tile, int q, std::int32_t vector, std::int32_t begin, std
   for (std::int32_t d = begin; d < end; ++d) {
     // The block's values come next, and lie just as far in.
 #pragma GCC unroll 12
-    for (int v = 0; v < kKeys; ++v) _mm_prefetch(reinterpret_cast<const char*>(at[v].low + values + d * step), _MM_HINT_T1);
-    const bool odd = d % kv_pair(kType) != 0;
+    for (int v = 0; v < kKeys && kForm != KeyForm::kUnpacked; ++v)
+      _mm_prefetch(reinterpret_cast<const char*>(at[v].low + values + d * step), _MM_HINT_T1);
+    const bool odd = d % kv_pair(kKeyType) != 0;
     const std::int64_t offset = (d - odd) * step;
     __m512 key[kKeys];
 #pragma GCC unroll 12
     for (int v = 0; v < kKeys; ++v) {
-      if constexpr (kHalves) {
-        key[v] = load_kv<kType>(at[v].low + offset, at[v].high + offset, odd);
+      if constexpr (kForm == KeyForm::kHalves) {
+        key[v] = load_kv<kKeyType>(at[v].low + offset, at[v].high + offset, odd);
       } else {
-        key[v] = load_kv<kType>(at[v].low + offset, odd);
+        key[v] = load_kv<kKeyType>(at[v].low + offset, odd);
       }
     }
 #pragma GCC unroll 12
@@ -170,28 +173,37 @@ void soften(const Tile& tile, int q) {
   }
 }
 
-// The parts of queries [q, q + kQueries) of the chunk at hand.
-template <KvType kType, bool kHalves, int kQueries>
-void compute_parts(Tile& tile, int q) {
+// Scores of queries [q, q + kQueries) with what they see of vectors [first, last) of the chunk at hand.
+template <KvType kType, KeyForm kForm, int kQueries>
+void score_all(const Tile& tile, int q, std::int32_t first, std::int32_t last) {
   constexpr int kKeys = kQueries >= 8 ? 2 : 4;
   const std::int32_t head_dim = tile.kv->head_dim;
   const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
-  const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
-  const std::int32_t first = (view.begin - tile.chunk) / 16;
-  const std::int32_t last = (view.end - tile.chunk + 15) / 16;
+  const SeenVectors seen = seen_vectors<16>(tile, q, q + kQueries);
+  first = seen.first > first ? seen.first : first;
+  last = seen.last < last ? seen.last : last;
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     std::int32_t vector = first;
-    for (; vector + kKeys <= last; vector += kKeys) score<kType, kHalves, kQueries, kKeys>(tile, q, vector, d, d_end);
-    for (; vector < last; ++vector) score<kType, kHalves, kQueries, 1>(tile, q, vector, d, d_end);
+    for (; vector + kKeys <= last; vector += kKeys) score<kType, kForm, kQueries, kKeys>(tile, q, vector, d, d_end);
+    for (; vector < last; ++vector) score<kType, kForm, kQueries, 1>(tile, q, vector, d, d_end);
   }
+}
+
+// The parts of queries [q, q + kQueries) of the chunk at hand, of their scores.
+template <KvType kType, int kQueries>
+void compute_parts(const Tile& tile, int q) {
+  const std::int32_t head_dim = tile.kv->head_dim;
+  const std::int32_t group = kType == KvType::kInt8 ? kKvGroup : head_dim;
+  const GroupView<kQueries> view = view_of_group<kQueries>(tile, q);
+  const SeenVectors seen = seen_vectors<16>(tile, q, q + kQueries);
   soften<kQueries>(tile, q);
   for (std::int32_t d = 0; d < head_dim; d += group) {
     const std::int32_t d_end = head_dim - d < group ? head_dim : d + group;
     const float* weights = tile.weights;
     if constexpr (kType == KvType::kInt8) {
       weights = tile.scaled;
-      for (std::int32_t v = first; v < last; ++v) {
+      for (std::int32_t v = seen.first; v < seen.last; ++v) {
         const __m512 scale = _mm512_loadu_ps(tile.value_scales + d / kKvGroup * kChunkTokens + v * 16);
         for (int i = 0; i < kQueries; ++i) {
           const std::int64_t at = (q + i) * kChunkTokens + v * 16;
@@ -207,27 +219,53 @@ void compute_parts(Tile& tile, int q) {
   }
 }
 
-// The parts of queries [first, last), as many at a time as fit: with two vectors each, twelve have 24 sums, and three registers more hold
-// what these are made of.
-template <KvType kType, bool kHalves>
-void compute_all(Tile& tile, int first, int last) {
-  const std::int32_t end = tile.position[last - 1] + 1;
+// Queries [first, last), as many at a time as fit: with two vectors each, twelve have 24 sums, and three registers more hold what these
+// are made of. use(Together<n>, q).
+template <class Use>
+void share_out(int first, int last, const Use& use) {
+  split_queries<12, 8, 4, 3, 2, 1>(first, last, use);
+}
+
+// The parts of queries [first, last) of a latent pool.
+template <KvType kType>
+void compute_latent(Tile& tile, int first, int last, std::int32_t end) {
+  constexpr std::int32_t kAtOnce = kUnpackedTokens / 16;
+  const SeenVectors seen = seen_vectors<16>(tile, first, last);
+  for (std::int32_t v = seen.first; v < seen.last; v += kAtOnce) {
+    const std::int32_t v_end = v + kAtOnce < seen.last ? v + kAtOnce : seen.last;
+    unpack_keys<kType>(tile, v, v_end, end);
+    share_out(first, last,
+              [&](auto together, int q) { score_all<kType, KeyForm::kUnpacked, decltype(together)::kCount>(tile, q, v, v_end); });
+  }
+  share_out(first, last, [&](auto together, int q) { compute_parts<kType, decltype(together)::kCount>(tile, q); });
+}
+
+template <KvType kType, KeyForm kForm>
+void compute_plain(Tile& tile, int first, int last, std::int32_t end) {
   const std::int64_t bytes = kv_element_bytes(kType) * kv_pair(kType);
   for (std::int32_t v = 0; v < kVectors && tile.chunk + v * 16 < end; ++v) {
     const std::int32_t position = tile.chunk + v * 16;
     tile.keys[v].low = head_bytes(tile, position) + position % tile.kv->block_tokens * bytes;
     // Past the sequence there may be no block; those lanes are not used.
-    tile.keys[v].high = kHalves && position + 8 < end ? head_bytes(tile, position + 8) : tile.keys[v].low;
+    tile.keys[v].high = kForm == KeyForm::kHalves && position + 8 < end ? head_bytes(tile, position + 8) : tile.keys[v].low;
   }
+  share_out(first, last, [&](auto together, int q) {
+    score_all<kType, kForm, decltype(together)::kCount>(tile, q, 0, kVectors);
+    compute_parts<kType, decltype(together)::kCount>(tile, q);
+  });
+}
+
+template <KvType kType>
+void compute_all(Tile& tile, int first, int last) {
+  const std::int32_t end = tile.position[last - 1] + 1;
   if constexpr (kType == KvType::kInt8) load_scales(*tile.kv, tile.blocks, tile.head, tile.chunk, end, tile.key_scales, tile.value_scales);
-  split_queries<12, 8, 4, 3, 2, 1>(first, last,
-                                   [&](auto together, int q) { compute_parts<kType, kHalves, decltype(together)::kCount>(tile, q); });
+  if (tile.kv->latent) return compute_latent<kType>(tile, first, last, end);
+  if (tile.kv->block_tokens < 16) return compute_plain<kType, KeyForm::kHalves>(tile, first, last, end);
+  compute_plain<kType, KeyForm::kTogether>(tile, first, last, end);
 }
 
 void compute_chunk(Tile& tile, int first, int last) {
-  with_kv_type(tile.kv->type, [&]<KvType kType> {
-    tile.kv->block_tokens < 16 ? compute_all<kType, true>(tile, first, last) : compute_all<kType, false>(tile, first, last);
-  });
+  with_kv_type(tile.kv->type, [&]<KvType kType> { compute_all<kType>(tile, first, last); });
 }
 
 struct Steps {
@@ -240,7 +278,9 @@ struct Steps {
 
 }  // namespace
 
-std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim) noexcept { return tile_scratch_bytes(head_dim); }
+std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim, bool latent) noexcept {
+  return tile_scratch_bytes(head_dim, latent);
+}
 
 void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t row_end, std::int32_t kv_head_begin,
                std::int32_t kv_head_end) noexcept {

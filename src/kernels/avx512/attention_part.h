@@ -96,7 +96,7 @@ static inline void load_scales(const KvLayer& kv, const std::int32_t* blocks, st
     const std::byte* scales = kv_bytes(kv, blocks, head, t) + kv.scale_offset + t % kv.block_tokens * 2;
     for (std::int32_t g = 0; g < groups; ++g, scales += kv.block_tokens * 2) {
       _mm256_storeu_ps(key_scales + g * kChunkTokens + t - chunk, load(scales));
-      _mm256_storeu_ps(value_scales + g * kChunkTokens + t - chunk, load(scales + groups * kv.block_tokens * 2));
+      _mm256_storeu_ps(value_scales + g * kChunkTokens + t - chunk, load(scales + value_scale_step(kv)));
     }
   }
 }

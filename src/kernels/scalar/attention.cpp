@@ -50,14 +50,14 @@ struct Token {
   const std::byte* head;
   std::int32_t slot;
 
-  float key(std::int32_t d) const { return load(kv.type, head, key_element(kv.type, kv.block_tokens, slot, d)); }
+  float key(std::int32_t d) const { return kv.latent ? value(d) : load(kv.type, head, key_element(kv.type, kv.block_tokens, slot, d)); }
   float value(std::int32_t d) const { return load(kv.type, head + kv.value_offset, value_element(kv.type, kv.head_dim, slot, d)); }
-  float key_scale(std::int32_t group) const { return scale(group); }
-  float value_scale(std::int32_t group) const { return scale(kv_groups(kv.head_dim) + group); }
+  float key_scale(std::int32_t group) const { return scale(0, group); }
+  float value_scale(std::int32_t group) const { return scale(value_scale_step(kv), group); }
 
  private:
-  float scale(std::int32_t row) const {
-    return f16_to_float(load_half(head + kv.scale_offset + (std::int64_t{row} * kv.block_tokens + slot) * 2));
+  float scale(std::int64_t from, std::int32_t group) const {
+    return f16_to_float(load_half(head + kv.scale_offset + from + (std::int64_t{group} * kv.block_tokens + slot) * 2));
   }
 };
 
@@ -164,7 +164,7 @@ Query load_query(const AttentionArgs& args, std::int64_t row, std::int32_t head)
 }  // namespace
 
 // A scaled query, the sum and a part.
-std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim) noexcept {
+std::size_t attention_scratch_bytes(std::int32_t /*heads*/, std::int32_t head_dim, bool /*latent*/) noexcept {
   return static_cast<std::size_t>(3 * part_floats(head_dim)) * sizeof(float);
 }
 

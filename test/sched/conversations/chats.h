@@ -1,0 +1,131 @@
+// Chats of several turns with a random model of test/model/reference/folders, whose answers are compared bit for bit.
+#pragma once
+
+#include "files/hf_folder.h"
+#include "kernels/select.h"
+#include "model/families/families.h"
+#include "model/language_model.h"
+#include "sched/scheduler.h"
+#include "store/block_store.h"
+
+#include <bit>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace braid::sched::test {
+
+struct ChatTurn {
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> tokens;
+  std::vector<std::uint32_t> logprobs;  // their bits
+  std::int32_t cached = 0;
+};
+
+inline constexpr int kTurns = 4;
+
+class Chats {
+ public:
+  static constexpr std::int32_t kBlockTokens = 8;
+  static constexpr std::int32_t kMostBlocks = 8192;
+
+  explicit Chats(const std::string& folder, model::LoadOptions load = {}) {
+    const auto opened = files::HfFolder::open(BRAID_SOURCE_DIR "/test/model/reference/folders/" + folder).value();
+    const auto file = files::GgufFile::from_contents(model::read_folder(opened).value());
+    load.threads = 2;
+    load.block_tokens = kBlockTokens;
+    load.max_batch = 16;
+    model_ = model::LanguageModel::load(file, kernels::best_kernel_table(), load).value();
+    model_->allocate_kv(kMostBlocks).value();
+  }
+
+  model::LanguageModel& model() { return *model_; }
+
+  SchedulerOptions options(bool prefix_cache, std::int32_t blocks) const {
+    SchedulerOptions options;
+    options.max_batch = 16;
+    options.max_batch_tokens = 64;
+    options.context_length = 256;
+    options.block_tokens = kBlockTokens;
+    options.groups = model_->kv_groups().visibilities();
+    options.state_blocks = model_->kv_groups().states.blocks();
+    options.state_interval = 32;
+    options.blocks = blocks;
+    options.prefix_cache = prefix_cache;
+    return options;
+  }
+
+  std::vector<std::vector<ChatTurn>> hold(int chats, const SchedulerOptions& options) {
+    boost::asio::io_context loop;
+    return hold(chats, options, loop, nullptr);
+  }
+
+  // All of them at once. `stats` is then what the scheduler counted.
+  std::vector<std::vector<ChatTurn>> hold(int chats, const SchedulerOptions& options, boost::asio::io_context& loop,
+                                          store::BlockStore* store) {
+    Scheduler scheduler(loop, *model_, options, store);
+    std::vector<std::vector<ChatTurn>> held(static_cast<std::size_t>(chats));
+    int left = chats;
+    for (int i = 0; i < chats; ++i)
+      boost::asio::co_spawn(loop, chat(scheduler, static_cast<std::uint32_t>(i), held[static_cast<std::size_t>(i)], left),
+                            boost::asio::detached);
+    loop.run();
+    stats = scheduler.stats();
+    return held;
+  }
+
+  EngineStats stats;
+
+ private:
+  // kTurns turns, each of the one before, its answer and some new tokens.
+  static boost::asio::awaitable<void> chat(Scheduler& scheduler, std::uint32_t seed, std::vector<ChatTurn>& turns, int& left) {
+    std::mt19937 random(seed);
+    std::vector<TokenId> prompt;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (auto i = 5 + random() % 20; i > 0; --i) prompt.push_back(static_cast<TokenId>(3 + random() % 110));
+      GenerationRequest request;
+      request.prompt = prompt;
+      request.sampling.temperature = 0.0F;
+      request.sampling.top_logprobs = 0;
+      request.stop.max_tokens = 10;
+      request.stop.ignore_eos = true;
+      const Ticket ticket = scheduler.submit(std::move(request)).value();
+      ChatTurn answer{prompt, {}, {}, 0};
+      for (bool is_open = true; is_open;) {
+        const std::optional<TokenEvent> event = co_await ticket->next();
+        if (const auto* finish = std::get_if<Finish>(&*event)) {
+          EXPECT_FALSE(finish->error.has_value());
+          answer.cached = finish->usage.cached_tokens;
+          is_open = false;
+        } else {
+          answer.tokens.push_back(std::get<Token>(*event).id);
+          answer.logprobs.push_back(std::bit_cast<std::uint32_t>(std::get<Token>(*event).logprob));
+        }
+      }
+      prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
+      turns.push_back(std::move(answer));
+    }
+    if (--left == 0) scheduler.begin_drain();
+  }
+
+  std::unique_ptr<model::LanguageModel> model_;
+};
+
+inline void expect_same(const std::vector<std::vector<ChatTurn>>& one, const std::vector<std::vector<ChatTurn>>& other,
+                        const std::string& what) {
+  for (std::size_t i = 0; i < one.size(); ++i)
+    for (std::size_t turn = 0; turn < kTurns; ++turn) {
+      EXPECT_EQ(one[i].at(turn).tokens, other[i].at(turn).tokens) << what << ", chat " << i << ", turn " << turn;
+      EXPECT_EQ(one[i].at(turn).logprobs, other[i].at(turn).logprobs) << what << ", chat " << i << ", turn " << turn;
+    }
+}
+
+}  // namespace braid::sched::test
