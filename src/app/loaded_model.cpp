@@ -187,9 +187,9 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);
   loaded.threads = load.threads;
+  if (const auto fits = check_memory(*file, **table, options, load, untouched); !fits) return fits.error();
   cache::PrefixKey revision;
   if (identify) revision = model::model_revision(*file, team, load.progress);
-  if (const auto fits = check_memory(*file, **table, options, load, untouched); !fits) return fits.error();
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);

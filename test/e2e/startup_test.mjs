@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, readFileSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from "node:fs";
 import net from "node:net";
+import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { braid, braidBinary, freePort, Process, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
@@ -119,6 +120,39 @@ test("standard output on a full disk fails a command and leaves a server alone",
 test("memory that does not suffice is said in a sentence", async (t) => {
   one_sentence(await braid(t, ["serve", "--port", "0", draft, "--kv-memory", "1K"]), 2, /KV memory holds 0 tokens/);
   one_sentence(await braid(t, ["serve", "--port", "0", draft, "--ctx", "100000"]), 2, /1024/);
+});
+
+// The draft with feed-forwards of `width`, in a file whose weights are a hole.
+function widened(t, width) {
+  const bytes = readFileSync(draft);
+  const key = "llama.feed_forward_length";
+  bytes.writeUInt32LE(width, bytes.indexOf(key) + key.length + 4);
+  const align = (at) => Math.ceil(at / 32) * 32;
+  let at = bytes.indexOf("token_embd.weight") - 8;  // the first tensor: its name, extents, type and offset, then the next one
+  let data = 0;
+  for (let left = Number(bytes.readBigUInt64LE(8)); left > 0; left--) {
+    const name = bytes.toString("latin1", at + 8, at + 8 + Number(bytes.readBigUInt64LE(at)));
+    const extents = bytes.readUInt32LE(at + 8 + name.length);
+    const shape = at + 12 + name.length;
+    if (/ffn_(gate|up|down)/.test(name)) bytes.writeBigUInt64LE(BigInt(width), shape + (name.includes("down") ? 0 : 8));
+    let values = 1;
+    for (let i = 0; i < extents; i++) values *= Number(bytes.readBigUInt64LE(shape + i * 8));
+    at = shape + extents * 8 + 12;
+    bytes.writeBigUInt64LE(BigInt(data), at - 8);
+    data = align(data + (bytes.readUInt32LE(at - 12) === 8 ? values / 32 * 34 : values * 4));  // Q8_0 or F32
+  }
+  const file = path.join(temporaryFolder(t), "wide.gguf");
+  writeFileSync(file, bytes.subarray(0, align(at)));
+  truncateSync(file, align(at) + data);
+  return file;
+}
+
+test("a model larger than memory is refused with the numbers, before it is read", async (t) => {
+  if (os.totalmem() > 64 * 2 ** 30) return t.skip("this machine would hold it");
+  const file = widened(t, 2 ** 24);
+  const sentence = /needs \d+\.?\d* GiB for its weights and [\d.]+ GiB to compute with, but .+ leaves [\d.]+ GiB: raise that, name a smaller model/;
+  for (const more of [[], ["--kv-disk", temporaryFolder(t)]])
+    one_sentence(await braid(t, ["serve", "--port", "0", file, ...more]), 1, sentence);
 });
 
 test("a port that is taken ends with 1 and one sentence", async (t) => {
