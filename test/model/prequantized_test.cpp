@@ -133,10 +133,11 @@ INSTANTIATE_TEST_SUITE_P(Formats, PrequantizedFolders,
                                          Format{"awq", WeightType::kQ5_0, true}, Format{"int4", WeightType::kQ4_0, true},
                                          Format{"int4-zeros", WeightType::kQ5_0, true}, Format{"int8", WeightType::kQ8_0, true},
                                          Format{"float8", WeightType::kBF16, false}, Format{"nvfp4", WeightType::kQ8_0, false},
-                                         Format{"fp8-blocks", WeightType::kBF16, false}, Format{"fp8-whole", WeightType::kBF16, false}),
+                                         Format{"fp8-blocks", WeightType::kBF16, false}, Format{"fp8-whole", WeightType::kBF16, false},
+                                         Format{"kimi-k2.5", WeightType::kQ4_0, true}),
                          [](const auto& suite) {
   std::string name = suite.param.folder;
-  std::ranges::replace(name, '-', '_');
+  for (const char c : {'-', '.'}) std::ranges::replace(name, c, '_');
   return name;
 });
 

@@ -1,4 +1,5 @@
-"""Small llamas whose matrices are quantised as others write them, packed here as their documentation says, in plain Python:
+"""Small models, most of them llamas, whose matrices are quantised as others write them, packed here as their documentation says, in plain
+Python:
 
     python3 make_prequantized.py FOLDER
 
@@ -88,17 +89,20 @@ class Folder:
     def scales(self, rows, groups, rounded, size=0.01):
         return [[rounded(size * (0.5 + self.random.random())) for _ in range(groups)] for _ in range(rows)]
 
-    def write(self, quantization, key="quantization_config", skip=()):
+    def write_llama(self, quantization, key="quantization_config"):
         config = {"model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": FEED, "num_hidden_layers": 1,
                   "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "vocab_size": VOCAB, "rms_norm_eps": 1e-5,
                   "max_position_embeddings": 64, "tie_word_embeddings": False, "hidden_act": "silu", key: quantization}
-        os.makedirs(self.path, exist_ok=True)
         for name in ("model.layers.0.input_layernorm", "model.layers.0.post_attention_layernorm", "model.norm"):
             self.add(name + ".weight", "F32", [HIDDEN], floats("F32", [1.0] * HIDDEN))
         for name in ("model.embed_tokens", "lm_head"):
             if name + ".weight" not in self.tensors:
                 values = [self.random.gauss(0, 0.5) for _ in range(VOCAB * HIDDEN)]
                 self.add(name + ".weight", "BF16", [VOCAB, HIDDEN], floats("BF16", values))
+        self.write(config)
+
+    def write(self, config):
+        os.makedirs(self.path, exist_ok=True)
         header, offset, body = {}, 0, b""
         for name in sorted(self.tensors):
             dtype, shape, data = self.tensors[name]
@@ -133,7 +137,7 @@ def mlx(folder, bits, group, config=None):
             folder.add(f"{stem}.{part}", "BF16", [rows, columns // own_group], floats("BF16", [x for row in values for x in row]))
         folder.expect(stem, [[f32(f32(code * scales[r][c // own_group]) + biases[r][c // own_group]) for c, code in enumerate(row)]
                              for r, row in enumerate(codes)])
-    folder.write({"bits": bits, "group_size": group, **(config or {})}, "quantization")
+    folder.write_llama({"bits": bits, "group_size": group, **(config or {})}, "quantization")
 
 
 def mlx_floats(folder, mode):
@@ -147,7 +151,7 @@ def mlx_floats(folder, mode):
         scale = (lambda x: e4m3(x)) if mode == "nvfp4" else (lambda x: 2.0 ** (x - 127))
         number = e4m3 if mode == "mxfp8" else E2M1.__getitem__
         folder.expect(stem, [[f32(number(code) * scale(scales[r][c // group])) for c, code in enumerate(row)] for r, row in enumerate(codes)])
-    folder.write({"bits": bits, "group_size": group, "mode": mode}, "quantization")
+    folder.write_llama({"bits": bits, "group_size": group, "mode": mode}, "quantization")
 
 
 def gptq(folder, bits, group, symmetric=True, act_order=False, version="gptq"):
@@ -170,7 +174,7 @@ def gptq(folder, bits, group, symmetric=True, act_order=False, version="gptq"):
         folder.add(stem + ".bias", "F16", [rows], floats("F16", [0.0] * rows))
         folder.expect(stem, [[f32((code - zeros[r][group_of[c]]) * scales[r][group_of[c]]) for c, code in enumerate(row)]
                              for r, row in enumerate(codes)])
-    folder.write({"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": act_order, "sym": symmetric,
+    folder.write_llama({"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": act_order, "sym": symmetric,
                   "checkpoint_format": version})
 
 
@@ -188,7 +192,22 @@ def awq(folder):
         folder.add(stem + ".scales", "F16", [columns // group, rows], floats("F16", [x for column in transposed(scales) for x in column]))
         folder.expect(stem, [[f32((code - zeros[r][c // group]) * scales[r][c // group]) for c, code in enumerate(row)]
                              for r, row in enumerate(codes)])
-    folder.write({"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemm", "zero_point": True})
+    folder.write_llama({"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemm", "zero_point": True})
+
+
+def pack_int4(folder, stem, rows, columns, with_zeros=False):
+    """Returns what the codes mean."""
+    group, half = 32, 8
+    codes = folder.codes(rows, columns, 4)
+    scales = folder.scales(rows, columns // group, bf16)
+    zeros = folder.codes(rows, columns // group, 4) if with_zeros else [[half] * (columns // group)] * rows
+    folder.add(stem + ".weight_packed", "I32", [rows, columns // 8], words(stream(row, 4) for row in codes))
+    folder.add(stem + ".weight_shape", "I64", [2], struct.pack("<qq", rows, columns))
+    folder.add(stem + ".weight_scale", "BF16", [rows, columns // group], floats("BF16", [x for row in scales for x in row]))
+    if with_zeros:
+        packed = transposed([stream(column, 4) for column in transposed(zeros)])
+        folder.add(stem + ".weight_zero_point", "I32", [rows // 8, columns // group], words(packed))
+    return [[f32((code - zeros[r][c // group]) * scales[r][c // group]) for c, code in enumerate(row)] for r, row in enumerate(codes)]
 
 
 def compressed(folder, kind):
@@ -196,17 +215,7 @@ def compressed(folder, kind):
     weights = {"num_bits": 4, "type": "int"}
     for stem, rows, columns in linear():
         if kind.startswith("int4"):
-            group, half = 32, 8
-            codes = folder.codes(rows, columns, 4)
-            scales = folder.scales(rows, columns // group, bf16)
-            zeros = folder.codes(rows, columns // group, 4) if kind == "int4-zeros" else [[half] * (columns // group)] * rows
-            folder.add(stem + ".weight_packed", "I32", [rows, columns // 8], words(stream(row, 4) for row in codes))
-            folder.add(stem + ".weight_shape", "I64", [2], struct.pack("<qq", rows, columns))
-            folder.add(stem + ".weight_scale", "BF16", [rows, columns // group], floats("BF16", [x for row in scales for x in row]))
-            if kind == "int4-zeros":
-                packed = transposed([stream(column, 4) for column in transposed(zeros)])
-                folder.add(stem + ".weight_zero_point", "I32", [rows // 8, columns // group], words(packed))
-            values = [[f32((code - zeros[r][c // group]) * scales[r][c // group]) for c, code in enumerate(row)] for r, row in enumerate(codes)]
+            values = pack_int4(folder, stem, rows, columns, kind == "int4-zeros")
         elif kind == "int8":
             codes = folder.codes(rows, columns, 8)
             scales = folder.scales(rows, 1, bf16, 0.001)
@@ -230,7 +239,7 @@ def compressed(folder, kind):
             folder.add(stem + ".weight_global_scale", "F32", [1], floats("F32", [total]))
             values = [[f32(E2M1[code] * (e4m3(scales[r][c // group]) / total)) for c, code in enumerate(row)] for r, row in enumerate(codes)]
         folder.expect(stem, values)
-    folder.write({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": {"weights": weights}}})
+    folder.write_llama({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": {"weights": weights}}})
 
 
 def fp8(folder, block):
@@ -243,7 +252,60 @@ def fp8(folder, block):
                    floats("F32", [x for row in scales for x in row]))
         height, width = (block, block) if block else (rows, columns)
         folder.expect(stem, [[f32(e4m3(code) * scales[r // height][c // width]) for c, code in enumerate(row)] for r, row in enumerate(codes)])
-    folder.write({"quant_method": "fp8", **({"weight_block_size": [block, block]} if block else {})})
+    folder.write_llama({"quant_method": "fp8", **({"weight_block_size": [block, block]} if block else {})})
+
+
+def kimi(folder):
+    """Kimi K2.5: DeepSeek V3 in a wrapper, its routed experts int4, with a tower for images."""
+    heads, rank, query_rank, plain, rotated, value, experts, width, dense = 4, 32, 32, 16, 16, 16, 6, 32, 64
+    prefix = "language_model."
+
+    def plain_tensor(name, *shape, deviation=0.15):
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = [1.0] * count if "norm" in name else [folder.random.gauss(0, deviation) for _ in range(count)]
+        folder.add(prefix + name, "BF16", list(shape), floats("BF16", values))
+
+    for layer in range(2):
+        at = f"model.layers.{layer}."
+        for norm, size in (("input_layernorm", HIDDEN), ("post_attention_layernorm", HIDDEN), ("self_attn.q_a_layernorm", query_rank),
+                           ("self_attn.kv_a_layernorm", rank)):
+            plain_tensor(f"{at}{norm}.weight", size)
+        for name, *shape in (("q_a_proj", query_rank, HIDDEN), ("q_b_proj", heads * (plain + rotated), query_rank),
+                             ("kv_a_proj_with_mqa", rank + rotated, HIDDEN), ("kv_b_proj", heads * (plain + value), rank),
+                             ("o_proj", HIDDEN, heads * value)):
+            plain_tensor(f"{at}self_attn.{name}.weight", *shape)
+        network = "mlp" if layer == 0 else "mlp.shared_experts"
+        size = dense if layer == 0 else width
+        for name, *shape in (("gate_proj", size, HIDDEN), ("up_proj", size, HIDDEN), ("down_proj", HIDDEN, size)):
+            plain_tensor(f"{at}{network}.{name}.weight", *shape)
+        if layer == 0:
+            continue
+        plain_tensor(f"{at}mlp.gate.weight", experts, HIDDEN)
+        plain_tensor(f"{at}mlp.gate.e_score_correction_bias", experts, deviation=0.01)
+        for expert in range(experts):
+            for name, *shape in (("gate_proj", width, HIDDEN), ("up_proj", width, HIDDEN), ("down_proj", HIDDEN, width)):
+                stem = f"{prefix}{at}mlp.experts.{expert}.{name}"
+                folder.expect(stem, pack_int4(folder, stem, *shape))
+    plain_tensor("model.norm.weight", HIDDEN)
+    for name in ("model.embed_tokens", "lm_head"):
+        plain_tensor(name + ".weight", VOCAB, HIDDEN)
+    for name in ("vision_tower.patch_embed.proj.weight", "mm_projector.linear_1.weight"):
+        folder.add(name, "BF16", [2, 2], floats("BF16", [1.0] * 4))
+    weights = {"num_bits": 4, "type": "int", "group_size": 32, "strategy": "group", "symmetric": True}
+    text = {"model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "hidden_size": HIDDEN, "intermediate_size": dense,
+            "num_hidden_layers": 2, "num_attention_heads": heads, "num_key_value_heads": heads, "vocab_size": VOCAB,
+            "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "hidden_act": "silu", "kv_lora_rank": rank, "q_lora_rank": query_rank,
+            "qk_nope_head_dim": plain, "qk_rope_head_dim": rotated, "v_head_dim": value, "n_routed_experts": experts,
+            "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": width, "first_k_dense_replace": 1, "n_group": 1,
+            "topk_group": 1, "norm_topk_prob": True, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "routed_scaling_factor": 2.827,
+            "num_nextn_predict_layers": 0, "rope_theta": 50000.0, "tie_word_embeddings": False,
+            "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0,
+                             "mscale": 1.0, "mscale_all_dim": 1.0},
+            "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
+                                    "ignore": ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*"],
+                                    "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}}
+    folder.write({"model_type": "kimi_k25", "architectures": ["KimiK25ForConditionalGeneration"], "text_config": text,
+                  "vision_config": {"model_type": "kimi_k25_vision", "hidden_size": 8}})
 
 
 MODELS = {
@@ -268,6 +330,7 @@ MODELS = {
     "nvfp4": lambda f: compressed(f, "nvfp4"),
     "fp8-blocks": lambda f: fp8(f, 48),
     "fp8-whole": lambda f: fp8(f, 0),
+    "kimi-k2.5": kimi,
 }
 
 if __name__ == "__main__":
