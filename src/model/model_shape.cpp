@@ -5,6 +5,12 @@
 
 namespace braid::model {
 
+LinearShape LinearShape::of_expert(std::int32_t index) const {
+  LinearShape own = *this;
+  own.name += "." + std::to_string(index);
+  return own;
+}
+
 step::Visibility ModelShape::layer_visibility(std::size_t layer) const {
   const std::int32_t window = layers[layer].attention.window;
   const std::int32_t limit = kv_limit > 0 ? kv_limit - kSinkTokens : 0;

@@ -46,6 +46,9 @@ struct LinearShape {
   // Where several lie in one tensor, one after the other: its outputs, of which these begin at first_output. 0: the tensor is its own.
   std::int64_t stored_outputs = 0;
   std::int64_t first_output = 0;
+  bool apart = false;  // of experts: each has a tensor of its own, "<name>.<expert>.weight"
+
+  LinearShape of_expert(std::int32_t index) const;  // with `apart`
 };
 
 enum class RopeScaling { kNone, kLinear, kYarn, kLongrope };

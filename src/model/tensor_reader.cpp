@@ -94,6 +94,11 @@ void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shap
 
 void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int32_t count, kernels::PackedMatrix& out,
                           std::vector<float>& bias) {
+  if (shape.apart) {
+    const LinearShape own = shape.of_expert(index);
+    matrix(own, out);
+    return this->bias(own, bias);
+  }
   const std::int64_t stored = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const std::int64_t first = index * stored + shape.first_output;
   if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired))

@@ -1,6 +1,7 @@
 // What a row gets of its experts does not depend on who else chose them.
 #include "model/experts.h"
 
+#include "model/expert_use.h"
 #include "model/families/families.h"
 #include "model/forward_harness.h"
 #include "model/mixture_model.h"
@@ -98,6 +99,52 @@ INSTANTIATE_TEST_SUITE_P(Types, ExpertsOfAllTypes,
                          testing::Values(kernels::WeightType::kF32, kernels::WeightType::kBF16, kernels::WeightType::kQ8_0,
                                          kernels::WeightType::kQ4_K, kernels::WeightType::kQ6_K, kernels::WeightType::kMXFP4),
                          [](const auto& suite) { return kernels::weight_format(suite.param)->name; });
+
+// How many rows each expert gets changes from step to step, in one workspace.
+TEST(Experts, LoadsThatChangeBetweenStepsLeaveARowsBits) {
+  const files::GgufFile file = MixtureModel{.type = kernels::WeightType::kQ4_K, .layers = 1}.file();
+  const auto& table = kernels::best_kernel_table();
+  ExpertsHarness alone(file, table, 1);
+  ExpertsHarness together(file, table, 2);
+  const std::int32_t experts = alone.router().experts();
+  std::mt19937 random(3);
+  for (int step = 0; step < 12; ++step) {
+    const auto favourite = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(experts));
+    const std::uint32_t others = step % 4;  // of four rows so many go elsewhere
+    std::vector<std::vector<float>> rows(1 + random() % 48);
+    for (std::vector<float>& row : rows) {
+      const auto draw = static_cast<std::uint32_t>(random());
+      const auto elsewhere = static_cast<std::int32_t>(draw / 4 % static_cast<std::uint32_t>(experts));
+      row = row_for(draw % 4 < others ? elsewhere : favourite, experts, draw);
+    }
+    const auto all = together.run(rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) ASSERT_TRUE(same_bits(all[i], alone.run({rows[i]}).front())) << step << ", row " << i;
+  }
+}
+
+TEST(Experts, EachInATensorOfItsOwnAreTheSame) {
+  const auto logits_of = [](bool apart) {
+    return ForwardHarness(MixtureModel{.type = kernels::WeightType::kQ8_0, .apart = apart}.file(), kernels::best_kernel_table())
+        .logits({5, 9, 100, 7, 33});
+  };
+  EXPECT_TRUE(same_bits(logits_of(true), logits_of(false)));
+}
+
+TEST(Experts, TellWhatATokenReads) {
+  for (const bool apart : {false, true}) {
+    const files::GgufFile file = MixtureModel{.type = kernels::WeightType::kQ4_K, .experts = 16, .apart = apart}.file();
+    const std::vector<ExpertUse> uses = expert_use(describe_model(file).value(), file);
+    ASSERT_EQ(uses.size(), 1U);
+    EXPECT_EQ(uses[0].layers, 2);
+    EXPECT_EQ(uses[0].experts, 16);
+    EXPECT_EQ(uses[0].chosen, 3);
+    EXPECT_EQ(uses[0].types, "Q4_K");
+    constexpr std::uint64_t kNetwork = 3 * 256 * 144;  // three matrices of 256 rows, 144 bytes each
+    EXPECT_EQ(uses[0].expert_bytes, kNetwork);
+    EXPECT_EQ(uses[0].read_bytes(), 4 * kNetwork) << "three, and the one of all rows";
+    EXPECT_EQ(uses[0].all_bytes(), 17 * kNetwork);
+  }
+}
 
 TEST(Experts, ARowWithoutNumbersSpoilsNoOther) {
   const files::GgufFile file = MixtureModel{.layers = 1}.file();

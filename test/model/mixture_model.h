@@ -22,6 +22,7 @@ struct MixtureModel {
   std::uint32_t layers = 2;
   std::uint32_t experts = 8;
   std::uint32_t chosen = 3;
+  bool apart = false;  // a tensor for each expert, as files of early 2024 have
 
   files::GgufFile file() const {
     braid::test::GgufWriter writer;
@@ -53,8 +54,11 @@ struct MixtureModel {
       for (const char* part : {"attn_k", "attn_v"}) add(layer + part + ".weight", {kWidth, kWidth / 2}, type);
       add(layer + "ffn_gate_inp.weight", {kWidth, experts}, exact);
       add(layer + "ffn_gate_inp_shexp.weight", {kWidth}, exact);
-      for (const char* part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"})
-        add(layer + part + ".weight", {kWidth, kWidth, experts}, type);
+      for (const std::string part : {"ffn_gate", "ffn_up", "ffn_down"}) {
+        if (!apart) add(layer + part + "_exps.weight", {kWidth, kWidth, experts}, type);
+        for (std::uint32_t expert = 0; apart && expert < experts; ++expert)
+          add(layer + part + "." + std::to_string(expert) + ".weight", {kWidth, kWidth}, type);
+      }
     }
     return files::GgufFile::from_bytes(writer.source("mixture.gguf")).value();
   }

@@ -4,6 +4,7 @@
 #include "braid/printable.h"
 #include "files/gguf_tensor_type.h"
 #include "kernels/kv_type.h"
+#include "model/expert_use.h"
 #include "model/families/families.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <string>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 namespace braid::app {
 namespace {
@@ -42,6 +44,13 @@ std::string describe(const files::GgufValue& value) {
       value);
 }
 
+// As a file would have it.
+std::uint64_t bytes_of(const files::GgufTensor& tensor) {
+  if (!tensor.coded) return tensor.bytes.size();
+  const auto* format = kernels::weight_format(static_cast<kernels::WeightType>(tensor.type));
+  return static_cast<std::uint64_t>(tensor.coded->rows()) * kernels::stored_row_bytes(*format, tensor.shape.front());
+}
+
 struct TypeTotal {
   std::int64_t tensors = 0;
   std::int64_t values = 0;
@@ -56,11 +65,33 @@ void print_tensors(const files::GgufFile& file) {
     for (const std::int64_t extent : tensor.shape) values *= extent;
     ++total.tensors;
     total.values += values;
-    total.bytes += tensor.bytes.size();
+    total.bytes += bytes_of(tensor);
   }
   fmt::print("\nTensors\n");
   for (const auto& [type, total] : totals)
     fmt::print("  {:8} {:5} tensors {:>14} values {:>10}\n", type, total.tensors, total.values, format_size(total.bytes));
+}
+
+// Of each kind of layers with experts what a token reads.
+Result<void> print_experts(const files::GgufFile& file) {
+  const auto shape = model::describe_model(file);
+  if (!shape) return shape.error();
+  const std::vector<model::ExpertUse> uses = model::expert_use(*shape, file);
+  if (uses.empty()) return {};
+  fmt::print("\nExperts\n");
+  std::uint64_t unread = 0;
+  for (const model::ExpertUse& use : uses) {
+    fmt::print("  {} layers of {} experts of {} ({}), of which a token reads {}", use.layers, use.experts, format_size(use.expert_bytes),
+               use.types, use.chosen);
+    if (use.shared_bytes > 0) fmt::print(", and {} shared by all", format_size(use.shared_bytes));
+    fmt::print(": {} of {}\n", format_size(static_cast<std::uint64_t>(use.layers) * use.read_bytes()),
+               format_size(static_cast<std::uint64_t>(use.layers) * use.all_bytes()));
+    unread += static_cast<std::uint64_t>(use.layers) * (use.all_bytes() - use.read_bytes());
+  }
+  std::uint64_t all = 0;
+  for (const files::GgufTensor& tensor : file.tensors()) all += bytes_of(tensor);
+  fmt::print("  with all else a token reads {} of {}\n", format_size(all - std::min(all, unread)), format_size(all));
+  return {};
 }
 
 // What `braid serve` would take with these options, after all the checks of loading.
@@ -111,6 +142,7 @@ int run_command(const ModelReportOptions& options) {
   fmt::print("{}: {}, {}\n\nMetadata\n", printable(file->name()), kind, format_size(file->file_bytes()));
   for (const auto& [key, value] : file->metadata()) fmt::print("  {:44} {}\n", printable(key), describe(value));
   print_tensors(*file);
+  if (const auto printed = print_experts(*file); !printed) return report(printed.error());
   if (const auto printed = print_memory(*file, options); !printed) return report(printed.error());
   return EXIT_SUCCESS;
 }

@@ -72,7 +72,15 @@ FeedForwardShape network(GgufKeys& keys, const LayerShape& dense, std::int32_t l
   shape.up = linear("ffn_up", embedding, width);
   shape.down = linear("ffn_down", width, embedding);
   const LinearShape joined = linear("ffn_gate_up", embedding, width);  // the gate's rows of each expert, then those of up
-  if (keys.file().tensor(joined.name + ".weight") == nullptr) return shape;
+  if (keys.file().tensor(joined.name + ".weight") == nullptr) {
+    // Files of early 2024 have a tensor for each expert.
+    if (keys.file().tensor(layer_tensor(layer, "ffn_up.0.weight")) == nullptr || ending != "exps") return shape;
+    for (const auto& [part, name] : {std::pair{&shape.gate, "ffn_gate"}, {&shape.up, "ffn_up"}, {&shape.down, "ffn_down"}}) {
+      part->name = layer_tensor(layer, name);
+      part->apart = true;
+    }
+    return shape;
+  }
   shape.gate.name = shape.up.name = joined.name;
   shape.gate.stored_outputs = shape.up.stored_outputs = 2 * std::int64_t{width};
   shape.up.first_output = width;
