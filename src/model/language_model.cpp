@@ -167,6 +167,7 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
     if (!std::ranges::equal(kv_->block(plan.checks[i].block), kv_->block(plan.checks[i].other)))
       result.unequal.push_back(static_cast<std::uint32_t>(i));
+  for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
 }
@@ -174,12 +175,11 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
 void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   move_blocks(plan, result);
   start_pass();
-  pass_.forks.assign(plan.forks.begin(), plan.forks.end());
   start_slots(plan);
   result.rows.resize(plan.rows.size());
   settled_.assign(plan.rows.size(), 0);
   for (std::size_t index = 0; index < plan.rows.size(); ++index) add_row(plan, index, result);
-  if (!pass_.tokens.empty() || !pass_.forks.empty()) run_pass(result);
+  if (!pass_.tokens.empty()) run_pass(result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index)
     if (result.rows[index].ran) settle_row(plan.rows[index], result.rows[index], result);
 }
@@ -315,8 +315,6 @@ void LanguageModel::start_pass() {
 }
 
 void LanguageModel::run_pass(step::StepResult& result) {
-  for (const step::BlockFork& fork : pass_.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), kv_->block_bytes());
-  if (pass_.tokens.empty()) return start_pass();
   Transformer::PassState state = transformer_.begin(pass_, space_);
   while (transformer_.advance(pass_, *kv_, space_, state))
     if (options_.between_layers) options_.between_layers();

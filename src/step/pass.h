@@ -40,9 +40,8 @@ struct PassSequence {
   std::uint32_t snapshot_count = 0;
 };
 
-// Made to be reused, as plans are. The forks come first.
+// Made to be reused, as plans are.
 struct Pass {
-  std::vector<BlockFork> forks;
   std::vector<PassToken> tokens;     // those of one sequence are adjacent and in order of position
   std::vector<std::int32_t> picked;  // ascending indices of tokens whose hidden state is wanted
   std::vector<std::int32_t> blocks;
@@ -55,7 +54,6 @@ struct Pass {
   }
 
   void clear() {
-    forks.clear();
     tokens.clear();
     picked.clear();
     blocks.clear();

@@ -130,14 +130,14 @@ struct StateSnapshot {
   std::uint32_t block_begin = 0;  // into StepPlan::blocks
 };
 
-// A step works off saves, then checks, then loads, then forks in their order, then rows. So a block that the plan gives to a new owner can still be saved or
-// checked, and rows read what was loaded. A plan may have no rows.
+// A step works off saves, then checks, then forks in their order, then loads, then rows. So a block that the plan gives to a new owner can
+// still be saved, checked or copied, and rows read what was loaded. No fork reads what the same plan loads. A plan may have no rows.
 struct StepPlan {
   std::uint64_t id = 0;
   std::vector<BlockCopy> saves;  // from the arena to the buffer
   std::vector<BlockCheck> checks;
-  std::vector<BlockCopy> loads;  // from the buffer to the arena
   std::vector<BlockFork> forks;
+  std::vector<BlockCopy> loads;   // from the buffer to the arena
   std::vector<SlotStart> starts;  // applied before the rows
   std::vector<StepRow> rows;      // at most one for a slot
   std::vector<StateSnapshot> snapshots;
@@ -150,8 +150,8 @@ struct StepPlan {
   void clear() {
     saves.clear();
     checks.clear();
-    loads.clear();
     forks.clear();
+    loads.clear();
     starts.clear();
     rows.clear();
     snapshots.clear();

@@ -185,6 +185,7 @@ TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
 
   plan_.clear();
   plan_.forks = {{3, 6}, {5, 7}, {7, 6}};  // in their order
+  plan_.loads = {{5, changed.data()}};     // whose owner has changed: it is loaded after the copy
   start(0, stop, with_logprob);
   plan_.tokens = {6};
   plan_.blocks = {6};

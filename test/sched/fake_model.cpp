@@ -133,11 +133,11 @@ void FakeModel::copy_blocks(const step::StepPlan& plan, step::StepResult& result
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
     if (spoils_checks_ || std::memcmp(block(plan.checks[i].block), block(plan.checks[i].other), bytes) != 0)
       result.unequal.push_back(static_cast<std::uint32_t>(i));
-  for (const step::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
   for (const step::BlockFork& fork : plan.forks) {
     if (fork.from == fork.to) violation("a block copied to itself");
     std::memcpy(block(fork.to), block(fork.from), bytes);
   }
+  for (const step::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
 }
 
 // A block that a row writes to belongs to no other row of the step, not even to one that turns out finished: its blocks are not free
