@@ -62,7 +62,7 @@ Outcome serve(model::LanguageModel& model, const std::string& identity, const Op
   store::StoreOptions store_options;
   store_options.directory = options.directory;
   store_options.identity = identity;
-  store_options.payload_bytes = model.kv_layout().block_bytes();
+  store_options.payload_bytes = model.kv_groups().block_bytes();
   store_options.most_tokens = model.context_length();
   auto store = store::BlockStore::open(store_options, store::make_io(), [&loop](std::function<void()> call) {
                  boost::asio::post(loop, std::move(call));

@@ -20,7 +20,7 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
   store.limit_bytes = options.limit;
   store.ttl = std::chrono::duration_cast<std::chrono::seconds>(options.ttl);
   store.identity = loaded.kv_identity;
-  store.payload_bytes = loaded.language_model->kv_layout().block_bytes();
+  store.payload_bytes = loaded.language_model->kv_groups().block_bytes();
   store.most_tokens = loaded.kv.context;
   return store;
 }

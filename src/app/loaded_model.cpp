@@ -182,7 +182,6 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   model::LoadOptions load = load_options(options, max_batch);
   load.threads = team.size();
   load.team = &team;
-  if (identify) load.kv_grouping = model::ModelShape::Grouping::kOne;
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);
@@ -193,11 +192,6 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
-  const model::ModelShape& shape = loaded.language_model->shape();
-  if (const auto& kv = loaded.language_model->kv_layout();
-      identify && shape.kv_groups(kv.block_tokens, kv.type, model::ModelShape::Grouping::kByLayer).count() > 1)
-    spdlog::info("with --kv-disk all layers share blocks, so what the windows of some have passed is kept for the others");
-
   loaded.model_revision = revision;
   return loaded;
 }

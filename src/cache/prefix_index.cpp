@@ -68,18 +68,23 @@ BlockId PrefixIndex::attach(BlockId node, std::int32_t group, BlockId block) {
   return block;
 }
 
+// Of a handle of the node.
+std::int32_t PrefixIndex::group_of(BlockId node, BlockId handle) const {
+  const auto handles = std::span(handles_).subspan(handle_place(node, 1), static_cast<std::size_t>(groups_.count - 1));
+  return 1 + static_cast<std::int32_t>(std::ranges::find(handles, handle) - handles.begin());
+}
+
 // From what it was a handle of, if anything.
 void PrefixIndex::detach(BlockId block) {
   const BlockId owner = std::exchange(owners_[static_cast<std::size_t>(block)], kNone);
-  if (owner == kNone) return;
-  const auto handles = std::span(handles_).subspan(handle_place(owner, 1), static_cast<std::size_t>(groups_.count - 1));
-  *std::ranges::find(handles, block) = kNoHandle;
+  if (owner != kNone) handles_[handle_place(owner, group_of(owner, block))] = kNoHandle;
 }
 
 // False when it is no handle.
 bool PrefixIndex::lose_handle(BlockId block) {
   if (owners_.empty() || owners_[static_cast<std::size_t>(block)] == kNone) return false;
   const BlockId owner = owners_[static_cast<std::size_t>(block)];
+  if (on_evict_ && is_full(owner)) on_evict_(owner, group_of(owner, block));
   detach(block);
   for (std::int32_t group = 1; group < groups_.anchors; ++group)
     if (handle(owner, group) == kNoHandle) return forget(owner), true;
@@ -299,9 +304,15 @@ void PrefixIndex::remove(BlockId block) {
   pool_.forget(block);
 }
 
+void PrefixIndex::announce(BlockId node) const {
+  for (std::int32_t group = 0; group < groups_.count; ++group)
+    if (handle(node, group) != kNoHandle) on_evict_(node, group);
+  if (!state_at_end(node).empty()) on_evict_(node, kState);
+}
+
 void PrefixIndex::announce_with_all_below(BlockId block) const {
   for (BlockId at = block; at != kNone;) {
-    if (node(at).filled == static_cast<std::int32_t>(block_tokens_)) on_evict_(at);
+    if (is_full(at)) announce(at);
     if (node(at).first_child != kNone) {
       at = node(at).first_child;
       continue;

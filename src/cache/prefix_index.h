@@ -90,10 +90,13 @@ class PrefixIndex {
     std::span<const BlockId> state;
   };
   StateHit last_state(const SequenceView& sequence, std::span<const BlockId> path);
+  // That at the end of a full block; empty: there is none.
+  std::span<const BlockId> state_at_end(BlockId node) const;
 
-  // Called for each full block that is forgotten because the pool evicts it or one above it, while the index still knows it and its
-  // parents. What lies below comes later.
-  void on_evict(std::function<void(BlockId)> hook) { on_evict_ = std::move(hook); }
+  // Called for what is forgotten of each full block because the pool evicts that or something above it, while the index still knows it and
+  // its parents: for each group that has a block of its positions, and for the state at its end (kState). What lies below comes later.
+  static constexpr std::int32_t kState = -1;
+  void on_evict(std::function<void(BlockId node, std::int32_t group)> hook) { on_evict_ = std::move(hook); }
 
   // Forgets what nobody holds, without telling anybody. Returns how many of the pool's blocks that were.
   std::int32_t forget_unused();
@@ -223,12 +226,15 @@ class PrefixIndex {
   void forget_state(const Checkpoint& checkpoint);
   bool lose_state(BlockId block);
   bool lose_handle(BlockId block);
+  std::int32_t group_of(BlockId node, BlockId handle) const;
   void detach(BlockId block);
   void forget(BlockId block);
   std::optional<BlockId> insert_full(BlockId parent, const SequenceView& sequence, const Part& full, BlockId block);
   BlockId insert_part(BlockId parent, const SequenceView& sequence, const Part& filled, BlockId block);
   void add(BlockId block, BlockId parent, const Scope& scope, const Part& part, const PrefixKey& key);
   void remove(BlockId block);
+  bool is_full(BlockId node) const { return this->node(node).filled == static_cast<std::int32_t>(block_tokens_); }
+  void announce(BlockId node) const;
   void announce_with_all_below(BlockId block) const;
   void remove_with_all_below(BlockId block);
   void vacate(BlockId block);
@@ -243,7 +249,7 @@ class PrefixIndex {
   std::size_t block_tokens_;
   Digest digest_;
   std::string identity_;
-  std::function<void(BlockId)> on_evict_;
+  std::function<void(BlockId, std::int32_t)> on_evict_;
   std::vector<Node> nodes_;           // [total]
   std::vector<std::int32_t> tokens_;  // [total, block_tokens]
   Groups groups_;

@@ -42,6 +42,12 @@ PrefixIndex::StateHit PrefixIndex::last_state(const SequenceView& sequence, std:
   return hit;
 }
 
+std::span<const BlockId> PrefixIndex::state_at_end(BlockId node) const {
+  const auto found = is_full(node) ? checkpoints_.find(node) : checkpoints_.end();
+  if (found == checkpoints_.end() || std::cmp_less(found->second.back().offset, block_tokens_)) return {};
+  return found->second.back().state;
+}
+
 // Of the node's first `most` tokens; null: none.
 const PrefixIndex::Checkpoint* PrefixIndex::last_checkpoint(BlockId node, std::int32_t most) const {
   const auto found = checkpoints_.find(node);
@@ -74,6 +80,7 @@ bool PrefixIndex::lose_state(BlockId block) {
   const auto found = state_nodes_.find(block);
   if (found == state_nodes_.end()) return false;
   const auto there = checkpoints_.find(found->second);
+  if (on_evict_ && std::ranges::count(state_at_end(there->first), block) > 0) on_evict_(there->first, kState);
   const auto lost = std::ranges::find_if(there->second, [&](const Checkpoint& one) { return std::ranges::count(one.state, block) > 0; });
   const Checkpoint checkpoint = std::move(*lost);
   there->second.erase(lost);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -79,9 +80,11 @@ std::vector<TensorPiece> pieces_of(const files::GgufFile& file) {
   return pieces;
 }
 
-// Of one block of fixed tokens at the beginning of a sequence.
+// Of what all groups have of one block of fixed tokens at the beginning of a sequence, and the state behind it.
 cache::PrefixKey numerics_digest(LanguageModel& model) {
-  std::vector<std::byte> bytes(model.kv_groups().block_bytes());
+  const KvGroups& kv = model.kv_groups();
+  const auto pieces = static_cast<std::size_t>(kv.count() + kv.states.blocks());
+  std::vector<std::byte> bytes(pieces * kv.block_bytes());
   step::StepPlan plan;
   step::StepResult result;
   const auto execute = [&] {
@@ -93,11 +96,14 @@ cache::PrefixKey numerics_digest(LanguageModel& model) {
   row.count = std::min(model.kv_layout().block_tokens, model.context_length());
   row.block_count = 1;
   for (std::int32_t i = 0; i < row.count; ++i) plan.tokens.push_back((i * 7 + 1) % model.shape().vocab);
-  plan.blocks = {0};
+  for (std::int32_t block = 0; std::cmp_less(block, pieces); ++block) plan.blocks.push_back(block);
+  row.state_begin = static_cast<std::uint32_t>(kv.count());
   plan.rows.push_back(row);
   execute();
   plan.clear();
-  plan.saves.push_back({0, bytes.data()});
+  for (std::int32_t piece = 0; std::cmp_less(piece, pieces); ++piece)
+    plan.saves.push_back(
+        {piece, bytes.data() + static_cast<std::size_t>(piece) * kv.block_bytes(), piece < kv.count() ? piece : step::kStateGroup});
   execute();
   return cache::xxh3_key(bytes);
 }
@@ -138,10 +144,14 @@ cache::PrefixKey model_revision(const files::GgufFile& file, kernels::ThreadTeam
 }
 
 std::string kv_identity(const cache::PrefixKey& revision, LanguageModel& model) {
-  const KvLayout& layout = model.kv_layout();
-  return fmt::format("model={} type={} layers={} kv_heads={} head_dim={} block_tokens={} block_bytes={} limit={} numerics={}",
-                     hexadecimal(revision), kernels::kv_type_name(layout.type), layout.layers, layout.kv_heads, layout.head_dim,
-                     layout.block_tokens, layout.block_bytes(), model.shape().kv_limit, hexadecimal(numerics_digest(model)));
+  const KvGroups& kv = model.kv_groups();
+  std::string groups;
+  for (const auto& [visibility, layout] : kv.groups)
+    groups +=
+        fmt::format(" layers={} kv_heads={} head_dim={} window={}", layout.layers, layout.kv_heads, layout.head_dim, visibility.window);
+  return fmt::format("model={} type={}{} state_blocks={} block_tokens={} block_bytes={} limit={} numerics={}", hexadecimal(revision),
+                     kernels::kv_type_name(model.kv_layout().type), groups, kv.states.blocks(), kv.block_tokens(), kv.block_bytes(),
+                     model.shape().kv_limit, hexadecimal(numerics_digest(model)));
 }
 
 }  // namespace braid::model

@@ -56,10 +56,20 @@ std::vector<Kind> kinds_of(const KvLayout& layout) {
   return kinds;
 }
 
-std::string name_of(std::int32_t layer, const Kind& kind) { return fmt::format("layers.{}.{}", layer, kind.name); }
+std::string name_of(std::size_t layer, const Kind& kind) { return fmt::format("layers.{}.{}", layer, kind.name); }
 
 std::vector<std::int64_t> shape_of(const KvLayout& layout, const Kind& kind, std::int64_t tokens) {
   return {tokens, layout.kv_heads, kind.width};
+}
+
+// Calls use(layer, its place, its layout, kind) for each tensor.
+template <class Use>
+void for_tensors(const KvGroups& groups, Use use) {
+  for (std::size_t layer = 0; layer < groups.places.size(); ++layer) {
+    const KvPlace& place = groups.places[layer];
+    if (place.group == kNoGroup) continue;
+    for (const Kind& kind : kinds_of(groups.layout(place.group))) use(layer, place, groups.layout(place.group), kind);
+  }
 }
 
 // Calls move(byte in the block, byte in the tensor) for each element of a layer's kind in the first `count` tokens of a block.
@@ -81,56 +91,71 @@ void for_elements(const KvLayout& layout, std::int32_t layer, const Kind& kind, 
 
 }  // namespace
 
-KvTensors::KvTensors(const KvLayout& layout, std::int64_t tokens) : layout_(layout), tokens_(tokens) {
-  for (std::int32_t layer = 0; layer < layout.layers; ++layer)
-    for (const Kind& kind : kinds_of(layout))
-      bytes_.emplace_back(static_cast<std::size_t>(tokens * layout.kv_heads * kind.width) * kind.element_bytes);
+KvTensors::KvTensors(const KvGroups& groups, std::int64_t tokens) : groups_(groups), tokens_(tokens) {
+  for_tensors(groups_, [&](std::size_t, const KvPlace&, const KvLayout& layout, const Kind& kind) {
+    bytes_.emplace_back(static_cast<std::size_t>(tokens * layout.kv_heads * kind.width) * kind.element_bytes);
+  });
 }
 
-void KvTensors::put_block(std::int64_t index, std::span<const std::byte> block) {
-  const std::int64_t first = index * layout_.block_tokens;
-  const std::int64_t count = std::min<std::int64_t>(layout_.block_tokens, tokens_ - first);
+void KvTensors::put_block(std::int64_t index, std::int32_t group, std::span<const std::byte> block) {
+  const std::int64_t first = index * groups_.block_tokens();
+  const std::int64_t count = std::min<std::int64_t>(groups_.block_tokens(), tokens_ - first);
   auto tensor = bytes_.begin();
-  for (std::int32_t layer = 0; layer < layout_.layers; ++layer)
-    for (const Kind& kind : kinds_of(layout_)) {
-      for_elements(layout_, layer, kind, first, count, [&, to = tensor->data()](std::size_t in_block, std::size_t in_tensor) {
-        std::memcpy(to + in_tensor, block.data() + in_block, kind.element_bytes);
-      });
-      ++tensor;
-    }
+  for_tensors(groups_, [&](std::size_t, const KvPlace& place, const KvLayout& layout, const Kind& kind) {
+    std::byte* const to = (tensor++)->data();
+    if (place.group != group) return;
+    for_elements(layout, place.index, kind, first, count, [&](std::size_t in_block, std::size_t in_tensor) {
+      std::memcpy(to + in_tensor, block.data() + in_block, kind.element_bytes);
+    });
+  });
 }
 
 files::SafeTensors KvTensors::contents() const {
   files::SafeTensors contents;
   auto tensor = bytes_.begin();
-  for (std::int32_t layer = 0; layer < layout_.layers; ++layer)
-    for (const Kind& kind : kinds_of(layout_))
-      contents.tensors.emplace(name_of(layer, kind), files::SafeTensor{kind.dtype, shape_of(layout_, kind, tokens_), *tensor++});
+  for_tensors(groups_, [&](std::size_t layer, const KvPlace&, const KvLayout& layout, const Kind& kind) {
+    contents.tensors.emplace(name_of(layer, kind), files::SafeTensor{kind.dtype, shape_of(layout, kind, tokens_), *tensor++});
+  });
   return contents;
 }
 
-Result<void> take_block(const files::SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
+namespace {
+
+Result<const files::SafeTensor*> find_tensor(const files::SafeTensors& from, const std::string& name, const KvLayout& layout,
+                                             const Kind& kind, std::int64_t tokens) {
+  const auto found = from.tensors.find(name);
+  if (found == from.tensors.end()) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' is missing", name), {}};
+  const files::SafeTensor& tensor = found->second;
+  if (tensor.dtype == kind.dtype && tensor.shape == shape_of(layout, kind, tokens)) return &tensor;
+  return Error{ErrorCode::kBadFile,
+               fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "), kind.dtype,
+                           fmt::join(shape_of(layout, kind, tokens), ", ")),
+               {}};
+}
+
+}  // namespace
+
+Result<void> take_block(const files::SafeTensors& from, const KvGroups& groups, std::int32_t group, std::int64_t tokens, std::int64_t index,
                         std::span<std::byte> block) {
-  for (std::int32_t layer = 0; layer < layout.layers; ++layer)
-    for (const Kind& kind : kinds_of(layout)) {
-      const std::string name = name_of(layer, kind);
-      const auto found = from.tensors.find(name);
-      if (found == from.tensors.end()) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' is missing", name), {}};
-      const files::SafeTensor& tensor = found->second;
-      if (tensor.dtype != kind.dtype || tensor.shape != shape_of(layout, kind, tokens))
-        return Error{ErrorCode::kBadFile,
-                     fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "),
-                                 kind.dtype, fmt::join(shape_of(layout, kind, tokens), ", ")),
-                     {}};
-      bool finite = true;
-      for_elements(layout, layer, kind, index * layout.block_tokens, layout.block_tokens, [&](std::size_t in_block, std::size_t in_tensor) {
-        const std::byte* element = tensor.bytes.data() + in_tensor;
-        if (kind.finite) finite &= kernels::is_finite_bf16(kernels::load_half(element));
-        std::memcpy(block.data() + in_block, element, kind.element_bytes);
-      });
-      if (!finite) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' holds infinities or NaNs", name), {}};
+  Result<void> taken;
+  for_tensors(groups, [&](std::size_t layer, const KvPlace& place, const KvLayout& layout, const Kind& kind) {
+    if (place.group != group || !taken) return;
+    const std::string name = name_of(layer, kind);
+    const auto tensor = find_tensor(from, name, layout, kind, tokens);
+    if (!tensor) {
+      taken = tensor.error();
+      return;
     }
-  return {};
+    bool finite = true;
+    for_elements(layout, place.index, kind, index * layout.block_tokens, layout.block_tokens,
+                 [&](std::size_t in_block, std::size_t in_tensor) {
+      const std::byte* element = (*tensor)->bytes.data() + in_tensor;
+      if (kind.finite) finite &= kernels::is_finite_bf16(kernels::load_half(element));
+      std::memcpy(block.data() + in_block, element, kind.element_bytes);
+    });
+    if (!finite) taken = Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' holds infinities or NaNs", name), {}};
+  });
+  return taken;
 }
 
 }  // namespace braid::model

@@ -1,4 +1,4 @@
-// Keys and values of a sequence as plain tensors, for tools that know nothing of blocks: for each layer N
+// Keys and values of a sequence as plain tensors, for tools that know nothing of blocks and groups: for each layer N that has any
 //   layers.N.key, layers.N.value              [tokens, kv_heads, head_dim], in the pool's type (int8: codes)
 //   layers.N.key_scale, layers.N.value_scale  [tokens, kv_heads, groups] F16, with int8 only
 // of a pool of latents
@@ -9,7 +9,7 @@
 
 #include "braid/result.h"
 #include "files/safetensors.h"
-#include "model/kv_layout.h"
+#include "model/kv_groups.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,23 +21,23 @@ namespace braid::model {
 // The tensors of `tokens` tokens, with their bytes.
 class KvTensors {
  public:
-  KvTensors(const KvLayout& layout, std::int64_t tokens);
+  KvTensors(const KvGroups& groups, std::int64_t tokens);
 
-  // Block number `index` of the sequence; of the last one, the tokens that there are.
-  void put_block(std::int64_t index, std::span<const std::byte> block);
+  // What a group has of block number `index` of the sequence; of the last one, the tokens that there are.
+  void put_block(std::int64_t index, std::int32_t group, std::span<const std::byte> block);
 
   // Borrows: valid while this lives.
   files::SafeTensors contents() const;
 
  private:
-  KvLayout layout_;
+  KvGroups groups_;
   std::int64_t tokens_;
-  std::vector<std::vector<std::byte>> bytes_;  // [layers, kinds]
+  std::vector<std::vector<std::byte>> bytes_;  // [layers that have any, kinds]
 };
 
-// Writes block number `index`, which is full, to `block` (block_bytes; what is padding stays as it is). kBadFile: a tensor is
-// missing, of another type or shape than this layout and number of tokens ask for, or holds bf16 values that are not finite.
-Result<void> take_block(const files::SafeTensors& from, const KvLayout& layout, std::int64_t tokens, std::int64_t index,
+// Writes what a group has of block number `index`, which is full, to `block` (block_bytes; what is padding stays as it is). kBadFile: a
+// tensor is missing, of another type or shape than the layout and number of tokens ask for, or holds bf16 values that are not finite.
+Result<void> take_block(const files::SafeTensors& from, const KvGroups& groups, std::int32_t group, std::int64_t tokens, std::int64_t index,
                         std::span<std::byte> block);
 
 }  // namespace braid::model

@@ -43,20 +43,10 @@ Result<Dimensions> read_dimensions(const files::GgufFile& file, const kernels::K
         fmt::format("a KV limit of {} tokens was asked for, expected more than the {} that are always kept", options.kv_limit, kSinkTokens),
         {}};
   model->kv_limit = options.kv_limit;
-  if (options.kv_grouping == ModelShape::Grouping::kOne && model->is_recurrent())
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}: it has recurrent layers, whose states the disk cache cannot hold yet: leave out --kv-disk", file.name()),
-                 {}};
-  if (options.kv_grouping == ModelShape::Grouping::kOne && !model->stores_alike())
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}: its layers store keys and values of different widths, which the disk cache cannot hold yet: leave out "
-                             "--kv-disk",
-                             file.name()),
-                 {}};
   const std::int64_t logit_rows = kLogitBytes / (std::int64_t{model->vocab} * 4);
   return Dimensions{.model = *model,
                     .context = context,
-                    .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type), options.kv_grouping),
+                    .kv = model->kv_groups(block, options.kv_type.value_or(table.kv_type)),
                     .workspace = {.rows = options.pass_rows,
                                   .logit_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(logit_rows, 16, options.pass_rows)),
                                   .members = members,
@@ -161,15 +151,26 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
     });
   };
-  const std::size_t bytes = kv_->block_bytes();
+  // What lies behind the bytes that a group uses is left from whoever had the block before.
+  const auto used = [&](std::int32_t block, std::int32_t group) {
+    return group == step::kStateGroup ? kv_->block(block) : kv_->block(block).first(kv_groups_.layout(group).block_bytes());
+  };
   if (!plan.saves.empty())
-    for_each(plan.saves.size(), [&](std::size_t i) { std::memcpy(plan.saves[i].bytes, kv_->block(plan.saves[i].block).data(), bytes); });
+    for_each(plan.saves.size(), [&](std::size_t i) {
+      const step::BlockCopy& save = plan.saves[i];
+      const std::span<const std::byte> bytes = used(save.block, save.group);
+      std::memset(std::ranges::copy(bytes, save.bytes).out, 0, kv_->block_bytes() - bytes.size());
+    });
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
-    if (!std::ranges::equal(kv_->block(plan.checks[i].block), kv_->block(plan.checks[i].other)))
+    if (const step::BlockCheck& check = plan.checks[i]; !std::ranges::equal(used(check.block, check.group), used(check.other, check.group)))
       result.unequal.push_back(static_cast<std::uint32_t>(i));
   for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
   if (!plan.loads.empty())
-    for_each(plan.loads.size(), [&](std::size_t i) { std::memcpy(kv_->block(plan.loads[i].block).data(), plan.loads[i].bytes, bytes); });
+    for_each(plan.loads.size(), [&](std::size_t i) {
+      const step::BlockCopy& load = plan.loads[i];
+      const std::span<std::byte> bytes = used(load.block, load.group);
+      std::memcpy(bytes.data(), load.bytes, bytes.size());
+    });
 }
 
 void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {

@@ -40,12 +40,11 @@ struct LoadOptions {
   std::optional<kernels::KvType> kv_type = {};  // the tier's own otherwise
   Packing packing = {};                         // how weights are computed
   std::int32_t kv_limit = 0;                    // positions a token may see, the first kSinkTokens among them; 0: all
-  ModelShape::Grouping kv_grouping = ModelShape::Grouping::kByLayer;
-  std::int32_t max_batch = 256;           // slots
-  std::int32_t pass_rows = 512;           // tokens computed together; a longer step takes several passes
-  std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
-  files::Progress progress;               // called on the loading thread; may be empty
-  std::shared_ptr<Drafter> drafter = {};  // null: rows that verify get nothing to verify
+  std::int32_t max_batch = 256;                 // slots
+  std::int32_t pass_rows = 512;                 // tokens computed together; a longer step takes several passes
+  std::vector<TokenId> end_tokens;              // the model's end-of-sequence tokens
+  files::Progress progress;                     // called on the loading thread; may be empty
+  std::shared_ptr<Drafter> drafter = {};        // null: rows that verify get nothing to verify
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
 };

@@ -47,8 +47,7 @@ bool ModelShape::stores_alike() const {
   });
 }
 
-KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type, Grouping grouping) const {
-  if (grouping == Grouping::kOne) return KvGroups::one(kv_layout(block_tokens, type), visibility());
+KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type) const {
   std::vector<StoredLayer> stored;
   for (std::size_t i = 0; i < layers.size(); ++i)
     stored.push_back({.visibility = layer_visibility(i),

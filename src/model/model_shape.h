@@ -243,11 +243,9 @@ struct ModelShape {
   // Of all layers together, which store alike.
   KvLayout kv_layout(std::int32_t block_tokens, kernels::KvType type) const;
   bool stores_alike() const;
-  bool is_recurrent() const;               // some layer has a state
-  std::vector<StateShape> states() const;  // by layer
-  // By what layers see and store; or all of them in one group, which keeps what any layer sees.
-  enum class Grouping { kByLayer, kOne };
-  KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type, Grouping grouping) const;
+  bool is_recurrent() const;                                                  // some layer has a state
+  std::vector<StateShape> states() const;                                     // by layer
+  KvGroups kv_groups(std::int32_t block_tokens, kernels::KvType type) const;  // by what layers see and store
 };
 
 }  // namespace braid::model

@@ -10,28 +10,54 @@ namespace braid::sched {
 
 DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
     : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)),
+      groups_(static_cast<std::int32_t>(options.groups.size())), state_blocks_(options.state_blocks),
       reserved_buffers_(store.free_buffers() / 2), on_progress_(std::move(on_progress)) {
   store_.on_written(on_progress_);
   static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);
 }
 
-void DiskTier::save(cache::BlockId block) {
-  const cache::PrefixKey& key = index_.key(block);
-  if (wants(key)) save(block, key, index_.path_to(block, path_));
+bool DiskTier::has_block(const cache::PrefixKey& key) const {
+  for (std::int32_t group = 0; group < groups_; ++group)
+    if (!store_.contains(piece_key(key, group))) return false;
+  return true;
 }
 
-void DiskTier::save(cache::BlockId block, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
-  if (!wants(key)) return;
-  if (auto record = store_.begin_write(key, sequence)) saves_.push_back({block, std::move(*record), nullptr, {}});
+bool DiskTier::has_state(const cache::PrefixKey& key) const {
+  for (std::int32_t part = 0; part < state_blocks_; ++part)
+    if (!store_.contains(piece_key(key, groups_ + part))) return false;
+  return true;
 }
 
-bool DiskTier::verify(cache::BlockId block, std::string what) {
-  const cache::PrefixKey& key = index_.key(block);
+void DiskTier::save(cache::BlockId node, std::int32_t group) {
+  const cache::PrefixKey& key = index_.key(node);
+  if (group != cache::PrefixIndex::kState) {
+    if (wants(piece_key(key, group))) add_save(index_.handle(node, group), group, key, index_.path_to(node, path_));
+    return;
+  }
+  const std::span<const cache::BlockId> state = index_.state_at_end(node);
+  if (has_state(key) || store_.free_buffers() == 0) return;
+  const cache::SequenceView sequence = index_.path_to(node, path_);
+  for (std::int32_t part = 0; part < state_blocks_; ++part) add_save(state[static_cast<std::size_t>(part)], groups_ + part, key, sequence);
+}
+
+void DiskTier::save(cache::BlockId block, std::int32_t group, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
+  add_save(block, group, key, sequence);
+}
+
+void DiskTier::add_save(cache::BlockId block, std::int32_t piece, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
+  const cache::PrefixKey own = piece_key(key, piece);
+  if (!wants(own)) return;
+  const std::int32_t group = piece < groups_ ? piece : step::kStateGroup;
+  if (auto record = store_.begin_write(own, sequence)) saves_.push_back({block, group, std::move(*record), nullptr, {}});
+}
+
+bool DiskTier::verify(cache::BlockId node, std::int32_t group, std::string what) {
+  const cache::PrefixKey key = piece_key(index_.key(node), group);
   if (!store_.contains(key)) return false;
-  const cache::SequenceView path = index_.path_to(block, path_);
+  const cache::SequenceView path = index_.path_to(node, path_);
   auto record = store_.begin_write(key, path);
   if (!record) return false;
-  saves_.push_back({block, std::move(*record), std::make_shared<const store::Prefix>(path), std::move(what)});
+  saves_.push_back({index_.handle(node, group), group, std::move(*record), std::make_shared<const store::Prefix>(path), std::move(what)});
   return true;
 }
 
@@ -60,19 +86,24 @@ bool DiskTier::is_on_its_way(const Restoration& wanted) const {
   const auto last = static_cast<std::size_t>(wanted.end - 1);
   return std::any_of(prefetched_.begin(), prefetched_.end(), [&wanted, last](const auto& weak) {
     const std::shared_ptr<const Restoration> other = weak.lock();
-    return other != nullptr && other->next <= wanted.next && other->end >= wanted.end && other->keys[last] == wanted.keys[last];
+    return other != nullptr && other->next_block() <= wanted.begin && other->end >= wanted.end && other->keys[last] == wanted.keys[last];
   });
 }
 
 std::shared_ptr<Restoration> DiskTier::restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence,
                                                std::int32_t have) {
-  if (prefetched == nullptr || have < prefetched->next || have >= prefetched->asked) {
+  const auto holds = [&](const Restoration& r) {
+    return have >= r.begin && have < r.end && std::cmp_less((have - r.begin) * groups_, r.pieces.size());
+  };
+  if (prefetched == nullptr || !holds(*prefetched)) {
     prefetched.reset();  // gives its buffers back first
     auto restoration = find(sequence, have);
     if (restoration != nullptr) ask(restoration, 0);
     return restoration;
   }
-  for (; prefetched->next < have; ++prefetched->next) prefetched->blocks.pop_front();
+  prefetched->pieces.erase(prefetched->pieces.begin(), prefetched->pieces.begin() + (have - prefetched->begin) * groups_);
+  prefetched->begin = have;
+  prefetched->next = have * groups_;
   prefetched->begun = prefetched->progress = std::chrono::steady_clock::now();
   return prefetched;
 }
@@ -81,11 +112,14 @@ std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence,
   auto restoration = std::make_shared<Restoration>();
   index_.keys(sequence, restoration->keys);
   const auto begin = restoration->keys.begin() + have;
-  const auto missing =
-      std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return store_.contains(key); });
-  if (missing == begin) return nullptr;
-  restoration->next = restoration->asked = have;
-  restoration->end = static_cast<std::int32_t>(missing - restoration->keys.begin());
+  auto end = std::find_if_not(begin, restoration->keys.end(), [this](const cache::PrefixKey& key) { return has_block(key); });
+  while (end != begin && !has_state(*std::prev(end))) --end;
+  if (end == begin) return nullptr;
+  restoration->groups = groups_;
+  restoration->state_blocks = state_blocks_;
+  restoration->begin = have;
+  restoration->next = have * groups_;
+  restoration->end = static_cast<std::int32_t>(end - restoration->keys.begin());
   const auto length = static_cast<std::size_t>(restoration->end) * block_tokens_;
   restoration->prefix = std::make_shared<const store::Prefix>(sequence.first(length));
   restoration->begun = restoration->progress = std::chrono::steady_clock::now();
@@ -93,51 +127,58 @@ std::shared_ptr<Restoration> DiskTier::find(const cache::SequenceView& sequence,
 }
 
 void DiskTier::ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare) {
-  for (Restoration& r = *restoration; r.asked < r.end && store_.free_buffers() > spare; ++r.asked) {
-    const std::int32_t index = r.asked;
-    r.blocks.emplace_back();
-    const bool is_asked =
-        store_.read(r.keys[static_cast<std::size_t>(index)], r.prefix, static_cast<std::size_t>(index + 1) * block_tokens_,
-                    [this, index, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> block) {
-      if (const auto alive = weak.lock()) on_arrived(*alive, index, std::move(block));
+  Restoration& r = *restoration;
+  for (auto piece = r.next + static_cast<std::int32_t>(r.pieces.size()); piece < r.last_piece() && store_.free_buffers() > spare; ++piece) {
+    const std::int32_t part = piece - r.end * groups_;  // of the state, if not negative
+    const std::int32_t block = part >= 0 ? r.end - 1 : piece / groups_;
+    const cache::PrefixKey key = piece_key(r.keys[static_cast<std::size_t>(block)], part >= 0 ? groups_ + part : piece % groups_);
+    r.pieces.emplace_back();
+    const bool is_asked = store_.read(key, r.prefix, static_cast<std::size_t>(block + 1) * block_tokens_,
+                                      [this, piece, weak = std::weak_ptr(restoration)](std::optional<store::ReadBlock> read) {
+      if (const auto alive = weak.lock()) on_arrived(*alive, piece, std::move(read));
       on_progress_();
-        });
+    });
     if (is_asked) {
       r.progress = std::chrono::steady_clock::now();
       continue;
     }
-    r.blocks.pop_back();
-    r.end = index;  // it has been pruned meanwhile
-    return;
+    r.pieces.pop_back();
+    return r.stop_at(block);  // it has been pruned meanwhile
   }
 }
 
-void DiskTier::on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block) {
-  if (index < restoration.next) return;  // found in RAM meanwhile
+void DiskTier::on_arrived(Restoration& restoration, std::int32_t piece, std::optional<store::ReadBlock> block) {
+  const std::int32_t place = piece - restoration.next;
+  if (place < 0) return;  // found in RAM meanwhile
   if (block) {
-    restoration.blocks[static_cast<std::size_t>(index - restoration.next)] = std::move(block);
+    restoration.pieces[static_cast<std::size_t>(place)] = std::move(block);
   } else {
-    restoration.end = std::min(restoration.end, index);
+    restoration.stop_at(piece / restoration.groups);
   }
 }
 
-std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, step::StepPlan& plan) {
+std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, const Holdings& blocks, step::StepPlan& plan) {
   Restoration& r = *restoration;
-  std::int32_t loaded = 0;
-  const auto room = static_cast<std::int32_t>(blocks.size());
-  for (; r.has_next() && r.next < room; ++r.next, ++loaded) {
-    plan.loads.push_back({blocks[static_cast<std::size_t>(r.next)], r.blocks.front()->payload.data()});
-    posted(plan.id).loads.push_back(std::move(r.blocks.front()->buffer));
-    r.blocks.pop_front();
+  const auto complete = [&r] { return std::min(r.next_block(), r.end); };
+  const std::int32_t before = complete();
+  const std::size_t loads = plan.loads.size();
+  for (const std::int32_t room = blocks.places(); r.has_next(); ++r.next, r.pieces.pop_front()) {
+    const std::int32_t part = r.next - r.end * groups_;
+    if (part < 0 && r.next_block() >= room) break;
+    const std::int32_t group = part < 0 ? r.next % groups_ : step::kStateGroup;
+    const cache::BlockId block = part < 0 ? blocks[group][r.next_block()] : blocks.state()[part];
+    plan.loads.push_back({block, r.pieces.front()->payload.data(), group});
+    posted(plan.id).loads.push_back(std::move(r.pieces.front()->buffer));
   }
-  if (loaded > 0) r.progress = std::chrono::steady_clock::now();
+  const std::int32_t loaded = complete() - before;
+  if (plan.loads.size() > loads) r.progress = std::chrono::steady_clock::now();
   r.loaded += loaded;
   if (!r.has_ended()) ask(restoration, 0);
   return loaded;
 }
 
 void DiskTier::complete(step::StepPlan& plan) {
-  for (const Save& save : saves_) plan.saves.push_back({save.block, save.record.payload.data()});
+  for (const Save& save : saves_) plan.saves.push_back({save.block, save.record.payload.data(), save.group});
   posted(plan.id).saves = std::exchange(saves_, {});
 }
 

@@ -3,10 +3,12 @@
 
 #include "braid/engine.h"
 #include "cache/prefix_index.h"
+#include "sched/holdings.h"
 #include "sched/options.h"
 #include "step/step.h"
 #include "store/block_store.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -14,47 +16,66 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace braid::sched {
 
-// The blocks of one sequence that are on their way from disk, in order. A sequence owns its own; dropping it cancels.
+// Of what one group has of a block, or of a part of the state at its end, which come after the groups. Those of one block differ surely; that
+// they are of the same block is compared (record.h).
+inline cache::PrefixKey piece_key(const cache::PrefixKey& key, std::int32_t piece) {
+  return {key.low ^ static_cast<std::uint64_t>(piece) * 0x9E3779B97F4A7C15ULL, key.high};
+}
+
+// What of one sequence is on its way from disk, in order. A sequence owns its own; dropping it cancels.
+//
+// It comes in pieces: what each group of layers has of a block, block after block, then the parts of the recurrent state at the end.
+// Without that state the blocks are of no use, so where one is wanted nothing counts before all of it is loaded.
 struct Restoration {
-  std::int32_t next = 0;                               // index of the block that is to be loaded next
-  std::int32_t asked = 0;                              // blocks before this one have been asked for
-  std::int32_t end = 0;                                // where to stop: the first one that the disk does not have, or could not read
-  std::deque<std::optional<store::ReadBlock>> blocks;  // [next, asked): what has arrived
+  std::int32_t groups = 1;        // pieces of a block
+  std::int32_t state_blocks = 0;  // pieces of the state; 0: none is wanted, or it will not come
+  std::int32_t begin = 0;         // blocks before this one are there
+  std::int32_t end = 0;           // where to stop: the first block that the disk does not have, or could not read
+  std::int32_t next = 0;          // the piece that is to be loaded next; what group g has of block i is piece i * groups + g
+  std::deque<std::optional<store::ReadBlock>> pieces;  // from `next` on, those that have been asked for: what has arrived
   std::vector<cache::PrefixKey> keys;                  // of blocks [0, end)
   std::shared_ptr<const store::Prefix> prefix;
   std::chrono::steady_clock::time_point begun;     // when the sequence got its blocks
   std::int32_t loaded = 0;                         // blocks since
   std::chrono::steady_clock::time_point progress;  // when it last got on, or asked for more
 
-  bool has_ended() const { return next >= end; }
-  // The next block lies in a buffer.
-  bool has_next() const { return !has_ended() && !blocks.empty() && blocks.front(); }
+  std::int32_t next_block() const { return next / groups; }
+  std::int32_t last_piece() const { return end * groups + state_blocks; }
+  bool has_ended() const { return next >= last_piece(); }
+  // The next piece lies in a buffer.
+  bool has_next() const { return !has_ended() && !pieces.empty() && pieces.front(); }
+  // Nothing comes from block `block` on.
+  void stop_at(std::int32_t block) {
+    end = std::min(end, state_blocks > 0 ? 0 : block);
+    state_blocks = 0;
+  }
 };
 
 // Loop only. Its host buffers are few: what finds none is not saved, or waits to be read.
 //
-// Saving: a block that is evicted while a plan is made, or that is published when everything is to be written, is saved by that plan,
-// before its new owner's rows run. Once the step is back the record goes to the store. Restoring: records are read into buffers while
+// Each group of layers has a record of a block, and each part of a state one. Saving: what is evicted while a plan is made, or published
+// when everything is to be written, is saved by that plan, before its new owner's rows run. Once the step is back the record goes to the
+// store. States are kept that lie at the end of a full block. Restoring: records are read into buffers while
 // the sequence queues; once it is in the batch and has blocks, plans load them, in order, before the sequence's first rows.
 class DiskTier {
  public:
   // `on_progress` is called when a block has arrived, or will not, or buffers have become free; index and store outlive the tier.
   DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress);
 
-  // The block's contents are worth keeping: the next plan saves them, unless the disk has them.
-  void save(cache::BlockId block);
-  // The same for the last block of a sequence, which need not be in the index.
-  void save(cache::BlockId block, const cache::PrefixKey& key, const cache::SequenceView& sequence);
+  // What the group has of a full block of the index, or the state at its end (PrefixIndex::kState), is worth keeping: the next plan saves
+  // it, unless the disk has it.
+  void save(cache::BlockId node, std::int32_t group);
+  // The same of what a group has of the last block of a sequence, which has this key and need not be in the index.
+  void save(cache::BlockId block, std::int32_t group, const cache::PrefixKey& key, const cache::SequenceView& sequence);
 
-  // For kv_verify: compares this block, which has just been computed, with the disk's, if the disk has it, and aborts the process
-  // when they differ. False when it does not, or there is no buffer. `what` says what is compared.
-  bool verify(cache::BlockId block, std::string what);
+  // For kv_verify: compares what the group has of this block of the index, which has just been computed, with the disk's, if the disk has
+  // it, and aborts the process when they differ. False when it does not, or there is no buffer. `what` says what is compared.
+  bool verify(cache::BlockId node, std::int32_t group, std::string what);
 
   // Begins to read what follows the first `have` blocks of a sequence that may wait for long: takes no more than its share of the
   // buffers. Null when the disk has nothing of it, or is being asked for all of that already: who waits with equal beginnings follows the
@@ -63,8 +84,8 @@ class DiskTier {
   // The same for one that has got its blocks, `have` of them with contents; goes on with what was prefetched (or null) if it fits.
   std::shared_ptr<Restoration> restore(std::shared_ptr<Restoration> prefetched, const cache::SequenceView& sequence, std::int32_t have);
 
-  // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks were loaded.
-  std::int32_t load(const std::shared_ptr<Restoration>& restoration, std::span<const cache::BlockId> blocks, step::StepPlan& plan);
+  // Loads what has arrived into the sequence's blocks, as many as it has, and asks for more. Returns how many blocks are complete by that.
+  std::int32_t load(const std::shared_ptr<Restoration>& restoration, const Holdings& blocks, step::StepPlan& plan);
 
   // Adds the saves; to be called last, before the plan is posted.
   void complete(step::StepPlan& plan);
@@ -78,6 +99,7 @@ class DiskTier {
  private:
   struct Save {
     cache::BlockId block = 0;
+    std::int32_t group = 0;
     store::BlockStore::PendingRecord record;
     std::shared_ptr<const store::Prefix> compare;  // not to be written, but compared with the record of these tokens
     std::string what;
@@ -90,16 +112,21 @@ class DiskTier {
 
   std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have) const;  // null when the disk has nothing
   bool is_on_its_way(const Restoration& wanted) const;
+  bool has_block(const cache::PrefixKey& key) const;
+  bool has_state(const cache::PrefixKey& key) const;
   bool wants(const cache::PrefixKey& key) const { return !store_.contains(key) && store_.free_buffers() > 0; }
+  void add_save(cache::BlockId block, std::int32_t piece, const cache::PrefixKey& key, const cache::SequenceView& sequence);
   // `spare` buffers are left for others.
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
   void compare(Save save);
-  void on_arrived(Restoration& restoration, std::int32_t index, std::optional<store::ReadBlock> block);
+  static void on_arrived(Restoration& restoration, std::int32_t piece, std::optional<store::ReadBlock> block);
   Posted& posted(std::uint64_t plan) { return posted_[plan % posted_.size()]; }
 
   store::BlockStore& store_;
   cache::PrefixIndex& index_;
   const std::size_t block_tokens_;
+  const std::int32_t groups_;
+  const std::int32_t state_blocks_;
   const std::size_t reserved_buffers_;  // not for prefetching
   std::function<void()> on_progress_;
   std::vector<Save> saves_;                                   // for the next plan

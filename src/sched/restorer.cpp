@@ -10,18 +10,24 @@ Restorer::Restorer(store::BlockStore& store, cache::PrefixIndex& index, const Gr
     : index_(index), groups_(groups), block_tokens_(options.block_tokens), kv_verify_(options.kv_verify), disk_always_(options.disk_always),
       tier_(store, index, options, std::move(on_progress)) {}
 
+// Where a state is wanted, what is loaded does not count before that is, so no window moves meanwhile.
+bool Restorer::may_restore(const Sequence& sequence) const {
+  return !kv_verify_ && !sequence.computes_all() && !(groups_.has_states() && groups_.any_window());
+}
+
 void Restorer::prefetch(Sequence& sequence) {
-  if (kv_verify_ || sequence.computes_all()) return;
+  if (!may_restore(sequence)) return;
   const auto wanted = sequence.view().first(sequence.tokens.size() - 1);
   path_.clear();
   index_.match(wanted, path_);
-  sequence.restoration = tier_.prefetch(wanted, static_cast<std::int32_t>(path_.size()));
+  std::int32_t have = sequence.blocks.reach(index_, path_);
+  if (groups_.has_states()) have = std::min(have, index_.last_state(wanted, path_).tokens / block_tokens_);
+  sequence.restoration = tier_.prefetch(wanted, have);
 }
 
 bool Restorer::begin(Sequence& sequence, double prefill_rate) {
-  const bool may_restore =
-      !kv_verify_ && sequence.progress.planned() == sequence.progress.published_positions() && !sequence.computes_all();
-  if (!may_restore || (!disk_always_ && !choice_.takes_disk(prefill_rate, sequence.restoration != nullptr))) {
+  const bool is_at_its_end = sequence.progress.planned() == sequence.progress.published_positions();
+  if (!is_at_its_end || !may_restore(sequence) || (!disk_always_ && !choice_.takes_disk(prefill_rate, sequence.restoration != nullptr))) {
     sequence.restoration.reset();
   } else {
     sequence.restoration =
@@ -34,14 +40,19 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
   for (auto& [rank, sequence] : batch) {
     if (sequence.phase != SequencePhase::kRestoring) continue;
     if (groups_.any_window()) move_window(sequence, groups_, places_to_restore(sequence));
-    const std::int32_t loaded = tier_.load(sequence.restoration, sequence.blocks[0].all(), plan);
-    sequence.progress.reuse(loaded * block_tokens_);
-    hit_tokens_ += static_cast<std::uint64_t>(loaded * block_tokens_);
-    if (loaded > 0) {
+    const std::size_t loads = plan.loads.size();
+    const std::int32_t loaded = tier_.load(sequence.restoration, sequence.blocks, plan);
+    if (!groups_.has_states()) count(sequence, loaded);
+    if (plan.loads.size() > loads) {
       sequence.progress.name();
       loading.push_back(&sequence);
     }
     if (!sequence.restoration->has_ended()) continue;
+    if (sequence.restoration->state_blocks > 0) {  // and it goes on from there, not from what the pool had
+      count(sequence, sequence.restoration->end - sequence.restoration->begin);
+      sequence.fork_source.clear();
+      sequence.state->source.clear();
+    }
     const std::chrono::duration<double> taken = sequence.restoration->progress - sequence.restoration->begun;
     choice_.observe(sequence.restoration->loaded * block_tokens_, taken.count());
     sequence.restoration.reset();
@@ -49,10 +60,20 @@ void Restorer::load(SequenceMap& batch, step::StepPlan& plan, std::vector<Sequen
   }
 }
 
-// What is seen at once, and the places of what is not seen any more.
+void Restorer::count(Sequence& sequence, std::int32_t blocks) {
+  sequence.progress.reuse(blocks * block_tokens_);
+  hit_tokens_ += static_cast<std::uint64_t>(blocks * block_tokens_);
+}
+
+// What every group sees at once, and the places of what is not seen any more.
 std::int32_t Restorer::places_to_restore(const Sequence& sequence) const {
-  const auto invisible = groups_.invisible(0, sequence.progress.planned());
-  return std::min(sequence.restoration->end, groups_.window_blocks(0) + std::max(0, invisible.last - invisible.first));
+  std::int32_t places = sequence.restoration->end;
+  for (std::int32_t group = 0; group < groups_.count(); ++group) {
+    if (!groups_.has_window(group)) continue;
+    const auto invisible = groups_.invisible(group, sequence.progress.planned());
+    places = std::min(places, groups_.window_blocks(group) + std::max(0, invisible.last - invisible.first));
+  }
+  return places;
 }
 
 bool Restorer::give_up(SequenceMap& batch, std::chrono::steady_clock::time_point since) {
@@ -61,7 +82,7 @@ bool Restorer::give_up(SequenceMap& batch, std::chrono::steady_clock::time_point
     if (sequence.phase != SequencePhase::kRestoring || sequence.restoration->progress > since) continue;
     if (sequence.restoration->has_next() || sequence.progress.is_in_flight())
       continue;  // it waits for steps that take long, not for the disk
-    sequence.restoration->end = sequence.restoration->next;
+    sequence.restoration->stop_at(sequence.restoration->next_block());
     any = true;
   }
   return any;
@@ -73,9 +94,12 @@ void Restorer::save_full(Sequence& sequence) {
   for (std::int32_t end = (sequence.progress.saved() + 1) * block_tokens_; end <= sequence.progress.computed(); end += block_tokens_) {
     const auto begin = static_cast<std::size_t>(end - block_tokens_);
     sequence.saved_key = index_.next_key(sequence.saved_key, sequence.view(), begin);
-    const cache::BlockId block = sequence.blocks[0][sequence.progress.saved()];
+    sequence.blocks.for_each([&](const cache::BlockTable& table, std::int32_t group) {
+      const cache::BlockId block = table[sequence.progress.saved()];
+      if (block != cache::BlockTable::kAbsent)
+        tier_.save(block, group, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
+    });
     sequence.progress.save();
-    if (block != cache::BlockTable::kAbsent) tier_.save(block, sequence.saved_key, sequence.view().first(static_cast<std::size_t>(end)));
   }
 }
 

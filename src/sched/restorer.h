@@ -15,8 +15,7 @@
 
 namespace braid::sched {
 
-// A sequence's prefix is read while it waits and loaded once it is in the batch. Loop only; store, index and groups, of which there is one,
-// outlive it.
+// A sequence's prefix is read while it waits and loaded once it is in the batch. Loop only; store, index and groups outlive it.
 class Restorer {
  public:
   // `on_progress` as in DiskTier.
@@ -38,10 +37,14 @@ class Restorer {
 
   // All full blocks of it that have come back.
   void save_full(Sequence& sequence);
+  // The state at the end of a full block of the index.
+  void save_state(cache::BlockId node) { tier_.save(node, cache::PrefixIndex::kState); }
 
   std::uint64_t hit_tokens() const { return hit_tokens_; }
 
  private:
+  bool may_restore(const Sequence& sequence) const;
+  void count(Sequence& sequence, std::int32_t blocks);
   std::int32_t places_to_restore(const Sequence& sequence) const;
 
   cache::PrefixIndex& index_;

@@ -31,9 +31,8 @@ Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::f
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
   }
   if (prefix_index_ && store != nullptr) {
-    assert(groups_.count() == 1 && !groups_.has_states());
     restorer_.emplace(*store, *prefix_index_, groups_, options, std::move(on_progress));
-    prefix_index_->on_evict([this](cache::BlockId block) { restorer_->tier().save(block); });
+    prefix_index_->on_evict([this](cache::BlockId node, std::int32_t group) { restorer_->tier().save(node, group); });
   }
   for (auto slot = static_cast<step::SlotId>(options.max_batch); slot > 0; --slot) slots_.push_back(slot - 1);
 }
@@ -177,7 +176,7 @@ void Roster::publish_full(Sequence& sequence) {
     const auto begin = static_cast<std::size_t>(next) * static_cast<std::size_t>(block_tokens_);
     const auto known = prefix_index_->insert(sequence.last_published(), sequence.view(), begin, own);
     if (!known) break;
-    if (kv_verify_) verify(sequence, next, own, *known);
+    if (kv_verify_) verify(sequence, next, 0, own, *known);
     if (*known != own) sequence.blocks[0].replace(next, *known);
     attach(sequence, next, *known);
     sequence.progress.publish();
@@ -199,8 +198,8 @@ void Roster::attach(Sequence& sequence, std::int32_t index, cache::BlockId known
     const cache::BlockId own = table[index];
     if (own == cache::BlockTable::kAbsent) continue;
     const cache::BlockId attached = prefix_index_->attach(known, group, own);
+    if (kv_verify_ && (index + 1) * block_tokens_ <= sequence.progress.computed()) verify(sequence, index, group, own, attached);
     if (attached == own) continue;
-    if (kv_verify_) verify(sequence, index, own, attached);
     table.replace(index, attached);
   }
 }

@@ -48,7 +48,7 @@ namespace braid::sched {
 // them in order; but only then is it known that the step has not failed, and which tokens were sampled.
 class Roster {
  public:
-  // With a store, which outlives it and wants a model with one group and no recurrent layers, the prefix cache goes on to disk; `on_progress` as in DiskTier.
+  // With a store, which outlives it, the prefix cache goes on to disk; `on_progress` as in DiskTier.
   explicit Roster(const SchedulerOptions& options, store::BlockStore* store = nullptr, std::function<void()> on_progress = {});
 
   // As in Queue.
@@ -165,7 +165,8 @@ class Roster {
   void publish_states(Sequence& sequence, cache::BlockId tail);
   void give_up_state(Sequence& sequence, cache::BlockId tail);
   void attach(Sequence& sequence, std::int32_t index, cache::BlockId known);
-  void verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known);
+  void put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state);
+  void verify(const Sequence& sequence, std::int32_t index, std::int32_t group, cache::BlockId own, cache::BlockId known);
   void count_reuse(Sequence& sequence);
   double loss_per_block(const Sequence& sequence) const;
   bool yields_before(const Sequence& one, const Sequence& other) const;

@@ -24,16 +24,16 @@ void Roster::restore(step::StepPlan& plan, std::vector<Sequence*>& loading) {
 }
 
 // The block that was computed is compared with those that a hit would have given instead.
-void Roster::verify(const Sequence& sequence, std::int32_t index, cache::BlockId own, cache::BlockId known) {
+void Roster::verify(const Sequence& sequence, std::int32_t index, std::int32_t group, cache::BlockId own, cache::BlockId known) {
   const auto what = [&](const char* level) {
     return fmt::format("the block in {} of positions {} to {} of request '{}'", level, index * block_tokens_,
                        (index + 1) * block_tokens_ - 1, sequence.id);
   };
   if (known != own) {
-    checks_.push_back({own, known});
+    checks_.push_back({own, known, group});
     checked_.push_back(what("RAM"));
     ++verified_blocks_;
-  } else if (restorer_ && restorer_->tier().verify(own, what("the disk cache"))) {
+  } else if (restorer_ && restorer_->tier().verify(group == 0 ? own : sequence.blocks[0][index], group, what("the disk cache"))) {
     ++verified_blocks_;
   }
 }

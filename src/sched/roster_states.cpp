@@ -49,6 +49,12 @@ cache::BlockId Roster::node_of_end(const Sequence& sequence, std::int32_t end, c
   return place < sequence.progress.published() ? sequence.blocks[0][place] : place == sequence.progress.published() ? tail : kNoNode;
 }
 
+// A checkpoint after the first `end` positions, which end in that node.
+void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::BlockTable& state) {
+  prefix_index_->put_state(node, (end - 1) % block_tokens_ + 1, state.all());
+  if (write_through_ && restorer_ && end % block_tokens_ == 0) restorer_->save_state(node);
+}
+
 // Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that.
 void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
   auto& copies = sequence.state->copies;
@@ -56,7 +62,7 @@ void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
     const auto& [end, blocks] = copies.front();
     const cache::BlockId node = node_of_end(sequence, end, tail);
     if (node == kNoNode && end > sequence.progress.published_positions()) return;
-    if (node != kNoNode) prefix_index_->put_state(node, (end - 1) % block_tokens_ + 1, blocks.all());
+    if (node != kNoNode) put_state(node, end, blocks);
   }
 }
 
@@ -64,8 +70,7 @@ void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
 void Roster::give_up_state(Sequence& sequence, cache::BlockId tail) {
   const std::int32_t end = sequence.progress.computed();
   if (prefix_index_ && !kv_verify_ && sequence.state->stands_for(end))
-    if (const cache::BlockId node = node_of_end(sequence, end, tail); node != kNoNode)
-      prefix_index_->put_state(node, (end - 1) % block_tokens_ + 1, sequence.blocks.state().all());
+    if (const cache::BlockId node = node_of_end(sequence, end, tail); node != kNoNode) put_state(node, end, sequence.blocks.state());
   sequence.state->clear();
 }
 

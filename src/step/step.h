@@ -106,16 +106,22 @@ struct GivenVectors {
   std::int64_t begin = 0;  // which of these is the first token's
 };
 
-// A whole block of the arena and a buffer of KvLayout::block_bytes() bytes, which belongs to the strand until the step is back.
+// Whose contents a block has: a group's of layers, or a part of a recurrent state.
+inline constexpr std::int32_t kStateGroup = -1;
+
+// A whole block of the arena and a buffer of as many bytes, which belongs to the strand until the step is back. What the group does not use
+// of its blocks is zero in the buffer.
 struct BlockCopy {
   std::int32_t block = 0;
   std::byte* bytes = nullptr;
+  std::int32_t group = 0;  // or kStateGroup
 };
 
-// Two blocks that must hold the same bytes.
+// Two blocks of a group that must hold the same bytes.
 struct BlockCheck {
   std::int32_t block = 0;
   std::int32_t other = 0;
+  std::int32_t group = 0;
 };
 
 // One block of the arena copied to another.

@@ -134,14 +134,6 @@ TEST(FolderModels, ComputeFromTheVectorsOfTokensWhatTheyComputeFromTheTokens) {
   }
 }
 
-// Records on disk hold no states.
-TEST(FolderModels, RecurrentOnesRefuseTheDiskCache) {
-  const auto loaded = LanguageModel::load(open_folder_model("lfm2"), kernels::best_kernel_table(),
-                                          {.kv_grouping = ModelShape::Grouping::kOne, .end_tokens = {}, .progress = {}});
-  ASSERT_FALSE(loaded.has_value());
-  EXPECT_NE(loaded.error().message.find("--kv-disk"), std::string::npos);
-}
-
 INSTANTIATE_TEST_SUITE_P(Models, FolderReferences, testing::ValuesIn(folder_models()), folder_test_name);
 
 }  // namespace

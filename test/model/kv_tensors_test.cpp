@@ -22,12 +22,12 @@ std::vector<std::byte> random_bytes(std::size_t size, std::uint32_t seed) {
 void expect_back(const KvLayout& layout) {
   const std::int64_t tokens = 29;
   std::vector<std::vector<std::byte>> blocks;
-  KvTensors tensors(layout, tokens);
+  KvTensors tensors(KvGroups::one(layout), tokens);
   for (std::uint32_t i = 0; i < 4; ++i) {
     blocks.push_back(random_bytes(layout.block_bytes(), i));
     if (layout.type == KvType::kBF16)  // finite numbers only
       for (std::size_t b = 1; b < layout.block_bytes(); b += 2) blocks.back()[b] &= std::byte{0xBF};
-    tensors.put_block(i, blocks.back());
+    tensors.put_block(i, 0, blocks.back());
   }
   files::SafeTensors contents = tensors.contents();
   contents.metadata = {{"tokens", "1,2,3"}, {"odd \"name\"\n", "\\"}};
@@ -37,8 +37,30 @@ void expect_back(const KvLayout& layout) {
   EXPECT_EQ(parsed->metadata, contents.metadata);
   for (std::int64_t i = 0; i < 3; ++i) {
     std::vector<std::byte> block(layout.block_bytes());
-    ASSERT_TRUE(take_block(*parsed, layout, tokens, i, block));
+    ASSERT_TRUE(take_block(*parsed, KvGroups::one(layout), 0, tokens, i, block));
     EXPECT_EQ(block, blocks[static_cast<std::size_t>(i)]) << "no padding at these sizes";
+  }
+}
+
+// Layers of two groups in turns, and one without keys and values: each tensor has the number of its layer.
+TEST(KvTensors, OfGroupsComeBackToTheirLayers) {
+  const std::vector<StoredLayer> layers{{{}, 2, 64}, {{32, 0}, 1, 128}, {}, {{}, 2, 64}, {{32, 0}, 1, 128}};
+  const KvGroups groups = group_layers(layers, 8, KvType::kF16);
+  ASSERT_EQ(groups.count(), 2);
+  KvTensors tensors(groups, 16);
+  std::vector<std::vector<std::byte>> blocks;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    blocks.push_back(random_bytes(groups.block_bytes(), i));
+    tensors.put_block(i / 2, static_cast<std::int32_t>(i % 2), blocks.back());
+  }
+  const files::SafeTensors contents = tensors.contents();
+  EXPECT_EQ(contents.tensors.size(), 8U);
+  EXPECT_FALSE(contents.tensors.contains("layers.2.key"));
+  EXPECT_EQ(contents.tensors.at("layers.4.value").shape, (std::vector<std::int64_t>{16, 1, 128}));
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    std::vector<std::byte> block(groups.block_bytes());
+    ASSERT_TRUE(take_block(contents, groups, static_cast<std::int32_t>(i % 2), 16, i / 2, block));
+    EXPECT_EQ(block, blocks[i]);
   }
 }
 
@@ -62,8 +84,8 @@ TEST(KvTensors, AreInTheOrderOfTheirShape) {
   const float key = 3.0F, value = 4.0F;
   std::memcpy(at(1, false, 5 * 8 + 2), &key, 4);    // [head_dim, block_tokens]: dimension 5 of token 2
   std::memcpy(at(1, true, 2 * 64 + 5), &value, 4);  // [block_tokens, head_dim]
-  KvTensors tensors(layout, 8);
-  tensors.put_block(0, block);
+  KvTensors tensors(KvGroups::one(layout), 8);
+  tensors.put_block(0, 0, block);
   const files::SafeTensors contents = tensors.contents();
   for (const auto& [name, number] : {std::pair("layers.0.key", key), std::pair("layers.0.value", value)}) {
     const files::SafeTensor& tensor = contents.tensors.at(name);
@@ -82,8 +104,8 @@ TEST(KvTensors, OfBf16AreInPairsInTheBlock) {
   };
   put((2 * 8 + 3) * 2 + 1, false, 0x4040);  // [head_dim / 2, block_tokens, 2]: dimension 5 of token 3
   put((1 * 64 + 5) * 2 + 1, true, 0x4080);  // [block_tokens / 2, head_dim, 2]
-  KvTensors tensors(layout, 8);
-  tensors.put_block(0, block);
+  KvTensors tensors(KvGroups::one(layout), 8);
+  tensors.put_block(0, 0, block);
   const files::SafeTensors contents = tensors.contents();
   for (const auto& [name, bits] : {std::pair("layers.0.key", 0x4040), std::pair("layers.0.value", 0x4080)}) {
     std::uint16_t found = 0;
@@ -98,10 +120,10 @@ TEST(KvTensors, RefuseBf16ValuesThatAreNotFinite) {
     for (const bool value : {false, true}) {
       std::vector<std::byte> block(layout.block_bytes());
       std::memcpy(block.data() + (value ? layout.half_bytes() : 0) + 70 * 2, &bits, 2);
-      KvTensors tensors(layout, 8);
-      tensors.put_block(0, block);
+      KvTensors tensors(KvGroups::one(layout), 8);
+      tensors.put_block(0, 0, block);
       std::vector<std::byte> taken(layout.block_bytes());
-      const auto result = take_block(tensors.contents(), layout, 8, 0, taken);
+      const auto result = take_block(tensors.contents(), KvGroups::one(layout), 0, 8, 0, taken);
       EXPECT_EQ(static_cast<bool>(result), !value) << "keys may be anything: scores that nobody sees are left out";
       if (value) {
         EXPECT_THAT(result.error().message, testing::HasSubstr("'layers.0.value' holds infinities or NaNs"));
@@ -112,10 +134,10 @@ TEST(KvTensors, RefuseBf16ValuesThatAreNotFinite) {
 
 TEST(KvTensors, RefuseAFileOfAnotherShape) {
   const KvLayout layout{.layers = 2, .kv_heads = 2, .head_dim = 64, .block_tokens = 8, .type = KvType::kF16};
-  const KvTensors tensors(layout, 16);
+  const KvTensors tensors(KvGroups::one(layout), 16);
   std::vector<std::byte> block(layout.block_bytes());
   const auto message = [&](files::SafeTensors contents, const KvLayout& wanted, std::int64_t tokens) {
-    const auto taken = take_block(contents, wanted, tokens, 0, block);
+    const auto taken = take_block(contents, KvGroups::one(wanted), 0, tokens, 0, block);
     return taken ? std::string("taken") : taken.error().message;
   };
   EXPECT_EQ(message(tensors.contents(), layout, 16), "taken");

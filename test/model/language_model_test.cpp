@@ -214,6 +214,8 @@ TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {
   sound();
   plan_.loads = {{0, nullptr}};
   EXPECT_EQ(failure(), "step plan: copied block out of the pool");
+  plan_.loads = {{0, nullptr, 1}};
+  EXPECT_EQ(failure(), "step plan: copied block out of the pool");
   plan_.loads.clear();
   plan_.checks = {{0, 16}};
   EXPECT_EQ(failure(), "step plan: checked block out of the pool");

@@ -137,6 +137,84 @@ TEST(DiskTier, SeveralLongPromptsComeBackThroughOneSmallPool) {
   }
 }
 
+SchedulerOptions grouped_options(std::int32_t blocks, bool write_through) {
+  SchedulerOptions options = tier_options(blocks, write_through);
+  options.max_batch_tokens = 16;
+  options.groups = {{}, {16, 4}, {32, 0}};
+  return options;
+}
+
+// What each group has is a record of its own.
+TEST(DiskTier, AllGroupsOfABlockComeBack) {
+  for (const bool write_through : {true, false}) {
+    const Folder folder;
+    const auto prompt = Rig::prompt_of(201, 1);
+    {
+      Server server(folder.path(), grouped_options(200, write_through));
+      server.cached(prompt, 20);
+      for (int other = 2; !write_through && other < 5; ++other) server.cached(Rig::prompt_of(300, other));
+      server.rig->run_to_end();
+    }
+    Server server(folder.path(), grouped_options(100, write_through));
+    const Client& restored = server.rig->complete(prompt, 20);
+    EXPECT_EQ(restored.finish->usage.cached_tokens, 200) << write_through;
+    EXPECT_EQ(server.store->stats().reads, 150U) << "50 blocks of three groups";
+    server.rig->run_to_end();
+  }
+}
+
+// A windowed group gives back what its window has passed also while its blocks come from disk: three groups would need 153 blocks.
+TEST(DiskTier, WindowsOfGroupsMoveWhileTheirBlocksAreLoaded) {
+  const Folder folder;
+  const auto prompt = Rig::prompt_of(201, 1);
+  leave_on_disk(prompt, folder.path(), grouped_options(200, true));
+  Server server(folder.path(), grouped_options(80, true));
+  EXPECT_EQ(server.cached(prompt), 200);
+  server.rig->run_to_end();
+}
+
+SchedulerOptions recurrent_options(std::int32_t blocks, bool write_through) {
+  SchedulerOptions options = tier_options(blocks, write_through);
+  options.state_blocks = 3;
+  options.state_interval = 16;
+  return options;
+}
+
+// As far as a state is on disk: those at the ends of full blocks are.
+TEST(DiskTier, AStateComesBackWithTheBlocksBeforeIt) {
+  for (const bool write_through : {true, false}) {
+    const Folder folder;
+    const auto prompt = Rig::prompt_of(90, 1);
+    {
+      Server server(folder.path(), recurrent_options(write_through ? 200 : 70, write_through));
+      server.cached(prompt, 20);
+      for (int other = 2; !write_through && other < 6; ++other) server.cached(Rig::prompt_of(150, other));
+      server.rig->run_to_end();
+    }
+    Server server(folder.path(), recurrent_options(100, write_through));
+    EXPECT_EQ(server.cached(prompt, 20), 80) << write_through;
+    EXPECT_EQ(server.rig->scheduler->stats().cache_disk_hit_tokens, 80U);
+    EXPECT_EQ(server.cached(prompt, 20), 89) << "from RAM";
+    server.rig->run_to_end();
+  }
+}
+
+// Blocks alone are of no use: what was loaded of them does not count, and the prompt is computed.
+TEST(DiskTier, WithoutItsStateAPromptIsComputed) {
+  const Folder folder;
+  const auto mood = std::make_shared<MoodyIo::Mood>();
+  const auto prompt = Rig::prompt_of(90, 1);
+  leave_on_disk(prompt, folder.path(), recurrent_options(200, true));
+  for (int one_in = 1; one_in < 40; one_in += 3) {
+    Server server(folder.path(), recurrent_options(100, true), mood);
+    mood->fail_one_in = one_in;
+    const std::int32_t cached = server.cached(prompt, 20);
+    EXPECT_TRUE(cached == 0 || cached == 80) << cached;
+    mood->fail_one_in = 0;
+    server.rig->run_to_end();
+  }
+}
+
 TEST(DiskTier, SaltsShareNothing) {
   const Folder folder;
   const auto prompt = Rig::prompt_of(50, 1);

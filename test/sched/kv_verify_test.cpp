@@ -25,6 +25,21 @@ TEST(DiskTier, VerifyingComputesAndComparesEveryHit) {
   EXPECT_EQ(server.rig->scheduler->stats().prompt_tokens, 100U);
 }
 
+TEST(DiskTier, VerifyingComparesEachGroup) {
+  const Folder folder;
+  SchedulerOptions options = tier_options(200, true);
+  options.groups = {{}, {64, 0}};
+  const auto prompt = Rig::prompt_of(50, 1);
+  leave_on_disk(prompt, folder.path(), options);
+  options.kv_verify = true;
+  Server server(folder.path(), options);
+  EXPECT_EQ(server.cached(prompt), 0);
+  EXPECT_EQ(server.cached(prompt), 0);
+  server.rig->run_to_end();
+  EXPECT_EQ(server.store->stats().reads, 2 * 13U);
+  EXPECT_EQ(server.rig->scheduler->stats().cache_verified_blocks, 2 * (13U + 13U));
+}
+
 // What no check on the way can see: a block that was wrong when it was saved.
 TEST(DiskTierDeathTest, VerifyingAbortsAtADifference) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";

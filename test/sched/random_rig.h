@@ -34,8 +34,6 @@ class RandomRig {
     if (seed % 3 == 0) {
       alone_ = std::make_unique<Rig>(options, random_model());
     } else {
-      options.groups.resize(1);  // as records on disk are
-      options.state_blocks = 0;
       server_ = std::make_unique<Server>(folder_.path(), options, mood_, random_model());
     }
   }

@@ -7,6 +7,7 @@
 #include "files/safetensors.h"
 #include "kernels/kv_type.h"
 #include "model/kv_tensors.h"
+#include "sched/disk_tier.h"
 
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
@@ -68,14 +69,21 @@ void execute(model::LanguageModel& model, const step::StepPlan& plan) {
   if (result.failure) std::rethrow_exception(result.failure);
 }
 
-// Computes the tokens into the pool's first blocks and takes them out. The pool is this thread's: nothing serves.
+// A file has no place for states, and without these keys and values are of no use.
+Result<void> check_no_states(const LoadedModel& loaded) {
+  if (loaded.language_model->kv_groups().states.blocks() == 0) return {};
+  return Error{ErrorCode::kUnsupported, "the model has recurrent layers, whose states such a file does not hold", {}};
+}
+
+// Computes the tokens into the pool's first blocks, those of a group after those of another, and takes them out. The pool is this thread's:
+// nothing serves.
 model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>& tokens) {
-  const model::KvLayout& layout = model.kv_layout();
+  const model::KvGroups& groups = model.kv_groups();
   const auto count = static_cast<std::int32_t>(tokens.size());
-  const std::int32_t blocks = (count + layout.block_tokens - 1) / layout.block_tokens;
+  const std::int32_t blocks = (count + groups.block_tokens() - 1) / groups.block_tokens();
   step::StepPlan plan;
   plan.starts.push_back({});
-  for (std::int32_t block = 0; block < blocks; ++block) plan.blocks.push_back(block);
+  for (std::int32_t block = 0; block < blocks * groups.count(); ++block) plan.blocks.push_back(block);
   for (std::int32_t begin = 0; begin < count; begin += kStepTokens) {
     step::StepRow row;
     row.position = begin;
@@ -86,13 +94,13 @@ model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>
     execute(model, plan);
     plan.starts.clear();
   }
-  model::KvTensors tensors(layout, count);
-  std::vector<std::byte> bytes(layout.block_bytes());
-  for (std::int32_t block = 0; block < blocks; ++block) {
+  model::KvTensors tensors(groups, count);
+  std::vector<std::byte> bytes(groups.block_bytes());
+  for (std::int32_t block = 0; block < blocks * groups.count(); ++block) {
     plan.clear();
-    plan.saves.push_back({block, bytes.data()});
+    plan.saves.push_back({block, bytes.data(), block / blocks});
     execute(model, plan);
-    tensors.put_block(block, bytes);
+    tensors.put_block(block % blocks, block / blocks, bytes);
   }
   return tensors;
 }
@@ -124,28 +132,29 @@ Result<void> compare_facts(const files::SafeTensors& contents, const LoadedModel
 // Writes the full blocks to the folder; the number of those.
 Result<std::int64_t> write_blocks(const files::SafeTensors& contents, const std::vector<TokenId>& tokens, const CacheImportOptions& options,
                                   const LoadedModel& loaded) {
-  const model::KvLayout& layout = loaded.language_model->kv_layout();
+  const model::KvGroups& groups = loaded.language_model->kv_groups();
   boost::asio::io_context loop;
   auto opened = open_store(options.disk, loaded, loop);
   if (!opened) return opened.error();
   store::BlockStore& store = **opened;
   cache::BlockPool pool(1);
-  cache::PrefixIndex index(pool, layout.block_tokens, cache::xxh3_key, loaded.kv_identity);
+  cache::PrefixIndex index(pool, groups.block_tokens(), cache::xxh3_key, loaded.kv_identity);
   std::vector<cache::PrefixKey> keys;
   const cache::SequenceView sequence{{"", options.cache_salt}, tokens, {}};
   index.keys(sequence, keys);
   const auto work = boost::asio::make_work_guard(loop);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (store.contains(keys[i])) continue;
+  for (std::size_t i = 0; i < keys.size() * static_cast<std::size_t>(groups.count()); ++i) {
+    const std::size_t block = i / static_cast<std::size_t>(groups.count());
+    const auto group = static_cast<std::int32_t>(i % static_cast<std::size_t>(groups.count()));
+    const cache::PrefixKey key = sched::piece_key(keys[block], group);
+    if (store.contains(key)) continue;
     while (store.free_buffers() == 0 && !store.idle()) loop.run_one();
-    const auto length = (i + 1) * static_cast<std::size_t>(layout.block_tokens);
-    auto record = store.begin_write(keys[i], sequence.first(length));
+    auto record = store.begin_write(key, sequence.first((block + 1) * static_cast<std::size_t>(groups.block_tokens())));
     if (!record) break;
     std::ranges::fill(record->payload, std::byte{0});
-    if (const auto taken =
-            model::take_block(contents, layout, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(i), record->payload);
-        !taken)
-      return taken.error();
+    const auto taken = model::take_block(contents, groups, group, static_cast<std::int64_t>(tokens.size()),
+                                         static_cast<std::int64_t>(block), record->payload);
+    if (!taken) return taken.error();
     store.commit(std::move(*record));
   }
   while (!store.idle()) loop.run_one();
@@ -158,6 +167,7 @@ Result<void> export_cache(const CacheExportOptions& options) {
   const auto single = load_quietly(options.model);
   if (!single) return single.error();
   const LoadedModel* const loaded = &single->model;
+  if (const auto none = check_no_states(*loaded); !none) return none.error();
   const Result<std::string> text = options.prompt_file.empty() ? Result<std::string>(options.prompt) : read_file(options.prompt_file);
   if (!text) return text.error();
   const auto tokens = loaded->codec->encode(*text, {});
@@ -185,6 +195,7 @@ Result<void> import_cache(const CacheImportOptions& options) {
   const auto single = load_quietly(options.model);
   if (!single) return single.error();
   const LoadedModel* const loaded = &single->model;
+  if (const auto none = check_no_states(*loaded); !none) return none.error();
   if (const auto same = compare_facts(*contents, *loaded); !same) return in_file(same.error());
   const auto tokens = parse_tokens(*contents, loaded->language_model->shape().vocab);
   if (!tokens) return in_file(tokens.error());

@@ -205,7 +205,7 @@ TEST_F(Conversations, AnswersAreThoseOfEachAlone) {
     wanted.directory = folder.path();
     wanted.limit_bytes = 200'000'000;
     wanted.identity = "the embedded model";
-    wanted.payload_bytes = model_->kv_layout().block_bytes();
+    wanted.payload_bytes = model_->kv_groups().block_bytes();
     wanted.most_tokens = kContext;
     auto store =
         store::BlockStore::open(wanted, store::make_io(), [&](std::function<void()> call) { asio::post(loop, std::move(call)); }).value();

@@ -1,6 +1,11 @@
-// Chats with a model that has recurrent layers: whether a turn is computed from its beginning or from a checkpoint of the state, alone or
-// in a crowd that is preempted, its answer is the same bits, and a next turn computes its new tokens only.
+// Chats with a model that has recurrent layers, or several groups of them: whether a turn is computed from its beginning, from a checkpoint of
+// the state or from disk, alone or in a crowd that is preempted, its answer is the same bits, and a next turn computes its new tokens only.
 #include "sched/conversations/chats.h"
+#include "support/folder.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <functional>
 
 namespace braid::sched::test {
 namespace {
@@ -23,6 +28,53 @@ TEST_P(RecurrentChats, AreTheSameBitsColdAndWarmAndInACrowd) {
     EXPECT_GT(chats.stats.preemptions, 0U);
   }
 }
+
+class ChatsOnDisk : public testing::TestWithParam<const char*> {
+ protected:
+  // A life of a server over the folder.
+  std::vector<std::vector<ChatTurn>> hold(const SchedulerOptions& options, const std::string& folder) {
+    boost::asio::io_context loop;
+    store::StoreOptions wanted;
+    wanted.directory = folder;
+    wanted.limit_bytes = 1 << 30;
+    wanted.identity = GetParam();
+    wanted.payload_bytes = chats_.model().kv_groups().block_bytes();
+    wanted.most_tokens = options.context_length;
+    const auto store = store::BlockStore::open(wanted, store::make_io(), [&loop](std::function<void()> call) {
+                         boost::asio::post(loop, std::move(call));
+                       }).value();
+    return chats_.hold(12, options, loop, store.get());
+  }
+
+  Chats chats_{GetParam()};
+};
+
+// All that a server has written, then a server that finds it; and one whose pool holds a few of the chats, so that they leave it and come
+// back.
+TEST_P(ChatsOnDisk, AreTheSameBitsColdAndFromDisk) {
+  const braid::test::Folder folder;
+  const auto cold = chats_.hold(12, chats_.options(false, Chats::kMostBlocks));
+  SchedulerOptions disk = chats_.options(true, Chats::kMostBlocks);
+  disk.disk_always = true;
+  disk.write_through = true;
+  expect_same(cold, hold(disk, folder.path()), "written");
+  expect_same(cold, hold(disk, folder.path()), "from disk");
+  EXPECT_GT(chats_.stats.cache_disk_hit_tokens, 12 * 16U);
+  const braid::test::Folder other;
+  disk.write_through = false;
+  disk.max_batch = 2;
+  const model::KvGroups& groups = chats_.model().kv_groups();
+  disk.blocks = 60 * groups.count() + 8 * groups.states.blocks();
+  for (int life = 0; life < 3; ++life) expect_same(cold, hold(disk, other.path()), "in a small pool");
+  EXPECT_GT(chats_.stats.cache_disk_hit_tokens, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk, testing::Values("lfm2", "granite4", "gemma3", "qwen2-window", "llama-linear"),
+                         [](const auto& suite) {
+  std::string name = suite.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats, testing::Values("lfm2", "granite4"),
                          [](const auto& suite) { return std::string(suite.param); });
