@@ -55,13 +55,14 @@ void Roster::put_state(cache::BlockId node, std::int32_t end, const cache::Block
   if (write_through_ && restorer_ && end % block_tokens_ == 0) restorer_->save_state(node);
 }
 
-// Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that.
+// Copies that are back become checkpoints. One that ends in the block that is not full yet waits for that, and goes if the block stays
+// private.
 void Roster::publish_states(Sequence& sequence, cache::BlockId tail) {
   auto& copies = sequence.state->copies;
   for (; !copies.empty() && copies.front().end <= sequence.progress.computed(); copies.pop_front()) {
     const auto& [end, blocks] = copies.front();
     const cache::BlockId node = node_of_end(sequence, end, tail);
-    if (node == kNoNode && end > sequence.progress.published_positions()) return;
+    if (node == kNoNode && blocks_for(end) * block_tokens_ > sequence.progress.computed()) return;
     if (node != kNoNode) put_state(node, end, blocks);
   }
 }

@@ -143,6 +143,18 @@ TEST(RecurrentStates, ASequenceAloneFillsThePool) {
   rig.run_to_end();
 }
 
+// Where the windows of all groups have let go of a beginning nothing more is published, and no copy waits for that.
+TEST(RecurrentStates, CopiesThatNoBlockComesForAreGivenUp) {
+  SchedulerOptions options = with_states(8);
+  options.groups = {{6, 4}, {46, 8}};
+  options.max_batch_tokens = 50;
+  options.state_blocks = 2;
+  options.blocks = 16;
+  Rig rig(options);
+  rig.complete(Rig::prompt_of(21, 1), 16);
+  rig.run_to_end();
+}
+
 // Those that wait hold what they begin with; he who needs it gets it.
 TEST(RecurrentStates, CheckpointsHeldByThoseWhoWaitAreGivenUp) {
   SchedulerOptions options = with_states(8);
