@@ -4,6 +4,7 @@
 #include <cassert>
 #include <iterator>
 #include <utility>
+#include <variant>
 
 namespace braid::sched {
 
@@ -12,21 +13,22 @@ constexpr std::uint32_t kFirstRing = 4;
 }
 
 void TokenStream::push(Token token) {
-  assert(count_ < capacity_ && !finish_);
+  assert(count_ < capacity_ && !end_);
   if (count_ == ring_size_) grow();
   ring_[(head_ + count_) & (ring_size_ - 1)] = std::move(token);
   ++count_;
 }
 
 void TokenStream::push_prompt(std::vector<PromptToken> tokens) {
-  assert(count_ == 0 && !finish_);
+  assert(count_ == 0 && !end_);
   if (!prompt_) prompt_ = std::make_unique<PromptTokens>();
   std::ranges::move(tokens, std::back_inserter(prompt_->tokens));
 }
 
 void TokenStream::push_vector(std::vector<float> values) {
-  assert(!vector_ && !finish_);
-  vector_ = std::make_unique<PooledVector>(PooledVector{std::move(values)});
+  assert(!end_);
+  end_ = std::make_unique<End>();
+  end_->vector.emplace(PooledVector{std::move(values)});
 }
 
 void TokenStream::grow() {
@@ -39,8 +41,9 @@ void TokenStream::grow() {
 }
 
 void TokenStream::finish(Finish finish) {
-  assert(!finish_);
-  finish_ = std::make_unique<Finish>(std::move(finish));
+  if (!end_) end_ = std::make_unique<End>();
+  assert(!end_->finish);
+  end_->finish = std::move(finish);
 }
 
 std::optional<TokenEvent> TokenStream::try_next() {
@@ -49,25 +52,26 @@ std::optional<TokenEvent> TokenStream::try_next() {
     return TokenEvent(std::move(*prompt));
   }
   if (count_ > 0) {
-    Token token = std::move(ring_[head_]);
+    std::optional<TokenEvent> event(std::in_place, std::in_place_type<Token>, std::move(ring_[head_]));
     head_ = (head_ + 1) & (ring_size_ - 1);
     --count_;
-    return TokenEvent(std::move(token));
+    return event;
   }
-  if (vector_) {
-    const auto vector = std::exchange(vector_, nullptr);
-    return TokenEvent(std::move(*vector));
+  if (!end_) return std::nullopt;
+  if (end_->vector) {
+    TokenEvent vector(std::move(*end_->vector));
+    end_->vector.reset();
+    return vector;
   }
-  if (!finish_) return std::nullopt;
-  const auto finish = std::exchange(finish_, nullptr);
-  return TokenEvent(std::move(*finish));
+  if (!end_->finish) return std::nullopt;
+  const auto end = std::exchange(end_, nullptr);
+  return TokenEvent(std::move(*end->finish));
 }
 
 void TokenStream::close() {
   prompt_.reset();
-  vector_.reset();
   count_ = 0;
-  finish_.reset();
+  end_.reset();
   arrived_.notify();
 }
 

@@ -46,8 +46,12 @@ class TokenStream {
   std::uint32_t count_ = 0;
   std::uint32_t capacity_;
   std::unique_ptr<PromptTokens> prompt_;
-  std::unique_ptr<PooledVector> vector_;
-  std::unique_ptr<Finish> finish_;  // there is one for a moment at the end, so it is kept out of line
+  // There is one for a moment at the end, so it is kept out of line.
+  struct End {
+    std::optional<PooledVector> vector;
+    std::optional<Finish> finish;
+  };
+  std::unique_ptr<End> end_;
   Signal arrived_;
 };
 
