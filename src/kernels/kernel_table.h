@@ -6,6 +6,7 @@
 // otherwise.
 #pragma once
 
+#include "kernels/recurrence.h"
 #include "kernels/weight_type.h"
 
 #include <cstddef>
@@ -163,6 +164,11 @@ struct KernelTable {
   // x[i] = cap * tanh(x[i] / cap)
   void (*soft_cap)(float* x, std::int64_t n, float cap) noexcept = nullptr;
   void (*add)(float* x, const float* y, std::int64_t n) noexcept = nullptr;  // x += y (biases)
+
+  // --- layers with a state (recurrence.h) ----------------------------------------------------------------------------------
+  void (*convolve)(const ConvolutionArgs& args, std::int64_t begin, std::int64_t end) noexcept = nullptr;  // these channels
+  void (*selective_scan)(const SelectiveScanArgs& args) noexcept = nullptr;
+  void (*delta_rule)(const DeltaRuleArgs& args) noexcept = nullptr;
 
   // --- attention -----------------------------------------------------------------------------------------------------------
   // Writes one token's keys and values [kv_heads, head_dim] into its slot of a block, rounded to the pool's type; of a latent pool its keys.
