@@ -23,8 +23,9 @@ std::vector<Matrix> matrices_of(model::Weights& weights) {
   std::vector<Matrix> matrices{{&weights.embedding, false}, {&weights.output, false}};
   for (model::LayerWeights& layer : weights.layers) {
     auto& attention = layer.attention;
-    for (auto* linear : {&attention.query, &attention.key, &attention.value, &attention.output, &layer.convolution.input,
-                         &layer.convolution.output, &layer.selective.input, &layer.selective.output})
+    for (auto* linear :
+         {&attention.query, &attention.key, &attention.value, &attention.output, &layer.convolution.input, &layer.convolution.output,
+          &layer.selective.input, &layer.selective.output, &attention.gate, &layer.delta.input, &layer.delta.gate, &layer.delta.output})
       if (linear->matrix.outputs > 0) matrices.push_back({&linear->matrix, false});
     auto& feed_forward = layer.feed_forward;
     for (auto* linear : {&feed_forward.gate, &feed_forward.up, &feed_forward.down}) matrices.push_back({&linear->matrix, true});

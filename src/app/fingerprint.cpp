@@ -81,6 +81,7 @@ std::string model_digest(const files::GgufFile& file, const model::LoadOptions& 
     summary(tensor.name);
     summary(tensor.type);
     for (const std::int64_t size : tensor.shape) summary(size);
+    for (const float factor : tensor.factors) summary(static_cast<double>(factor));
     const auto add = [&](std::span<const std::byte> bytes) {
       const std::size_t end = std::min(kTensorEnd, bytes.size());
       summary(digest_of(bytes.first(end)));

@@ -31,8 +31,10 @@ struct GgufTensor {
   std::vector<std::int64_t> shape;   // ggml order: shape[0] is the contiguous dimension (a matrix is [inputs, outputs])
   std::span<const std::byte> bytes;  // within the file's mapping
   // What a Hugging Face folder may hold differently, and a GGUF file does not:
-  std::vector<std::int32_t> order = {};  // the stored row (of a vector: value) of each; empty: they lie in order, and are all there are
-  float plus = 0.0F;                     // to be added to every value of a vector
+  std::vector<std::int32_t> order = {};    // the stored row (of a vector: value) of each; empty: they lie in order, and are all there are
+  std::vector<std::int32_t> columns = {};  // of a matrix: the stored value of each in a row; empty: they lie in order
+  float plus = 0.0F;                       // to be added to every value of a vector
+  std::vector<float> factors = {};         // what each row, or all of them, is to be multiplied by; empty: nothing
   std::shared_ptr<const CodedRows> coded = {};  // how a matrix is read that is no type of a file; `type` is then the nearest that is
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace braid::model {
 
@@ -26,8 +27,9 @@ void Attention::project(const step::Pass& pass, const LayerShape& shape, const L
   const AttentionWeights& weights = layer.attention;
   const auto rows = static_cast<std::int64_t>(pass.tokens.size());
   const std::array projections{Product{&weights.query.matrix, space.query}, Product{&weights.key.matrix, space.key},
-                               Product{&weights.value.matrix, space.value}};
-  products_.run(projections, rows, space, [&](std::int64_t row, float* scratch) {
+                               Product{&weights.value.matrix, space.value}, Product{&weights.gate.matrix, space.attention_gate}};
+  const bool has_gate = shape.attention.gate.outputs > 0;
+  products_.run(std::span(projections).first(has_gate ? 4 : 3), rows, space, [&](std::int64_t row, float* scratch) {
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
   team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int) {
@@ -99,10 +101,18 @@ void Attention::attend(std::int64_t rows, const LayerShape& layer_shape, const s
          rows, space);
   if (shape.latent) latent_.expand(rows, shape, layer.attention.latent, space);
   residual_.add(layer.attention.output, layer_shape.attention_post_norm, layer.attention_post_norm, layer_shape.residual_scale, rows, space,
-                [&](std::int64_t row, float*) -> const float* {
+                [&](std::int64_t row, float* scratch) -> const float* {
                   if (shape.latent) return space.latent_values[row];
-                  return space.attended.fetch(row, shape.query_width());
+                  const float* found = space.attended.fetch(row, shape.query_width());
+                  return shape.gate.outputs > 0 ? gated(found, space.attention_gate[row], shape.query_width(), scratch) : found;
                 });
+}
+
+// found * sigmoid(gate), in `out`.
+const float* Attention::gated(const float* found, const float* gate, std::int64_t width, float* out) const {
+  table_.exp_sum(gate, width, -1.0F, 0.0F, out);
+  std::transform(found, found + width, out, out, [](float x, float power) { return x / (1.0F + power); });
+  return out;
 }
 
 // Work is claimed by (tile of rows, key/value head), or, when that gives the team too little to share, by (row, chunk of its

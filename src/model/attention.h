@@ -35,6 +35,7 @@ class Attention {
  private:
   void rotate_and_store(const kernels::AttentionRow& token, std::int64_t row, const AttentionShape& shape, const AttentionWeights& weights,
                         const kernels::KvLayer& pool, Workspace& space) const;
+  const float* gated(const float* found, const float* gate, std::int64_t width, float* out) const;
   // Fills space.attended.
   void gather(const kernels::AttentionArgs& shared, std::int64_t rows, Workspace& space) const;
   std::int64_t pieces_of(std::int64_t count, std::int64_t kv_heads) const;

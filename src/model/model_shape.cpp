@@ -67,10 +67,21 @@ bool ModelShape::is_recurrent() const {
 
 StateShape LayerShape::state() const {
   if (convolution) return StateShape(static_cast<std::size_t>(convolution->taps - 1), convolution->width);
-  if (!selective) return {};
-  StateShape parts(static_cast<std::size_t>(selective->taps - 1), selective->convolved());
-  parts.insert(parts.end(), static_cast<std::size_t>(selective->heads), std::int64_t{selective->head_dim} * selective->state);
-  return parts;
+  const auto with_heads = [](std::int32_t taps, std::int64_t width, std::int32_t heads, std::int64_t values) {
+    StateShape parts(static_cast<std::size_t>(taps - 1), width);
+    parts.insert(parts.end(), static_cast<std::size_t>(heads), values);
+    return parts;
+  };
+  if (selective)
+    return with_heads(selective->taps, selective->convolved(), selective->heads, std::int64_t{selective->head_dim} * selective->state);
+  if (delta) return with_heads(delta->taps, delta->convolved(), delta->heads, std::int64_t{delta->key_dim} * delta->value_dim);
+  return {};
+}
+
+std::int64_t LayerShape::mixed_width() const {
+  if (convolution) return convolution->width;
+  if (selective) return selective->inner();
+  return delta ? delta->inner() : 0;
 }
 
 std::vector<StateShape> ModelShape::states() const {

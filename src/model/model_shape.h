@@ -49,6 +49,11 @@ struct LinearShape {
   bool apart = false;  // of experts: each has a tensor of its own, "<name>.<expert>.weight"
 
   LinearShape of_expert(std::int32_t index) const;  // with `apart`
+  // 0: they are neighbours. Otherwise so many at a time are, each run of them `period` rows after the last one.
+  std::int64_t run = 0;
+  std::int64_t period = 0;
+
+  std::int64_t stored_row(std::int64_t output) const { return first_output + (run == 0 ? output : output / run * period + output % run); }
 };
 
 enum class RopeScaling { kNone, kLinear, kYarn, kLongrope };
@@ -95,6 +100,7 @@ struct AttentionShape {
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
   LinearShape query, key, value, output;
+  LinearShape gate = {};  // what the heads find counts by the sigmoid of this; or none
   std::optional<LatentShape> latent;
   NormShape query_norm, key_norm;  // over as many heads as their width covers: one, or all
   bool norm_after_rotation = false;
@@ -134,11 +140,31 @@ struct SelectiveStateShape {
   std::string kernel;       // tensors "<kernel>.weight" [taps, convolved] and "<kernel>.bias" [convolved]
   Presence bias = Presence::kAbsent;
   std::string step, decay, skip;  // tensors "<step>.bias", "<decay>", which is negative, and "<skip>" [heads]
-  NormShape norm;                 // over [inner]
+  NormShape norm;                 // over [inner], or parts of it; or none
   LinearShape output;
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
   std::int64_t convolved() const { return inner() + 2 * std::int64_t{groups} * state; }
+};
+
+// The gated delta rule: see DeltaRule.
+struct DeltaRuleShape {
+  std::int32_t heads = 0;
+  std::int32_t key_heads = 0;  // each has the queries and keys of heads / key_heads heads: of neighbours, or,
+  bool tiled = false;          // where this is set, of every key_heads-th one
+  std::int32_t key_dim = 0;
+  std::int32_t value_dim = 0;
+  std::int32_t taps = 0;    // of the convolution; at least 2
+  LinearShape input;        // to queries and keys [key_heads, key_dim] and values [inner]
+  LinearShape gate;         // [inner]
+  LinearShape beta, decay;  // [heads]
+  std::string kernel;       // tensor "<kernel>.weight" [taps, convolved]
+  std::string step, rate;   // tensors "<step>.bias" and "<rate>", which is negative, [heads]
+  NormShape norm;           // of each head's values
+  LinearShape output;
+
+  std::int64_t inner() const { return std::int64_t{heads} * value_dim; }
+  std::int64_t convolved() const { return inner() + 2 * std::int64_t{key_heads} * key_dim; }
 };
 
 // kGelu is x * Phi(x), kGeluTanh its approximation by tanh, kReluSquared max(x, 0)^2. kXielu: for x > 0 a x^2 + b x, otherwise
@@ -199,15 +225,17 @@ struct LayerShape {
   NormShape attention_norm;
   AttentionShape attention;
   std::optional<ShortConvolutionShape> convolution = {};  // in the place of attention, or
-  std::optional<SelectiveStateShape> selective = {};      // this one
+  std::optional<SelectiveStateShape> selective = {};      // one of these
+  std::optional<DeltaRuleShape> delta = {};
   NormShape attention_post_norm;
   NormShape feed_forward_norm;
   FeedForwardShape feed_forward;  // beside experts the network of all rows; its width is 0 where there is none
   std::optional<ExpertsShape> experts;
   NormShape feed_forward_post_norm;
 
-  bool attends() const { return !convolution && !selective; }
+  bool attends() const { return !convolution && !selective && !delta; }
   StateShape state() const;
+  std::int64_t mixed_width() const;  // of what carries a state on, before its output
 };
 
 struct EmbeddingShape {

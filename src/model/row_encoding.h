@@ -12,6 +12,9 @@ namespace braid::model {
 // Whether what is stored are the tensor's rows, or those (of a vector: values) among which its order picks. Its type is one that can be read.
 bool is_sound(const files::GgufTensor& tensor);
 
+// Whether what is stored are the tensor's rows, as they are and in their order.
+bool has_stored_rows(const files::GgufTensor& tensor);
+
 std::int64_t rows_of(const files::GgufTensor& tensor);
 
 // Row `row` of `tensor` in its own order (of a vector its values are ordered, and it is the only row), of `columns` values, into

@@ -17,7 +17,7 @@
 
 namespace braid::model {
 
-// No allocation. Strand only. A layer's state is the convolution's and, for each head, h [head_dim, state]. Heads are independent and take
+// No allocation. Strand only. A layer's state is the convolution's and, for each head, h [state, head_dim]. Heads are independent and take
 // one token after the other, so that bits do not depend on slices or on who computes which.
 class SelectiveState {
  public:
@@ -34,10 +34,10 @@ class SelectiveState {
   void add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
 
  private:
-  void convolve(const step::Pass& pass, std::size_t index, const SelectiveStateShape& shape, const SelectiveStateWeights& weights,
-                const KvArena& pool, Workspace& space) const;
   void scan(const step::Pass& pass, std::size_t index, const SelectiveStateShape& shape, const SelectiveStateWeights& weights,
             const KvArena& pool, Workspace& space) const;
+  void scan_head(const step::Pass& pass, const step::PassSequence& sequence, std::size_t index, std::int32_t head,
+                 const SelectiveStateShape& shape, const SelectiveStateWeights& weights, const KvArena& pool, Workspace& space) const;
 
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;

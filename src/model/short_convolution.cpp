@@ -7,12 +7,6 @@
 #include <functional>
 
 namespace braid::model {
-namespace {
-
-constexpr std::int64_t kChannelChunk = 256;  // that one claim covers, of one sequence
-
-}  // namespace
-
 void ShortConvolution::mix(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer,
                            const KvArena& pool, Workspace& space) const {
   const ShortConvolutionShape& own = *shape.convolution;
@@ -22,13 +16,14 @@ void ShortConvolution::mix(const step::Pass& pass, std::size_t index, const Laye
     return residual_.read(row, shape.attention_norm, layer.attention_norm, space, scratch);
   });
   products_.add_bias(layer.convolution.input, space.mixed, rows);
-  const std::int64_t chunks = (own.width + kChannelChunk - 1) / kChannelChunk;
+  const std::int64_t chunks = (own.width + kConvolutionChannels - 1) / kConvolutionChannels;
   team_.for_chunks(static_cast<std::int64_t>(pass.sequences.size()) * chunks, 1, [&](std::int64_t from, std::int64_t to, int) {
     for (std::int64_t item = from; item < to; ++item) {
-      const std::int64_t begin = item % chunks * kChannelChunk;
-      const std::int64_t end = std::min<std::int64_t>(own.width, begin + kChannelChunk);
+      const std::int64_t begin = item % chunks * kConvolutionChannels;
+      const std::int64_t end = std::min<std::int64_t>(own.width, begin + kConvolutionChannels);
       const step::PassSequence& sequence = pass.sequences[static_cast<std::size_t>(item / chunks)];
-      const CausalConvolution channels{layer.convolution.convolution,
+      const CausalConvolution channels{table_,
+                                       layer.convolution.convolution,
                                        pass,
                                        sequence,
                                        pool,
@@ -45,7 +40,7 @@ void ShortConvolution::mix(const step::Pass& pass, std::size_t index, const Laye
         float* row = space.mixed[sequence.first + token];  // B, C and x
         float* x = row + 2 * own.width;
         std::transform(x + begin, x + end, row + begin, x + begin, std::multiplies<>());
-        channels.convolve(token);
+        channels.convolve(token, false);
         float* out = space.attended[sequence.first + token];
         std::transform(out + begin, out + end, row + own.width + begin, out + begin, std::multiplies<>());
       }

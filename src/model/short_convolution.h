@@ -1,6 +1,7 @@
 // Layers that mix a token with the few before it (LFM2): y = output(C * convolution(B * x)), where B, C and x are parts of input(token).
 #pragma once
 
+#include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/kv_arena.h"
 #include "model/model_shape.h"
@@ -19,8 +20,9 @@ namespace braid::model {
 class ShortConvolution {
  public:
   // All arguments outlive it.
-  ShortConvolution(kernels::ThreadTeam& team, const ProductRunner& products, const ResidualStream& residual)
-      : team_(team), products_(products), residual_(residual) {}
+  ShortConvolution(const kernels::KernelTable& table, kernels::ThreadTeam& team, const ProductRunner& products,
+                   const ResidualStream& residual)
+      : table_(table), team_(team), products_(products), residual_(residual) {}
 
   // Carries the states of all sequences of the pass on, and leaves C * convolution(B * x) of all tokens in space.attended.
   void mix(const step::Pass& pass, std::size_t index, const LayerShape& shape, const LayerWeights& layer, const KvArena& pool,
@@ -30,6 +32,7 @@ class ShortConvolution {
   void add(std::int64_t rows, const LayerShape& shape, const LayerWeights& layer, Workspace& space) const;
 
  private:
+  const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
   const ProductRunner& products_;
   const ResidualStream& residual_;

@@ -82,13 +82,13 @@ void TensorReader::table(const std::string& name, std::int64_t size, std::int64_
 void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out) {
   const std::int64_t stored_outputs = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const files::GgufTensor* tensor = find(shape.name + ".weight", {shape.inputs, stored_outputs}, Presence::kRequired);
-  if (tensor != nullptr) note(*tensor, shape, shape.first_output, out);
+  if (tensor != nullptr) note(*tensor, shape, 0, out);
 }
 
-void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t first_row, kernels::PackedMatrix& out) {
+void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, kernels::PackedMatrix& out) {
   const kernels::WeightType type = packed_type(tensor, shape);
   out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr};
-  matrices_.push_back({&tensor, first_row, &out, packed_bytes_});
+  matrices_.push_back({&tensor, shape, skipped, &out, packed_bytes_});
   packed_bytes_ += (table_.packed_bytes(type, shape.outputs, shape.inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
 }
 
@@ -102,7 +102,7 @@ void TensorReader::expert(const LinearShape& shape, std::int32_t index, std::int
   const std::int64_t stored = shape.stored_outputs > 0 ? shape.stored_outputs : shape.outputs;
   const std::int64_t first = index * stored + shape.first_output;
   if (const auto* tensor = find(shape.name + ".weight", {shape.inputs, stored, count}, Presence::kRequired))
-    note(*tensor, shape, first, out);
+    note(*tensor, shape, index * stored, out);
   if (shape.bias == Presence::kAbsent || (shape.bias == Presence::kOptional && !has(shape.name + ".bias"))) return;
   std::vector<float> all;
   table(shape.name + ".bias", stored, count, all);
@@ -113,7 +113,7 @@ void TensorReader::bias(const LinearShape& shape, std::vector<float>& out) {
   if (shape.stored_outputs == 0) return vector(shape.name + ".bias", shape.outputs, shape.bias, out);
   std::vector<float> all;
   vector(shape.name + ".bias", shape.stored_outputs, shape.bias, all);
-  if (!all.empty()) out.assign(all.begin() + shape.first_output, all.begin() + shape.first_output + shape.outputs);
+  for (std::int64_t i = 0; !all.empty() && i < shape.outputs; ++i) out.push_back(all[static_cast<std::size_t>(shape.stored_row(i))]);
 }
 
 // Rows that a type's blocks do not divide keep their own type.
@@ -135,17 +135,18 @@ void TensorReader::pack_panels(const Noted& noted, std::int64_t begin, std::int6
   const auto stored_type = static_cast<kernels::WeightType>(tensor.type);
   const std::byte* stored = tensor.bytes.data();
   const bool aligned = reinterpret_cast<std::uintptr_t>(stored) % alignof(float) == 0;
-  if (stored_type == out.type && tensor.order.empty() && aligned && !tensor.coded) {
+  if (stored_type == out.type && noted.shape.run == 0 && has_stored_rows(tensor) && aligned) {
     const std::size_t stored_bytes = kernels::stored_row_bytes(*kernels::weight_format(stored_type), out.inputs);
-    return table_.pack(out.type, stored + static_cast<std::size_t>(noted.first_row) * stored_bytes, out.outputs, out.inputs, packed, begin,
-                       end);
+    return table_.pack(out.type, stored + static_cast<std::size_t>(noted.skipped + noted.shape.first_output) * stored_bytes, out.outputs,
+                       out.inputs, packed, begin, end);
   }
   const std::size_t row_bytes = kernels::stored_row_bytes(*kernels::weight_format(out.type), out.inputs);
   const std::int64_t first = begin * kernels::kPanel;
   const std::int64_t rows = std::min(out.outputs, end * kernels::kPanel) - first;
   std::vector<std::byte> encoded(static_cast<std::size_t>(rows) * row_bytes);
   for (std::int64_t row = 0; row < rows; ++row)
-    encode_row(tensor, noted.first_row + first + row, out.inputs, out.type, encoded.data() + static_cast<std::size_t>(row) * row_bytes);
+    encode_row(tensor, noted.skipped + noted.shape.stored_row(first + row), out.inputs, out.type,
+               encoded.data() + static_cast<std::size_t>(row) * row_bytes);
   const std::size_t panel_bytes = table_.packed_bytes(out.type, kernels::kPanel, out.inputs);
   table_.pack(out.type, encoded.data(), rows, out.inputs, packed + static_cast<std::size_t>(begin) * panel_bytes, 0, end - begin);
 }
@@ -160,10 +161,10 @@ void TensorReader::refuse_others(std::string_view architecture) {
 void TensorReader::drop_pages(const Noted& noted, bool is_last) const {
   const files::GgufTensor& tensor = *noted.tensor;
   if (is_last) return file_.drop_pages(tensor);
-  if (tensor.coded || !tensor.order.empty()) return;
+  if (!has_stored_rows(tensor) || noted.shape.run > 0) return;
   const auto* format = kernels::weight_format(static_cast<kernels::WeightType>(tensor.type));
   const std::size_t row_bytes = kernels::stored_row_bytes(*format, noted.out->inputs);
-  file_.drop_pages(tensor.bytes.subspan(static_cast<std::size_t>(noted.first_row) * row_bytes,
+  file_.drop_pages(tensor.bytes.subspan(static_cast<std::size_t>(noted.skipped + noted.shape.first_output) * row_bytes,
                                         static_cast<std::size_t>(noted.out->outputs) * row_bytes));
 }
 

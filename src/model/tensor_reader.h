@@ -58,11 +58,13 @@ class TensorReader {
   Result<files::Mapping> pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const;
 
  private:
-  void note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t first_row, kernels::PackedMatrix& out);
+  // The matrix's rows come after `skipped` of others in the tensor.
+  void note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, kernels::PackedMatrix& out);
 
   struct Noted {
     const files::GgufTensor* tensor;
-    std::int64_t first_row;  // of the tensor's, the matrix's first
+    LinearShape shape;
+    std::int64_t skipped;
     kernels::PackedMatrix* out;
     std::size_t offset;
   };

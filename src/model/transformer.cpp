@@ -9,8 +9,9 @@ namespace braid::model {
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
                          const kernels::KernelTable& table, kernels::ThreadTeam& team)
     : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
-      residual_(table, team, products_), attention_(model, table, team, products_, residual_), convolution_(team, products_, residual_),
-      selective_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}
+      residual_(table, team, products_), attention_(model, table, team, products_, residual_),
+      convolution_(table, team, products_, residual_), selective_(table, team, products_, residual_),
+      delta_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}
 
 Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
   embed(pass, space);
@@ -27,6 +28,8 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
     convolution_.mix(pass, i, shape, layer, kv, space);
   } else if (shape.selective) {
     selective_.mix(pass, i, shape, layer, kv, space);
+  } else if (shape.delta) {
+    delta_.mix(pass, i, shape, layer, kv, space);
   } else {
     attention_.project(pass, shape, layer, kv.layer(index), kv.group_of(index), space);
   }
@@ -38,6 +41,8 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
     convolution_.add(state.rows, shape, layer, space);
   } else if (shape.selective) {
     selective_.add(state.rows, shape, layer, space);
+  } else if (shape.delta) {
+    delta_.add(state.rows, shape, layer, space);
   } else {
     attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
   }
@@ -82,10 +87,10 @@ std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const 
     std::copy_n(space.residual[from], model_.embedding, space.residual[to]);
     if (shape.attends()) {
       std::copy_n(space.query[from], shape.attention.query_width(), space.query[to]);
+      if (shape.attention.gate.outputs > 0) std::copy_n(space.attention_gate[from], shape.attention.gate.outputs, space.attention_gate[to]);
       space.attention_rows[to++] = space.attention_rows[from];
     } else {
-      const std::int64_t width = shape.convolution ? shape.convolution->width : shape.selective->inner();
-      std::copy_n(space.attended[from], width, space.attended[to++]);
+      std::copy_n(space.attended[from], shape.mixed_width(), space.attended[to++]);
     }
   }
   return to;

@@ -6,6 +6,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
 #include "model/attention.h"
+#include "model/delta_rule.h"
 #include "model/feed_forward.h"
 #include "model/kv_arena.h"
 #include "model/model_shape.h"
@@ -68,6 +69,7 @@ class Transformer {
   const Attention attention_;
   const ShortConvolution convolution_;
   const SelectiveState selective_;
+  const DeltaRule delta_;
   const FeedForward feed_forward_;
 };
 

@@ -82,6 +82,7 @@ void read_attention(TensorReader& reader, const AttentionShape& shape, Attention
   read_norm(reader, shape.query_norm, attention.query_norm);
   read_norm(reader, shape.key_norm, attention.key_norm);
   read_linear(reader, shape.output, attention.output);
+  if (shape.gate.outputs > 0) read_linear(reader, shape.gate, attention.gate);
   if (!shape.sinks.empty()) reader.vector(shape.sinks + ".weight", shape.heads, Presence::kRequired, attention.sinks);
 }
 
@@ -110,7 +111,23 @@ void read_selective(TensorReader& reader, const SelectiveStateShape& shape, Sele
   reader.values(shape.step + ".bias", shape.heads, selective.step_bias);
   reader.values(shape.decay, shape.heads, selective.decay);
   reader.values(shape.skip, shape.heads, selective.skip);
-  reader.values(shape.norm.name + ".weight", shape.norm.width, selective.norm.weight);
+  if (shape.norm.kind != NormShape::Kind::kNone)
+    reader.values(shape.norm.name + ".weight", std::int64_t{shape.norm.rows} * shape.norm.width, selective.norm.weight);
+}
+
+void read_delta_rule(TensorReader& reader, const DeltaRuleShape& shape, DeltaRuleWeights& delta) {
+  read_linear(reader, shape.input, delta.input);
+  read_linear(reader, shape.gate, delta.gate);
+  read_linear(reader, shape.beta, delta.beta);
+  read_linear(reader, shape.decay, delta.decay);
+  read_linear(reader, shape.output, delta.output);
+  read_kernel(reader, shape.kernel, shape.convolved(), shape.taps, Presence::kAbsent, delta.convolution);
+  reader.values(shape.step + ".bias", shape.heads, delta.step_bias);
+  reader.values(shape.rate, shape.heads, delta.rate);
+  read_norm(reader, shape.norm, delta.norm);
+  const auto dim = static_cast<float>(shape.key_dim);
+  delta.query_length.assign(static_cast<std::size_t>(shape.key_dim), 1.0F / dim);
+  delta.key_length.assign(static_cast<std::size_t>(shape.key_dim), 1.0F / std::sqrt(dim));
 }
 
 void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& layer) {
@@ -119,6 +136,8 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
     read_convolution(reader, *shape.convolution, layer.convolution);
   } else if (shape.selective) {
     read_selective(reader, *shape.selective, layer.selective);
+  } else if (shape.delta) {
+    read_delta_rule(reader, *shape.delta, layer.delta);
   } else {
     read_attention(reader, shape.attention, layer.attention);
   }

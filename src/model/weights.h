@@ -47,6 +47,7 @@ struct ConvolutionWeights {
 
 struct AttentionWeights {
   LinearWeights query, key, value, output;
+  LinearWeights gate;  // or none
   NormWeights query_norm, key_norm;
   std::vector<float> sinks;  // [heads], or empty
   LatentWeights latent;      // then there is no value
@@ -61,6 +62,14 @@ struct SelectiveStateWeights {
   LinearWeights input, output;
   ConvolutionWeights convolution;
   std::vector<float> step_bias, decay, skip;  // [heads]: of dt, A and D
+  NormWeights norm;
+};
+
+struct DeltaRuleWeights {
+  LinearWeights input, gate, beta, decay, output;
+  ConvolutionWeights convolution;
+  std::vector<float> step_bias, rate;           // [heads]
+  std::vector<float> query_length, key_length;  // [key_dim]: what heads of a length of sqrt(key_dim) are multiplied by
   NormWeights norm;
 };
 
@@ -81,6 +90,7 @@ struct LayerWeights {
   AttentionWeights attention;  // one of these
   ShortConvolutionWeights convolution;
   SelectiveStateWeights selective;
+  DeltaRuleWeights delta;
   NormWeights attention_post_norm;
   NormWeights feed_forward_norm;
   FeedForwardWeights feed_forward;

@@ -62,9 +62,11 @@ std::size_t most_prepared(const ModelShape& model, const Weights& weights, const
   add(weights.output);
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
-    const auto& [query, key, value, output, query_norm, key_norm, sinks, latent] = layer.attention;
-    for (const auto* linear : {&query, &key, &value, &output, &layer.convolution.input, &layer.convolution.output, &layer.selective.input,
-                               &layer.selective.output})
+    const auto& [query, key, value, output, attention_gate, query_norm, key_norm, sinks, latent] = layer.attention;
+    const DeltaRuleWeights& delta = layer.delta;
+    for (const auto* linear :
+         {&query, &key, &value, &output, &attention_gate, &layer.convolution.input, &layer.convolution.output, &layer.selective.input,
+          &layer.selective.output, &delta.input, &delta.gate, &delta.beta, &delta.decay, &delta.output})
       add(linear->matrix);
     add(latent.query_down.matrix);
     for (const auto* heads : {&latent.key_up, &latent.value_up})
@@ -89,6 +91,9 @@ struct Widths {
   std::int64_t key = 0;
   std::int64_t mixed = 0;
   std::int64_t convolved = 0;
+  std::int64_t state_gate = 0;
+  std::int64_t delta_heads = 0;
+  std::int64_t attention_gate = 0;
   std::int64_t attended = 0;
   std::int64_t feed_forward = 0;
   std::int64_t experts = 0;
@@ -118,6 +123,14 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
       most.convolved = std::max(most.convolved, layer.selective->convolved());
       most.attended = std::max(most.attended, layer.selective->inner());
     }
+    if (layer.delta) {
+      most.mixed = std::max(most.mixed, layer.delta->convolved());
+      most.convolved = std::max(most.convolved, layer.delta->convolved());
+      most.state_gate = std::max(most.state_gate, layer.delta->inner());
+      most.delta_heads = std::max<std::int64_t>(most.delta_heads, layer.delta->heads);
+      most.attended = std::max(most.attended, layer.delta->inner());
+    }
+    most.attention_gate = std::max(most.attention_gate, attention.gate.outputs);
     most.attended = std::max(most.attended, attention.query_width());
     most.query = std::max(most.query, attention.query_width());
     most.key = std::max(most.key, attention.kv_width());
@@ -163,8 +176,8 @@ void carve_experts(Workspace& space, Carver& carver, const Widths& widths) {
 // Lays the parts out from `base`; with a null base it only measures.
 std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weights, const kernels::KernelTable& table, std::byte* base) {
   const Widths widths = widths_of(model, table);
-  const std::int64_t scratch_floats =
-      std::max({std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts, widths.narrow_query});
+  const std::int64_t scratch_floats = std::max(
+      {std::int64_t{model.embedding}, widths.feed_forward, widths.expert, 2 * widths.experts, widths.narrow_query, widths.attention_gate});
   space.scratch_stride = aligned(std::max(static_cast<std::size_t>(scratch_floats) * sizeof(float), widths.attention_scratch));
   Carver carver(base);
   const std::int64_t rows = space.shape.rows;
@@ -177,6 +190,12 @@ std::size_t carve(Workspace& space, const ModelShape& model, const Weights& weig
   carver.take(space.attended, rows, widths.attended);
   if (widths.mixed > 0) carver.take(space.mixed, rows, widths.mixed);
   if (widths.convolved > 0) carver.take(space.convolved, rows, widths.convolved);
+  if (widths.delta_heads > 0) {
+    carver.take(space.state_gate, rows, widths.state_gate);
+    carver.take(space.betas, rows, widths.delta_heads);
+    carver.take(space.decays, rows, widths.delta_heads);
+  }
+  if (widths.attention_gate > 0) carver.take(space.attention_gate, rows, widths.attention_gate);
   carver.take(space.gate, rows, widths.feed_forward);
   carver.take(space.up, rows, widths.feed_forward);
   if (widths.experts > 0) carve_experts(space, carver, widths);

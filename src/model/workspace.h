@@ -57,7 +57,10 @@ struct Workspace {
   Rows value;                  // [rows, widest key]
   Rows attended;               // [rows, widest query, or what a recurrent layer gives]
   Rows mixed;                  // [rows, widest input of a recurrent layer]; or none
-  Rows convolved;              // [rows, widest convolution of one that selects]; or none
+  Rows convolved;              // [rows, widest convolution of one with heads]; or none
+  Rows state_gate;             // [rows, widest gate of one with the delta rule], or none
+  Rows betas, decays;          // [rows, its heads]
+  Rows attention_gate;         // [rows, widest query of attention with a gate], or none
   Rows gate;                   // [rows, feed_forward]
   Rows up;                     // [rows, feed_forward]
   // Of layers with experts, or none:

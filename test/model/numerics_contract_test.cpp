@@ -205,7 +205,8 @@ class NumericsContractOfAttention : public testing::TestWithParam<std::string> {
 TEST_P(NumericsContractOfAttention, HoldsForEveryScheduleOnEveryTier) { expect_contract(open_folder_model(GetParam()), 110, true); }
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfAttention,
-                         testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope", "lfm2", "lfm2-biased", "granite4"),
+                         testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope", "lfm2", "lfm2-biased", "granite4",
+                                         "qwen3.5", "qwen3-next"),
                          folder_test_name);
 
 // Experts, whose rows come together by the step.

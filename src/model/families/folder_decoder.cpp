@@ -94,9 +94,9 @@ std::int32_t rotated_of(FolderReader& in, const FolderSize& size, double fallbac
   return static_cast<std::int32_t>(size.head_dim * factor);
 }
 
-FolderSize translate_decoder(FolderReader& in, FolderReader::Names own) {
+FolderSize translate_decoder(FolderReader& in, FolderReader::Names own, double rotated) {
   const FolderSize size = translate_sizes(in);
-  translate_rope(in, size, rotated_of(in, size));
+  translate_rope(in, size, rotated_of(in, size, rotated));
   in.name_tensors(own);
   if (in.config.flag({"tie_word_embeddings"}, false) && in.has("token_embd.weight")) in.remove("output.weight");
   return size;

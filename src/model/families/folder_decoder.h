@@ -27,7 +27,8 @@ void translate_rope(FolderReader& in, const FolderSize& size, std::int32_t rotat
 std::int32_t rotated_of(FolderReader& in, const FolderSize& size, double fallback = 1.0);
 
 // Sizes, positions and the usual names; most families need no more.
-FolderSize translate_decoder(FolderReader& in, FolderReader::Names own = {});
+// `rotated`: the part of a head that rotates where no key says it.
+FolderSize translate_decoder(FolderReader& in, FolderReader::Names own = {}, double rotated = 1.0);
 
 // For architectures whose files have rotated pairs side by side, of folders that have them apart.
 void pair_rotated(FolderReader& in, const FolderSize& size);

@@ -80,6 +80,14 @@ void split_experts(FolderReader& in, std::string_view part, std::string_view gat
   }
 }
 
+void drop_dimension(FolderReader& in, std::string_view part) {
+  for (const std::string& name : in.of_part(part)) {
+    files::GgufTensor vector = std::move(*in.extract(name));
+    if (vector.shape.size() == 2 && vector.shape[1] == 1) vector.shape.pop_back();
+    in.put(std::move(vector));
+  }
+}
+
 void translate_router(FolderReader& in, bool normalised) {
   in.set("expert_weights_norm", in.config.flag({"norm_topk_prob"}, normalised));
   in.set("expert_weights_scale", in.config.number({"routed_scaling_factor"}, 1.0, 1e-6, 1e6));

@@ -25,6 +25,9 @@ void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& n
 // second row.
 void split_experts(FolderReader& in, std::string_view part, std::string_view gate, std::string_view up, bool alternate = false);
 
+// Makes vectors of a part's matrices of one row.
+void drop_dimension(FolderReader& in, std::string_view part);
+
 // Whether a token's weights are divided by their sum ("norm_topk_prob"), their scale, and groups.
 void translate_router(FolderReader& in, bool normalised);
 

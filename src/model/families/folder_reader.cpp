@@ -237,6 +237,17 @@ void FolderReader::reorder(std::string_view part, const RowOrder& order) {
   }
 }
 
+void FolderReader::reorder_columns(std::string_view part, const RowOrder& order) {
+  for (const std::string& name : of_part(part)) {
+    files::GgufTensor& tensor = tensors_.at(name);
+    if (tensor.shape.size() == 2 && tensor.shape.front() == static_cast<std::int64_t>(order.size())) tensor.columns = order;
+  }
+}
+
+void FolderReader::multiply(std::string_view part, const std::vector<float>& factors) {
+  for (const std::string& name : of_part(part)) tensors_.at(name).factors = factors;
+}
+
 void FolderReader::split(std::string_view part, std::initializer_list<std::pair<std::string_view, RowOrder>> pieces) {
   for (const std::string& name : of_part(part)) {
     const files::GgufTensor whole = std::move(tensors_.extract(name).mapped());

@@ -51,6 +51,9 @@ class FolderReader {
   bool has(const std::string& name) const { return tensors_.contains(name); }
   // All that follow are about a part of every layer ("attn_q"), its weights and its biases.
   void reorder(std::string_view part, const RowOrder& order);
+  void reorder_columns(std::string_view part, const RowOrder& order);
+  // Multiplies each row of a part's weights and biases, or all of them.
+  void multiply(std::string_view part, const std::vector<float>& factors);
   // Gives a part's rows to others.
   void split(std::string_view part, std::initializer_list<std::pair<std::string_view, RowOrder>> pieces);
   void transpose(std::string_view part);  // matrices [inputs, outputs]; quantised ones lie as all others do

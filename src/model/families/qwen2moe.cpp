@@ -26,11 +26,7 @@ void translate_qwen2moe(FolderReader& in) {
   translate_expert_keys(in);
   translate_router(in, false);
   join_experts(in, size);
-  for (const std::string& name : in.of_part("ffn_gate_inp_shexp")) {
-    files::GgufTensor gate = std::move(*in.extract(name));
-    if (gate.shape.size() == 2 && gate.shape[1] == 1) gate.shape.pop_back();
-    in.put(std::move(gate));
-  }
+  drop_dimension(in, "ffn_gate_inp_shexp");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ import torch
 import transformers as T
 from safetensors.torch import load_file, save_file
 
+LINEAR = "linear_attention"
 VOCAB, PROMPT, STEPS, LEAST_MARGIN = 120, 40, 24, 6e-3
 B = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
          max_position_embeddings=256, bos_token_id=0, eos_token_id=1, pad_token_id=2)
@@ -324,11 +325,52 @@ JOBS = {
         shared_intermediate_size=48, mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2,
         mamba_chunk_size=16, embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4, attention_multiplier=0.25,
         position_embedding_type="nope")),
+    "granite4-moe": ("GraniteMoeHybridForCausalLM", "GraniteMoeHybridConfig", dict(
+        num_hidden_layers=4, layer_types=["mamba", "mamba", "attention", "mamba"], num_local_experts=8, num_experts_per_tok=3,
+        intermediate_size=20, shared_intermediate_size=28, mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=16,
+        mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=16, embedding_multiplier=4.0, logits_scaling=2.0, residual_multiplier=0.4,
+        attention_multiplier=0.25, position_embedding_type="nope")),
+    "bamba": ("BambaForCausalLM", "BambaConfig", dict(
+        num_hidden_layers=4, attn_layer_indices=[2], mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
+        mamba_expand=2, mamba_chunk_size=16)),
+    "falcon-h1": ("FalconH1ForCausalLM", "FalconH1Config", dict(
+        head_dim=16, mamba_d_ssm=48, mamba_n_heads=6, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
+        mamba_chunk_size=16, embedding_multiplier=2.0, lm_head_multiplier=0.5, attention_in_multiplier=0.8, attention_out_multiplier=0.9,
+        key_multiplier=0.7, ssm_in_multiplier=1.2, ssm_out_multiplier=0.6, mlp_multipliers=[0.9, 0.8],
+        ssm_multipliers=[0.9, 1.1, 0.8, 1.2, 0.7])),
+    "falcon-h1-normed": ("FalconH1ForCausalLM", "FalconH1Config", dict(
+        head_dim=16, mamba_d_ssm=48, mamba_n_heads=6, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
+        mamba_chunk_size=16, mamba_rms_norm=True, mamba_norm_before_gate=False, tie_word_embeddings=True, embedding_multiplier=2.0,
+        lm_head_multiplier=0.5)),
+    "nemotron-h": ("NemotronHForCausalLM", "NemotronHConfig", dict(
+        num_hidden_layers=5, layers_block_type=["mamba", "attention", "mlp", "mamba", "mlp"], head_dim=16, mamba_num_heads=8,
+        mamba_head_dim=8, n_groups=2, ssm_state_size=16, conv_kernel=4, expand=2, chunk_size=16)),
+    "qwen3.5": ("Qwen3_5ForCausalLM", "Qwen3_5TextConfig", dict(
+        num_hidden_layers=4, layer_types=[LINEAR, LINEAR, FULL, LINEAR], head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=8, linear_value_head_dim=12, linear_conv_kernel_dim=4, rope_parameters={
+            "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+            "mrope_interleaved": True})),
+    "qwen3.5-moe": ("Qwen3_5MoeForCausalLM", "Qwen3_5MoeTextConfig", dict(
+        num_hidden_layers=3, layer_types=[LINEAR, FULL, LINEAR], head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=8, linear_value_head_dim=8, linear_conv_kernel_dim=4, num_experts=8, num_experts_per_tok=3,
+        moe_intermediate_size=20, shared_expert_intermediate_size=28, rope_parameters={
+            "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0],
+            "mrope_interleaved": True})),
+    "qwen3-next": ("Qwen3NextForCausalLM", "Qwen3NextConfig", dict(
+        num_hidden_layers=3, layer_types=[LINEAR, FULL, LINEAR], head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=8, linear_value_head_dim=12, linear_conv_kernel_dim=4, num_experts=8, num_experts_per_tok=3,
+        moe_intermediate_size=20, shared_expert_intermediate_size=28, norm_topk_prob=True, decoder_sparse_step=1,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25})),
+    "lfm2-moe": ("Lfm2MoeForCausalLM", "Lfm2MoeConfig", dict(
+        num_hidden_layers=4, layer_types=["conv", FULL, "conv", "conv"], num_dense_layers=1, num_experts=8, num_experts_per_tok=3,
+        moe_intermediate_size=20, use_expert_bias=True, norm_topk_prob=True, routed_scaling_factor=1.5)),
 }
 JOBS = {name: decoder(name, model, config, **options) for name, (model, config, options) in JOBS.items()}
 NEOX = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=256, **GPT)
 FALCON = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=256, ffn_hidden_size=48, **GPT)
 JOBS.update({
+    "mamba2": plain("mamba2", "Mamba2ForCausalLM", "Mamba2Config", hidden_size=32, num_hidden_layers=3, num_heads=8, head_dim=8, expand=2,
+                    n_groups=2, state_size=16, conv_kernel=4, chunk_size=16, tie_word_embeddings=True, **GPT),
     "gpt2": plain("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=32, n_inner=48, n_layer=3, n_head=4, n_positions=256, **GPT),
     "gpt-neox": plain("gpt-neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", rotary_pct=0.5, **NEOX),
     "gpt-neox-serial": plain("gpt-neox-serial", "GPTNeoXForCausalLM", "GPTNeoXConfig", use_parallel_residual=False, hidden_act="gelu_new",
