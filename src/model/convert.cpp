@@ -21,15 +21,15 @@ bool is_float(WeightType type) { return type == WeightType::kF32 || type == Weig
 // Vectors, positions, routers and what lies in small tables stay as exact as they are.
 bool stays_exact(const files::GgufTensor& tensor) {
   const auto ends = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
-  return tensor.shape.size() < 2 || ends(".bias") || ends("_norm.weight") || ends("ffn_gate_inp.weight") ||
-         tensor.name == "position_embd.weight";
+  return tensor.shape.size() < 2 || ends(".bias") || ends("_norm.weight") || ends("ffn_gate_inp.weight") || ends("conv1d.weight") ||
+         ends("shortconv.conv.weight") || tensor.name == "position_embd.weight";
 }
 
 WeightType written_type(const files::GgufTensor& tensor, const ConvertOptions& options) {
   const auto stored = static_cast<WeightType>(tensor.type);
   if (!is_float(stored) && !tensor.coded) return stored;
   if (stays_exact(tensor)) return WeightType::kF32;
-  const WeightType type = options.type.value_or(stored);
+  const WeightType type = options.type.value_or(tensor.factors.empty() ? stored : WeightType::kF32);  // products have more bits
   return tensor.shape.front() % kernels::weight_format(type)->block_values == 0 ? type : WeightType::kF16;
 }
 

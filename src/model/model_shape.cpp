@@ -54,7 +54,8 @@ KvGroups ModelShape::kv_groups(std::int32_t block_tokens, kernels::KvType type) 
                       .kv_heads = layers[i].attends() ? layers[i].attention.kv_heads : 0,
                       .head_dim = layers[i].attention.head_dim,
                       .latent = layers[i].attention.latent.has_value()});
-  KvGroups groups = group_layers(stored, block_tokens, type);
+  const bool attends = std::ranges::any_of(layers, [](const LayerShape& layer) { return layer.attends(); });
+  KvGroups groups = attends ? group_layers(stored, block_tokens, type) : KvGroups::none(layers.size(), block_tokens, type);
   for (const StateShape& state : states())
     for (const std::int64_t floats : state) groups.least_block_bytes = std::max(groups.least_block_bytes, part_bytes(floats));
   groups.states = StateLayout(states(), groups.block_bytes());

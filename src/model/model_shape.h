@@ -32,6 +32,7 @@ struct NormShape {
   float epsilon = 0.0F;
   Presence weight = Presence::kRequired;  // kAbsent: ones
   Presence bias = Presence::kRequired;    // of kLayer only; without it zeros
+  bool bare = false;                      // the tensor of the weights is "<name>"
   std::int32_t rows = 1;                  // of so many that are normalised apart, each has weights of its own: [width, rows]
 };
 
@@ -218,7 +219,8 @@ struct ExpertsShape {
   std::string shared_gate;  // tensor "<name>.weight" [embedding]: the layer's own network counts by the sigmoid of its product; or empty
 };
 
-// x += scale * post_norm(mixer(norm(x))), where the mixer is attention or carries a state on, then x += scale * post_norm(feed_forward(norm(x))). Any norm may be of kNone.
+// x += scale * post_norm(mixer(norm(x))), where the mixer is attention or carries a state on, then x += scale *
+// post_norm(feed_forward(norm(x))). Any norm may be of kNone; a layer without heads or state has no mixer, one of width 0 no feed-forward.
 struct LayerShape {
   bool parallel = false;  // both branches read the same x
   float residual_scale = 1.0F;
@@ -227,13 +229,16 @@ struct LayerShape {
   std::optional<ShortConvolutionShape> convolution = {};  // in the place of attention, or
   std::optional<SelectiveStateShape> selective = {};      // one of these
   std::optional<DeltaRuleShape> delta = {};
+  bool attends_beside_state = false;  // attention is no place that a state takes: both read the same x and are added to it
   NormShape attention_post_norm;
   NormShape feed_forward_norm;
   FeedForwardShape feed_forward;  // beside experts the network of all rows; its width is 0 where there is none
   std::optional<ExpertsShape> experts;
   NormShape feed_forward_post_norm;
 
-  bool attends() const { return !convolution && !selective && !delta; }
+  bool carries_state() const { return convolution || selective || delta; }
+  bool attends() const { return attention.heads > 0 && (!carries_state() || attends_beside_state); }
+  bool feeds() const { return feed_forward.width > 0 || experts; }
   StateShape state() const;
   std::int64_t mixed_width() const;  // of what carries a state on, before its output
 };

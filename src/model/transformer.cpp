@@ -30,9 +30,8 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
     selective_.mix(pass, i, shape, layer, kv, space);
   } else if (shape.delta) {
     delta_.mix(pass, i, shape, layer, kv, space);
-  } else {
-    attention_.project(pass, shape, layer, kv.layer(index), kv.group_of(index), space);
   }
+  if (shape.attends()) attention_.project(pass, shape, layer, kv.layer(index), kv.group_of(index), space);
   if (is_last) state.rows = keep_rows(pass.picked, shape, space);
   if (state.rows == 0) return false;
   // What a parallel layer's attention adds is not to be seen by its feed-forward branch, which goes first: queries are computed.
@@ -43,10 +42,9 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
     selective_.add(state.rows, shape, layer, space);
   } else if (shape.delta) {
     delta_.add(state.rows, shape, layer, space);
-  } else {
-    attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
   }
-  if (!shape.parallel) feed_forward_.run(state.rows, shape, layer, space);
+  if (shape.attends()) attention_.attend(state.rows, shape, model_.layer_visibility(i), layer, kv.layer(index), space);
+  if (!shape.parallel && shape.feeds()) feed_forward_.run(state.rows, shape, layer, space);
   return !is_last;
 }
 
@@ -85,13 +83,13 @@ std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const 
   std::int64_t to = 0;
   for (const std::int32_t from : picked) {
     std::copy_n(space.residual[from], model_.embedding, space.residual[to]);
+    if (shape.carries_state()) std::copy_n(space.attended[from], shape.mixed_width(), space.attended[to]);
     if (shape.attends()) {
       std::copy_n(space.query[from], shape.attention.query_width(), space.query[to]);
       if (shape.attention.gate.outputs > 0) std::copy_n(space.attention_gate[from], shape.attention.gate.outputs, space.attention_gate[to]);
-      space.attention_rows[to++] = space.attention_rows[from];
-    } else {
-      std::copy_n(space.attended[from], shape.mixed_width(), space.attended[to++]);
+      space.attention_rows[to] = space.attention_rows[from];
     }
+    ++to;
   }
   return to;
 }

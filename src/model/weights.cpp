@@ -20,7 +20,7 @@ void read_norm(TensorReader& reader, const NormShape& shape, NormWeights& norm) 
   if (shape.rows > 1) {
     reader.table(shape.name + ".weight", shape.width, shape.rows, norm.weight);
   } else {
-    reader.vector(shape.name + ".weight", shape.width, shape.weight, norm.weight);
+    reader.vector(shape.bare ? shape.name : shape.name + ".weight", shape.width, shape.weight, norm.weight);
   }
   if (norm.weight.empty()) norm.weight.assign(static_cast<std::size_t>(shape.width), 1.0F);
   if (shape.kind != NormShape::Kind::kLayer) return;
@@ -138,9 +138,8 @@ void read_layer(TensorReader& reader, const LayerShape& shape, LayerWeights& lay
     read_selective(reader, *shape.selective, layer.selective);
   } else if (shape.delta) {
     read_delta_rule(reader, *shape.delta, layer.delta);
-  } else {
-    read_attention(reader, shape.attention, layer.attention);
   }
+  if (shape.attends()) read_attention(reader, shape.attention, layer.attention);
   read_norm(reader, shape.attention_post_norm, layer.attention_post_norm);
 
   read_norm(reader, shape.feed_forward_norm, layer.feed_forward_norm);

@@ -149,6 +149,7 @@ Widths widths_of(const ModelShape& model, const kernels::KernelTable& table) {
       most.chosen = std::max<std::int64_t>(most.chosen, layer.experts->router.chosen);
       most.expert = std::max<std::int64_t>(most.expert, layer.experts->each.width);
     }
+    if (attention.heads == 0) continue;
     most.attention_scratch =
         std::max(most.attention_scratch, table.attention_scratch_bytes(attention.heads, attention.head_dim, attention.latent.has_value()));
     most.part = std::max(most.part, attention.heads * kernels::part_floats(attention.head_dim));

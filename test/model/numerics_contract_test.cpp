@@ -12,7 +12,7 @@
 namespace braid::model::test {
 namespace {
 
-constexpr std::int32_t kBlocks = 512;
+constexpr std::int32_t kBlocks = 2048;
 
 const files::GgufFile& draft_model() {
   static const files::GgufFile file = files::GgufFile::open(BRAID_SOURCE_DIR "/models/demo-draft-q8_0.gguf").value();
@@ -206,7 +206,7 @@ TEST_P(NumericsContractOfAttention, HoldsForEveryScheduleOnEveryTier) { expect_c
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfAttention,
                          testing::Values("bloom", "gemma3", "cohere2", "olmo3", "gptj", "phi3-longrope", "lfm2", "lfm2-biased", "granite4",
-                                         "qwen3.5", "qwen3-next"),
+                                         "qwen3.5", "qwen3-next", "bamba", "falcon-h1", "mamba2", "nemotron-h"),
                          folder_test_name);
 
 // Experts, whose rows come together by the step.

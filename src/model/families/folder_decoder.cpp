@@ -61,7 +61,9 @@ FolderSize translate_sizes(FolderReader& in) {
   };
   FolderSize out;
   size("context_length", {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"}, 2048, kMaxContext);
-  out.layers = size("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, std::nullopt, kMaxLayers);
+  const std::size_t listed = config.texts("layers_block_type").size();
+  out.layers = size("block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"},
+                    listed == 0 ? std::nullopt : std::optional(static_cast<std::int64_t>(listed)), kMaxLayers);
   out.embedding = size("embedding_length", {"hidden_size", "n_embd", "d_model"}, std::nullopt, kMaxDimension);
   size("feed_forward_length", {"intermediate_size", "n_inner", "ffn_hidden_size"},
        std::min<std::int64_t>(4L * out.embedding, kMaxDimension), kMaxDimension);
@@ -102,10 +104,10 @@ FolderSize translate_decoder(FolderReader& in, FolderReader::Names own, double r
   return size;
 }
 
-void pair_rotated(FolderReader& in, const FolderSize& size) {
+void pair_rotated(FolderReader& in, const FolderSize& size, std::int32_t rotated) {
   if (in.config.error) return;
-  in.reorder("attn_q", paired_rows(size.heads, size.head_dim));
-  in.reorder("attn_k", paired_rows(size.kv_heads, size.head_dim));
+  in.reorder("attn_q", paired_rows(size.heads, size.head_dim, rotated));
+  in.reorder("attn_k", paired_rows(size.kv_heads, size.head_dim, rotated));
 }
 
 void require_activation(FolderReader& in, std::initializer_list<std::string_view> known) {

@@ -31,7 +31,8 @@ std::int32_t rotated_of(FolderReader& in, const FolderSize& size, double fallbac
 FolderSize translate_decoder(FolderReader& in, FolderReader::Names own = {}, double rotated = 1.0);
 
 // For architectures whose files have rotated pairs side by side, of folders that have them apart.
-void pair_rotated(FolderReader& in, const FolderSize& size);
+// `rotated`: of a head's values, the first ones; 0: all.
+void pair_rotated(FolderReader& in, const FolderSize& size, std::int32_t rotated = 0);
 
 // Fails unless hidden_act, or what it is called otherwise, is one of `known` ("silu", "gelu", "gelu_tanh", "relu", "relu2", "xielu").
 void require_activation(FolderReader& in, std::initializer_list<std::string_view> known);

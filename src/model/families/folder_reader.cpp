@@ -112,11 +112,12 @@ std::optional<std::string_view> look_up(std::span<const Pair> names, std::string
 
 }  // namespace
 
-RowOrder paired_rows(std::int32_t heads, std::int32_t head_dim) {
+RowOrder paired_rows(std::int32_t heads, std::int32_t head_dim, std::int32_t rotated) {
+  if (rotated == 0) rotated = head_dim;
   RowOrder order;
   for (std::int32_t row = 0; row < heads * head_dim; ++row) {
     const std::int32_t in_head = row % head_dim;
-    order.push_back(row - in_head + in_head % 2 * (head_dim / 2) + in_head / 2);
+    order.push_back(in_head < rotated ? row - in_head + in_head % 2 * (rotated / 2) + in_head / 2 : row);
   }
   return order;
 }

@@ -22,8 +22,8 @@ namespace braid::model {
 // Where a row of a tensor that a file holds lies in the folder's.
 using RowOrder = std::vector<std::int32_t>;
 
-// Rows whose rotated halves lie apart, as neighbouring pairs.
-RowOrder paired_rows(std::int32_t heads, std::int32_t head_dim);
+// Rows whose rotated halves lie apart, as neighbouring pairs. `rotated`: of a head's rows, the first ones; 0: all.
+RowOrder paired_rows(std::int32_t heads, std::int32_t head_dim, std::int32_t rotated = 0);
 
 // All queries, then all keys, then all values, of rows that lie [kv_heads, (heads / kv_heads queries, a key, a value), head_dim].
 RowOrder ungrouped_rows(std::int32_t heads, std::int32_t kv_heads, std::int32_t head_dim);

@@ -78,33 +78,19 @@ void read_scaling(GgufKeys& keys, const DecoderSize& size, RopeParameters& rope)
   rope.yarn_whole = keys.flag("rope.scaling.yarn_truncate", true);
 }
 
-FeedForwardShape gated_feed_forward(GgufKeys& keys, const DecoderSize& size, std::int32_t index) {
-  const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
-    return LinearShape{
-        .name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kAbsent, .rotation = Rotation::kAllowed};
-  };
-  FeedForwardShape shape;
-  shape.width = size.feed_forward;
-  shape.gate = linear("ffn_gate", size.embedding, size.feed_forward);
-  shape.up = linear("ffn_up", size.embedding, size.feed_forward);
-  shape.down = linear("ffn_down", size.feed_forward, size.embedding);
-  const files::GgufTensor* up = keys.file().tensor(layer_tensor(index, "ffn_up.weight"));
-  const bool joined = up != nullptr && up->shape.size() == 2 && up->shape[1] == 2 * std::int64_t{size.feed_forward};
-  if (joined) {  // the gate's rows, then those of up
-    shape.gate.name = shape.up.name;
-    shape.gate.stored_outputs = shape.up.stored_outputs = up->shape[1];
-    shape.up.first_output = size.feed_forward;
-  }
-  return shape;
-}
-
 }  // namespace
 
-DecoderSize read_size(GgufKeys& keys) {
+DecoderSize read_ends(GgufKeys& keys) {
   DecoderSize size;
   size.context_length = keys.size("context_length", std::nullopt, kMaxContext);
   size.layers = keys.size("block_count", std::nullopt, kMaxLayers);
   size.embedding = keys.size("embedding_length", std::nullopt);
+  size.vocab = read_vocab(keys);
+  return size;
+}
+
+DecoderSize read_size(GgufKeys& keys) {
+  DecoderSize size = read_ends(keys);
   size.feed_forward = keys.size("feed_forward_length", std::nullopt);
   size.heads = keys.size("attention.head_count", std::nullopt, kMaxHeads);
   size.kv_heads = keys.size("attention.head_count_kv", static_cast<std::uint64_t>(size.heads), kMaxHeads);
@@ -112,7 +98,6 @@ DecoderSize read_size(GgufKeys& keys) {
   if (!keys.flag("attention.causal", true))  // of embedding models, whose tokens see those after them, too
     keys.fail(ErrorCode::kUnsupported, fmt::format("{} is false, which this build cannot compute", keys.full("attention.causal")));
   check_heads(keys, size);
-  size.vocab = read_vocab(keys);
   return size;
 }
 
@@ -165,6 +150,26 @@ AttentionShape decoder_attention(GgufKeys& keys, const DecoderSize& size, std::i
     part->first_output = std::exchange(first, first + part->outputs);
   }
   return attention;
+}
+
+FeedForwardShape gated_feed_forward(GgufKeys& keys, const DecoderSize& size, std::int32_t index) {
+  const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
+    return LinearShape{
+        .name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kAbsent, .rotation = Rotation::kAllowed};
+  };
+  FeedForwardShape shape;
+  shape.width = size.feed_forward;
+  shape.gate = linear("ffn_gate", size.embedding, size.feed_forward);
+  shape.up = linear("ffn_up", size.embedding, size.feed_forward);
+  shape.down = linear("ffn_down", size.feed_forward, size.embedding);
+  const files::GgufTensor* up = keys.file().tensor(layer_tensor(index, "ffn_up.weight"));
+  const bool joined = up != nullptr && up->shape.size() == 2 && up->shape[1] == 2 * std::int64_t{size.feed_forward};
+  if (joined) {  // the gate's rows, then those of up
+    shape.gate.name = shape.up.name;
+    shape.gate.stored_outputs = shape.up.stored_outputs = up->shape[1];
+    shape.up.first_output = size.feed_forward;
+  }
+  return shape;
 }
 
 namespace {

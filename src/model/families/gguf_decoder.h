@@ -22,6 +22,9 @@ struct DecoderSize {
   std::int32_t vocab = 0;
 };
 
+// What models without attention have, too: no heads and no width of networks.
+DecoderSize read_ends(GgufKeys& keys);
+
 // Refuses also what no family here computes: attention to what comes later.
 DecoderSize read_size(GgufKeys& keys);
 
@@ -32,6 +35,9 @@ std::string layer_tensor(std::int32_t layer, std::string_view part);
 
 // Embedding and output as every file names them, and no layers yet. The output's norm has no kind.
 ModelShape decoder_ends(const DecoderSize& size);
+
+// SwiGLU of layer `index`, gate and up joined where the file has them so, without biases.
+FeedForwardShape gated_feed_forward(GgufKeys& keys, const DecoderSize& size, std::int32_t index);
 
 // Attention of layer `index` with its four products apart, or three of them joined where the file has them so, without biases, windows or
 // positions.

@@ -1,15 +1,17 @@
-// Granite 4 (IBM 2025): Mamba-2, attention without positions in some layers, and Granite's scales.
-#include "model/deterministic_math.h"
+// Granite 4 (IBM 2025): Mamba-2, attention without positions in some layers, Granite's scales, and experts beside a network of all rows in
+// some. Bamba (IBM 2024) is the same without scales, and with positions.
 #include "model/families/family.h"
 #include "model/families/folder_decoder.h"
+#include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/gguf_experts.h"
 #include "model/families/granite_scales.h"
+#include "model/families/selective_layers.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <fmt/format.h>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,43 +19,6 @@
 
 namespace braid::model {
 namespace {
-
-constexpr std::uint64_t kMostStateTaps = 64;
-
-// What all layers with a state have in common.
-SelectiveStateShape read_selective_sizes(GgufKeys& keys) {
-  SelectiveStateShape shape;
-  shape.heads = keys.size("ssm.time_step_rank", std::nullopt, kMaxHeads);
-  const std::int32_t inner = keys.size("ssm.inner_size", std::nullopt);
-  shape.head_dim = inner / shape.heads;
-  shape.state = keys.size("ssm.state_size", std::nullopt, kMaxHeadDim);
-  shape.groups = keys.size("ssm.group_count", 1);
-  shape.taps = keys.size("ssm.conv_kernel", std::nullopt, kMostStateTaps);
-  if (!keys.error && (inner % shape.heads != 0 || shape.taps < 2))
-    keys.fail(ErrorCode::kBadFile, fmt::format("{} is {} for {} heads, and {} is {}", keys.full("ssm.inner_size"), inner, shape.heads,
-                                               keys.full("ssm.conv_kernel"), shape.taps));
-  if (!keys.error && shape.groups != 1)  // the norm's groups follow other rules in other files
-    keys.fail(ErrorCode::kUnsupported, fmt::format("{} is {}, expected 1", keys.full("ssm.group_count"), shape.groups));
-  return shape;
-}
-
-SelectiveStateShape selective_layer(SelectiveStateShape shape, std::int32_t index, const ModelShape& model) {
-  const auto linear = [&](std::string_view part, std::int64_t inputs, std::int64_t outputs) {
-    return LinearShape{.name = layer_tensor(index, part), .inputs = inputs, .outputs = outputs, .bias = Presence::kOptional};
-  };
-  shape.input = linear("ssm_in", model.embedding, shape.inner() + shape.convolved() + shape.heads);
-  shape.kernel = layer_tensor(index, "ssm_conv1d");
-  shape.bias = Presence::kOptional;
-  shape.step = layer_tensor(index, "ssm_dt");
-  shape.decay = layer_tensor(index, "ssm_a");
-  shape.skip = layer_tensor(index, "ssm_d");
-  shape.norm = {.kind = NormShape::Kind::kRms,
-                .name = layer_tensor(index, "ssm_norm"),
-                .width = static_cast<std::int32_t>(shape.inner()),
-                .epsilon = model.output.norm.epsilon};
-  shape.output = linear("ssm_out", shape.inner(), model.embedding);
-  return shape;
-}
 
 ModelShape describe_granite_hybrid(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
@@ -64,14 +29,15 @@ ModelShape describe_granite_hybrid(GgufKeys& keys) {
   for (std::size_t i = 0; i < model.layers.size() && !keys.error; ++i) {
     const auto index = static_cast<std::int32_t>(i);
     if (!rotates) model.layers[i].attention.rotary = kNoRotary;
-    if (keys.file().tensor(layer_tensor(index, "ssm_in.weight")) == nullptr) {
+    if (!has_selective_layer(keys, index)) {
       attends = true;
       continue;
     }
     if (!sizes) sizes = read_selective_sizes(keys);
-    model.layers[i].selective = selective_layer(*sizes, index, model);
+    model.layers[i].selective = selective_layer(keys, *sizes, index, model);
   }
   if (!attends) keys.fail(ErrorCode::kUnsupported, "no layer has attention, which this build cannot compute");
+  if (keys.count("expert_count", kMaxDimension) > 0) add_experts(keys, model, {.scoring = RouterShape::Scoring::kSoftmaxOfChosen});
   return model;
 }
 
@@ -87,56 +53,63 @@ constexpr std::array kGraniteHybridNames = {
     GraniteHybridName{"mamba.out_proj", "ssm_out"},
     GraniteHybridName{"shared_mlp.input_linear", "ffn_up"},
     GraniteHybridName{"shared_mlp.output_linear", "ffn_down"},
+    // Beside experts.
+    GraniteHybridName{"block_sparse_moe.router.layer", "ffn_gate_inp"},
+    GraniteHybridName{"block_sparse_moe.input_linear", "ffn_gate_up_exps"},
+    GraniteHybridName{"block_sparse_moe.output_linear", "ffn_down_exps"},
+    // Bamba's.
+    GraniteHybridName{"feed_forward.gate_proj", "ffn_gate"},
+    GraniteHybridName{"feed_forward.up_proj", "ffn_up"},
+    GraniteHybridName{"feed_forward.down_proj", "ffn_down"},
+    GraniteHybridName{"pre_ff_layernorm", "ffn_norm"},
+    GraniteHybridName{"model.final_layernorm", "output_norm"},
 };
 
-void translate_selective(FolderReader& in, const FolderSize& size) {
-  const auto count = [&](std::string_view key, FolderConfig::Names names, std::optional<std::int64_t> fallback) {
-    const std::int64_t value = in.config.count(names, fallback, 1, static_cast<std::int64_t>(kMaxDimension));
-    in.set(key, static_cast<std::uint64_t>(value));
-    return value;
-  };
-  const std::int64_t heads = count("ssm.time_step_rank", {"mamba_n_heads"}, std::nullopt);
-  count("ssm.state_size", {"mamba_d_state"}, std::nullopt);
-  count("ssm.group_count", {"mamba_n_groups"}, 1);
-  count("ssm.conv_kernel", {"mamba_d_conv"}, 4);
-  const std::int64_t expand = in.config.count({"mamba_expand"}, 2, 1, 64);
-  in.set("ssm.inner_size", static_cast<std::uint64_t>(expand * size.embedding));
-  if (!in.config.error && (expand * size.embedding) % heads != 0)
-    in.config.fail(ErrorCode::kBadFile, fmt::format("mamba_n_heads is {}, expected a divisor of {}", heads, expand * size.embedding));
-  in.squeeze("ssm_conv1d");
-  FolderConfig probe = in.config;  // an upper limit that is no number in JSON is none
-  const std::vector<double> limits = probe.numbers("time_step_limit", 2);
-  if (!probe.error && !limits.empty() && (limits.front() > 0.0 || limits.back() < 1e30))
-    in.config.fail(ErrorCode::kUnsupported, "time_step_limit is set, which this build cannot compute");
+// Layers with a state have no keys and values.
+void translate_layers(FolderReader& in, const FolderSize& size) {
+  std::vector<std::uint64_t> kv_heads;
+  for (std::int32_t i = 0; i < size.layers; ++i)
+    kv_heads.push_back(in.rows(layer_tensor(i, "attn_k.weight")) > 0 ? static_cast<std::uint64_t>(size.kv_heads) : 0);
+  if (std::ranges::find(kv_heads, 0U) != kv_heads.end()) translate_selective(in, size.layers);
+  in.set("attention.head_count_kv", files::GgufArray{std::move(kv_heads)});
+}
+
+void translate_bamba(FolderReader& in) {
+  require_activation(in, {"silu"});
+  const FolderSize size = translate_decoder(in, kGraniteHybridNames, 0.5);
+  if (in.config.error) return;
+  in.set("rope.scaling.finetuned", true);
+  const auto older = in.config.count({"attn_rotary_emb"}, rotated_of(in, size, 0.5), 2, size.head_dim);
+  translate_rope(in, size, static_cast<std::int32_t>(older));
+  pair_rotated(in, size, static_cast<std::int32_t>(older));
+  translate_layers(in, size);
 }
 
 void translate_granite_hybrid(FolderReader& in) {
+  if (in.config.model_type() == "bamba") return translate_bamba(in);
   require_activation(in, {"silu"});
   const FolderSize size = translate_decoder(in, kGraniteHybridNames);
   pair_rotated(in, size);
   translate_granite_scales(in);
-  refuse_option(in, "num_local_experts");
-  const auto width = in.config.count({"shared_intermediate_size"}, std::nullopt, 1, static_cast<std::int64_t>(kMaxDimension));
-  in.set("feed_forward_length", static_cast<std::uint64_t>(width));
   in.set("rope.scaling.finetuned", in.config.text({"position_embedding_type"}, "nope") == "rope");
+  translate_expert_keys(in);
+  const auto width = in.config.count({"shared_intermediate_size"}, std::nullopt, 1, static_cast<std::int64_t>(kMaxDimension));
   if (in.config.error) return;
   const auto rows = static_cast<std::int32_t>(width);
-  in.split("ffn_up", {{"ffn_gate", consecutive_rows(0, rows)}, {"ffn_up", consecutive_rows(rows, rows)}});
-  std::vector<std::uint64_t> kv_heads;
-  for (std::int32_t i = 0; i < size.layers; ++i) {
-    const bool attends = in.rows(layer_tensor(i, "attn_k.weight")) > 0;
-    kv_heads.push_back(attends ? static_cast<std::uint64_t>(size.kv_heads) : 0);
-    if (attends) continue;
-    std::vector<double> decay;  // the logarithm of how fast
-    for (const float value : in.values(layer_tensor(i, "ssm_a"))) decay.push_back(-fixed_exp(static_cast<double>(value)));
-    in.add_vector(layer_tensor(i, "ssm_a"), decay);
+  if (in.has_key("expert_count")) {
+    in.set("expert_shared_feed_forward_length", static_cast<std::uint64_t>(width));
+    split_experts(in, "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_exps");
+    in.split("ffn_up", {{"ffn_gate_shexp", consecutive_rows(0, rows)}, {"ffn_up_shexp", consecutive_rows(rows, rows)}});
+    in.split("ffn_down", {{"ffn_down_shexp", consecutive_rows(0, size.embedding)}});
+  } else {
+    in.set("feed_forward_length", static_cast<std::uint64_t>(width));
+    in.split("ffn_up", {{"ffn_gate", consecutive_rows(0, rows)}, {"ffn_up", consecutive_rows(rows, rows)}});
   }
-  if (std::ranges::find(kv_heads, 0U) != kv_heads.end()) translate_selective(in, size);
-  in.set("attention.head_count_kv", files::GgufArray{std::move(kv_heads)});
+  translate_layers(in, size);
 }
 
 }  // namespace
 
-const Family kGraniteHybrid = {"granitehybrid", describe_granite_hybrid, {"granitemoehybrid"}, translate_granite_hybrid};
+const Family kGraniteHybrid = {"granitehybrid", describe_granite_hybrid, {"granitemoehybrid", "bamba"}, translate_granite_hybrid};
 
 }  // namespace braid::model

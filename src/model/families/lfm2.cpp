@@ -1,7 +1,8 @@
-// LFM2 (Liquid AI, 2025): short gated convolutions, and attention with norms over heads in some layers.
+// LFM2 (Liquid AI, 2025): short gated convolutions, and attention with norms over heads in some layers; one with experts.
 #include "model/families/family.h"
-#include "model/families/folder_decoder.h"
+#include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/gguf_experts.h"
 
 #include <array>
 #include <cstddef>
@@ -55,9 +56,10 @@ constexpr std::array kLfm2Names = {
     Lfm2Name{"conv.in_proj", "shortconv.in_proj"},    Lfm2Name{"conv.out_proj", "shortconv.out_proj"},
     Lfm2Name{"feed_forward.w1", "ffn_gate"},          Lfm2Name{"feed_forward.w3", "ffn_up"},
     Lfm2Name{"feed_forward.w2", "ffn_down"},          Lfm2Name{"model.embedding_norm", "token_embd_norm"},
+    Lfm2Name{"feed_forward.gate", "ffn_gate_inp"},    Lfm2Name{"feed_forward.expert_bias", "exp_probs_b.bias"},
 };
 
-void translate_lfm2(FolderReader& in) {
+FolderSize translate_lfm2(FolderReader& in) {
   const FolderSize size = translate_decoder(in, kLfm2Names);
   in.squeeze("shortconv.conv");
   in.set("attention.layer_norm_rms_epsilon", in.config.number({"norm_eps"}, 1e-5, 1e-12, 1.0));
@@ -69,10 +71,27 @@ void translate_lfm2(FolderReader& in) {
   for (std::int32_t i = 0; i < size.layers; ++i)
     kv_heads.push_back(in.rows(layer_tensor(i, "attn_k.weight")) > 0 ? static_cast<std::uint64_t>(size.kv_heads) : 0);
   in.set("attention.head_count_kv", files::GgufArray{std::move(kv_heads)});
+  return size;
+}
+
+ModelShape describe_lfm2_moe(GgufKeys& keys) {
+  ModelShape model = describe_lfm2(keys);
+  add_experts(keys, model, {.scoring = RouterShape::Scoring::kSigmoid, .normalised = true, .sum_epsilon = 1e-6F});
+  return model;
+}
+
+void translate_lfm2_moe(FolderReader& in) {
+  const FolderSize size = translate_lfm2(in);
+  translate_expert_keys(in);
+  translate_router(in, true);
+  in.set("expert_gating_func", std::uint64_t{2});  // llama.cpp's number of sigmoids
+  in.set("leading_dense_block_count", static_cast<std::uint64_t>(in.config.count({"num_dense_layers"}, 0, 0, kMaxLayers)));
+  join_experts(in, size, {.module = "feed_forward.experts", .gate = "w1", .up = "w3", .down = "w2"});
 }
 
 }  // namespace
 
-const Family kLfm2 = {"lfm2", describe_lfm2, {"lfm2"}, translate_lfm2};
+const Family kLfm2Moe = {"lfm2moe", describe_lfm2_moe, {"lfm2_moe"}, translate_lfm2_moe};
+const Family kLfm2 = {"lfm2", describe_lfm2, {"lfm2"}, [](FolderReader& in) { translate_lfm2(in); }};
 
 }  // namespace braid::model

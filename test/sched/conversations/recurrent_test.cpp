@@ -77,7 +77,8 @@ std::string suite_name(const testing::TestParamInfo<const char*>& suite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk, testing::Values("lfm2", "granite4", "gemma3", "qwen2-window", "llama-linear"), suite_name);
-INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats, testing::Values("lfm2", "granite4", "qwen3.5"), suite_name);
+INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats, testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h"),
+                         suite_name);
 
 }  // namespace
 }  // namespace braid::sched::test
