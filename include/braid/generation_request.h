@@ -62,6 +62,12 @@ enum class Pooling : std::uint8_t {
   kFirst,  // the first token's ("cls")
 };
 
+// What a request that pools gets of its vector.
+enum class PooledOutput : std::uint8_t {
+  kVector,  // itself
+  kScores,  // what the model's head makes of it: a number for each class
+};
+
 // Where a sequence ends. Stop strings are the session's business: the engine knows tokens only.
 struct StopRules {
   std::int32_t max_tokens = 16;  // the engine cuts it to the room left in the context; 0 computes the prompt and samples nothing
@@ -85,10 +91,12 @@ struct GenerationRequest {
   std::vector<MediaSpan> media;  // of the prompt; ascending, without overlap. Cached blocks are those of the same media
   MediaVectors media_vectors;    // of all that `media` counts, one after the other
   AdapterUse adapter;
-  std::string cache_salt;                        // requests share cached prefixes only with those of the same salt; empty is one of them
-  std::int32_t priority = 0;                     // [-100, 100]; lower first
-  Pooling pooling = Pooling::kNone;              // other than kNone: one PooledVector comes, and no answer; max_tokens does not count
-  std::int32_t prompt_logprobs = -1;             // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
+  std::string cache_salt;            // requests share cached prefixes only with those of the same salt; empty is one of them
+  std::int32_t priority = 0;         // [-100, 100]; lower first
+  Pooling pooling = Pooling::kNone;  // other than kNone: one PooledVector comes, and no answer; max_tokens does not count
+  PooledOutput pooled_output = PooledOutput::kVector;
+  std::int32_t second_text = 0;       // of a prompt of two texts that an encoder reads, where the second one begins; 0: there is one
+  std::int32_t prompt_logprobs = -1;  // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
 };
 

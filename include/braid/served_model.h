@@ -4,6 +4,7 @@
 #include "braid/constraint.h"
 #include "braid/engine.h"
 #include "braid/model_name.h"
+#include "braid/pooled_model.h"
 #include "braid/predictor.h"
 #include "braid/request_defaults.h"
 #include "braid/text_codec.h"
@@ -32,6 +33,10 @@ struct ServedModel {
   Pooling pooling = Pooling::kLast;                 // of embeddings
   std::size_t most_waiting = std::numeric_limits<std::size_t>::max();  // sequences in the engine's queue: a request has no more
   RequestDefaults defaults = {};
+  VectorRules vectors = {};
+  ClassRules classes = {};
+  PairForm pairs = PairForm::kPair;
+  bool generates = true;         // false: it reads whole texts and makes no answer
   std::uint64_t bytes = 0;       // of its weights
   std::string weight_type = {};  // of most of them, such as Q4_K; empty: not known
 };

@@ -46,6 +46,12 @@ struct InfillTokens {
   TokenId middle = 0;
 };
 
+// Two texts as one prompt.
+struct EncodedPair {
+  std::vector<TokenId> tokens;
+  std::int32_t second_text = 0;  // GenerationRequest's: 0 where the model does not tell them apart by types
+};
+
 // Tokens that begin and end texts, and whether encode() adds them by itself.
 struct TextEnds {
   std::optional<TokenId> bos = {};
@@ -71,6 +77,13 @@ class TextCodec {
   virtual std::int32_t vocab_size() const = 0;
 
   virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const = 0;
+
+  // As the tokenizer joins two texts for a model that reads pairs. kInvalidArgument: it cannot.
+  virtual Result<EncodedPair> encode_pair(std::string_view /*first*/, std::string_view /*second*/) const {
+    return invalid_argument("this model's tokenizer does not join two texts");
+  }
+  // How many tokens encode() with add_special and encode_pair() put behind the last text.
+  virtual std::size_t closing_tokens() const { return text_ends().adds_eos ? 1 : 0; }
 
   // kInvalidArgument with construct and line when the template fails; "model has no chat template" when there is none.
   virtual Result<RenderedChat> render(const ChatPrompt& prompt) const = 0;

@@ -88,7 +88,7 @@ Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions>
     Result<LoadedModel> weights = load_weights(model.model, max_batch, team, progress, identify_kv, untouched);
     if (!weights) return weights.error();
     weights->id = model.id;
-    weights->pooling = model.pooling;
+    if (model.pooling) weights->pooling = *model.pooling;
     untouched += untouched_bytes(*weights, identify_kv);
     loaded.push_back(std::move(*weights));
   }

@@ -3,6 +3,7 @@
 #include "app/chat_template_file.h"
 #include "app/constraint_vocabulary.h"
 #include "app/embedded_model.h"
+#include "app/encoder_folder.h"
 #include "app/fingerprint.h"
 #include "app/served_models.h"
 #include "app/units.h"
@@ -14,6 +15,7 @@
 #include "text/folder_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <fmt/format.h>
 #include <map>
@@ -108,6 +110,53 @@ std::string main_weight_type(const files::GgufFile& file) {
   return most != bytes.end() ? std::string(most->first) : std::string();
 }
 
+// Whether it was trained to say whether a document answers a query, by its name: its files are those of a model that generates.
+bool judges_by_name(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.find("reranker") != std::string::npos;
+}
+
+std::optional<model::LoadOptions::Judging> judging_tokens(const text::ModelCodec& codec) {
+  const auto one = [&codec](std::string_view word) -> std::optional<TokenId> {
+    const auto ids = codec.encode(word, {.add_special = false, .parse_special = false});
+    return ids && ids->size() == 1 ? std::optional(ids->front()) : std::nullopt;
+  };
+  const auto yes = one("yes");
+  const auto no = one("no");
+  if (!yes || !no) return std::nullopt;
+  return model::LoadOptions::Judging{*yes, *no};
+}
+
+// The head of a model for classes, or the two words of one that judges.
+void set_classes(const std::string& path, const std::string& config, LoadedModel& loaded) {
+  loaded.vectors.width = loaded.language_model->shape().embedding;
+  loaded.classes = class_rules(config, loaded.language_model->classes());
+  loaded.generates = !loaded.classes || loaded.pairs == PairForm::kJudgment;
+  if (loaded.classes && files::is_folder(path)) loaded.pooling = Pooling::kLast;
+}
+
+// Of a folder; of anything else an empty object.
+Result<std::string> config_text(const std::string& path) {
+  if (!files::is_folder(path)) return std::string("{}");
+  const Result<files::HfFolder> folder = files::HfFolder::open(path);
+  if (!folder) return folder.error();
+  return folder->config();
+}
+
+// What a folder's own files say of vectors.
+Result<void> read_vector_rules(const std::string& path, LoadedModel& loaded) {
+  if (!files::is_folder(path)) return {};
+  const Result<files::HfFolder> folder = files::HfFolder::open(path);
+  if (!folder) return folder.error();
+  const Result<model::SentenceModules> modules = model::read_sentence_modules(*folder);
+  if (!modules) return modules.error();
+  if (!modules->dense.empty())
+    return Error{ErrorCode::kUnsupported, fmt::format("{}/modules.json: Dense modules of a model that generates are not served", path), {}};
+  loaded.pooling = modules->pooling.value_or(loaded.pooling);
+  loaded.vectors = vector_rules(*modules, 0);
+  return {};
+}
+
 }  // namespace
 
 RequestDefaults sampling_defaults(const files::GgufFile& file) {
@@ -167,6 +216,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   loaded.weight_type = main_weight_type(*file);
   loaded.defaults = sampling_defaults(*file);
 
+  if (const Result<void> read = read_vector_rules(options.model, loaded); !read) return read.error();
   std::vector<text::TemplateSource> templates;
   if (!options.chat_template.empty()) {
     auto read = read_chat_template_file(options.chat_template);
@@ -185,6 +235,8 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
   load.progress = std::move(progress);
+  if (judges_by_name(loaded.id) && file->tensor("cls.output.weight") == nullptr) load.judging = judging_tokens(*loaded.codec);
+  if (load.judging) loaded.pairs = PairForm::kJudgment;
   loaded.threads = load.threads;
   if (const auto fits = check_memory(*file, **table, options, load, untouched); !fits) return fits.error();
   cache::PrefixKey revision;
@@ -192,6 +244,9 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
+  const Result<std::string> config = config_text(options.model);
+  if (!config) return config.error();
+  set_classes(options.model, *config, loaded);
   loaded.model_revision = revision;
   return loaded;
 }

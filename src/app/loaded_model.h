@@ -3,6 +3,7 @@
 
 #include "app/memory.h"
 #include "app/options.h"
+#include "braid/pooled_model.h"
 #include "braid/request_defaults.h"
 #include "braid/result.h"
 #include "cache/prefix_index.h"
@@ -26,9 +27,13 @@ namespace braid::app {
 struct LoadedModel {
   std::string id;
   std::string architecture;
-  std::string weight_type;   // of most weights, by its GGUF name
-  RequestDefaults defaults;  // of the model's own files
-  Pooling pooling = Pooling::kLast;
+  std::string weight_type;           // of most weights, by its GGUF name
+  RequestDefaults defaults;          // of the model's own files
+  Pooling pooling = Pooling::kLast;  // of vectors, as the model's own files have it
+  VectorRules vectors;
+  ClassRules classes;
+  PairForm pairs = PairForm::kPair;
+  bool generates = true;
   std::unique_ptr<const text::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
   std::unique_ptr<model::LanguageModel> language_model;

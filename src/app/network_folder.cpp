@@ -23,6 +23,8 @@ std::int64_t count_values(const files::SafeTensors& file) {
   return values;
 }
 
+}  // namespace
+
 std::string digest_of(const files::HfFolder& folder) {
   std::string text = folder.config();
   for (const auto& source : folder.sources()) {
@@ -32,8 +34,6 @@ std::string digest_of(const files::HfFolder& folder) {
   const cache::PrefixKey key = cache::xxh3_key(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}{:016x}", key.high, key.low);
 }
-
-}  // namespace
 
 bool holds_network(const std::string& path) {
   if (!files::is_folder(path)) return false;

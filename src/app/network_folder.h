@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/result.h"
+#include "files/hf_folder.h"
 #include "kernels/kernel_table.h"
 #include "model/networks/network.h"
 
@@ -19,6 +20,9 @@ struct LoadedNetwork {
   std::int64_t parameters = 0;
   std::string revision;  // 32 hexadecimal digits of its files
 };
+
+// 32 hexadecimal digits of the folder's config.json and of all bytes of its weights.
+std::string digest_of(const files::HfFolder& folder);
 
 // kBadFile or kUnsupported, with the folder's name.
 Result<LoadedNetwork> load_network(const std::string& path, std::string id, const kernels::KernelTable& table);

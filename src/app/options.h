@@ -78,7 +78,7 @@ struct ServeOptions {
   std::vector<std::string> files;           // GGUF files and Hugging Face folders; empty: the embedded model
   std::vector<std::string> aliases;         // their ids in the API, in their order; empty: their file names
   std::vector<std::string> chat_templates;  // one for all, one for each in their order, or empty: their own
-  std::vector<Pooling> poolings;            // of /v1/embeddings; likewise, or empty: kLast
+  std::vector<Pooling> poolings;            // of /v1/embeddings; likewise, or empty: what their files say
   BatchOptions batch;
   DiskOptions disk;
   bool no_model = false;
@@ -100,7 +100,7 @@ struct ServeOptions {
 struct ServedModelOptions {
   ModelOptions model;
   std::string id;
-  Pooling pooling = Pooling::kLast;
+  std::optional<Pooling> pooling = {};  // nullopt: what its files say
 };
 
 struct RunOptions {

@@ -86,9 +86,11 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
 LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
                              KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, Weights weights, Workspace space)
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
-      team_(*options_.team), weights_(std::move(weights)), ropes_(rope_tables(model_, weights_.rope_divisors, context_)),
-      transformer_(model_, weights_, ropes_, table, team_), space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)),
-      pools_(slots_.size()), hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0) {
+      team_(*options_.team), weights_(std::move(weights)),
+      head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
+      ropes_(rope_tables(model_, weights_.rope_divisors, context_)), transformer_(model_, weights_, ropes_, table, team_),
+      space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
+      hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
   for (int member = 0; member < team_.size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
@@ -289,6 +291,7 @@ void LanguageModel::start_slots(const step::StepPlan& plan) {
       throw step::RowFailure(start.slot, error.what());
     }
     pools_[start.slot].start(start.pooling, model_.embedding);
+    outputs_[start.slot] = start.pooled_output;
   }
 }
 
@@ -343,9 +346,16 @@ void LanguageModel::report_vector(const step::StepRow& row, step::RowResult& row
   if (row.output != step::RowOutput::kVector) return;
   const std::size_t begin = result.vectors.size();
   result.vectors.resize(begin + hidden_.size());
-  if (!pools_[row.slot].write(std::span(result.vectors).subspan(begin))) return;
+  const std::span<float> vector = std::span(result.vectors).subspan(begin);
+  if (!pools_[row.slot].write(vector)) return;
   row_result.vector_begin = static_cast<std::uint32_t>(begin);
   row_result.vector_count = static_cast<std::uint32_t>(hidden_.size());
+  if (outputs_[row.slot] == PooledOutput::kVector) return;
+  std::vector<float> scores(static_cast<std::size_t>(head_.classes()));
+  head_.apply(vector, scores);
+  result.vectors.resize(begin);
+  result.vectors.insert(result.vectors.end(), scores.begin(), scores.end());
+  row_result.vector_count = static_cast<std::uint32_t>(scores.size());
 }
 
 // Computes the logits of picked_[begin, end) and what they are for. Those of a row that verifies follow from each other.

@@ -42,9 +42,14 @@ struct LoadOptions {
   std::int32_t kv_limit = 0;                    // positions a token may see, the first kSinkTokens among them; 0: all
   std::int32_t max_batch = 256;                 // slots
   std::int32_t pass_rows = 512;                 // tokens computed together; a longer step takes several passes
-  std::vector<TokenId> end_tokens;              // the model's end-of-sequence tokens
-  files::Progress progress;                     // called on the loading thread; may be empty
-  std::shared_ptr<Drafter> drafter = {};        // null: rows that verify get nothing to verify
+  struct Judging {
+    TokenId yes = 0;
+    TokenId no = 0;
+  };
+  std::optional<Judging> judging = {};    // a head of one class: how much more the next token is `yes` than `no`
+  std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
+  files::Progress progress;               // called on the loading thread; may be empty
+  std::shared_ptr<Drafter> drafter = {};  // null: rows that verify get nothing to verify
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
 };
@@ -76,6 +81,7 @@ class LanguageModel final : public step::StepExecutor {
   // Of the first group, which is the only one where all layers see alike.
   const KvLayout& kv_layout() const { return kv_groups_.layout(0); }
   std::int32_t context_length() const { return context_; }
+  std::int64_t classes() const { return head_.classes(); }  // of the head; 0: there is none
   std::int64_t parameters() const { return weights_.parameters; }
   std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
   std::uint64_t workspace_bytes() const { return space_.storage.size(); }
@@ -134,6 +140,7 @@ class LanguageModel final : public step::StepExecutor {
   const std::unique_ptr<kernels::ThreadTeam> own_team_;  // null: it shares one
   kernels::ThreadTeam& team_;
   const Weights weights_;
+  const ClassHead head_;
   const std::vector<RopeTable> ropes_;
   const Transformer transformer_;
   Workspace space_;
@@ -141,6 +148,7 @@ class LanguageModel final : public step::StepExecutor {
   std::optional<KvGrowth> kv_growth_;  // until it is over
   std::vector<Slot> slots_;
   std::vector<Pool> pools_;            // by slot
+  std::vector<PooledOutput> outputs_;  // likewise, of those that pool
   std::vector<float> hidden_;          // [embedding]
   std::vector<Sampler> samplers_;      // one for each member of the team
   std::vector<std::int32_t> next_;     // by slot: the position of its next token

@@ -193,6 +193,7 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
                  fmt::format("{}: {}.block_count is {}, but the file has {} tensors only", file.name(), model.architecture,
                              model.layers.size(), file.tensors().size()),
                  {}};
+  weights.head = ClassHead::read(file, reader, model.embedding);
   read_model(reader, model, context, weights);
   const auto usable = [](float divisor) { return std::isfinite(divisor) && divisor > 1e-6F; };
   const auto all_usable = [&](const std::vector<float>& divisors) { return std::ranges::all_of(divisors, usable); };

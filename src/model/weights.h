@@ -6,6 +6,7 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/class_head.h"
 #include "model/model_shape.h"
 
 #include <cstdint>
@@ -108,6 +109,7 @@ struct Weights {
   NormWeights output_norm;
   std::vector<std::vector<float>> rope_divisors;  // of each rotary table one for each rotated pair, or empty
   std::vector<LayerWeights> layers;
+  ClassHead head;
   files::Mapping storage;
   std::uint64_t packed_bytes = 0;  // of all matrices
   std::int64_t parameters = 0;     // values of all tensors of the file

@@ -124,6 +124,7 @@ void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) {
   start.stop = sequence.stop;
   start.generated = sequence.generated();
   start.pooling = sequence.pooling;
+  start.pooled_output = sequence.pooled_output;
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = sequence.constraint;
   if (step::needs_history(start)) {

@@ -83,8 +83,8 @@ struct Sequence {
       : rank(its_rank), priority(request.priority), id(std::move(request.id)), sampling(std::move(request.sampling)),
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
-        media(std::move(request.media)), media_vectors(std::move(request.media_vectors)), adapter(std::move(request.adapter)),
-        cache_salt(std::move(request.cache_salt)), blocks(pool, groups), fork_source(pool),
+        pooled_output(request.pooled_output), media(std::move(request.media)), media_vectors(std::move(request.media_vectors)),
+        adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool, groups), fork_source(pool),
         state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
@@ -136,6 +136,7 @@ struct Sequence {
   const std::int32_t prompt_tokens;
   const std::int32_t prompt_logprobs;  // as in GenerationRequest
   const Pooling pooling;
+  const PooledOutput pooled_output;
   const std::vector<MediaSpan> media;
   const MediaVectors media_vectors;
   const AdapterUse adapter;

@@ -31,7 +31,7 @@ enum class RowOutput : std::uint8_t {
   kNone,    // its keys and values only
   kSample,  // the next token
   kVerify,  // the next token, and as many after it as drafted ones turn out right
-  kVector,  // the vector of all its sequence, by SlotStart::pooling
+  kVector,  // the vector of all its sequence, by SlotStart::pooling, or its class scores
 };
 
 // Sampling state a sequence brings along when it first joins a step (or joins again after a preemption): with it the strand goes on
@@ -49,6 +49,7 @@ struct SlotStart {
   std::shared_ptr<const Constraint> constraint = {};  // of the answer; null: none
   // With kMean or kFirst the rows that follow bring all positions from 0 on, each once and in order.
   Pooling pooling = Pooling::kNone;
+  PooledOutput pooled_output = PooledOutput::kVector;  // what the model's head makes of the vector in its place: class scores
 };
 
 // Whether the choice of a token looks at those before it.

@@ -24,6 +24,10 @@ class ModelCodec final : public TextCodec {
 
   std::int32_t vocab_size() const override;
   Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
+  Result<EncodedPair> encode_pair(std::string_view first, std::string_view second) const override {
+    return tokenizer_.encode_pair(first, second);
+  }
+  std::size_t closing_tokens() const override { return tokenizer_.closing_tokens(); }
   Result<RenderedChat> render(const ChatPrompt& prompt) const override;
   TextEnds text_ends() const override;
   std::optional<InfillTokens> infill_tokens() const override { return tokenizer_.vocabulary().infill; }

@@ -11,8 +11,11 @@ const cleanups = [];
 let server, api, ajv;
 
 before(async () => {
-  const models = [join(sourceFolder, "models/demo-q8_0.gguf"), join(sourceFolder, "test/model/reference/networks/mlp")];
-  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...models, "--alias", "braid-demo", "--alias", "mlp"]);
+  const reference = (name) => join(sourceFolder, "test/model/reference", name);
+  const models = { "braid-demo": join(sourceFolder, "models/demo-q8_0.gguf"), mlp: reference("networks/mlp") };
+  for (const name of ["bert-rank", "bert-labels", "llama-reward"]) models[name] = reference(`encoders/${name}`);
+  const aliases = Object.keys(models).flatMap((name) => ["--alias", name]);
+  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...Object.values(models), "--kv-memory", "256M", ...aliases]);
   api = await (await fetch(`${server.url}/openapi.json`)).json();
   ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addSchema(api, "api");

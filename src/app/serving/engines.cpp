@@ -15,6 +15,9 @@ namespace asio = boost::asio;
 
 namespace {
 
+// What a pass over whole texts may take of the strand before others have their turn: so long an answer's next token may wait for it.
+constexpr std::int32_t kMostOfStepMs = 10;
+
 std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -36,6 +39,7 @@ Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedM
   engines->team_ = std::move(models.team);
   for (LoadedModel& model : models.models)
     if (const Result<void> added = engines->add(std::move(model)); !added) return added.error();
+  for (LoadedEncoder& model : models.encoders) engines->add(std::move(model));
   for (LoadedNetwork& network : models.networks) engines->add(std::move(network));
   return engines;
 }
@@ -61,11 +65,44 @@ Result<void> Engines::add(LoadedModel model) {
   served.fingerprint = loaded.fingerprint;
   served.engine = member->scheduler.get();
   served.pooling = loaded.pooling;
+  served.vectors = loaded.vectors;
+  served.classes = loaded.classes;
+  served.pairs = loaded.pairs;
+  served.generates = loaded.generates;
   served.defaults = or_defaults(options_.defaults, loaded.defaults);
   served.codec = loaded.codec.get();
   served.constraints = loaded.constraints.get();
   members_.push_back(std::move(member));
   return {};
+}
+
+void Engines::add(LoadedEncoder model) {
+  auto member = std::make_unique<EncoderMember>();
+  member->model = std::move(model);
+  const LoadedEncoder& loaded = member->model;
+  member->engine = std::make_unique<sched::EncodingEngine>(
+      loop_, strand_, *loaded.encoder,
+      sched::EncodingOptions{.context_length = loaded.context,
+                             .max_waiting = options_.batch.max_waiting,
+                             .priority_ageing = options_.batch.priority_ageing,
+                             .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, options_.batch.prefill_slice_ms)),
+                             .before_steps = [this] { team_->pin_strand(); }});
+  ServedModel& served = member->served;
+  served.id = loaded.id;
+  served.created = unix_seconds();
+  served.context_length = loaded.context;
+  served.most_waiting = static_cast<std::size_t>(options_.batch.max_waiting);
+  served.architecture = loaded.encoder->shape().family;
+  served.parameters = loaded.encoder->weights().parameters;
+  served.bytes = loaded.encoder->weights().bytes;
+  served.fingerprint = loaded.fingerprint;
+  served.engine = member->engine.get();
+  served.codec = loaded.codec.get();
+  served.pooling = loaded.pooling;
+  served.vectors = loaded.vectors;
+  served.classes = loaded.classes;
+  served.generates = false;
+  encoders_.push_back(std::move(member));
 }
 
 void Engines::add(LoadedNetwork network) {
@@ -83,6 +120,7 @@ void Engines::add(LoadedNetwork network) {
 ModelDirectory Engines::directory() const {
   std::vector<const ServedModel*> models;
   for (const auto& member : members_) models.push_back(&member->served);
+  for (const auto& member : encoders_) models.push_back(&member->served);
   std::vector<const ServedNetwork*> networks;
   for (const auto& member : networks_) networks.push_back(&member->served);
   return ModelDirectory(std::move(models), options_.any_model_name, std::move(networks));
@@ -96,6 +134,12 @@ std::vector<std::string> Engines::descriptions() const {
                                 served.architecture, static_cast<double>(served.parameters) / 1e6, served.context_length,
                                 member->model.table->name, member->model.threads));
     lines.push_back(fmt::format("memory: {}", describe_memory(member->model)));
+  }
+  for (const auto& member : encoders_) {
+    const ServedModel& served = member->served;
+    lines.push_back(fmt::format("model {}: {}, {:.1f} million parameters, texts of {} tokens, vectors of {}{}", served.id,
+                                served.architecture, static_cast<double>(served.parameters) / 1e6, served.context_length,
+                                served.vectors.width, served.classes ? fmt::format(", {} classes", served.classes.labels.size()) : ""));
   }
   for (const auto& member : networks_)
     lines.push_back(fmt::format("network {}: {} parameters, inputs {}, outputs {}", member->served.id, member->served.parameters,
@@ -119,6 +163,11 @@ std::string Engines::state() const {
     text += fmt::format("{} sequences run and {} wait, {} of {} KV blocks are free", stats.prefilling + stats.decoding, stats.waiting,
                         stats.blocks_free, stats.blocks_total);
   }
+  for (const auto& member : encoders_) {
+    const EngineStats stats = member->engine->stats();
+    text += fmt::format("{}{}: {} texts are computed and {} wait", text.empty() ? "" : "; ", member->served.id, stats.prefilling,
+                        stats.waiting);
+  }
   for (const auto& member : networks_)
     text += fmt::format("{}{}: {} predictions", text.empty() ? "" : "; ", member->served.id, member->predictor->count());
   return text;
@@ -126,10 +175,15 @@ std::string Engines::state() const {
 
 asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until) {
   for (const auto& member : members_) member->scheduler->begin_drain();
+  for (const auto& member : encoders_) member->engine->begin_drain();
   for (const auto& member : networks_) member->predictor->begin_drain();
   bool all = true;
   for (const auto& member : members_) {
     const bool ended = co_await member->scheduler->drained(until);
+    all = all && ended;
+  }
+  for (const auto& member : encoders_) {
+    const bool ended = co_await member->engine->drained(until);
     all = all && ended;
   }
   for (const auto& member : networks_) {
@@ -141,6 +195,7 @@ asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until
 
 void Engines::abort_remaining(const Error& reason) {
   for (const auto& member : members_) member->scheduler->abort_remaining(reason);
+  for (const auto& member : encoders_) member->engine->abort_remaining(reason);
   for (const auto& member : networks_) member->predictor->abort_remaining(reason);
 }
 

@@ -8,6 +8,7 @@
 #include "braid/served_model.h"
 #include "net/http/file_descriptor.h"
 #include "sched/compute_strand.h"
+#include "sched/encoding_engine.h"
 #include "sched/scheduler.h"
 
 #include <boost/asio/awaitable.hpp>
@@ -57,6 +58,12 @@ class Engines {
     std::unique_ptr<sched::Scheduler> scheduler;
   };
 
+  struct EncoderMember {
+    LoadedEncoder model;
+    ServedModel served;
+    std::unique_ptr<sched::EncodingEngine> engine;
+  };
+
   struct NetworkMember {
     ServedNetwork served;
     std::unique_ptr<NetworkPredictor> predictor;
@@ -64,6 +71,7 @@ class Engines {
 
   Engines(boost::asio::io_context& loop, const ServeOptions& options, std::function<void()> on_busy);
   Result<void> add(LoadedModel model);
+  void add(LoadedEncoder model);
   void add(LoadedNetwork network);
 
   boost::asio::io_context& loop_;
@@ -71,6 +79,7 @@ class Engines {
   std::unique_ptr<kernels::ThreadTeam> team_;
   sched::ComputeStrand strand_;
   std::vector<std::unique_ptr<Member>> members_;  // in the order of the command line, as the next ones
+  std::vector<std::unique_ptr<EncoderMember>> encoders_;
   std::vector<std::unique_ptr<NetworkMember>> networks_;
 };
 

@@ -63,13 +63,17 @@ Result<LoadedModels> ModelLoader::load(std::vector<net::FileDescriptor> disk_loc
   const bool has_disk = !options_.disk.directory.empty();
   Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options_.model);
   if (!team) return team.error();
-  LoadedModels loaded{std::move(*team), {}, {}};
+  LoadedModels loaded{std::move(*team), {}, {}, {}};
   std::vector<ServedModelOptions> language_models;
   for (ServedModelOptions& model : models_of(options_)) {
-    if (!holds_network(model.model.model)) {
+    if (holds_network(model.model.model)) {
+      if (const Result<void> added = add_network(model, loaded.networks); !added) return added.error();
+    } else if (holds_encoder(model.model.model)) {
+      Result<LoadedEncoder> encoder = load_encoder(model, *loaded.team);
+      if (!encoder) return encoder.error();
+      loaded.encoders.push_back(std::move(*encoder));
+    } else {
       language_models.push_back(std::move(model));
-    } else if (const Result<void> added = add_network(model, loaded.networks); !added) {
-      return added.error();
     }
   }
   auto models = load_models(language_models, options_.batch.max_batch, *loaded.team, show, has_disk);

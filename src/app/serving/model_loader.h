@@ -1,6 +1,7 @@
 // Loads all the models of a server on a thread of its own.
 #pragma once
 
+#include "app/encoder_folder.h"
 #include "app/load_models.h"
 #include "app/network_folder.h"
 #include "app/options.h"
@@ -20,7 +21,8 @@ namespace braid::app {
 // What is served, in the order of the command line, and the team that computes all of it.
 struct LoadedModels {
   std::unique_ptr<kernels::ThreadTeam> team;
-  std::vector<LoadedModel> models;  // they compute with the team
+  std::vector<LoadedModel> models;      // they compute with the team
+  std::vector<LoadedEncoder> encoders;  // likewise
   std::vector<LoadedNetwork> networks;
 };
 

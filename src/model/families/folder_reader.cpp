@@ -56,6 +56,10 @@ constexpr std::array kModelNames = {
     Pair{"model.embed_tokens", "token_embd"},
     Pair{"model.norm", "output_norm"},
     Pair{"lm_head", "output"},
+    Pair{"score", "cls.output"},  // of classes
+    // Without a head.
+    Pair{"embed_tokens", "token_embd"},
+    Pair{"norm", "output_norm"},
     Pair{"transformer.wte", "token_embd"},
     Pair{"transformer.wpe", "position_embd"},
     Pair{"transformer.ln_f", "output_norm"},

@@ -7,6 +7,7 @@
 #include "net/openai/dialects.h"
 #include "net/responses/compaction.h"
 #include "net/responses/dialect.h"
+#include "net/scores/dialects.h"
 
 namespace braid::net {
 
@@ -15,6 +16,7 @@ Dialects::Dialects()
       perplexity(openai::perplexity()), responses(responses::responses(stored_responses, running_responses)),
       compaction(responses::compaction(stored_responses)), messages(anthropic::messages()), llama_completion(llama::completion()),
       llama_infill(llama::infill()), llama_embedding(llama::embedding()), ollama_chat(ollama::chat()), ollama_generate(ollama::generate()),
-      ollama_embed(ollama::embed()), ollama_embeddings(ollama::embeddings()) {}
+      ollama_embed(ollama::embed()), ollama_embeddings(ollama::embeddings()), rerank(scores::rerank()), score(scores::score()),
+      classify(scores::classify()), reward(scores::reward()), pooling(scores::pooling()) {}
 
 }  // namespace braid::net

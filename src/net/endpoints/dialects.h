@@ -28,6 +28,11 @@ struct Dialects {
   std::unique_ptr<const Dialect> ollama_generate;
   std::unique_ptr<const Dialect> ollama_embed;
   std::unique_ptr<const Dialect> ollama_embeddings;
+  std::unique_ptr<const Dialect> rerank;
+  std::unique_ptr<const Dialect> score;
+  std::unique_ptr<const Dialect> classify;
+  std::unique_ptr<const Dialect> reward;
+  std::unique_ptr<const Dialect> pooling;
 };
 
 }  // namespace braid::net

@@ -56,7 +56,7 @@ struct Preparation {
     Result<Prompts> encoded = call->drops_oldest_turns ? encode_last_turns(*model, *call) : encode_prompts(*model->codec, *call);
     if (!encoded) return encoded.error();
     prompts = std::move(*encoded);
-    cut_prompts(prompts, *call, model->context_length);
+    cut_prompts(prompts, *call, *model);
     if (call->return_token_ids) call->prompt_tokens = prompts;
     if (call->echo) echo();
     const Result<void> compiled = call->wants_constraint() ? compile() : Result<void>();

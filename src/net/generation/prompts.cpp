@@ -119,7 +119,20 @@ Result<std::vector<TokenId>> encode_infill(const TextCodec& codec, const PromptI
   return ids;
 }
 
-Result<Prompts> encode_items(const TextCodec& codec, const GenerationCall& call) {
+Result<Prompts> encode_pairs(const TextCodec& codec, GenerationCall& call) {
+  const auto& items = std::get<std::vector<PromptItem>>(call.prompt);
+  Prompts prompts;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    Result<EncodedPair> pair = codec.encode_pair(std::get<std::string>(items[i]), call.second_texts[i]);
+    if (!pair) return pair.error();
+    prompts.push_back(std::move(pair->tokens));
+    call.second_begins.push_back(pair->second_text);
+  }
+  return prompts;
+}
+
+Result<Prompts> encode_items(const TextCodec& codec, GenerationCall& call) {
+  if (!call.second_texts.empty()) return encode_pairs(codec, call);
   const EncodeOptions options{.add_special = call.add_special.value_or(true), .parse_special = true};
   Prompts prompts;
   for (const PromptItem& item : std::get<std::vector<PromptItem>>(call.prompt)) {
@@ -160,6 +173,7 @@ GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> pr
   request.prompt_logprobs = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   request.constraint = call.constraint;
   request.pooling = call.pooling;
+  request.pooled_output = call.pooled_output;
   return request;
 }
 
@@ -182,7 +196,15 @@ Result<Prompts> encode_prompts(const TextCodec& codec, GenerationCall& call) {
   return chat != nullptr ? encode_chat(codec, call) : encode_items(codec, call);
 }
 
-void cut_prompts(Prompts& prompts, GenerationCall& call, std::int32_t context) {
+void cut_prompts(Prompts& prompts, GenerationCall& call, const ServedModel& model) {
+  const std::int32_t context = model.context_length;
+  if (call.prompt_head) {
+    const auto most = static_cast<std::size_t>(*call.prompt_head < 0 ? context : *call.prompt_head);
+    const std::size_t closing = std::min(call.add_special.value_or(true) ? model.codec->closing_tokens() : 0, most);
+    for (std::vector<TokenId>& prompt : prompts)
+      if (prompt.size() > most)
+        prompt.erase(prompt.begin() + static_cast<std::ptrdiff_t>(most - closing), prompt.end() - static_cast<std::ptrdiff_t>(closing));
+  }
   if (call.cuts_prompt_end)
     for (std::vector<TokenId>& prompt : prompts) prompt.resize(std::min(prompt.size(), static_cast<std::size_t>(context)));
   if (!call.prompt_tail) return;
@@ -224,7 +246,10 @@ Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, c
   const std::int32_t scored = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   std::size_t scores = 0;  // of prompt tokens, over all choices
   std::vector<GenerationRequest> requests;
+  std::size_t place = 0;  // of the prompt
   for (std::vector<TokenId>& prompt : prompts) {
+    const std::int32_t second = call.second_begins.empty() ? 0 : call.second_begins[place];
+    ++place;
     const Result<void> fits = check_length({prompt.size(), model.context_length, answer}, voice, field);
     if (!fits) return fits.error();
     if (scored >= 0) scores += prompt.size() * static_cast<std::size_t>(call.candidates) * (static_cast<std::size_t>(scored) + 1);
@@ -233,6 +258,7 @@ Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, c
     for (std::int32_t i = 0; i < call.candidates; ++i) {
       GenerationRequest& request = requests.emplace_back(request_of(call, prompt, model.context_length));
       const std::size_t choice = requests.size() - 1;
+      request.second_text = second;
       if (i > 0 && !call.stream) request.prompt_logprobs = -1;  // the first candidate's are those of all
       request.id = choice_id(id, choice, total);
       request.sampling.seed = seed;

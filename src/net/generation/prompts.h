@@ -20,8 +20,8 @@ Result<std::vector<std::vector<TokenId>>> encode_prompts(const TextCodec& codec,
 Result<RenderedChat> render_chat(const TextCodec& codec, ChatPrompt& chat);
 
 // Of each prompt the last tokens, as many as the call wants, which become the call's prompt where it was a text; or the first ones, as many as
-// the context has room for. Likewise.
-void cut_prompts(std::vector<std::vector<TokenId>>& prompts, GenerationCall& call, std::int32_t context);
+// the model has room for, or those that close every text behind the first ones. Likewise.
+void cut_prompts(std::vector<std::vector<TokenId>>& prompts, GenerationCall& call, const ServedModel& model);
 
 // What a chat's last message says, if the answer goes on with it: `echo` of a chat. Likewise.
 std::vector<std::string> last_words(const ChatPrompt& chat);

@@ -1,6 +1,7 @@
 #include "net/llama/formats.h"
 
 #include "net/generation/timings.h"
+#include "net/generation/whole_format.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
 #include "net/openai/embeddings.h"
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -122,13 +122,8 @@ class CompletionFormat final : public AnswerFormat {
   bool timings_per_token_;
 };
 
-class EmbeddingFormat final : public AnswerFormat {
+class EmbeddingFormat final : public WholeFormat {
  public:
-  void append_delta(std::string&, std::uint32_t, const Delta&, const DeltaTokens&, const Usage&) override { not_streamed(); }
-  void append_finish(std::string&, std::uint32_t, const ChoiceEnd&, const DeltaTokens&, const Usage&) override { not_streamed(); }
-  void append_end(std::string&, const Usage&) override { not_streamed(); }
-  void append_error(std::string&, const Error&) override { not_streamed(); }
-
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage&) override {
     out += '[';
     for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -138,9 +133,6 @@ class EmbeddingFormat final : public AnswerFormat {
     }
     out += ']';
   }
-
- private:
-  [[noreturn]] static void not_streamed() { throw std::logic_error("embeddings are never streamed"); }
 };
 
 }  // namespace

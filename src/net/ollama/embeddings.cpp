@@ -1,5 +1,6 @@
 #include "net/ollama/embeddings.h"
 
+#include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
 #include "net/ollama/dialects.h"
@@ -13,7 +14,6 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,18 +74,7 @@ Result<Wish> read(Value& body, const ServedModel& model, std::span<const Paramet
   return wish;
 }
 
-class VectorsFormat : public AnswerFormat {
- public:
-  void append_delta(std::string&, std::uint32_t, const Delta&, const DeltaTokens&, const Usage&) override { not_streamed(); }
-  void append_finish(std::string&, std::uint32_t, const ChoiceEnd&, const DeltaTokens&, const Usage&) override { not_streamed(); }
-  void append_end(std::string&, const Usage&) override { not_streamed(); }
-  void append_error(std::string&, const Error&) override { not_streamed(); }
-
- private:
-  [[noreturn]] static void not_streamed() { throw std::logic_error("embeddings are never streamed"); }
-};
-
-class EmbedFormat final : public VectorsFormat {
+class EmbedFormat final : public WholeFormat {
  public:
   explicit EmbedFormat(const ServedModel& model) : model_(json::quoted(model.id)) {}
 
@@ -103,7 +92,7 @@ class EmbedFormat final : public VectorsFormat {
   const std::string model_;
 };
 
-class OldFormat final : public VectorsFormat {
+class OldFormat final : public WholeFormat {
  public:
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage&) override {
     out += R"({"embedding":)";

@@ -1,5 +1,6 @@
 #include "net/openai/embeddings.h"
 
+#include "net/generation/whole_format.h"
 #include "net/json/fields.h"
 #include "net/json/write.h"
 #include "net/openai/request.h"
@@ -13,8 +14,9 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
+#include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +25,15 @@
 namespace braid::net::openai {
 namespace {
 
+// What becomes of a pooled vector.
+struct VectorForm {
+  std::size_t dimensions = 0;  // its first ones; 0: all
+  bool unit_length = true;
+};
+
 struct EmbeddingDetails final : DialectDetails {
   bool base64 = false;
+  VectorForm form;
 };
 
 // In place, so that its length is 1. A vector of zeros stays.
@@ -34,6 +43,12 @@ void normalize(std::vector<float>& vector) {
   if (sum == 0.0) return;
   const double scale = 1.0 / std::sqrt(sum);
   for (float& value : vector) value = static_cast<float>(value * scale);
+}
+
+std::vector<float> formed(std::vector<float> vector, const VectorForm& form) {
+  if (form.dimensions > 0 && form.dimensions < vector.size()) vector.resize(form.dimensions);
+  if (form.unit_length) normalize(vector);
+  return vector;
 }
 
 void append_floats(std::string& out, std::span<const float> vector) {
@@ -62,20 +77,15 @@ void append_base64(std::string& out, std::span<const float> vector) {
   out += '"';
 }
 
-class EmbeddingsFormat final : public AnswerFormat {
+class EmbeddingsFormat final : public WholeFormat {
  public:
-  EmbeddingsFormat(const ServedModel& model, bool base64) : model_(model.id), base64_(base64) {}
-
-  void append_delta(std::string&, std::uint32_t, const Delta&, const DeltaTokens&, const Usage&) override { not_streamed(); }
-  void append_finish(std::string&, std::uint32_t, const ChoiceEnd&, const DeltaTokens&, const Usage&) override { not_streamed(); }
-  void append_end(std::string&, const Usage&) override { not_streamed(); }
-  void append_error(std::string&, const Error&) override { not_streamed(); }
+  EmbeddingsFormat(const ServedModel& model, const EmbeddingDetails& details)
+      : model_(model.id), base64_(details.base64), form_(details.form) {}
 
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
     out += R"({"object":"list","data":[)";
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      std::vector<float> vector = choices[i].vector;
-      normalize(vector);
+      const std::vector<float> vector = formed(choices[i].vector, form_);
       fmt::format_to(std::back_inserter(out), R"({}{{"object":"embedding","index":{},"embedding":)", i > 0 ? "," : "", i);
       base64_ ? append_base64(out, vector) : append_floats(out, vector);
       out += '}';
@@ -86,10 +96,9 @@ class EmbeddingsFormat final : public AnswerFormat {
   }
 
  private:
-  [[noreturn]] static void not_streamed() { throw std::logic_error("embeddings are never streamed"); }
-
   std::string model_;
   bool base64_;
+  VectorForm form_;
 };
 
 Result<bool> wants_base64(const Value& body) {
@@ -99,37 +108,107 @@ Result<bool> wants_base64(const Value& body) {
   return invalid_argument("'encoding_format' must be 'float' or 'base64'", "encoding_format");
 }
 
-Result<void> refuse_dimensions(wish::BodyFields&, Value&, const std::string& path) {
-  return invalid_argument(fmt::format("'{}' is not supported: a vector is as wide as its model", path), path);
+// The member `name`, taken out of the body; nothing where it is missing or null.
+std::optional<Value> take(Value& body, std::string_view name) {
+  Value* const member = find_member(*body.get_if<ValueDict>(), name);
+  if (member == nullptr || member->is_null()) return std::nullopt;
+  return std::exchange(*member, Value());
 }
 
-constexpr std::array kEmbedded = {wish::Parameter{"input", read_prompt}, wish::Parameter{"dimensions", refuse_dimensions}};
+std::string list_of(std::span<const std::int64_t> numbers) {
+  std::string list;
+  for (const std::int64_t number : numbers) list += fmt::format("{}{}", list.empty() ? "" : ", ", number);
+  return list;
+}
+
+// Matryoshka representations: the first numbers of a vector are one, too.
+Result<std::size_t> read_dimensions(Value& body, const VectorRules& rules) {
+  const std::optional<Value> given = take(body, "dimensions");
+  if (!given) return std::size_t{0};
+  const std::int64_t most = rules.width > 0 ? rules.width : std::numeric_limits<std::int32_t>::max();
+  const Result<std::int64_t> size = json::read_integer(*given, "dimensions", 1);
+  if (!size) return size.error();
+  const bool listed = rules.dimensions.empty() || *size == most || std::ranges::find(rules.dimensions, *size) != rules.dimensions.end();
+  if (*size <= most && listed) return static_cast<std::size_t>(*size);
+  return invalid_argument(rules.dimensions.empty() ? fmt::format("'dimensions' is {}, and this model's vectors have 1 to {}", *size, most)
+                                                   : fmt::format("'dimensions' is {}; this model's vectors may have {} or {}", *size,
+                                                                 list_of(rules.dimensions), most),
+                          "dimensions");
+}
+
+// The words that go before each text: those that the request names by prompt_name or task, or the model's own.
+Result<std::string> read_prompt_words(Value& body, const VectorRules& rules) {
+  const char* field = "prompt_name";
+  std::optional<Value> given = take(body, field);
+  if (!given) given = take(body, field = "task");
+  if (!given) {
+    const std::string* own = rules.prompt(rules.default_prompt);
+    return own != nullptr ? *own : std::string();
+  }
+  const Result<std::string> name = json::read_string(*given, field);
+  if (!name) return name.error();
+  if (const std::string* words = rules.prompt(*name)) return *words;
+  std::string names;
+  for (const auto& [own, words] : rules.prompts) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", own);
+  return invalid_argument(rules.prompts.empty() ? fmt::format("'{}' is '{}', and this model has no prompts", field, *name)
+                                                : fmt::format("'{}' is '{}'; this model has the prompts {}", field, *name, names),
+                          field);
+}
+
+void put_before(const std::string& words, std::vector<PromptItem>& items) {
+  for (PromptItem& item : items)
+    if (auto* text = std::get_if<std::string>(&item)) text->insert(0, words);
+}
+
+constexpr std::array kEmbedded = {wish::Parameter{"input", read_prompt}};
 
 }  // namespace
 
+Result<void> read_truncation(Value& body, Wish& wish) {
+  const std::optional<Value> given = take(body, "truncate_prompt_tokens");
+  if (!given) return {};
+  const Result<std::int64_t> most = json::read_integer(*given, "truncate_prompt_tokens", -1, std::numeric_limits<std::int32_t>::max());
+  if (!most) return most.error();
+  if (*most == 0)
+    return invalid_argument("'truncate_prompt_tokens' is 0; expected a number of tokens, or -1 for what the model reads",
+                            "truncate_prompt_tokens");
+  wish.prompt_head = static_cast<std::int32_t>(*most);
+  return {};
+}
+
 Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
   wish::BodyFields fields(model);
+  const auto details = std::make_shared<EmbeddingDetails>();
+  const Result<std::size_t> dimensions = read_dimensions(body, model.vectors);
+  if (!dimensions) return dimensions.error();
+  details->form = {*dimensions, model.vectors.unit_length};
+  for (const char* name : {"normalize", "embed_normalize"}) {
+    const std::optional<Value> given = take(body, name);
+    const Result<bool> normalizes = given ? json::read_bool(*given, name) : Result<bool>(details->form.unit_length);
+    if (!normalizes) return normalizes.error();
+    details->form.unit_length = *normalizes;
+  }
+  const Result<std::string> words = read_prompt_words(body, model.vectors);
+  if (!words) return words.error();
+  if (const Result<void> truncated = read_truncation(body, fields.wish); !truncated) return truncated.error();
   const std::array tables = {std::span<const wish::Parameter>(kEmbedded), wish::common_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   const Result<bool> base64 = wants_base64(body);
   if (!base64) return base64.error();
   if (!fields.prompt) return invalid_argument("'input' is missing", "input");
+  put_before(*words, *fields.prompt);
   Wish wish = unanswered(fields, "input");
   wish.pooling = model.pooling;
-  const auto details = std::make_shared<EmbeddingDetails>();
   details->base64 = *base64;
   wish.details = details;
   return wish;
 }
 
-void append_unit_vector(std::string& out, std::vector<float> vector) {
-  normalize(vector);
-  append_floats(out, vector);
-}
+void append_unit_vector(std::string& out, std::vector<float> vector) { append_floats(out, formed(std::move(vector), {})); }
 
 std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call) {
-  return std::make_unique<EmbeddingsFormat>(model, static_cast<const EmbeddingDetails&>(*call.details).base64);
+  return std::make_unique<EmbeddingsFormat>(model, static_cast<const EmbeddingDetails&>(*call.details));
 }
 
 }  // namespace braid::net::openai

@@ -23,4 +23,7 @@ std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const 
 // […] with the length 1; one of zeros stays as it is.
 void append_unit_vector(std::string& out, std::vector<float> vector);
 
+// What pooled answers of all kinds take: truncate_prompt_tokens, the wish's prompt_head. Takes it out of the body.
+Result<void> read_truncation(Value& body, Wish& wish);
+
 }  // namespace braid::net::openai

@@ -203,6 +203,7 @@ Wish unanswered(BodyFields& fields, std::string_view field) {
   wish.prompt_field = field;
   wish.max_tokens = 0;
   wish.cache_salt = std::move(fields.wish.cache_salt);
+  wish.prompt_head = fields.wish.prompt_head;
   wish.priority = fields.priority ? fields.priority : fields.wish.priority;
   return wish;
 }

@@ -4,6 +4,7 @@
 #include "net/json/fields.h"
 #include "net/json/parse.h"
 #include "net/json/write.h"
+#include "net/predict/tensor_file.h"
 #include "net/predict/tensor_json.h"
 #include "net/service/codec_jobs.h"
 
@@ -32,6 +33,7 @@ struct Wanted {
   std::vector<std::optional<Tensor>> inputs;
   std::vector<std::size_t> outputs;
   bool packed = false;
+  bool as_file = false;  // the answer is a safetensors file, as the request was
 };
 
 std::string names_of(std::span<const TensorSignature> signatures) {
@@ -40,12 +42,9 @@ std::string names_of(std::span<const TensorSignature> signatures) {
   return names;
 }
 
-// By `model` or `model_id`; without one the only network there is.
-Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value& body) {
+// By its id; without one the only network there is. `field` is where that stood.
+Result<const ServedNetwork*> find_network(const ModelDirectory& models, const Value* name, const std::string& field) {
   const std::span<const ServedNetwork* const> networks = models.networks();
-  const char* field = "model";
-  const Value* name = body.find(field);
-  if (name == nullptr || name->is_null()) name = body.find(field = "model_id");
   std::string ids;
   for (const ServedNetwork* network : networks) ids += fmt::format("{}'{}'", ids.empty() ? "" : ", ", network->id);
   if (name == nullptr || name->is_null()) {
@@ -107,15 +106,51 @@ Result<bool> wants_packed(const Value* format) {
   return invalid_argument("'encoding_format' must be 'float' or 'base64'", "encoding_format");
 }
 
+// A body of tensors: what it wants of which network stands in its metadata, the outputs' names parted by commas.
+Result<Wanted> read_file(const ModelDirectory& models, std::string_view body) {
+  Result<TensorFile> file = read_tensor_file(body);
+  if (!file) return file.error();
+  const std::string* id = file->find_metadata("model");
+  if (id == nullptr) id = file->find_metadata("model_id");
+  const Value name = id != nullptr ? Value(*id) : Value();
+  const auto network = find_network(models, &name, "model");
+  if (!network) return network.error();
+  const Predictor& predictor = *(*network)->predictor;
+  std::vector<std::optional<Tensor>> inputs(predictor.inputs().size());
+  for (auto& [input, tensor] : file->tensors) {
+    const auto signature = std::ranges::find(predictor.inputs(), input, &TensorSignature::name);
+    if (signature == predictor.inputs().end())
+      return invalid_argument(fmt::format("'{}' is no input of this network, which has {}", input, names_of(predictor.inputs())),
+                              json::at_key("inputs", input));
+    inputs[static_cast<std::size_t>(signature - predictor.inputs().begin())] = std::move(tensor);
+  }
+  ValueList wanted;
+  if (const std::string* names = file->find_metadata("outputs"); names != nullptr && !names->empty()) {
+    for (std::size_t begin = 0; begin <= names->size();) {
+      const std::size_t end = std::min(names->find(',', begin), names->size());
+      wanted.emplace_back(names->substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  const Value list = wanted.empty() ? Value() : Value(std::move(wanted));
+  auto outputs = read_outputs(&list, predictor.outputs());
+  if (!outputs) return outputs.error();
+  return Wanted{*network, std::move(inputs), std::move(*outputs), false, true};
+}
+
 // What is immutable of the networks: any thread.
 Result<Wanted> read_request(const ModelDirectory& models, std::string& body) {
+  if (is_tensor_file(body)) return read_file(models, body);
   const Result<Value> document = json::parse_object(body);
   if (!document) return document.error();
   for (const auto& [key, ignored] : *document->get_if<ValueDict>()) {
     constexpr std::string_view kKnown[] = {"model", "model_id", "inputs", "outputs", "encoding_format", "user"};
     if (std::ranges::find(kKnown, key) == std::end(kKnown)) return invalid_argument(fmt::format("'{}' is not known here", key), key);
   }
-  const auto network = find_network(models, *document);
+  const char* field = "model";
+  const Value* name = document->find(field);
+  if (name == nullptr || name->is_null()) name = document->find(field = "model_id");
+  const auto network = find_network(models, name, field);
   if (!network) return network.error();
   const Value* const given = document->find("inputs");
   if (given == nullptr) return invalid_argument("'inputs' is missing", "inputs");
@@ -184,7 +219,19 @@ std::string document_of(const ServedNetwork& network, std::span<const std::size_
   return out;
 }
 
-asio::awaitable<Result<std::string>> predict(Service& service, http::Connection& connection, std::string& body) {
+std::string file_of(const ServedNetwork& network, std::span<const std::size_t> wanted, std::span<const Tensor> outputs) {
+  const std::vector<std::pair<std::string, std::string>> metadata = {{"model", network.id}, {"revision", network.revision}};
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < outputs.size(); ++i) tensors.push_back({network.predictor->outputs()[wanted[i]].name, &outputs[i]});
+  return write_tensor_file(metadata, tensors);
+}
+
+struct Document {
+  std::string text;
+  bool is_file = false;
+};
+
+asio::awaitable<Result<Document>> predict(Service& service, http::Connection& connection, std::string& body) {
   if (service.status.state == ServiceState::kDraining) co_return Error{ErrorCode::kDraining, "the server is shutting down", ""};
   if (service.status.state == ServiceState::kLoading) co_return Error{ErrorCode::kModelNotLoaded, "the models are still being loaded", ""};
   const ModelDirectory models = service.status.models;
@@ -199,8 +246,11 @@ asio::awaitable<Result<std::string>> predict(Service& service, http::Connection&
   if (!outputs) co_return outputs.error();
   std::size_t values = 0;
   for (const Tensor& tensor : *outputs) values += static_cast<std::size_t>(value_count(tensor.shape));
-  std::string document;
-  std::function<void()> writing = [&] { document = document_of(*wanted->network, wanted->outputs, *outputs, wanted->packed); };
+  Document document{{}, wanted->as_file};
+  std::function<void()> writing = [&] {
+    document.text = wanted->as_file ? file_of(*wanted->network, wanted->outputs, *outputs)
+                                    : document_of(*wanted->network, wanted->outputs, *outputs, wanted->packed);
+  };
   constexpr std::size_t kBytesOfValue = 12;
   const Result<void> written = co_await run_text(service, connection, values * kBytesOfValue, std::move(writing));
   if (!written) co_return written.error();
@@ -210,7 +260,7 @@ asio::awaitable<Result<std::string>> predict(Service& service, http::Connection&
 }  // namespace
 
 asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, std::string body) {
-  Result<std::string> document = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+  Result<Document> document = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
   try {
     document = co_await predict(*service, *connection, body);
   } catch (const std::exception& bug) {
@@ -218,7 +268,8 @@ asio::awaitable<http::Response> answer(std::shared_ptr<Service> service, std::sh
   }
   if (!document) co_return kOpenAiVoice.refuse(document.error());
   http::Response response;
-  response.body = std::move(*document);
+  if (document->is_file) response.content_type = "application/octet-stream";
+  response.body = std::move(document->text);
   co_return response;
 }
 

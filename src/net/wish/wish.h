@@ -44,6 +44,9 @@ struct Wish {
   std::vector<TokenId> allowed_tokens;                 // the answer has no others; empty: all
   std::vector<std::vector<TokenId>> banned_sequences;  // none of them comes to its last token
   std::optional<std::int32_t> prompt_tail;  // of each prompt so many tokens at most, its last ones; -1: as many as there is room for
+  std::optional<std::int32_t> prompt_head;  // of each prompt so many tokens at most: its first ones and those that close every text; -1: as
+                                            // many as there is room for
+  std::vector<std::string> second_texts;    // of each item that is one of two texts, the other; empty: none is
   bool cuts_prompt_end = false;             // of each prompt, what the context has no room for
   std::vector<TokenId> prompt_ids;          // a chat's prompt in place of its messages; empty: none
   std::optional<bool> add_special;          // whether a prompt gets the model's own BOS and EOS; nullopt: a text does, a chat does not
@@ -54,9 +57,10 @@ struct Wish {
   std::int32_t prompt_logprobs = -1;        // as in Request, for an own member of the answer
   std::optional<std::int32_t> priority;     // as in Request; nullopt: what the client's requests have
   Pooling pooling = Pooling::kNone;         // as in GenerationRequest: vectors instead of answers
-  std::string cache_salt;                   // as in Request
-  std::string service_tier;                 // as it was asked for; empty: not at all
-  bool echo = false;                        // each choice begins with its prompt
+  PooledOutput pooled_output = PooledOutput::kVector;
+  std::string cache_salt;    // as in Request
+  std::string service_tier;  // as it was asked for; empty: not at all
+  bool echo = false;         // each choice begins with its prompt
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;

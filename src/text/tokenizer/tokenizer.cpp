@@ -185,6 +185,39 @@ bool Tokenizer::strips_right(TokenId token) const {
   return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
 }
 
+// Without a tokenizer.json as llama.cpp joins them: a first text, its end, what parts them, the second text, its end.
+EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  if (pipeline_) return pipeline_->encode_pair(first, second);
+  const EncodeOptions plain{.add_special = false, .parse_special = true};
+  EncodedPair pair;
+  const auto add = [&pair](const std::optional<TokenId>& token) {
+    if (token) pair.tokens.push_back(*token);
+  };
+  const auto append = [&](std::string_view text) {
+    const std::vector<TokenId> tokens = encode(text, plain);
+    pair.tokens.insert(pair.tokens.end(), tokens.begin(), tokens.end());
+  };
+  const bool has_types = vocabulary_.kind == TokenizerKind::kWordPiece;
+  if (vocabulary_.add_bos) add(vocabulary_.bos);
+  append(first);
+  if (vocabulary_.add_eos) add(vocabulary_.eos);
+  if (has_types) {
+    pair.second_text = static_cast<std::int32_t>(pair.tokens.size());
+  } else if (vocabulary_.add_eos) {
+    add(vocabulary_.eos);
+  }
+  append(second);
+  if (vocabulary_.add_eos) add(vocabulary_.eos);
+  return pair;
+}
+
+std::size_t Tokenizer::closing_tokens() const {
+  if (!pipeline_) return vocabulary_.add_eos ? 1 : 0;
+  const TokenFrame& frame = pipeline_->parts().frame;
+  const auto last_text = std::find(frame.rbegin(), frame.rend(), std::nullopt);
+  return static_cast<std::size_t>(last_text - frame.rbegin());
+}
+
 std::string Tokenizer::decode(std::span<const TokenId> tokens) const {
   if (pipeline_ != nullptr) return pipeline_->decode(tokens, true);
   Utf8Stream stream;

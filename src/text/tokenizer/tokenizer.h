@@ -54,6 +54,10 @@ class Tokenizer {
   // options.parse_special. Time is linear in the text, apart from merging within a word: O(n log n).
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
 
+  // As TextCodec's.
+  EncodedPair encode_pair(std::string_view first, std::string_view second) const;
+  std::size_t closing_tokens() const;
+
   // The text of all these tokens as one, without control tokens. In tokenizer.json a decoder may treat the first or the last token
   // otherwise than those between, which token_bytes() cannot tell.
   std::string decode(std::span<const TokenId> tokens) const;

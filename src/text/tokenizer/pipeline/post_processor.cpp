@@ -54,7 +54,44 @@ TokenFrame read_parts(const ConfigNode& node) {
   return frame;
 }
 
+PairFrame read_pair_template(const ConfigNode& node) {
+  PairFrame frame;
+  for (const ConfigNode& piece : node.items("pair")) {
+    if (const auto special = piece.find("SpecialToken")) {
+      TokenFrame tokens;
+      append_special(node, special->text("id"), tokens);
+      for (const auto& token : tokens) frame.push_back({token, 0, static_cast<int>(special->count_or("type_id", 0))});
+    } else if (const auto sequence = piece.find("Sequence")) {
+      frame.push_back({std::nullopt, sequence->text("id") == "B" ? 1 : 0, static_cast<int>(sequence->count_or("type_id", 0))});
+    } else {
+      piece.fail(ErrorCode::kBadFile, fmt::format("'{}' is neither a SpecialToken nor a Sequence", piece.path()));
+    }
+  }
+  return frame;
+}
+
 }  // namespace
+
+PairFrame read_pair_processor(const std::optional<ConfigNode>& node) {
+  const PairFrame plain = {{std::nullopt, 0, 0}, {std::nullopt, 1, 0}};
+  if (!node || node->failed()) return plain;
+  const std::string type = node->text("type");
+  if (type == "TemplateProcessing") return node->find("pair") ? read_pair_template(*node) : plain;
+  if (type == "BertProcessing") {
+    const TokenId cls = token_of(*node, "cls");
+    const TokenId sep = token_of(*node, "sep");
+    return {{cls, 0, 0}, {std::nullopt, 0, 0}, {sep, 0, 0}, {std::nullopt, 1, 1}, {sep, 0, 1}};
+  }
+  if (type == "RobertaProcessing") {
+    const TokenId cls = token_of(*node, "cls");
+    const TokenId sep = token_of(*node, "sep");
+    return {{cls, 0, 0}, {std::nullopt, 0, 0}, {sep, 0, 0}, {sep, 0, 0}, {std::nullopt, 1, 0}, {sep, 0, 0}};
+  }
+  if (type != "Sequence") return plain;
+  for (const ConfigNode& part : node->items("processors"))  // the one that adds tokens
+    if (PairFrame frame = read_pair_processor(part); frame.size() > plain.size()) return frame;
+  return plain;
+}
 
 TokenFrame read_post_processor(const std::optional<ConfigNode>& node) {
   if (!node) return {std::nullopt};

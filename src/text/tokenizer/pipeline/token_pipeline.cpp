@@ -20,6 +20,7 @@ void read_parts_of(const ConfigNode& document, PipelineParts& parts) {
   if (const auto node = document.find("pre_tokenizer")) parts.splitter = read_splitter(*node);
   parts.decoder = read_text_decoder(document.find("decoder"));
   parts.frame = read_post_processor(document.find("post_processor"));
+  parts.pair = read_pair_processor(document.find("post_processor"));
   if (!document.failed()) parts.added = AddedTokens::read(document, parts.vocabulary, parts.normalizer.get(), parts.warnings);
 }
 
@@ -77,6 +78,21 @@ std::vector<TokenId> TokenPipeline::encode(std::string_view text, const EncodeOp
     }
   }
   return framed;
+}
+
+EncodedPair TokenPipeline::encode_pair(std::string_view first, std::string_view second) const {
+  const EncodeOptions plain{.add_special = false, .parse_special = true};
+  EncodedPair pair;
+  for (const PairPiece& piece : parts_.pair) {
+    if (piece.type == 1 && pair.second_text == 0) pair.second_text = static_cast<std::int32_t>(pair.tokens.size());
+    if (piece.token) {
+      pair.tokens.push_back(*piece.token);
+      continue;
+    }
+    const std::vector<TokenId> tokens = encode(piece.text == 0 ? first : second, plain);
+    pair.tokens.insert(pair.tokens.end(), tokens.begin(), tokens.end());
+  }
+  return pair;
 }
 
 // A model may hold the texts of control tokens too. Where they are to stay words, such a word is made of its characters.

@@ -26,6 +26,7 @@ struct PipelineParts {
   std::unique_ptr<const TextDecoder> decoder;
   AddedTokens added;
   TokenFrame frame = {std::nullopt};
+  PairFrame pair = {};
   std::vector<std::string> warnings;
 };
 
@@ -39,6 +40,8 @@ class TokenPipeline {
 
   // Bytes that are no UTF-8 count as U+FFFD.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const;
+
+  EncodedPair encode_pair(std::string_view first, std::string_view second) const;
 
   // The text of all these tokens, without control tokens when `skip_special`.
   std::string decode(std::span<const TokenId> tokens, bool skip_special) const;

@@ -1,0 +1,47 @@
+#include "model/class_head.h"
+
+#include "model/tensor_reader.h"
+
+#include <cstddef>
+#include <string>
+
+namespace braid::model {
+namespace {
+
+const std::string kClassWeight = "cls.output.weight";
+const std::string kClassBias = "cls.output.bias";
+
+}  // namespace
+
+ClassHead ClassHead::read(const files::GgufFile& file, TensorReader& reader, std::int64_t width) {
+  ClassHead head;
+  const files::GgufTensor* const tensor = file.tensor(kClassWeight);
+  if (tensor == nullptr) return head;
+  const std::int64_t classes = tensor->shape.size() == 2 ? tensor->shape.back() : 1;
+  reader.table(kClassWeight, width, classes, head.weights_);
+  reader.vector(kClassBias, classes, Presence::kOptional, head.bias_);
+  head.width_ = width;
+  return head;
+}
+
+ClassHead ClassHead::judging(const kernels::KernelTable& table, const kernels::PackedMatrix& output, std::int64_t yes, std::int64_t no) {
+  ClassHead head;
+  head.width_ = output.inputs;
+  head.weights_.resize(static_cast<std::size_t>(output.inputs));
+  std::vector<float> other(head.weights_.size());
+  table.unpack_row(output, yes, head.weights_.data());
+  table.unpack_row(output, no, other.data());
+  for (std::size_t i = 0; i < other.size(); ++i) head.weights_[i] -= other[i];
+  return head;
+}
+
+void ClassHead::apply(std::span<const float> vector, std::span<float> scores) const {
+  for (std::size_t row = 0; row < scores.size(); ++row) {
+    const float* const weights = weights_.data() + row * static_cast<std::size_t>(width_);
+    double sum = bias_.empty() ? 0.0 : static_cast<double>(bias_[row]);
+    for (std::size_t i = 0; i < vector.size(); ++i) sum += static_cast<double>(weights[i]) * static_cast<double>(vector[i]);
+    scores[row] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace braid::model

@@ -1,0 +1,51 @@
+// The tensors of an encoder by name, as floats, whatever they are stored as.
+#pragma once
+
+#include "braid/result.h"
+#include "files/gguf.h"
+#include "files/safetensors.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace braid::model {
+
+struct EncoderTensor {
+  std::vector<std::int64_t> shape;  // the contiguous dimension is the last one
+  std::vector<float> values;
+};
+
+// Borrows what it reads from.
+class EncoderTensors {
+ public:
+  virtual ~EncoderTensors() = default;
+  virtual bool has(const std::string& name) const = 0;
+  // kBadFile: there is none of that name; kUnsupported: its type.
+  virtual Result<EncoderTensor> read(const std::string& name) const = 0;
+};
+
+// A folder's: F32, F16 and BF16.
+class FolderTensors final : public EncoderTensors {
+ public:
+  explicit FolderTensors(const std::map<std::string, files::SafeTensor>& tensors) : tensors_(tensors) {}
+  bool has(const std::string& name) const override { return tensors_.contains(name); }
+  Result<EncoderTensor> read(const std::string& name) const override;
+
+ private:
+  const std::map<std::string, files::SafeTensor>& tensors_;
+};
+
+// Those of a GGUF file, of any type that this build computes with.
+class GgufTensors final : public EncoderTensors {
+ public:
+  explicit GgufTensors(const files::GgufFile& file) : file_(file) {}
+  bool has(const std::string& name) const override { return file_.tensor(name) != nullptr; }
+  Result<EncoderTensor> read(const std::string& name) const override;
+
+ private:
+  const files::GgufFile& file_;
+};
+
+}  // namespace braid::model

@@ -1,0 +1,65 @@
+// The weights of an encoder, packed for a kernel tier.
+#pragma once
+
+#include "braid/result.h"
+#include "kernels/kernel_table.h"
+#include "model/encoders/encoder_shape.h"
+#include "model/encoders/encoder_tensors.h"
+#include "model/networks/layer_tensors.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace braid::model {
+
+struct EncoderNormWeights {
+  std::vector<float> weight;  // empty: there is no norm
+  std::vector<float> bias;    // of one with a mean
+  bool rms = false;
+
+  explicit operator bool() const { return !weight.empty(); }
+};
+
+struct EncoderExpertsWeights {
+  LayerMatrix router;
+  std::vector<LayerMatrix> up, down;  // [experts]
+  std::vector<float> bias;            // [width], or empty
+};
+
+struct EncoderLayerWeights {
+  EncoderNormWeights before_attention, query_norm, key_norm, after_attention, joined_attention;
+  EncoderNormWeights before_feed_forward, after_feed_forward, joined_feed_forward;
+  LayerMatrix query, key, value, out;
+  LayerMatrix gate, up, down;  // gate: without outputs where there is none
+  std::optional<EncoderExpertsWeights> experts;
+};
+
+struct EncoderHeadWeights {
+  LayerMatrix dense;  // without outputs: none
+  EncoderNormWeights norm;
+  LayerMatrix out;
+};
+
+struct EncoderWeights {
+  std::vector<float> tokens;     // [vocabulary, embedded]
+  std::vector<float> positions;  // [rows, embedded], or empty
+  std::vector<float> types;      // [types, embedded], or empty
+  EncoderNormWeights embedding_norm;
+  LayerMatrix embedding_projection;
+  std::vector<EncoderLayerWeights> layers;
+  std::vector<float> distance_bias;  // [buckets, heads], or empty
+  EncoderNormWeights final_norm;
+  std::vector<LayerMatrix> dense;
+  std::optional<EncoderHeadWeights> head;
+  std::int64_t parameters = 0;
+  std::uint64_t bytes = 0;  // as they are packed
+};
+
+// `type`: kF32, or kQ8_0 for matrices whose inputs its blocks divide. `modules`: where the tensors of shape.dense lie, one for each; not
+// needed afterwards. kBadFile with the tensor's name: it is missing or has another shape; kUnsupported: its type.
+Result<EncoderWeights> load_encoder_weights(const EncoderShape& shape, const EncoderTensors& tensors,
+                                            const std::vector<const EncoderTensors*>& modules, const kernels::KernelTable& table,
+                                            kernels::WeightType type);
+
+}  // namespace braid::model

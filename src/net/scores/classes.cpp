@@ -1,0 +1,235 @@
+// /v1/classifications, /classify, /v1/rewards/score and /pooling: what a head for classes says of one text.
+#include "net/generation/whole_format.h"
+#include "net/json/fields.h"
+#include "net/json/write.h"
+#include "net/openai/embeddings.h"
+#include "net/openai/request.h"
+#include "net/scores/dialects.h"
+#include "net/scores/fields.h"
+#include "net/wish/finish.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fmt/format.h>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid::net::scores {
+namespace {
+
+constexpr std::array kInput = {wish::Parameter{"input", openai::read_prompt}};
+
+struct ClassDetails final : DialectDetails {
+  bool logits = false;
+  bool activates = true;
+};
+
+// A conversation as the model's template writes it, with the model's answer as its last message.
+Result<Wish> read_chat(Value& body, const ServedModel& model, wish::BodyFields& fields) {
+  std::optional<Value> messages = take(body, "messages");
+  auto* list = messages->get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type("messages", "an array", *messages);
+  if (list->empty()) return invalid_argument("'messages' is empty", "messages");
+  const std::array tables = {wish::chat_parameters(), wish::common_parameters()};
+  const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
+  if (!read) return read.error();
+  if (!fields.add_generation_prompt) fields.add_generation_prompt = false;
+  const std::optional<std::int32_t> head = fields.wish.prompt_head;
+  Result<Wish> wish = wish::finish_chat(
+      std::move(fields), std::move(*list), [](std::size_t index) { return json::at_index("messages", index); }, "messages");
+  if (!wish) return wish;
+  wish->prompt_head = head;
+  wish->max_tokens = 0;
+  wish->choices = wish->candidates = 1;
+  wish->stream = false;
+  wish->sampling = {};
+  wish->pooling = model.generates ? Pooling::kLast : model.pooling;
+  wish->pooled_output = PooledOutput::kScores;
+  return wish;
+}
+
+Result<Wish> read_scored(Value& body, const ServedModel& model, bool takes_chats) {
+  if (const Result<void> has = need_classes(model); !has) return has.error();
+  wish::BodyFields fields(model);
+  const auto details = std::make_shared<ClassDetails>();
+  const Result<bool> logits = take_flag(body, "logits", false);
+  if (!logits) return logits.error();
+  details->logits = *logits;
+  for (const char* name : {"activation", "use_activation", "softmax"}) {
+    const Result<bool> activates = take_flag(body, name, details->activates);
+    if (!activates) return activates.error();
+    details->activates = *activates;
+  }
+  const Value* messages = body.find("messages");
+  const bool is_chat = takes_chats && messages != nullptr && !messages->is_null();
+  if (is_chat) {
+    if (const Result<void> truncated = openai::read_truncation(body, fields.wish); !truncated) return truncated.error();
+  }
+  Result<Wish> wish = is_chat ? read_chat(body, model, fields) : wish_for_scores(body, fields, "input", kInput);
+  if (wish) wish->details = details;
+  return wish;
+}
+
+void append_usage(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out), R"("usage":{{"prompt_tokens":{0},"total_tokens":{0},"completion_tokens":0}})",
+                 usage.prompt_tokens);
+}
+
+// {"id","object":"list","created","model","data":[
+void append_head(std::string& out, const std::string& id, const ServedModel& model) {
+  fmt::format_to(std::back_inserter(out), R"({{"id":{},"object":"list","created":{},"model":{},"data":[)", json::quoted(id),
+                 static_cast<std::int64_t>(std::time(nullptr)), json::quoted(model.id));
+}
+
+class ClassFormat final : public WholeFormat {
+ public:
+  ClassFormat(std::string id, const ServedModel& model, const ClassDetails& details)
+      : id_(std::move(id)), model_(model), details_(details) {}
+
+  void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
+    const ClassRules& rules = model_.classes;
+    append_head(out, id_, model_);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const std::vector<float>& scores = choices[i].vector;
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(scores) - scores.begin());
+      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"label":{},"probs":)", i > 0 ? "," : "", i,
+                     json::quoted(rules.labels[best]));
+      append_numbers(out, activated(scores, details_.activates ? rules.activation : ScoreActivation::kNone));
+      fmt::format_to(std::back_inserter(out), R"(,"num_classes":{})", scores.size());
+      if (details_.logits) {
+        out += R"(,"logits":)";
+        append_numbers(out, scores);
+      }
+      out += '}';
+    }
+    out += "],";
+    append_usage(out, usage);
+    out += '}';
+  }
+
+ private:
+  const std::string id_;
+  const ServedModel& model_;
+  const ClassDetails details_;
+};
+
+class Classify final : public Dialect {
+ public:
+  std::string_view id_prefix() const override { return "classify-"; }
+  Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
+  std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
+    return std::make_unique<ClassFormat>(id, model, static_cast<const ClassDetails&>(*call.details));
+  }
+};
+
+// The score itself where there is one, else the list of them.
+class RewardFormat final : public WholeFormat {
+ public:
+  RewardFormat(std::string id, const ServedModel& model) : id_(std::move(id)), model_(model) {}
+
+  void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
+    append_head(out, id_, model_);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const std::vector<float>& scores = choices[i].vector;
+      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"object":"reward","score":)", i > 0 ? "," : "", i);
+      if (scores.size() == 1) {
+        json::append_float(out, scores.front());
+      } else {
+        append_numbers(out, scores);
+      }
+      out += '}';
+    }
+    out += "],";
+    append_usage(out, usage);
+    out += '}';
+  }
+
+ private:
+  const std::string id_;
+  const ServedModel& model_;
+};
+
+class Reward final : public Dialect {
+ public:
+  std::string_view id_prefix() const override { return "reward-"; }
+  Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_scored(body, model, true); }
+  std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall&) const override {
+    return std::make_unique<RewardFormat>(id, model);
+  }
+};
+
+// vLLM's: data holds vectors, probabilities or scores, whatever the task is.
+class PoolingFormat final : public WholeFormat {
+ public:
+  PoolingFormat(std::string id, const ServedModel& model, ScoreActivation activation)
+      : id_(std::move(id)), model_(model), activation_(activation) {}
+
+  void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage& usage) override {
+    append_head(out, id_, model_);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"object":"pooling","data":)", i > 0 ? "," : "", i);
+      append_numbers(out, activated(choices[i].vector, activation_));
+      out += '}';
+    }
+    out += "],";
+    append_usage(out, usage);
+    out += '}';
+  }
+
+ private:
+  const std::string id_;
+  const ServedModel& model_;
+  const ScoreActivation activation_;
+};
+
+struct PoolingDetails final : DialectDetails {
+  enum class Task : std::uint8_t { kEmbed, kClassify, kReward };
+  Task task = Task::kEmbed;
+};
+
+Result<PoolingDetails::Task> take_task(Value& body, const ServedModel& model) {
+  using Task = PoolingDetails::Task;
+  const std::optional<Value> given = take(body, "task");
+  if (!given) return model.classes ? Task::kReward : Task::kEmbed;
+  const Result<std::string> name = json::read_string(*given, "task");
+  if (!name) return name.error();
+  constexpr std::array kTasks = {std::pair{std::string_view("embed"), Task::kEmbed},
+                                 std::pair{std::string_view("classify"), Task::kClassify},
+                                 std::pair{std::string_view("reward"), Task::kReward}, std::pair{std::string_view("score"), Task::kReward}};
+  for (const auto& [own, task] : kTasks)
+    if (own == *name) return task;
+  return invalid_argument("'task' must be one of 'embed', 'classify', 'reward' and 'score'", "task");
+}
+
+class PoolingDialect final : public Dialect {
+ public:
+  std::string_view id_prefix() const override { return "pool-"; }
+  Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override {
+    const auto task = take_task(body, model);
+    if (!task) return task.error();
+    Result<Wish> wish = *task == PoolingDetails::Task::kEmbed ? openai::read_embeddings(body, model) : read_scored(body, model, true);
+    if (!wish) return wish;
+    if (*task == PoolingDetails::Task::kEmbed) return wish;  // its details say what becomes of a vector
+    const auto details = std::make_shared<PoolingDetails>();
+    details->task = *task;
+    wish->details = details;
+    return wish;
+  }
+  std::unique_ptr<AnswerFormat> make_format(const std::string& id, const ServedModel& model, const GenerationCall& call) const override {
+    if (call.pooled_output == PooledOutput::kVector) return openai::embeddings_format(model, call);
+    const auto task = static_cast<const PoolingDetails&>(*call.details).task;
+    const auto activation = task == PoolingDetails::Task::kClassify ? model.classes.activation : ScoreActivation::kNone;
+    return std::make_unique<PoolingFormat>(id, model, activation);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Dialect> classify() { return std::make_unique<Classify>(); }
+std::unique_ptr<const Dialect> reward() { return std::make_unique<Reward>(); }
+std::unique_ptr<const Dialect> pooling() { return std::make_unique<PoolingDialect>(); }
+
+}  // namespace braid::net::scores

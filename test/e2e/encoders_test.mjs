@@ -1,0 +1,156 @@
+// Models that read whole texts: vectors, ranks, classes and scores over HTTP against what transformers gives, the same bits alone, together
+// and beside a stream, and through SDKs.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import OpenAI from "openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { embedMany } from "ai";
+import { OpenAIEmbeddings } from "@langchain/openai";
+import { serve, sourceFolder } from "./support/processes.mjs";
+import { collect, post, story } from "./support/client.mjs";
+
+const demo = path.join(sourceFolder, "models/demo-q8_0.gguf");
+const folder = (name) => path.join(sourceFolder, "test/model/reference/encoders", name);
+const references_of = (name) => JSON.parse(readFileSync(path.join(folder(name), "reference.json"), "utf8"));
+const length_of = (vector) => Math.hypot(...vector);
+
+const vectors = ["bert", "bert-cls", "bert-dense", "roberta", "distilbert", "mpnet", "nomic-bert", "modernbert", "electra", "jina-v3", "gemma3",
+  "qwen3"];
+const rankers = ["bert-rank", "xlm-roberta-rank"];
+const classifiers = ["bert-labels", "distilbert-labels", "modernbert-labels", "qwen3-labels"];
+
+async function ask(server, route, body, status = 200) {
+  const response = await post(server.url + route, body);
+  const answer = await response.json();
+  assert.equal(response.status, status, `${route}: ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+function assert_close(actual, expected, bound, what) {
+  assert.equal(actual.length, expected.length, what);
+  expected.forEach((value, i) => assert.ok(Math.abs(actual[i] - value) <= bound, `${what}[${i}]: ${actual[i]}, transformers has ${value}`));
+}
+
+const softmax = (x) => { const e = x.map((v) => Math.exp(v - Math.max(...x))); const sum = e.reduce((a, b) => a + b); return e.map((v) => v / sum); };
+const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+
+test("vectors are those of transformers, and the same bits alone, in a batch of 64 and beside a stream", async (t) => {
+  const server = await serve(t, [demo, ...vectors.map(folder), "--kv-memory", "256M"]);
+  const before = new Map();
+  for (const name of vectors) {
+    // Decoders compute in 8 bits what is stored in bf16; the references are float32.
+    const bound = name === "qwen3" ? 3e-2 : 1e-4;
+    for (const { text, vector } of references_of(name)) {
+      const answer = await ask(server, "/v1/embeddings", { model: name, input: text });
+      assert_close(answer.data[0].embedding, vector, bound * length_of(vector), `${name}: ${text.slice(0, 20)}`);
+      before.set(name + text, answer.data[0].embedding);
+    }
+  }
+  const stream = collect(await post(`${server.url}/v1/completions`, { model: "demo-q8_0", prompt: story, max_tokens: 300, ignore_eos: true, stream: true }));
+  await Promise.all(vectors.map(async (name) => {
+    const references = references_of(name);
+    const input = Array.from({ length: 64 }, (_, i) => references[i % references.length].text);
+    const { data, usage } = await ask(server, "/v1/embeddings", { model: name, input });
+    data.forEach(({ embedding, index }) => assert.deepEqual(embedding, before.get(name + input[index]), `${name} ${index}`));
+    assert.ok(usage.prompt_tokens > 64 && usage.total_tokens === usage.prompt_tokens);
+  }));
+  assert.ok((await stream).done);
+});
+
+test("what a request says of its vectors holds", async (t) => {
+  const server = await serve(t, [folder("bert"), folder("bert-cls"), "--max-waiting", "100"]);
+  const embed = async (body) => (await ask(server, "/v1/embeddings", { model: "bert", ...body })).data[0].embedding;
+  const whole = await embed({ input: "the river" });
+  const short = await embed({ input: "the river", dimensions: 8 });
+  const scale = length_of(whole.slice(0, 8));
+  assert_close(short, whole.slice(0, 8).map((value) => value / scale), 1e-6, "dimensions");
+  assert.ok(Math.abs(length_of(await embed({ input: "the river", normalize: false })) - 1) > 1e-3);
+  assert.ok(Math.abs(length_of(await embed({ model: "bert-cls", input: "the river" })) - 1) > 1e-3, "the folder has no Normalize");
+  assert.ok(Math.abs(length_of(await embed({ model: "bert-cls", input: "the river", normalize: true })) - 1) < 1e-5);
+  assert.deepEqual(await embed({ input: "the river", prompt_name: "query" }), await embed({ input: "what is the river" }));
+  const { tokens } = await ask(server, "/tokenize", { model: "bert", prompt: "the river" });
+  assert.deepEqual(await embed({ input: [tokens] }), whole);
+  const long = "the river runs ".repeat(60);
+  const refused = await ask(server, "/v1/embeddings", { model: "bert", input: long }, 400);
+  assert.equal(refused.error.code, "context_length_exceeded");
+  assert.ok(Math.abs(length_of(await embed({ input: long, truncate_prompt_tokens: -1 })) - 1) < 1e-5);
+  // What is left of a cut text is framed as any text is.
+  const { tokens: first } = await ask(server, "/tokenize", { model: "bert", prompt: long });
+  assert.deepEqual(await embed({ input: long, truncate_prompt_tokens: 10 }), await embed({ input: [[...first.slice(0, 9), first.at(-1)]] }));
+  for (const [body, param] of [[{ dimensions: 33 }, "dimensions"], [{ dimensions: 0 }, "dimensions"], [{ prompt_name: "nothing" }, "prompt_name"],
+    [{ normalize: 1 }, "normalize"], [{ truncate_prompt_tokens: 0 }, "truncate_prompt_tokens"], [{ input: [[99999]] }, "input[0][0]"], [{ input: [] }, "input"]]) {
+    const { error } = await ask(server, "/v1/embeddings", { model: "bert", input: "a", ...body }, 400);
+    assert.equal(error.param, param, error.message);
+  }
+  const { error } = await ask(server, "/v1/completions", { model: "bert", prompt: "the" }, 400);
+  assert.equal(error.param, "model");
+});
+
+test("documents are ranked by the scores of transformers", async (t) => {
+  const server = await serve(t, [...rankers.map(folder), folder("bert")]);
+  for (const model of rankers) {
+    const pairs = references_of(model).filter(({ pair }) => pair !== null);
+    for (const { text, pair, logits } of pairs) {
+      const body = { model, query: text, documents: [pair, { text: "a" }], return_documents: true };
+      const { results } = await ask(server, "/v1/rerank", body);
+      assert.equal(results.length, 2);
+      assert.ok(results[0].relevance_score >= results[1].relevance_score);
+      const own = results.find(({ index }) => index === 0);
+      assert.ok(Math.abs(own.relevance_score - sigmoid(logits[0])) < 1e-4);
+      assert.deepEqual(own.document, { text: pair });
+      const raw = await ask(server, "/rerank", { ...body, raw_scores: true, top_n: 1 });
+      assert.equal(raw.results.length, 1);
+      const scored = await ask(server, "/v1/score", { model, text_1: text, text_2: [pair, "a"] });
+      assert.deepEqual(scored.data[0].score, own.relevance_score);
+      const logit = await ask(server, "/score", { model, text_1: [text], text_2: [pair], raw_scores: true });
+      assert.ok(Math.abs(logit.data[0].score - logits[0]) < 2e-3);
+    }
+  }
+  for (const [body, param] of [[{ documents: ["a"] }, "query"], [{ query: "a" }, "documents"], [{ query: "a", documents: [] }, "documents"],
+    [{ query: "a", documents: ["b", 1] }, "documents[1]"], [{ query: "a", documents: [{}] }, "documents[0].text"],
+    [{ query: "a", documents: ["b"], top_n: 0 }, "top_n"], [{ query: "a", documents: ["b"], model: "bert" }, "model"]]) {
+    const { error } = await ask(server, "/v1/rerank", { model: "bert-rank", ...body }, 400);
+    assert.equal(error.param, param, error.message);
+  }
+  const uneven = await ask(server, "/v1/score", { model: "bert-rank", text_1: ["a", "b"], text_2: ["c"] }, 400);
+  assert.equal(uneven.error.param, "text_1");
+});
+
+test("classes and rewards are those of transformers", async (t) => {
+  const server = await serve(t, [...classifiers.map(folder), folder("llama-reward"), "--dtype", "f32", "--kv-dtype", "f32", "--kv-memory", "256M"]);
+  for (const model of classifiers) {
+    const texts = references_of(model).filter(({ pair }) => pair === null);
+    const { data } = await ask(server, "/v1/classifications", { model, input: texts.map(({ text }) => text), logits: true });
+    texts.forEach(({ logits }, i) => {
+      const probs = model === "distilbert-labels" ? logits.map(sigmoid) : softmax(logits);
+      assert_close(data[i].probs, probs, 1e-4, `${model} ${i}`);
+      assert_close(data[i].logits, logits, 2e-3, `${model} ${i}`);
+      assert.equal(data[i].label, `label${logits.indexOf(Math.max(...logits))}`);
+      assert.equal(data[i].num_classes, logits.length);
+    });
+    assert.deepEqual((await ask(server, "/classify", { model, input: texts[0].text })).data[0].probs, data[0].probs);
+  }
+  const rewarded = references_of("llama-reward").filter(({ pair }) => pair === null);
+  const { data } = await ask(server, "/v1/rewards/score", { model: "llama-reward", input: rewarded.map(({ text }) => text) });
+  rewarded.forEach(({ logits }, i) => assert.ok(Math.abs(data[i].score - logits[0]) < 2e-3));
+  const chat = await ask(server, "/v1/rewards/score", { model: "llama-reward", messages: [{ role: "user", content: "the river" }, { role: "assistant", content: "runs" }] });
+  assert.equal(typeof chat.data[0].score, "number");
+  assert.deepEqual((await ask(server, "/pooling", { model: "llama-reward", input: rewarded[0].text })).data[0].data, [data[0].score]);
+  assert.equal((await ask(server, "/v1/completions", { model: "llama-reward", prompt: "a" }, 400)).error.param, "model");
+});
+
+test("SDKs get vectors: openai, LangChain, ai", async (t) => {
+  const server = await serve(t, [folder("bert")]);
+  const [first, second] = references_of("bert");
+  const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
+  const { data } = await client.embeddings.create({ model: "bert", input: [first.text, second.text] });  // by base64
+  assert_close(data[0].embedding, first.vector, 1e-4, "openai");
+  const chain = new OpenAIEmbeddings({ model: "bert", apiKey: "none", configuration: { baseURL: `${server.url}/v1` } });
+  const [, of_second] = await chain.embedDocuments([first.text, second.text]);
+  assert_close(of_second, second.vector, 1e-4, "LangChain");
+  const provider = createOpenAICompatible({ name: "braid", baseURL: `${server.url}/v1` });
+  const { embeddings } = await embedMany({ model: provider.textEmbeddingModel("bert"), values: [first.text, second.text] });
+  assert_close(embeddings[1], second.vector, 1e-4, "ai");
+});

@@ -1,0 +1,139 @@
+// Tiny random encoders as folders against what transformers computes for them (reference/make_encoders.py), and the numerics contract.
+#include "files/hf_folder.h"
+#include "kernels/thread_team.h"
+#include "model/encoders/encoder_families.h"
+#include "model/encoders/sentence_modules.h"
+#include "model/encoders/text_encoder.h"
+#include "model/step_driver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <simdjson.h>
+#include <string>
+#include <vector>
+
+namespace braid::model::test {
+namespace {
+
+std::string encoder_path(const std::string& name) { return BRAID_SOURCE_DIR "/test/model/reference/encoders/" + name; }
+
+bool is_encoder(const std::string& name) { return describes_encoder(files::HfFolder::open(encoder_path(name)).value().config()); }
+
+std::vector<std::string> encoder_folders() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(encoder_path("")))
+    if (is_encoder(entry.path().filename())) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+struct LoadedEncoder {
+  SentenceModules modules;
+  std::unique_ptr<TextEncoder> encoder;
+};
+
+LoadedEncoder load_encoder(const std::string& name, const kernels::KernelTable& table, kernels::ThreadTeam& team,
+                           kernels::WeightType type = kernels::WeightType::kF32) {
+  const files::HfFolder folder = files::HfFolder::open(encoder_path(name)).value();
+  LoadedEncoder loaded{read_sentence_modules(folder).value(), nullptr};
+  EncoderShape shape = read_encoder_folder(folder).value();
+  std::vector<FolderTensors> modules;
+  for (const DenseModule& module : loaded.modules.dense) {
+    shape.dense.push_back(module.shape);
+    modules.emplace_back(module.tensors.tensors);
+  }
+  std::vector<const EncoderTensors*> borrowed;
+  for (const FolderTensors& module : modules) borrowed.push_back(&module);
+  const FolderTensors tensors(folder.tensors());
+  EncoderWeights weights = load_encoder_weights(shape, tensors, borrowed, table, type).value();
+  loaded.encoder = std::make_unique<TextEncoder>(std::move(shape), std::move(weights), table, team);
+  return loaded;
+}
+
+struct EncoderReference {
+  step::EncoderText text;
+  std::vector<float> values;
+};
+
+std::vector<EncoderReference> read_references(const std::string& name, const SentenceModules& modules) {
+  simdjson::dom::parser parser;
+  const simdjson::dom::element root = parser.load(encoder_path(name) + "/reference.json");
+  std::vector<EncoderReference> references;
+  for (const simdjson::dom::element entry : simdjson::dom::array(root)) {
+    EncoderReference& reference = references.emplace_back();
+    for (const std::int64_t id : simdjson::dom::array(entry["ids"])) reference.text.tokens.push_back(static_cast<TokenId>(id));
+    std::int32_t place = 0;
+    for (const std::int64_t type : simdjson::dom::array(entry["types"])) {
+      if (type == 1 && reference.text.second_text == 0) reference.text.second_text = place;
+      ++place;
+    }
+    simdjson::dom::array values;
+    const bool is_vector = entry["vector"].get(values) == simdjson::SUCCESS;
+    if (!is_vector) values = simdjson::dom::array(entry["logits"]);
+    for (const double value : values) reference.values.push_back(static_cast<float>(value));
+    reference.text.pooling = modules.pooling.value_or(Pooling::kMean);
+    reference.text.output = is_vector ? PooledOutput::kVector : PooledOutput::kScores;
+  }
+  return references;
+}
+
+std::vector<std::vector<float>> encode(TextEncoder& encoder, std::vector<step::EncoderText> texts) {
+  const std::size_t count = texts.size();
+  const auto pass = encoder.begin(std::move(texts));
+  while (pass->advance()) {
+  }
+  std::vector<std::vector<float>> vectors;
+  for (std::size_t i = 0; i < count; ++i) vectors.push_back(pass->take(i));
+  return vectors;
+}
+
+double length_of(const std::vector<float>& vector) {
+  double sum = 0.0;
+  for (const float value : vector) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+class EncoderReferences : public testing::TestWithParam<std::string> {};
+
+TEST_P(EncoderReferences, AreReproducedOnEveryTier) {
+  for (const auto* table : available_tables()) {
+    kernels::ThreadTeam team(2);
+    const LoadedEncoder loaded = load_encoder(GetParam(), *table, team);
+    for (const EncoderReference& reference : read_references(GetParam(), loaded.modules)) {
+      std::vector<float> vector = encode(*loaded.encoder, {reference.text}).front();
+      ASSERT_EQ(vector.size(), reference.values.size());
+      const double scale = loaded.modules.normalizes ? 1.0 / length_of(vector) : 1.0;
+      const double bound = 1e-4 * length_of(reference.values);
+      for (std::size_t i = 0; i < vector.size(); ++i)
+        ASSERT_NEAR(vector[i] * scale, reference.values[i], bound)
+            << table->name << ", " << reference.text.tokens.size() << " tokens, value " << i;
+    }
+  }
+}
+
+// Alone, in a batch, and with another number of threads.
+TEST_P(EncoderReferences, HaveTheSameBitsInAnyBatch) {
+  kernels::ThreadTeam one(1);
+  kernels::ThreadTeam three(3);
+  const LoadedEncoder alone = load_encoder(GetParam(), kernels::best_kernel_table(), one);
+  const LoadedEncoder together = load_encoder(GetParam(), kernels::best_kernel_table(), three);
+  std::vector<step::EncoderText> texts;
+  const std::vector<EncoderReference> references = read_references(GetParam(), alone.modules);
+  for (std::size_t i = 0; i < 64; ++i) texts.push_back(references[i % references.size()].text);
+  const std::vector<std::vector<float>> batch = encode(*together.encoder, texts);
+  for (std::size_t i = 0; i < references.size(); ++i) {
+    const std::vector<float> own = encode(*alone.encoder, {references[i].text}).front();
+    for (std::size_t j = i; j < batch.size(); j += references.size()) EXPECT_EQ(batch[j], own);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, EncoderReferences, testing::ValuesIn(encoder_folders()), [](const auto& suite) {
+  std::string name = suite.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace braid::model::test
