@@ -45,8 +45,10 @@ constexpr std::array kTemplates = {
           "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}{{ eos_token }}\n{% endfor %}"
           "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"},
     Named{"deepseek",
-          "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}<｜User｜>{{ m.content }}{% elif m.role == 'assistant' %}"
-          "<｜Assistant｜>{{ m.content }}{{ eos_token }}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+          "{% set ns = namespace(system='') %}{% for m in messages if m.role not in ['user', 'assistant'] %}"
+          "{% set ns.system = ns.system + ('\n\n' if ns.system else '') + m.content %}{% endfor %}{{ bos_token }}{{ ns.system }}"
+          "{% for m in messages %}{% if m.role == 'user' %}<｜User｜>{{ m.content }}{% elif m.role == 'assistant' %}"
+          "<｜Assistant｜>{{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
           "{% if add_generation_prompt %}<｜Assistant｜>{% endif %}"},
     Named{
         "vicuna",

@@ -115,12 +115,16 @@ RoleRules find_role_rules(const ChatTemplate& chat_template) {
   rules.systems_anywhere = rules.system && shows(chat_template, {first, second, ask}, {"FIRST", "SECOND", "QUESTION"}) &&
                            shows(chat_template, {first, ask, answer, second, again}, {"FIRST", "QUESTION", "SECOND", "FURTHER"});
   rules.neighbours = shows(chat_template, {ask, again}, {"QUESTION", "FURTHER"});
+  rules.answer_first = shows(chat_template, {answer, ask}, {"ANSWER", "QUESTION"}) ||
+                       !shows(chat_template, {message("user", ""), answer, ask}, {"ANSWER", "QUESTION"});
   return rules;
 }
 
 void follow_role_rules(const RoleRules& rules, Value& value) {
   auto* messages = value.get_if<ValueList>();
   if (messages == nullptr) return;
+  const auto first = std::find_if_not(messages->begin(), messages->end(), is_system);
+  if (!rules.answer_first && first != messages->end() && has_role(*first, "assistant")) messages->insert(first, message("user", ""));
   const auto systems = std::count_if(messages->begin(), messages->end(), is_system);
   const bool in_front = systems == 0 || (systems == 1 && is_system(messages->front()));
   if (!rules.system || (!rules.systems_anywhere && !in_front)) {

@@ -4,6 +4,7 @@
 #include "text/common_templates.h"
 
 #include <algorithm>
+#include <cctype>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -203,9 +204,31 @@ TEST(RoleRules, MessagesAreJoinedWhereTheTemplateTakesThemNotApart) {
   EXPECT_EQ(shown(kAlternating, late), "user:A\n\nB\n\nq;assistant:r;user:s;");
   EXPECT_EQ(shown(kFirstSystemOnly, late), "<A\n\nB>user:q;assistant:r;user:s;");
   EXPECT_THAT(shown(kOneSystem, parts), HasSubstr("'text': 'B'"));
+  const ValueList greeted = {says("system", "A"), says("assistant", "hello"), says("user", "q")};
+  EXPECT_EQ(shown(kAlternating, greeted), "user:A;assistant:hello;user:q;");
+  EXPECT_EQ(shown(kAlternating, {says("assistant", "hello"), says("user", "q")}), "user:;assistant:hello;user:q;");
+  EXPECT_EQ(shown(kOneSystem, greeted), "system:A;assistant:hello;user:q;");
   // A template that takes everything gets it as it is.
   EXPECT_EQ(shown("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}", late),
             "system:A;user:q;assistant:r;system:B;user:s;");
+}
+
+// Whatever a conversation says, each of the templates that have a name shows all of it, in an order of its own, and glues nothing together.
+TEST(RoleRules, TheTemplatesWithANameShowEverySystemMessageApart) {
+  for (const std::string_view name : common_template_names()) {
+    const auto codec = open(braid::test::byte_pair_vocabulary().string("tokenizer.chat_template", common_template(name)->text));
+    const auto rendered = codec->render(
+        prompt_of({says("system", "AAA"), says("user", "BBB"), says("assistant", "CCC"), says("developer", "DDD"), says("user", "EEE")}));
+    ASSERT_TRUE(rendered) << name << rendered.error().message;
+    for (const char* said : {"AAA", "BBB", "CCC", "DDD", "EEE"}) {
+      const std::size_t at = rendered->text.find(said);
+      ASSERT_NE(at, std::string::npos) << name << "\n" << rendered->text;
+      const bool glued = std::isupper(static_cast<unsigned char>(rendered->text[at + 3])) != 0 ||
+                         (at > 0 && std::isupper(static_cast<unsigned char>(rendered->text[at - 1])) != 0);
+      EXPECT_FALSE(glued) << name << "\n" << rendered->text;
+    }
+    EXPECT_TRUE(codec->render(prompt_of({says("assistant", "CCC"), says("user", "EEE")}))) << name;
+  }
 }
 
 constexpr const char* kThinking =
