@@ -33,6 +33,11 @@ struct ConstraintSpec {
   struct Grammar {
     std::string text;
   };  // GBNF or Lark-like EBNF, told apart by their form
+  struct TextMember {
+    std::string name;
+    std::string text;
+    bool is_regex = false;
+  };  // a JSON object with this member alone, a string that the regular expression matches from end to end, or the grammar in Lark's form
   struct Literal {
     std::string text;
   };
@@ -56,7 +61,8 @@ struct ConstraintSpec {
     std::int32_t most = -1;
   };  // one item; -1: no limit
 
-  std::variant<JsonObject, JsonSchema, Regex, Choice, Grammar, Literal, FreeUntil, FreeWithout, Sequence, Alternatives, Repeat> kind;
+  std::variant<JsonObject, JsonSchema, Regex, Choice, Grammar, TextMember, Literal, FreeUntil, FreeWithout, Sequence, Alternatives, Repeat>
+      kind;
   std::string path;
 };
 

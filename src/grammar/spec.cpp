@@ -1,7 +1,9 @@
 #include "grammar/spec.h"
 
+#include "grammar/build.h"
 #include "grammar/ebnf/grammar_text.h"
 #include "grammar/json/schema.h"
+#include "grammar/json/syntax.h"
 #include "grammar/regex.h"
 
 #include <algorithm>
@@ -57,6 +59,16 @@ class Translator {
   Result<ExprId> of(const ConstraintSpec::Grammar& kind, const std::string& path) {
     const auto expr = parse_grammar_text(kind.text, grammar_);
     return expr ? expr : Result<ExprId>(refused(path, expr.error().message));
+  }
+
+  Result<ExprId> of(const ConstraintSpec::TextMember& kind, const std::string& path) {
+    json::Syntax syntax(grammar_);
+    RegexOptions options;
+    options.character = [&](const CodePointSet& set) { return syntax.string_character(set); };
+    const auto content = kind.is_regex ? parse_regex(kind.text, grammar_, options) : parse_lark(kind.text, grammar_, options.character);
+    if (!content) return refused(path, content.error().message);
+    if (!kind.is_regex) remove_direct_left_recursion(grammar_);
+    return syntax.braces(syntax.member(grammar_.bytes(json::quote(kind.name)), syntax.quoted(*content)));
   }
 
   Result<ExprId> of(const ConstraintSpec::Literal& kind, const std::string&) {
@@ -171,6 +183,11 @@ class Key {
     for (const std::string& option : kind.options) text(option);
   }
   void of(const ConstraintSpec::Grammar& kind) { text(kind.text); }
+  void of(const ConstraintSpec::TextMember& kind) {
+    text(kind.name);
+    text(kind.text);
+    mark(kind.is_regex ? 1 : 0);
+  }
   void of(const ConstraintSpec::Literal& kind) { text(kind.text); }
   void of(const ConstraintSpec::FreeUntil& kind) { text(kind.end); }
   void of(const ConstraintSpec::FreeWithout& kind) {

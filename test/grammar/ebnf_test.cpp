@@ -124,5 +124,32 @@ TEST(GrammarText, RefusesWithTheLine) {
   }
 }
 
+// The text of a custom tool: a grammar within a string of JSON.
+TEST(TextMember, BindsTheCharactersOfTheString) {
+  const auto member = [](const char* text, bool is_regex) {
+    return compile_or_die({ConstraintSpec::TextMember{"input", text, is_regex}, "tools[0].format"});
+  };
+  const auto regex = member(R"re([a-z]+"\d\n?)re", true);
+  EXPECT_TRUE(accepts(*regex, R"({"input": "ab\"7"})"));
+  EXPECT_TRUE(accepts(*regex, R"({"input":"ab\"7\n"})"));
+  EXPECT_FALSE(accepts(*regex, R"({"input": "ab7"})"));
+  EXPECT_FALSE(accepts(*regex, R"({"input": "xab\"7 "})"));
+  EXPECT_FALSE(accepts(*regex, R"({"text": "ab\"7"})"));
+  const auto lark = member(R"(start: begin hunk+ end
+begin: "*** Begin" LF
+end: "*** End" LF?
+hunk: "*** Add: " /(.+)/ LF line+
+line: "+" /(.*)/ LF
+%import common.LF
+)",
+                           false);
+  EXPECT_TRUE(accepts(*lark, R"({"input": "*** Begin\n*** Add: a\\b.txt\n+say \"hi\"\n+\n*** End"})"));
+  EXPECT_FALSE(accepts(*lark, R"({"input": "*** Begin\n*** End"})"));
+  EXPECT_FALSE(accepts(*lark, R"({"input": "*** Begin\n*** Add: a\nsay\n*** End"})"));
+  const auto refused = toy_compiler().compile({ConstraintSpec::TextMember{"input", "start: missing", false}, "tools[0].format"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().param, "tools[0].format");
+}
+
 }  // namespace
 }  // namespace braid::test

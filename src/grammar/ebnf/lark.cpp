@@ -46,9 +46,9 @@ bool is_terminal(std::string_view name) {
 
 class LarkParser {
  public:
-  LarkParser(std::string_view text, Grammar& grammar)
-      : cursor_(text, "//", "#"), text_(text), grammar_(grammar), rules_(grammar), ignored_(grammar.declare("%ignore")),
-        ignores_(text.find("%ignore") != std::string_view::npos) {}
+  LarkParser(std::string_view text, Grammar& grammar, CharacterOf character)
+      : cursor_(text, "//", "#"), text_(text), grammar_(grammar), character_(std::move(character)), rules_(grammar),
+        ignored_(grammar.declare("%ignore")), ignores_(text.find("%ignore") != std::string_view::npos) {}
 
   Result<ExprId> run() {
     for (cursor_.skip_space(); !cursor_.at_end() && !cursor_.failed(); cursor_.skip_space()) {
@@ -230,14 +230,14 @@ class LarkParser {
     if (takes_range()) {
       const std::vector<std::uint32_t> last = quoted();
       if (points.size() != 1 || last.size() != 1 || points.front() > last.front()) cursor_.fail("a range lies between two characters");
-      return cursor_.failed() ? grammar_.nothing() : grammar_.chars(CodePointSet({{points.front(), last.front()}}));
+      return cursor_.failed() ? grammar_.nothing() : character_(CodePointSet({{points.front(), last.front()}}));
     }
     const bool any_case = cursor_.take("i");
     std::vector<ExprId> parts;
     for (const std::uint32_t point : points) {
       const bool letter = (point | 0x20U) >= 'a' && (point | 0x20U) <= 'z';
       const std::uint32_t other = any_case && letter ? point ^ 0x20U : point;
-      parts.push_back(grammar_.chars(CodePointSet({{point, point}, {other, other}})));
+      parts.push_back(character_(CodePointSet({{point, point}, {other, other}})));
     }
     return grammar_.sequence(std::move(parts));
   }
@@ -270,7 +270,7 @@ class LarkParser {
   }
 
   ExprId regex(std::string_view pattern, RegexOptions options) {
-    options.character = [this](const CodePointSet& set) { return grammar_.chars(set); };
+    options.character = character_;
     const auto expr = parse_regex(pattern, grammar_, options);
     if (expr) return *expr;
     cursor_.fail(expr.error().message);
@@ -306,6 +306,7 @@ class LarkParser {
   Cursor cursor_;
   std::string_view text_;
   Grammar& grammar_;
+  CharacterOf character_;
   NamedRules rules_;
   RuleId ignored_;
   bool ignores_;
@@ -315,6 +316,9 @@ class LarkParser {
 
 }  // namespace
 
-Result<ExprId> parse_lark(std::string_view text, Grammar& grammar) { return LarkParser(text, grammar).run(); }
+Result<ExprId> parse_lark(std::string_view text, Grammar& grammar, CharacterOf character) {
+  if (!character) character = [&grammar](const CodePointSet& set) { return grammar.chars(set); };
+  return LarkParser(text, grammar, std::move(character)).run();
+}
 
 }  // namespace braid::grammar
