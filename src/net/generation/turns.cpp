@@ -16,17 +16,44 @@ bool has_role(const Value& message, const char* role) {
   return own != nullptr && *own == Value(role);
 }
 
-// Without the first `dropped` turns.
-ChatPrompt without_turns(const ChatPrompt& whole, const std::vector<std::size_t>& turns, std::size_t dropped) {
-  ChatPrompt rest = whole;
-  if (dropped == 0) return rest;
-  auto& messages = *rest.messages.get_if<ValueList>();
+// A part of the conversation that may be left out, and how far from its front: whole turns, and of the last one, where it is all there
+// is, the oldest answers with what their calls gave.
+struct Cut {
+  std::size_t begin;
+  std::size_t end;
+  std::size_t inner_end;  // behind the user's words of the last turn; 0: nothing of it
+};
+
+// From few to most.
+std::vector<Cut> cuts_of(const ValueList& messages) {
+  const std::vector<std::size_t> turns = find_turns(messages);
+  std::vector<Cut> cuts;
+  for (std::size_t i = 1; i < turns.size(); ++i) cuts.push_back({turns.front(), turns[i], 0});
+  std::vector<std::size_t> answers;  // of the last turn
+  for (std::size_t i = turns.empty() ? 0 : turns.back(); i < messages.size(); ++i)
+    if (has_role(messages[i], "assistant")) answers.push_back(i);
+  const std::size_t front = turns.empty() ? 0 : turns.front();
+  for (std::size_t i = 1; i < answers.size(); ++i) cuts.push_back({front, turns.empty() ? 0 : turns.back(), answers[i]});
+  return cuts;
+}
+
+// What rules the whole conversation stays, wherever it was said.
+void erase_unruling(ValueList& messages, std::size_t begin, std::size_t end) {
   const auto at = [&messages](std::size_t index) { return messages.begin() + static_cast<std::ptrdiff_t>(index); };
-  // What rules the whole conversation stays, wherever it was said.
-  const auto kept = std::stable_partition(at(turns.front()), at(turns[dropped]), [](const Value& message) {
-    return has_role(message, "system") || has_role(message, "developer");
-  });
-  messages.erase(kept, at(turns[dropped]));
+  const auto kept = std::stable_partition(
+      at(begin), at(end), [](const Value& message) { return has_role(message, "system") || has_role(message, "developer"); });
+  messages.erase(kept, at(end));
+}
+
+ChatPrompt without(const ChatPrompt& whole, const Cut& cut) {
+  ChatPrompt rest = whole;
+  auto& messages = *rest.messages.get_if<ValueList>();
+  if (cut.inner_end > 0) {
+    std::size_t first = cut.end;  // the first answer of the last turn
+    while (!has_role(messages[first], "assistant")) ++first;
+    erase_unruling(messages, first, cut.inner_end);
+  }
+  erase_unruling(messages, cut.begin, cut.end);
   return rest;
 }
 
@@ -50,15 +77,15 @@ Result<Prompts> encode_last_turns(const ServedModel& model, GenerationCall& call
   const ChatPrompt whole = std::get<ChatPrompt>(call.prompt);
   Result<Prompts> prompts = encode_prompts(*model.codec, call);
   if (!prompts || prompts->front().size() < context) return prompts;
-  const std::vector<std::size_t> turns = find_turns(*whole.messages.get_if<ValueList>());
-  const auto encode = [&](std::size_t dropped) {
-    call.prompt = without_turns(whole, turns, dropped);
+  const std::vector<Cut> cuts = cuts_of(*whole.messages.get_if<ValueList>());
+  if (cuts.empty()) return prompts;
+  const auto encode = [&](std::size_t number) {
+    call.prompt = without(whole, cuts[number - 1]);
     return encode_prompts(*model.codec, call);
   };
   const std::size_t room = room_of(call, model.context_length);
   std::size_t too_few = 0;
-  std::size_t enough = turns.empty() ? 0 : turns.size() - 1;  // or all that may be dropped
-  if (enough == 0) return prompts;
+  std::size_t enough = cuts.size();  // or all that may be dropped
   while (enough - too_few > 1) {
     const std::size_t middle = too_few + (enough - too_few) / 2;
     prompts = encode(middle);
