@@ -235,11 +235,44 @@ TEST(Metrics, HaveOtherServersNamesWhereTheyAreWanted) {
   options.llamacpp_metrics = true;
   TestServer server(options);
   server.ask(post("/v1/completions", R"({"prompt":"a"})"));
+  server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("H", FinishReason::kLength); }; });
+  server.ask(post("/v1/completions", R"({"prompt":"a","max_tokens":1,"stream":true})"));
   const std::string text = server.ask(get("/metrics")).body;
-  for (const std::string_view line :
-       {"# TYPE vllm:num_requests_running gauge\n", "vllm:time_to_first_token_seconds_count{model_name=\"fake-model\"} 1\n",
-        "# TYPE vllm:generation_tokens_total counter\n", "vllm:kv_cache_usage_perc{model_name=\"fake-model\"} ",
-        "# TYPE llamacpp:prompt_tokens_total counter\n", "# TYPE llamacpp:requests_processing gauge\n", "braid_active_requests "})
+  const Types types = served(text);
+  // What the boards that vLLM publishes look at, of its versions from 0.6 on, and all that llama-server has.
+  for (const char* name :
+       {"num_requests_running", "num_requests_waiting", "num_requests_swapped", "kv_cache_usage_perc", "gpu_cache_usage_perc"})
+    EXPECT_EQ(types.at(std::string("vllm:") + name), "gauge") << name;
+  for (const char* name : {"prompt_tokens_total", "generation_tokens_total", "request_success_total", "num_preemptions_total",
+                           "prefix_cache_queries_total", "prefix_cache_hits_total", "gpu_prefix_cache_hits_total"})
+    EXPECT_EQ(types.at(std::string("vllm:") + name), "counter") << name;
+  for (const char* name :
+       {"e2e_request_latency_seconds", "time_to_first_token_seconds", "time_per_output_token_seconds", "inter_token_latency_seconds",
+        "request_time_per_output_token_seconds", "request_prompt_tokens", "request_generation_tokens", "request_queue_time_seconds",
+        "request_prefill_time_seconds", "request_decode_time_seconds", "request_inference_time_seconds",
+        "request_max_num_generation_tokens", "request_params_max_tokens", "request_params_n"}) {
+    EXPECT_EQ(types.at(std::string("vllm:") + name), "histogram") << name;
+    EXPECT_NE(text.find(std::string("vllm:") + name + "_sum{model_name=\"fake-model\"} "), std::string::npos) << name;
+  }
+  for (const auto& [name, type] : Types{{"prompt_tokens_total", "counter"},
+                                        {"prompt_seconds_total", "counter"},
+                                        {"tokens_predicted_total", "counter"},
+                                        {"tokens_predicted_seconds_total", "counter"},
+                                        {"n_decode_total", "counter"},
+                                        {"n_tokens_max", "counter"},
+                                        {"n_busy_slots_per_decode", "gauge"},
+                                        {"prompt_tokens_seconds", "gauge"},
+                                        {"predicted_tokens_seconds", "gauge"},
+                                        {"kv_cache_usage_ratio", "gauge"},
+                                        {"requests_processing", "gauge"},
+                                        {"requests_deferred", "gauge"}})
+    EXPECT_EQ(types.at("llamacpp:" + name), type) << name;
+  for (const std::string_view line : {"vllm:time_to_first_token_seconds_count{model_name=\"fake-model\"} 2\n", "braid_active_requests ",
+                                      "vllm:request_success_total{model_name=\"fake-model\",finished_reason=\"length\"} 1\n",
+                                      "vllm:request_success_total{model_name=\"fake-model\",finished_reason=\"stop\"} 1\n",
+                                      "vllm:request_generation_tokens_sum{model_name=\"fake-model\"} 3\n",
+                                      "vllm:request_params_max_tokens_sum{model_name=\"fake-model\"} 17\n",
+                                      "vllm:request_params_n_bucket{model_name=\"fake-model\",le=\"1\"} 2\n", "llamacpp:n_tokens_max 3\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 

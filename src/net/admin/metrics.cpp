@@ -14,10 +14,10 @@ http::Response no_metrics() { return http::error_response({ErrorCode::kNotFound,
 
 FamilyList gather(Service& service) {
   FamilyList families = gather_metrics(service.counters, *service.connections, service.status, service.system.take());
-  if (const ServedModel* model = service.status.models.find({})) {
-    if (service.options.vllm_metrics) add_vllm_names(families, service.counters, model->engine->stats(), model->id);
-    if (service.options.llamacpp_metrics) add_llamacpp_names(families, model->engine->stats());
-  }
+  const ServedModel* model = service.status.models.find({});
+  if (model == nullptr) return families;
+  if (service.options.vllm_metrics) add_vllm_names(families, service.counters, service.status.models);
+  if (service.options.llamacpp_metrics) add_llamacpp_names(families, service.counters, model->engine->stats());
   return families;
 }
 

@@ -35,6 +35,8 @@ struct Voice {
   http::Response (*refuse)(const Error& error) = http::error_response;  // instead of an answer
   std::string_view request_id_header = {};                              // where its clients look for a request's id besides X-Request-Id
   std::string (*too_long)(const LongPrompt& prompt) = describe;         // a sentence by whose words clients shorten what they send
+  void (*sign)(http::Response& refusal, std::string_view request_id) = [](http::Response&, std::string_view) {
+  };  // an error that repeats it
 };
 
 inline constexpr Voice kOpenAiVoice;

@@ -1,9 +1,9 @@
 #include "net/generation/generate.h"
 
-#include "braid/printable.h"
 #include "braid/signal.h"
 #include "net/generation/deadlines.h"
 #include "net/generation/failure.h"
+#include "net/generation/name_list.h"
 #include "net/generation/preparation.h"
 #include "net/generation/prompts.h"
 #include "net/generation/running_choices.h"
@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <exception>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <memory>
 #include <optional>
 #include <set>
@@ -50,6 +49,8 @@ class Generation final : WakeHint {
   }
   ~Generation() {
     record_.usage = meter_.usage();
+    if (!answer_id_.empty())
+      meter_.count_answer(record_.reason == RequestEnd::kDone, call_.choices, call_.max_tokens.value_or(model_->context_length));
     service_.answers.erase(answer_id_);
     connection_.end_pings();
     connection_.interrupt_at(Clock::time_point::max());
@@ -98,7 +99,7 @@ class Generation final : WakeHint {
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
     call_ = std::move(prepared->call);
-    if (!call_.schema_ignored.empty()) request_.answer_headers.emplace_back("X-Braid-Schema-Ignored", header_list(call_.schema_ignored));
+    if (!call_.schema_ignored.empty()) request_.answer_headers.emplace_back("X-Braid-Schema-Ignored", name_list(call_.schema_ignored));
     tell_left_out("X-Braid-Tools-Ignored", "tools of a request are left out", call_.tools_left_out);
     tell_left_out("", "items of a request are left out", call_.items_left_out);
     const Result<void> allowed = apply_rules(visit_.account().rules(), call_);
@@ -108,17 +109,10 @@ class Generation final : WakeHint {
     co_return submit(std::move(prepared->prompts), executor);
   }
 
-  // Cut where clients begin to refuse headers.
-  template <class Names>
-  static std::string header_list(const Names& names) {
-    constexpr std::size_t kMostBytes = 1024;
-    return printable(fmt::format("{}", fmt::join(names, ", ")).substr(0, kMostBytes));
-  }
-
   // In the log, and in a header if that has a name.
   void tell_left_out(const char* header, std::string_view message, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    const std::string list = header_list(std::set<std::string_view>(names.begin(), names.end()));
+    const std::string list = name_list(std::set<std::string_view>(names.begin(), names.end()));
     record_.log(spdlog::level::debug, message, "names", list);
     if (*header != '\0') request_.answer_headers.emplace_back(header, list);
   }
@@ -129,9 +123,9 @@ class Generation final : WakeHint {
     const std::string id = service_.new_id(dialect_.id_prefix());
     if (!call_.reads_cache) call_.cache_salt += kOwnSalt + id;  // shared with nobody
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
+    meter_.set_prompts(prompts.size(), prompt_tokens);
     Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts), dialect_.voice());
     if (!requests) return requests.error();
-    meter_.add_prompt(prompt_tokens);
     Result<std::vector<Ticket>> tickets = submit_all(*model_->engine, visit_, std::move(*requests), prompt_tokens);
     if (!tickets) return tickets.error();
     answer_id_ = id;
@@ -281,7 +275,8 @@ class Generation final : WakeHint {
   }
 
   asio::awaitable<bool> refuse(const Error& error) {
-    const http::Response response = dialect_.voice().refuse(error);
+    http::Response response = dialect_.voice().refuse(error);
+    dialect_.voice().sign(response, request_.request_id);
     co_return co_await respond(response);
   }
 

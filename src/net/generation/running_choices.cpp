@@ -40,6 +40,7 @@ Ended RunningChoices::take_token(std::uint32_t choice, Token&& token) {
   meter_.add_reasoning(text.reasoning_tokens() - reasoning_before);
   if (!end) return {};
   meter_.set_cached(usage, streams_.complete(choice));
+  meter_.count_end(false);
   --running_;
   return std::move(*end);
 }
@@ -49,6 +50,7 @@ Ended RunningChoices::take_finish(std::uint32_t choice, const Finish& finish) {
   --running_;
   meter_.take_finish(usage, finish.usage);
   if (finish.reason == FinishReason::kError || finish.reason == FinishReason::kCancelled) return failure_of(finish);
+  meter_.count_end(finish.reason == FinishReason::kLength);
   return text.finish(finish.reason);
 }
 

@@ -43,4 +43,25 @@ void UsageMeter::take_finish(ChoiceUsage& choice, const Usage& told) {
   if (usage_.queue_ms == 0.0) usage_.queue_ms = told.queue_ms;
 }
 
+void UsageMeter::count_answer(bool complete, std::int32_t choices, std::int32_t limit) {
+  if (!complete) {
+    ++counters_.ended_early;
+    return;
+  }
+  if (usage_.completion_tokens == 0) return;  // a vector, or a text that was scored
+  counters_.prompt_tokens.observe(usage_.prompt_tokens);
+  counters_.generated_tokens.observe(usage_.completion_tokens);
+  counters_.token_limits.observe(limit);
+  counters_.choices.observe(choices);
+  counters_.queue_ms.observe(usage_.queue_ms);
+  counters_.prefill_ms.observe(usage_.prompt_ms);
+  const auto prompts = static_cast<std::int64_t>(prompts_);  // of several, the mean stands for the longest
+  const std::int64_t tokens = usage_.prompt_tokens / prompts + usage_.completion_tokens / (prompts * choices);
+  counters_.longest_tokens = std::max(counters_.longest_tokens, tokens);
+  if (!times_every_token_) return;
+  counters_.decode_ms.observe(usage_.generation_ms);
+  counters_.inference_ms.observe(usage_.prompt_ms + usage_.generation_ms);
+  if (usage_.completion_tokens > 1) counters_.mean_token_ms.observe(usage_.generation_ms / (usage_.completion_tokens - 1));
+}
+
 }  // namespace braid::net

@@ -27,7 +27,11 @@ class UsageMeter {
 
   const Usage& usage() const { return usage_; }
 
-  void add_prompt(std::size_t tokens) { usage_.prompt_tokens += static_cast<std::int32_t>(tokens); }
+  // `tokens` of all prompts together.
+  void set_prompts(std::size_t prompts, std::size_t tokens) {
+    prompts_ = prompts;
+    usage_.prompt_tokens = static_cast<std::int32_t>(tokens);
+  }
 
   // The clock is read at each token only where somebody wants to know; otherwise at the first one alone.
   void time_every_token(bool wanted) { times_every_token_ = wanted; }
@@ -42,10 +46,16 @@ class UsageMeter {
   // What the engine says of a choice that it has ended.
   void take_finish(ChoiceUsage& choice, const Usage& told);
 
+  void count_end(bool cut) { ++(cut ? counters_.ended_cut : counters_.ended_whole); }  // of a choice
+
+  // Once the answer is over: counts all of it. `limit`: the tokens that a choice might have.
+  void count_answer(bool complete, std::int32_t choices, std::int32_t limit);
+
  private:
   void take_time(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index);
 
   Usage usage_;
+  std::size_t prompts_ = 1;
   Counters& counters_;
   http::Clock::time_point start_;
   bool times_every_token_ = false;

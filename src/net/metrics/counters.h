@@ -104,6 +104,21 @@ struct Counters {
   Histogram request_ms{kRequestBounds};
   Histogram first_token_ms{kRequestBounds};
   Histogram inter_token_ms{kTokenBounds};  // between two tokens of one choice, when they are handed to the connection
+
+  // Of generations that came to their end, each with all its choices.
+  Histogram prompt_tokens{kCountBounds};
+  Histogram generated_tokens{kCountBounds};
+  Histogram token_limits{kCountBounds};  // what a choice might have
+  Histogram choices{kCountBounds};
+  Histogram queue_ms{kRequestBounds};
+  Histogram prefill_ms{kRequestBounds};  // from the queue to the first token
+  Histogram decode_ms{kRequestBounds};   // from the first token to the last
+  Histogram inference_ms{kRequestBounds};
+  Histogram mean_token_ms{kTokenBounds};
+  std::uint64_t ended_whole = 0;    // choices: by the model, a stop rule or a call
+  std::uint64_t ended_cut = 0;      // by max_tokens
+  std::uint64_t ended_early = 0;    // generations that were aborted or failed
+  std::int64_t longest_tokens = 0;  // of a prompt and an answer to it
 };
 
 }  // namespace braid::net

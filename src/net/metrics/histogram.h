@@ -17,6 +17,10 @@ inline constexpr std::array<double, 17> kRequestBounds = {1,    2,     5,     10
 // Between the tokens of one answer: finer where readers notice.
 inline constexpr std::array<double, 18> kTokenBounds = {0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 500, 1000, 2'000, 10'000};
 
+// Tokens, or other things that are counted.
+inline constexpr std::array<double, 18> kCountBounds = {1,    2,     5,     10,     20,     50,     100,     200,     500,
+                                                        1000, 2'000, 5'000, 10'000, 20'000, 50'000, 100'000, 200'000, 500'000};
+
 // Loop only. `bounds` ascend and outlive it.
 class Histogram {
  public:
