@@ -38,7 +38,7 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
       {with_tools(R"("tool_choice":{"type":"function","function":{"name":"g"}})"), "required g"},
       {with_tools(R"("tool_choice":{"type":"function","function":{"name":"h"}})"), "!tool_choice"},
       {with_tools(R"("tool_choice":{"type":"function"})"), "!tool_choice.function"},
-      {with_tools(R"("tool_choice":{"type":"custom","function":{"name":"f"}})"), "!tool_choice.type"},
+      {with_tools(R"("tool_choice":{"type":"custom","function":{"name":"f"}})"), "!tool_choice.custom"},
       {with_tools(R"("tool_choice":"any")"), "!tool_choice"},
       {with_tools(R"("tool_choice":3)"), "!tool_choice"},
       {with_tools(
@@ -55,9 +55,15 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
       {R"("tools":[1])", "!tools[0]"},
       {R"("tools":[{"type":"function"}])", "!tools[0].function"},
       {R"("tools":[{"function":{"name":"f"}}])", "!tools[0].type"},
-      {R"("tools":[{"type":"web_search","function":{"name":"f"}}])", "!tools[0].type"},
-      {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "!tools[0].type"},
-      {with_tools(R"("tool_choice":{"type":"custom","custom":{"name":"f"}})"), "!tool_choice.type"},
+      {R"("tools":[{"type":"web_search","function":{"name":"f"}}])", "none"},
+      {R"("tools":[{"type":"web_search"},{"type":"custom","custom":{"name":"c"}}])", "auto c"},
+      {R"("tools":[{"type":"custom","custom":{"name":"f"}}])", "auto f"},
+      {R"("tools":[{"type":"custom"}])", "!tools[0].custom"},
+      {R"("tools":[{"type":"custom","custom":{"name":"f","format":{"type":"grammar","grammar":{"syntax":"x","definition":"y"}}}}])",
+       "!tools[0].custom.format.grammar.syntax"},
+      {R"("tools":[{"type":"web_search"}],"tool_choice":"required")", "!tool_choice"},
+      {with_tools(R"("tool_choice":{"type":"web_search"})"), "!tool_choice.type"},
+      {with_tools(R"("tool_choice":{"type":"custom","custom":{"name":"f"}})"), "required f"},
       {R"("tools":[{"type":"function","function":{}}])", "!tools[0].function.name"},
       {R"("tools":[{"type":"function","function":{"name":"a b"}}])", "!tools[0].function.name"},
       {R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])", "!tools[0].function.parameters"},
@@ -271,6 +277,95 @@ TEST(ToolTexts, GiveNoneAsContentToATemplateThatAsksForIt) {
   EXPECT_EQ(rendered_by(CallsWithoutContentCodec(false), R"("")"), "calls");
   EXPECT_EQ(rendered_by(CallsWithoutContentCodec(false), R"("so")"), "says 'so'");
   EXPECT_EQ(rendered_by(CallsWithoutContentCodec(true), "null"), "says ''");
+}
+
+class HermesCodec final : public FakeCodec {
+ public:
+  HermesCodec() { chat_template = "tools <tool_call>"; }
+};
+
+// A chat whose model calls the custom tool "patch", and of whose tools one is a provider's.
+struct CustomChat {
+  CustomChat() {
+    server.on_loop([this] {
+      server.model().codec = &codec;
+      server.model().constraints = &compiler;
+      server.engine().script = [](const GenerationRequest&) {
+        return events_of("<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"a\\n\\\"b\\\"\"}}\n</tool_call>");
+      };
+    });
+  }
+  Reply ask(const std::string& members) {
+    return server.ask(post("/v1/chat/completions",
+                           R"({"tools":[{"type":"web_search"},{"type":"custom","custom":{"name":"patch","format":{"type":"grammar",)"
+                           R"("grammar":{"syntax":"regex","definition":"[a-z]+"}}}}],"messages":[{"role":"user","content":"x"})" +
+                               members + "}"));
+  }
+
+  HermesCodec codec;
+  FakeCompiler compiler;
+  TestServer server;
+};
+
+TEST(OpenAiTools, CustomToolsAreCalledWithAText) {
+  CustomChat chat;
+  const Reply whole = chat.ask("]");
+  EXPECT_NE(whole.body.find(R"("type":"custom","custom":{"name":"patch","input":"a\n\"b\""}})"), std::string::npos) << whole.body;
+  EXPECT_EQ(whole.headers.at("x-braid-tools-ignored"), "web_search");
+  const std::string stream = chat.ask(R"(],"stream":true)").body;
+  EXPECT_NE(stream.find(R"("type":"custom","custom":{"name":"patch","input":""}}]})"), std::string::npos) << stream;
+  std::string input;
+  constexpr std::string_view kPiece = R"({"tool_calls":[{"index":0,"custom":{"input":")";
+  for (std::size_t at = stream.find(kPiece); at != std::string::npos; at = stream.find(kPiece, at + 1)) {
+    const std::size_t begin = at + kPiece.size();
+    input += stream.substr(begin, stream.find(R"("}}]})", begin) - begin);
+  }
+  EXPECT_EQ(input, R"(a\n\"b\")");
+  EXPECT_EQ(stream.find("arguments"), std::string::npos);
+}
+
+TEST(OpenAiTools, ACustomCallOfTheHistoryIsTheFunctionsThatStandsForIt) {
+  const auto call = chat_with(R"("messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c1","type":"custom",)"
+                              R"("custom":{"name":"patch","input":"x"}}]},{"role":"tool","tool_call_id":"c1","content":"done"}])");
+  ASSERT_TRUE(call) << call.error().message;
+  const auto& messages = *std::get<ChatPrompt>(call->prompt).messages.get_if<ValueList>();
+  const Value& told = (*messages[1].find("tool_calls")->get_if<ValueList>())[0];
+  EXPECT_EQ(*told.find("type"), Value("function"));
+  EXPECT_EQ(*told.find("function")->find("arguments"), Value(ValueDict{{"input", "x"}}));
+}
+
+// The grammar of a custom tool is part of the constraint, and where that cannot be, the answer says so.
+TEST(OpenAiTools, TheFormatOfACustomToolBindsOrIsNamed) {
+  class PickyCompiler final : public ConstraintCompiler {
+   public:
+    Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const override {
+      if (has_text(spec)) return invalid_argument("too large", spec.path);
+      return std::shared_ptr<const Constraint>(std::make_shared<FakeConstraint>(spec));
+    }
+    Result<std::shared_ptr<const TextSearch>> search(const std::string&, const std::string& path) const override {
+      return invalid_argument("none", path);
+    }
+
+   private:
+    static bool has_text(const ConstraintSpec& spec) {
+      if (std::holds_alternative<ConstraintSpec::TextMember>(spec.kind)) return true;
+      const auto* parts = std::get_if<ConstraintSpec::Sequence>(&spec.kind);
+      const auto* options = std::get_if<ConstraintSpec::Alternatives>(&spec.kind);
+      const auto* repeated = std::get_if<ConstraintSpec::Repeat>(&spec.kind);
+      const std::vector<ConstraintSpec> none;
+      const auto& inner = parts != nullptr      ? parts->parts
+                          : options != nullptr  ? options->options
+                          : repeated != nullptr ? repeated->item
+                                                : none;
+      return std::any_of(inner.begin(), inner.end(), has_text);
+    }
+  };
+  CustomChat chat;
+  EXPECT_FALSE(chat.ask("]").headers.contains("x-braid-schema-ignored"));
+  const PickyCompiler picky;
+  chat.server.on_loop([&] { chat.server.model().constraints = &picky; });
+  EXPECT_EQ(chat.ask("]").headers.at("x-braid-schema-ignored"), "tools[1].custom.format");
+  EXPECT_EQ(chat.ask(R"(],"tool_choice":"required")").status, 200);
 }
 
 }  // namespace

@@ -340,5 +340,18 @@ TEST(Responses, CallsAndReasoningJoinTheirMessage) {
   EXPECT_EQ(*messages[2].find("role"), Value("tool"));
 }
 
+TEST(Responses, EchoWhatTheServerHasByDefault) {
+  TestServer server;
+  server.on_loop([&] {
+    server.model().defaults.temperature = 0.25F;
+    server.model().defaults.top_p = 0.5F;
+    server.model().defaults.max_tokens = 7;
+  });
+  const std::string silent = server.ask(post("/v1/responses", R"({"input":"x"})")).body;
+  for (const char* member : {R"("temperature":0.25,)", R"("top_p":0.5,)", R"("max_output_tokens":7,)"})
+    EXPECT_NE(silent.find(member), std::string::npos) << silent;
+  EXPECT_NE(server.ask(post("/v1/responses", R"({"input":"x","temperature":1.5})")).body.find(R"("temperature":1.5,)"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace braid::test

@@ -1,6 +1,6 @@
 // Tools and history of the Responses API as coding agents send them.
 #include "net/fake_constraints.h"
-#include "net/responses/custom_input.h"
+#include "net/generation/custom_input.h"
 #include "net/responses/input_items.h"
 #include "net/test_server.h"
 #include "net/wish/seal.h"
@@ -132,7 +132,7 @@ TEST(ResponsesTools, EachFunctionIsRepeatedWithAllItsMembers) {
 }
 
 std::string fed(std::string_view arguments, std::size_t step) {
-  net::responses::CustomInput input;
+  net::CustomInput input;
   std::string text;
   for (std::size_t i = 0; i < arguments.size(); i += step) text += input.feed(arguments.substr(i, step));
   return text + input.finish();
@@ -291,6 +291,25 @@ TEST(ResponsesTools, TruncationDropsWholeOldestTurns) {
     const auto turn = [](const char* name) { return fmt::format("user:{};assistant:{};", name, std::string(300, 'x')); };
     EXPECT_EQ(prompt_of(0), "developer:rule;" + turn("three") + turn("four") + "user:last;assistant:") << "a quarter is for the answer";
     EXPECT_EQ(prompt_of(1), prompt_of(0)) << "three turns would not fit";
+  });
+}
+
+// An agent's only turn may hold hundreds of calls.
+TEST(ResponsesTools, TruncationDropsTheOldestCallsOfTheOnlyTurn) {
+  TestServer server;
+  std::string items = R"({"role":"user","content":"task"})";
+  for (int i = 0; i < 8; ++i)
+    items += fmt::format(
+        R"(,{{"type":"function_call","call_id":"c{0}","name":"f","arguments":"{{}}"}},{{"type":"function_call_output","call_id":"c{0}","output":"{0}{1}"}})",
+        i, std::string(200, 'x'));
+  const std::string body = R"({"truncation":"auto","input":[)" + items + "]}";
+  ASSERT_EQ(server.ask(post("/v1/responses", body)).status, 200);
+  server.on_loop([&] {
+    const auto& ids = server.engine().submitted[0].prompt;
+    const std::string prompt(ids.begin(), ids.end());
+    EXPECT_TRUE(prompt.starts_with("user:task;assistant:[{id=c6}")) << prompt;
+    EXPECT_NE(prompt.find("tool:6x"), std::string::npos);
+    EXPECT_NE(prompt.find("tool:7x"), std::string::npos);
   });
 }
 

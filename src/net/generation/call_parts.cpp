@@ -53,6 +53,8 @@ Spec literal(std::string text, const std::string& path) { return {Spec::Literal{
 Spec sequence(std::vector<Spec> parts, const std::string& path) { return {Spec::Sequence{std::move(parts)}, path}; }
 
 Spec arguments_of(const ToolFunction& function, bool schemas) {
+  if (function.format && schemas)
+    return {Spec::TextMember{kCustomInput, function.format->text, function.format->is_regex}, function.format->path};
   const auto* schema = function.parameters.get_if<ValueDict>();
   if (!schemas || schema == nullptr || schema->empty()) return {Spec::JsonObject{}, function.path};
   ValueDict object = *schema;

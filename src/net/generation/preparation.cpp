@@ -88,6 +88,18 @@ struct Preparation {
     return {};
   }
 
+  // Grammars of custom tools that cannot be kept: the answer says which.
+  bool leave_out_formats() {
+    bool any = false;
+    if (!call->tools) return false;
+    for (ToolFunction& function : call->tools->functions) {
+      if (!function.format) continue;
+      call->schema_ignored.push_back(std::exchange(function.format, std::nullopt)->path);
+      any = true;
+    }
+    return any;
+  }
+
   // Schemas of functions that are not strict are honoured where they can be.
   Result<void> compile() {
     const auto is_strict = [](const ToolFunction& function) { return function.strict; };
@@ -95,6 +107,7 @@ struct Preparation {
     std::optional<ConstraintSpec> spec = whole_spec(true);
     if (!spec || model->constraints == nullptr) return {};
     auto constraint = model->constraints->compile(*spec);
+    if (!constraint && leave_out_formats()) constraint = model->constraints->compile(*(spec = whole_spec(true)));
     if (!constraint && call->tools && !strict) constraint = model->constraints->compile(*whole_spec(false));
     if (!constraint) return constraint.error();
     for (const std::string& path : (*constraint)->left_out())  // a schema may stand in several places of a constraint

@@ -1,9 +1,14 @@
+#include "net/generation/custom_input.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
 #include "net/openai/formats.h"
 
 #include <fmt/format.h>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -38,40 +43,51 @@ void append_members(std::string& out, const ReasoningDelta& delta) {
   out += '}';
 }
 
-void append_members(std::string& out, const ToolCallBegin& begin) {
-  fmt::format_to(std::back_inserter(out), R"({{"tool_calls":[{{"index":{},)", begin.index);
-  append_member(out, "id", begin.id);
-  out += R"(,"type":"function","function":{)";
-  append_member(out, "name", begin.name);
-  out += R"(,"arguments":""}}]})";
+// "type":"function","function":{"name":…,"arguments":…}, or the same of a custom tool, whose text it is.
+void append_called(std::string& out, std::string_view name, std::string_view text, bool is_custom) {
+  out += is_custom ? R"("type":"custom","custom":{)" : R"("type":"function","function":{)";
+  append_member(out, "name", name);
+  out += ',';
+  append_member(out, is_custom ? "input" : "arguments", text);
+  out += '}';
 }
 
-void append_members(std::string& out, const ToolCallArguments& arguments) {
-  fmt::format_to(std::back_inserter(out), R"({{"tool_calls":[{{"index":{},"function":{{)", arguments.index);
-  append_member(out, "arguments", arguments.text);
-  out += "}}]}";
+// The functions that stand for custom tools.
+using Customs = std::set<std::string, std::less<>>;
+
+Customs customs_of(const GenerationCall& call) {
+  Customs names;
+  if (call.tools)
+    for (const ToolFunction& function : call.tools->functions)
+      if (function.is_custom) names.insert(function.name);
+  return names;
 }
 
 // ,"tool_calls":[…] if there are calls.
-void append_calls(std::string& out, const std::vector<Delta>& deltas) {
+void append_calls(std::string& out, const std::vector<Delta>& deltas, const Customs& customs) {
   std::string_view separator = R"(,"tool_calls":[)";
   for (std::size_t i = 0; i < deltas.size(); ++i) {
     const auto* begin = std::get_if<ToolCallBegin>(&deltas[i]);
     if (begin == nullptr) continue;
     const auto* arguments = i + 1 < deltas.size() ? std::get_if<ToolCallArguments>(&deltas[i + 1]) : nullptr;
+    std::string text = arguments != nullptr ? arguments->text : "";
+    const bool is_custom = customs.contains(begin->name);
+    if (is_custom) {
+      CustomInput input;
+      const std::string so_far = input.feed(text);
+      text = so_far + input.finish();
+    }
     out.append(std::exchange(separator, ",")).append("{");
     append_member(out, "id", begin->id);
-    out += R"(,"type":"function","function":{)";
-    append_member(out, "name", begin->name);
     out += ',';
-    append_member(out, "arguments", arguments != nullptr ? arguments->text : "");
-    out += "}}";
+    append_called(out, begin->name, text, is_custom);
+    out += '}';
   }
   if (separator == ",") out += ']';
 }
 
 // {"role":"assistant","content":…,"refusal":null} and what else the choice has; its content begins with `text`. Beside calls, no text is null.
-void append_message(std::string& out, const std::vector<Delta>& deltas, std::string text) {
+void append_message(std::string& out, const std::vector<Delta>& deltas, std::string text, const Customs& customs) {
   std::string reasoning;
   bool calls = false;
   for (const Delta& delta : deltas) {
@@ -89,16 +105,16 @@ void append_message(std::string& out, const std::vector<Delta>& deltas, std::str
     out += ',';
     append_reasoning(out, reasoning);
   }
-  append_calls(out, deltas);
+  append_calls(out, deltas, customs);
   out += R"(,"refusal":null})";
 }
 
 class ChatFormat final : public AnswerFormat {
  public:
   ChatFormat(const AnswerIdentity& identity, const TextCodec& codec, const GenerationCall& call)
-      : identity_(identity), prefix_(answer_prefix(identity, "chat.completion.chunk")), codec_(codec), logprobs_(call.wants_logprobs()),
-        token_ids_(call.return_token_ids), as_ids_(call.tokens_as_ids), prompt_logprobs_(call.prompt_logprobs), tail_(call),
-        progress_(call) {
+      : identity_(identity), prefix_(answer_prefix(identity, "chat.completion.chunk")), codec_(codec), customs_(customs_of(call)),
+        logprobs_(call.wants_logprobs()), token_ids_(call.return_token_ids), as_ids_(call.tokens_as_ids),
+        prompt_logprobs_(call.prompt_logprobs), tail_(call), progress_(call) {
     if (!call.echoes.empty()) echo_ = call.echoes.front();
     if (!call.prompt_tokens.empty()) append_prompt_token_ids(prompt_ids_, call.prompt_tokens.front());
   }
@@ -107,13 +123,15 @@ class ChatFormat final : public AnswerFormat {
 
   void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
     append_role(out, choice, so_far);
+    if (!std::holds_alternative<ToolCallArguments>(delta)) end_custom(out, choice, so_far);
     begin_chunk(out, choice);
-    std::visit([&out](const auto& kind) { append_members(out, kind); }, delta);
+    std::visit([&](const auto& kind) { append_delta_of(out, choice, kind); }, delta);
     end_chunk(out, &tokens, nullptr, so_far);
   }
 
   void append_finish(std::string& out, std::uint32_t choice, const ChoiceEnd& end, const DeltaTokens& rest, const Usage& so_far) override {
     append_role(out, choice, so_far);
+    end_custom(out, choice, so_far);
     begin_chunk(out, choice);
     out += "{}";
     end_chunk(out, &rest, &end, so_far);
@@ -132,7 +150,7 @@ class ChatFormat final : public AnswerFormat {
     for (std::uint32_t i = 0; i < choices.size(); ++i) {
       if (i > 0) out += ',';
       fmt::format_to(std::back_inserter(out), R"({{"index":{},"message":)", i);
-      append_message(out, choices[i].piece.deltas, echo_);
+      append_message(out, choices[i].piece.deltas, echo_, customs_);
       append_tail(out, &choices[i].piece.tokens, &choices[i].end);
     }
     std::string more = prompt_ids_;
@@ -141,6 +159,50 @@ class ChatFormat final : public AnswerFormat {
   }
 
  private:
+  // The call of a custom tool that is open.
+  struct OpenCustom {
+    std::uint32_t index;
+    CustomInput input;
+  };
+
+  void append_delta_of(std::string& out, std::uint32_t, const TextDelta& delta) { append_members(out, delta); }
+  void append_delta_of(std::string& out, std::uint32_t, const ReasoningDelta& delta) { append_members(out, delta); }
+
+  void append_delta_of(std::string& out, std::uint32_t choice, const ToolCallBegin& begin) {
+    const bool is_custom = customs_.contains(begin.name);
+    if (is_custom) open_.insert_or_assign(choice, OpenCustom{begin.index, {}});
+    fmt::format_to(std::back_inserter(out), R"({{"tool_calls":[{{"index":{},)", begin.index);
+    append_member(out, "id", begin.id);
+    out += ',';
+    append_called(out, begin.name, "", is_custom);
+    out += "}]}";
+  }
+
+  void append_delta_of(std::string& out, std::uint32_t choice, const ToolCallArguments& arguments) {
+    const auto open = open_.find(choice);
+    if (open == open_.end()) return append_piece(out, arguments.index, "function", "arguments", arguments.text);
+    append_piece(out, arguments.index, "custom", "input", open->second.input.feed(arguments.text));
+  }
+
+  // What is only known once all of its arguments are there.
+  void end_custom(std::string& out, std::uint32_t choice, const Usage& so_far) {
+    const auto open = open_.find(choice);
+    if (open == open_.end()) return;
+    const std::string rest = open->second.input.finish();
+    if (!rest.empty()) {
+      begin_chunk(out, choice);
+      append_piece(out, open->second.index, "custom", "input", rest);
+      end_chunk(out, nullptr, nullptr, so_far);
+    }
+    open_.erase(open);
+  }
+
+  static void append_piece(std::string& out, std::uint32_t index, std::string_view holder, std::string_view name, std::string_view text) {
+    fmt::format_to(std::back_inserter(out), R"({{"tool_calls":[{{"index":{},"{}":{{)", index, holder);
+    append_member(out, name, text);
+    out += "}}]}";
+  }
+
   // The first chunk of a choice comes with its first token: before, there is nothing to say.
   void append_role(std::string& out, std::uint32_t choice, const Usage& so_far) {
     if (begun_.size() <= choice) begun_.resize(choice + 1, false);
@@ -189,7 +251,9 @@ class ChatFormat final : public AnswerFormat {
   AnswerIdentity identity_;
   std::string prefix_;
   const TextCodec& codec_;
-  std::vector<bool> begun_;  // per choice: whether its role chunk is out
+  Customs customs_;
+  std::map<std::uint32_t, OpenCustom> open_;  // by choice
+  std::vector<bool> begun_;                   // per choice: whether its role chunk is out
   bool logprobs_;
   bool token_ids_;
   bool as_ids_;

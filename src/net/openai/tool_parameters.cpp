@@ -1,12 +1,15 @@
 // The tools of a chat and how they may be used.
 #include "net/json/fields.h"
 #include "net/openai/request.h"
+#include "net/wish/custom_tool.h"
 #include "net/wish/parameters.h"
 #include "net/wish/tools.h"
 
-#include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace braid::net::openai {
@@ -16,7 +19,8 @@ using json::at_index;
 using json::at_key;
 using Mode = wish::ToolChoice::Mode;
 
-constexpr wish::ToolForm kForm = {.holder = "function", .parameters = "parameters", .most_tools = 128, .most_name_bytes = 64};
+constexpr wish::ToolForm kForm = {
+    .holder = "function", .parameters = "parameters", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
 
 // The member `key` of an object, which must be there and be an object itself.
 Result<const Value*> object_member(const Value& value, std::string_view key, const std::string& path) {
@@ -28,40 +32,69 @@ Result<const Value*> object_member(const Value& value, std::string_view key, con
   return member;
 }
 
-// The type is the only one there is.
-Result<void> check_type(const Value& value, const std::string& path) {
+// The member that a tool of this type has its name in; nullopt: of a type that only a provider's server runs.
+Result<std::optional<std::string>> holder_of(const Value& value, const std::string& path) {
+  if (value.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", value);
   const std::string type_path = at_key(path, "type");
   const Value* type = value.find("type");
-  if (type == nullptr) return invalid_argument(fmt::format("'{}' is missing", type_path), type_path);
-  const Result<std::string> name = json::read_string(*type, type_path);
+  if (type == nullptr) {  // its members say more
+    const Result<const Value*> function = object_member(value, "function", path);
+    return function ? invalid_argument(fmt::format("'{}' is missing", type_path), type_path) : function.error();
+  }
+  Result<std::string> name = json::read_string(*type, type_path);
   if (!name) return name.error();
-  if (*name == "function") return {};
-  return invalid_argument(fmt::format("'{}' is '{}', and only 'function' is supported", type_path, *name), type_path);
+  if (*name == "function" || *name == "custom") return std::optional(std::move(*name));
+  return std::optional<std::string>();
 }
 
-// The member "function" of what is of that type. Another type says more than the member that it lacks.
-Result<const Value*> function_of(const Value& value, const std::string& path) {
-  const bool typed = value.find("type") != nullptr;
-  if (const Result<void> type = typed ? check_type(value, path) : Result<void>(); !type) return type.error();
-  const Result<const Value*> function = object_member(value, "function", path);
-  if (!function || typed) return function;
-  return check_type(value, path).error();
+Result<void> add_custom(wish::BodyFields& fields, const Value& custom, const std::string& path) {
+  Result<wish::CustomTool> tool = wish::custom_tool(custom, custom.find("format"), at_key(path, "format"));
+  if (!tool) return tool.error();
+  const wish::ToolForm form = {
+      .holder = "", .parameters = "parameters", .most_tools = kForm.most_tools, .most_name_bytes = kForm.most_name_bytes};
+  const Result<void> added = wish::add_tool(fields, std::move(tool->function), path, form);
+  if (added) wish::mark_custom(fields, std::move(tool->format));
+  return added;
 }
 
 Result<void> read_tools(wish::BodyFields& fields, Value& value, const std::string& path) {
-  const auto* list = value.get_if<ValueList>();
-  for (std::size_t i = 0; list != nullptr && i < std::min(list->size(), kForm.most_tools); ++i) {
-    const Result<const Value*> function = function_of((*list)[i], at_index(path, i));
-    if (!function) return function.error();
+  auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", value);
+  fields.functions.clear();
+  fields.chat.tools = Value();
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    Value& tool = (*list)[i];
+    const std::string tool_path = at_index(path, i);
+    const Result<std::optional<std::string>> holder = holder_of(tool, tool_path);
+    if (!holder) return holder.error();
+    if (!*holder) {
+      fields.wish.tools_left_out.push_back(*tool.find("type")->get_if<std::string>());
+      continue;
+    }
+    const Result<const Value*> members = object_member(tool, **holder, tool_path);
+    if (!members) return members.error();
+    const Result<void> added = **holder == "custom" ? add_custom(fields, **members, at_key(tool_path, "custom"))
+                                                    : wish::add_tool(fields, std::move(tool), tool_path, kForm);
+    if (!added) return added;
   }
-  return wish::read_tools(fields, value, path, kForm);
+  return {};
 }
 
-// {"type":"function","function":{"name":…}}
-Result<std::string> read_named(const Value& value, const std::string& path) {
-  const Result<const Value*> function = function_of(value, path);
-  if (!function) return function.error();
-  return wish::read_function_name(**function, at_key(path, "function"), kForm.most_name_bytes);
+// {"type":"function","function":{"name":…}} or the same of a custom tool; nullopt: none that this server runs.
+Result<std::optional<std::string>> read_named(const Value& value, const std::string& path) {
+  const Result<std::optional<std::string>> holder = holder_of(value, path);
+  if (!holder || !*holder) return holder;
+  const Result<const Value*> members = object_member(value, **holder, path);
+  if (!members) return members.error();
+  Result<std::string> name = wish::read_function_name(**members, at_key(path, **holder), kForm.most_name_bytes);
+  if (!name) return name.error();
+  return std::optional(std::move(*name));
+}
+
+Error not_run_here(const std::string& path) {
+  const std::string type_path = at_key(path, "type");
+  return invalid_argument(
+      fmt::format("'{}' wants a tool that this server does not run; functions and custom tools can be called", type_path), type_path);
 }
 
 // {"type":"allowed_tools","allowed_tools":{"mode":…,"tools":[…]}}
@@ -80,10 +113,14 @@ Result<void> read_allowed(wish::BodyFields& fields, const Value& value, const st
   fields.tool_choice.mode = *mode;
   auto& names = fields.tool_choice.names.emplace();
   for (std::size_t i = 0; i < list->size(); ++i) {
-    Result<std::string> name = read_named((*list)[i], at_index(tools_path, i));
+    Result<std::optional<std::string>> name = read_named((*list)[i], at_index(tools_path, i));
     if (!name) return name.error();
-    names.push_back(std::move(*name));
+    if (*name) names.push_back(std::move(**name));
   }
+  if (!names.empty()) return {};
+  if (*mode == Mode::kRequired) return not_run_here(at_index(tools_path, 0));
+  fields.tool_choice.names.reset();  // none that is allowed can be called
+  fields.tool_choice.mode = Mode::kNone;
   return {};
 }
 
@@ -97,10 +134,11 @@ Result<void> read_tool_choice(wish::BodyFields& fields, Value& value, const std:
   }
   const Value* type = value.find("type");
   if (type != nullptr && *type == Value("allowed_tools")) return read_allowed(fields, value, path);
-  Result<std::string> name = read_named(value, path);
+  Result<std::optional<std::string>> name = read_named(value, path);
   if (!name) return name.error();
+  if (!*name) return not_run_here(path);
   fields.tool_choice.mode = Mode::kRequired;
-  fields.tool_choice.names = {std::move(*name)};
+  fields.tool_choice.names = {std::move(**name)};
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include "net/json/fields.h"
 #include "net/json/write_value.h"
 #include "net/responses/tools.h"
+#include "net/wish/custom_tool.h"
 #include "net/wish/seal.h"
 
 #include <algorithm>
@@ -128,7 +129,7 @@ Result<void> append_call(ValueList& messages, const Value& item, const std::stri
   const bool is_custom = *item.find("type") == Value("custom_tool_call");
   Result<std::string> text = member_text(item, is_custom ? "input" : "arguments", path);
   if (!text) return text.error();
-  add_call(messages, std::move(*id), std::move(*name), is_custom ? arguments_of_input(std::move(*text)) : Value(std::move(*text)));
+  add_call(messages, std::move(*id), std::move(*name), is_custom ? wish::arguments_of_input(std::move(*text)) : Value(std::move(*text)));
   return {};
 }
 

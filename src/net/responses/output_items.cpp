@@ -2,6 +2,7 @@
 
 #include "net/generation/logprob_entries.h"
 #include "net/json/write.h"
+#include "net/wish/custom_tool.h"
 #include "net/wish/seal.h"
 
 #include <fmt/format.h>
@@ -193,7 +194,7 @@ Value OutputItems::as_message() const {
     if (item.kind == Kind::kReasoning) reasoning += item.text;
     if (!is_call(item.kind)) continue;
     ValueDict function{{"name", item.function},
-                       {"arguments", item.kind == Kind::kCustomCall ? arguments_of_input(item.text) : Value(item.text)}};
+                       {"arguments", item.kind == Kind::kCustomCall ? wish::arguments_of_input(item.text) : Value(item.text)}};
     calls.emplace_back(ValueDict{{"id", item.call_id}, {"type", "function"}, {"function", std::move(function)}});
   }
   ValueDict message{{"role", "assistant"}, {"content", std::move(text)}};

@@ -4,7 +4,7 @@
 #include "braid/text_codec.h"
 #include "braid/value.h"
 #include "net/generation/answer_event.h"
-#include "net/responses/custom_input.h"
+#include "net/generation/custom_input.h"
 #include "net/responses/tools.h"
 
 #include <cstdint>

@@ -213,11 +213,14 @@ void append_echo(std::string& echo, std::string_view name, const Value& value) {
 }
 
 // The members of the response object that repeat the request, each with what stands there when the request is silent.
-std::string echo_of(const Value& body) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kEchoed = {{
+std::string echo_of(const Value& body, const Wish& silent_wish) {
+  const std::string temperature = fmt::to_string(silent_wish.sampling.temperature);
+  const std::string top_p = fmt::to_string(silent_wish.sampling.top_p);
+  const std::string most = silent_wish.max_tokens ? fmt::to_string(*silent_wish.max_tokens) : "null";
+  const std::array<std::pair<std::string_view, std::string_view>, 20> echoed = {{
       {"frequency_penalty", "0"},
       {"instructions", "null"},
-      {"max_output_tokens", "null"},
+      {"max_output_tokens", most},
       {"max_tool_calls", "null"},
       {"metadata", "{}"},
       {"parallel_tool_calls", "true"},
@@ -227,17 +230,17 @@ std::string echo_of(const Value& body) {
       {"reasoning", R"({"effort":null,"summary":null})"},
       {"safety_identifier", "null"},
       {"service_tier", R"("default")"},
-      {"temperature", "1"},
+      {"temperature", temperature},
       {"text", R"({"format":{"type":"text"}})"},
       {"tool_choice", R"("auto")"},
       {"tools", "[]"},
       {"top_logprobs", "0"},
-      {"top_p", "1"},
+      {"top_p", top_p},
       {"truncation", R"("disabled")"},
       {"user", "null"},
   }};
   std::string echo = R"(,"background":false)";
-  for (const auto& [name, silent] : kEchoed) {
+  for (const auto& [name, silent] : echoed) {
     echo.append(",\"").append(name).append("\":");
     const Value* value = body.find(name);
     if (value == nullptr || value->is_null()) {
@@ -255,7 +258,7 @@ std::string echo_of(const Value& body) {
 
 Result<Wish> read_response(Value& body, const ServedModel& model, const Shelf& shelf) {
   ResponseFields fields(model, shelf);
-  fields.details->echo = echo_of(body);
+  fields.details->echo = echo_of(body, fields.chat.wish);
   const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
   if (!read) return read.error();
   resolve_choice(fields.chat.tool_choice, fields.details->tools);

@@ -1,10 +1,10 @@
 #include "net/responses/tools.h"
 
 #include "net/json/fields.h"
+#include "net/wish/custom_tool.h"
 #include "net/wish/tools.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -17,9 +17,8 @@ using json::at_key;
 using wish::BodyFields;
 using wish::ToolChoice;
 
-constexpr std::size_t kMostNameBytes = 64;  // as at OpenAI, of a tool and of a namespace
+constexpr std::size_t kMostNameBytes = 128;  // of a tool and of a namespace
 constexpr std::string_view kDivider = "__";
-constexpr char kInput[] = "input";
 constexpr wish::ToolForm kForm = {.holder = "",
                                   .parameters = "parameters",
                                   .most_tools = std::numeric_limits<std::size_t>::max(),
@@ -68,48 +67,12 @@ struct ToolReader {
     return added;
   }
 
-  // A function with one text.
   Result<void> add_custom(const Value& tool, const std::string& path) {
-    ValueDict function{{"type", "function"}};
-    for (const char* member : {"name", "description"})
-      if (const Value* value = tool.find(member)) function.emplace_back(member, *value);
-    ValueDict input{{"type", "string"}};
-    const Result<void> formed = read_format(function, input, tool, path);
-    if (!formed) return formed;
-    function.emplace_back("parameters", ValueDict{{"type", "object"},
-                                                  {"properties", ValueDict{{kInput, std::move(input)}}},
-                                                  {"required", ValueList{Value(kInput)}},
-                                                  {"additionalProperties", false}});
-    return add(std::move(function), true, path);
-  }
-
-  // The model is told the grammar of the input; a regular expression is a pattern besides.
-  static Result<void> read_format(ValueDict& function, ValueDict& input, const Value& tool, const std::string& path) {
-    const Value* format = tool.find("format");
-    const Value* type = format != nullptr ? format->find("type") : nullptr;
-    if (type == nullptr || *type != Value("grammar")) return {};
-    const std::string format_path = at_key(path, "format");
-    std::array<std::string, 2> texts;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const char* name = i == 0 ? "syntax" : "definition";
-      const Value* member = format->find(name);
-      const std::string member_path = at_key(format_path, name);
-      if (member == nullptr) return invalid_argument(fmt::format("'{}' is missing", member_path), member_path);
-      Result<std::string> text = json::read_string(*member, member_path);
-      if (!text) return text.error();
-      texts[i] = std::move(*text);
-    }
-    const auto& [syntax, definition] = texts;
-    if (syntax == "regex") input.emplace_back("pattern", fmt::format("^(?:{})$", definition));
-    Value* before = find_member(function, "description");
-    const auto* text = before != nullptr ? before->get_if<std::string>() : nullptr;
-    const std::string told = fmt::format("The input must match this grammar ({}):\n{}", syntax, definition);
-    if (before != nullptr) {
-      *before = text != nullptr ? *text + "\n\n" + told : told;
-    } else {
-      function.emplace_back("description", told);
-    }
-    return {};
+    Result<wish::CustomTool> custom = wish::custom_tool(tool, tool.find("format"), at_key(path, "format"));
+    if (!custom) return custom.error();
+    const Result<void> added = add(std::move(custom->function), true, path);
+    if (added) wish::mark_custom(fields, std::move(custom->format));
+    return added;
   }
 
   Result<void> add_namespace(Value& tool, const std::string& path) {
@@ -183,8 +146,6 @@ Result<void> read_allowed(ToolChoice& choice, const Value& value, const std::str
 std::string function_name(std::string_view space, std::string_view name) {
   return space.empty() ? std::string(name) : fmt::format("{}{}{}", space, kDivider, name);
 }
-
-Value arguments_of_input(std::string input) { return ValueDict{{kInput, std::move(input)}}; }
 
 Result<void> read_tools(BodyFields& fields, ClientTools& known, Value& tools, const std::string& path) {
   fields.functions.clear();

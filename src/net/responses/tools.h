@@ -23,9 +23,6 @@ using ClientTools = std::map<std::string, ClientTool, std::less<>>;  // by their
 // The name of the function that stands for a tool of a namespace, or of none.
 std::string function_name(std::string_view space, std::string_view name);
 
-// The arguments of a call that stand for a custom tool's input.
-Value arguments_of_input(std::string input);
-
 // Declares the functions of `tools`, those in namespaces and those that stand for custom tools; what only a provider's server could run
 // is left out, and named in fields.wish.tools_left_out.
 Result<void> read_tools(wish::BodyFields& fields, ClientTools& known, Value& tools, const std::string& path);

@@ -2,6 +2,7 @@
 
 #include "net/json/fields.h"
 #include "net/json/parse.h"
+#include "net/wish/custom_tool.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -90,6 +91,25 @@ Result<void> open_arguments(ValueDict& function, std::int64_t& values_left, cons
   return {};
 }
 
+// {"type":"custom","custom":{"name":…,"input":…}} becomes the call of the function that stands for the tool.
+Result<void> normalize_custom(ValueDict& call, const std::string& path) {
+  Value* custom = find_member(call, "custom");
+  if (custom == nullptr || find_member(call, "function") != nullptr) return {};
+  const std::string custom_path = at_key(path, "custom");
+  auto* members = custom->get_if<ValueDict>();
+  if (members == nullptr) return json::wrong_type(custom_path, "an object", *custom);
+  Value* input = find_member(*members, "input");
+  Result<std::string> text = input != nullptr ? json::read_string(*input, at_key(custom_path, "input")) : std::string();
+  if (!text) return text.error();
+  ValueDict function;
+  if (const Value* name = find_member(*members, "name")) function.emplace_back("name", *name);
+  function.emplace_back("arguments", arguments_of_input(std::move(*text)));
+  std::erase_if(call, [](const auto& member) { return member.first == "custom" || member.first == "type"; });
+  call.emplace_back("type", "function");
+  call.emplace_back("function", std::move(function));
+  return {};
+}
+
 Result<void> normalize_tool_calls(Value& calls, std::int64_t& values_left, const std::string& path) {
   auto* list = calls.get_if<ValueList>();
   if (list == nullptr) return json::wrong_type(path, "an array", calls);
@@ -97,6 +117,8 @@ Result<void> normalize_tool_calls(Value& calls, std::int64_t& values_left, const
     const std::string call_path = at_index(path, i);
     auto* call = (*list)[i].get_if<ValueDict>();
     if (call == nullptr) return json::wrong_type(call_path, "an object", (*list)[i]);
+    const Result<void> custom = normalize_custom(*call, call_path);
+    if (!custom) return custom;
     Value* function = find_member(*call, "function");
     const std::string function_path = at_key(call_path, "function");
     if (function == nullptr) return invalid_argument(fmt::format("'{}' is missing", function_path), function_path);

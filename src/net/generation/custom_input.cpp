@@ -1,6 +1,7 @@
-#include "net/responses/custom_input.h"
+#include "net/generation/custom_input.h"
 
 #include "braid/value.h"
+#include "net/generation/parser/characters.h"
 #include "net/generation/parser/whole_object.h"
 #include "net/json/parse.h"
 
@@ -8,12 +9,10 @@
 #include <cstddef>
 #include <utility>
 
-namespace braid::net::responses {
+namespace braid::net {
 namespace {
 
 constexpr std::string_view kBegin = R"({"input":")";
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 void append_utf8(std::string& out, unsigned code) {
   if (code < 0x80) {
@@ -102,4 +101,4 @@ std::string CustomInput::finish() {
   return only != nullptr ? *only : whole;
 }
 
-}  // namespace braid::net::responses
+}  // namespace braid::net

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid::net::responses {
+namespace braid::net {
 
 // Takes arguments piece by piece as a model writes them, {"input":"…"}, and gives the text as far as it is certain.
 class CustomInput {
@@ -30,4 +30,4 @@ class CustomInput {
   unsigned high_surrogate_ = 0;  // of a pair whose second half is due
 };
 
-}  // namespace braid::net::responses
+}  // namespace braid::net
