@@ -46,6 +46,7 @@ test("every field is served, taken or refused as the page says", async (t) => {
   const bodies = {
     "/v1/completions": { prompt: "Once upon a time there was", max_tokens: 4 },
     "/v1/chat/completions": { messages: [{ role: "user", content: "Hello" }], max_tokens: 4 },
+    "/completion": { prompt: "Hello", n_predict: 4 }, "/embedding": { content: "Hello" }, "/v1/embeddings": { input: "Once upon a time there was" },
     "/api/generate": { prompt: "Hello", stream: false }, "/api/chat": { messages: [{ role: "user", content: "Hello" }], stream: false },
   };
   for (const [server, field, at, here] of rows("Fields")) {

@@ -36,6 +36,11 @@ const messages = [{ role: "user", content }];
 const max_tokens = 120;
 const call_of = ({ choices: [{ message, finish_reason }] }) => ({ text: message.tool_calls?.[0].function.arguments, cut: finish_reason === "length" });
 const function_of = (parameters, strict) => ({ name: "f", parameters, strict });
+const tools_of = (schema) => [{ type: "function", function: function_of(schema, true) }];
+const wish = [{ role: "user", content: "Call the function f with an example." }];
+// A call, or text that only binds where there is a format.
+const chosen_of = (binds) => ({ choices: [{ message, finish_reason }] }) =>
+  ({ text: message.tool_calls?.[0].function.arguments ?? (binds ? message.content : null), cut: finish_reason === "length" });
 
 // For each dialect: where to, what is asked, and what of the answer is to be valid.
 const dialects = {
@@ -57,6 +62,11 @@ const dialects = {
     ({ content: [{ input }], stop_reason }) => ({ text: JSON.stringify(input), cut: stop_reason === "max_tokens" })],
   "Ollama's format": ["/api/chat", (format) => ({ messages, format, stream: false, options: { num_predict: max_tokens } }),
     ({ message, done_reason }) => ({ text: message.content, cut: done_reason === "length" })],
+  "a call that a chat chooses": ["/v1/chat/completions", (schema, strict) => ({ messages: wish, max_tokens, tools: tools_of(schema, strict) }), chosen_of(false)],
+  "a format beside a tool": ["/v1/chat/completions", (schema, strict) =>
+    ({ messages, max_tokens, tools: tools_of(schema, strict), response_format: { type: "json_schema", json_schema: { name: "a", strict: true, schema } } }), chosen_of(true)],
+  "Ollama's generation": ["/api/generate", (format) => ({ prompt: content, format, stream: false, options: { num_predict: max_tokens } }),
+    ({ response: text, done_reason }) => ({ text, cut: done_reason === "length" })],
   "llama-server's schema": ["/completion", (json_schema) => ({ prompt: content, n_predict: max_tokens, json_schema }),
     ({ content: text, stop_type }) => ({ text, cut: stop_type === "limit" })],
 };
@@ -81,7 +91,7 @@ for (const library of ["zod4", "pydantic"]) {
       if (response.headers.has("x-braid-schema-ignored")) return assert.ok(!binds, what);
       const { text, cut } = read(answer);
       if (cut) return;
-      validator_of(schema)(text, what);
+      if (text !== null) validator_of(schema)(text, what);
       ++ended[dialect];
     };
     const schemas = schemas_of(library);

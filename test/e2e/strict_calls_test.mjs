@@ -1,5 +1,8 @@
 // Random schemas of strict functions under auto: every call validates, and until the first one nothing is sampled otherwise than without.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { after, before, test } from "node:test";
 import Ajv2020 from "ajv/dist/2020.js";
 import { serve } from "./support/processes.mjs";
@@ -46,8 +49,8 @@ function random_object(random, depth) {
 }
 
 // The calls of an answer, and the ids of all its tokens.
-async function whole(body) {
-  const response = await post(`${url}/v1/chat/completions`, body);
+async function whole(body, at = url) {
+  const response = await post(`${at}/v1/chat/completions`, body);
   const answer = await response.json();
   assert.equal(response.status, 200, JSON.stringify(answer));
   const [choice] = answer.choices;
@@ -55,9 +58,9 @@ async function whole(body) {
     prompt: answer.prompt_token_ids, finish: choice.finish_reason, content: choice.message.content };
 }
 
-async function streamed(body) {
+async function streamed(body, at = url) {
   const said = { calls: [], ids: [], content: "" };
-  for await (const event of events(await post(`${url}/v1/chat/completions`, { ...body, stream: true }))) {
+  for await (const event of events(await post(`${at}/v1/chat/completions`, { ...body, stream: true }))) {
     if (event === "[DONE]") continue;
     assert.ok(!event.error, JSON.stringify(event));
     said.prompt ??= event.prompt_token_ids;
@@ -107,4 +110,51 @@ test("calls of strict functions validate, and what stands before them is the mod
   }
   assert.ok(seen >= 10, `${seen} calls`);
   assert.ok(spoken >= 3, `${spoken} answers without one`);
+});
+
+// By what shows a family's form in its template: where its calls begin. The first is the form of templates that tell of no tools.
+const forms = { "": /^\s*[[{]|```json|<tool_call>/, "tools <|python_tag|>": /^\s*[[{]|<\|python_tag\|>/, "tools [func_name1(": /^\s*[[{]|<\|python_start\|>/,
+  "tools <|tool_call_start|>": /<\|tool_call_start\|>/, "tools [TOOL_CALLS]": /\[TOOL_CALLS\]/, "tools [TOOL_CALLS][ARGS]": /\[TOOL_CALLS\]/,
+  "tools <function= <parameter=": /<function=/, "tools <arg_key> <tool_call>": /<tool_call>/, "tools <TOOLCALL>": /<TOOLCALL>/ };
+
+test("the same of the other forms of calls", async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), "braid-forms-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const random = random_of(41);
+  const ajv = new Ajv2020({ strict: false });
+  let compared = 0;
+  for (const [form, begins] of Object.entries(forms)) {
+    const file = path.join(folder, "template");
+    writeFileSync(file, `{#- ${form} -#}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n`);
+    const server = await serve(t, ["--chat-template", file, "--threads", "1"]);
+    for (let round = 0; round < 6; ++round) {
+      const functions = ["get_weather", "find_place"].map((name) => ({ name, parameters: random_object(random, 2), strict: true }));
+      const valid = Object.fromEntries(functions.map(({ name, parameters }) => [name, ajv.compile(parameters)]));
+      const body = { messages: [{ role: "user", content: round % 2 ? "Tell me a story." : "What is the weather in Paris?" }], seed: round, temperature: round % 3 / 2,
+        max_tokens: 120, tools: functions.map((one) => ({ type: "function", function: one })), return_token_ids: true };
+      const answers = [await whole(body, server.url), await streamed(body, server.url)];
+      assert.deepEqual(answers[1].ids, answers[0].ids, form);
+      assert.deepEqual(answers[1].calls, answers[0].calls, form);
+      const { calls, finish, ids, prompt } = answers[0];
+      for (const [i, call] of calls.entries()) {
+        assert.ok(call.name in valid, `${form}: ${call.name} was not declared`);
+        if (finish === "length" && i === calls.length - 1) continue;
+        assert.ok(valid[call.name](JSON.parse(call.arguments)), `${form}: ${call.arguments}: ${ajv.errorsText(valid[call.name].errors)}`);
+      }
+      // Up to where a call may begin; of an answer that has none, all of it.
+      let before = ids.length;
+      for (let count = 1; count <= ids.length && before === ids.length; ++count) {
+        const { content } = await (await post(`${server.url}/detokenize`, { tokens: ids.slice(0, count) })).json();
+        if (begins.test(content)) before = count - 1;
+      }
+      if (before === 0) continue;
+      const plain = await (await post(`${server.url}/v1/completions`,
+        { prompt_token_ids: prompt, seed: round, temperature: body.temperature, max_tokens: before, return_token_ids: true })).json();
+      assert.deepEqual(plain.choices[0].token_ids, ids.slice(0, before), `${form} round ${round}`);
+      ++compared;
+    }
+    server.child.kill("SIGTERM");
+    await server.exited;
+  }
+  assert.ok(compared >= 30, `${compared} answers were compared`);
 });

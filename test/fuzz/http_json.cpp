@@ -87,7 +87,7 @@ constexpr std::pair<std::string_view, BodyKind> kKinds[] = {
 
 void follow(net::http::Request request) {
   const net::Resolution resolution = net::resolve(request.method, request.target);
-  if (const auto* response = std::get_if<net::http::Response>(&resolution)) return require(response->status < 500);
+  if (const auto* answered = std::get_if<net::Answered>(&resolution)) return require(answered->response.status < 500);
   const net::Endpoint& endpoint = *std::get<net::Route>(resolution).endpoint;
   for (const auto& [path, kind] : kKinds)
     if (path == endpoint.path && endpoint.method == net::http::Method::kPost) fuzz_body(request.body, kind);

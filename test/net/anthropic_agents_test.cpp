@@ -264,5 +264,41 @@ TEST(MessagesOfAgents, AnUnknownRouteIsRefusedInTheCallersDialect) {
   EXPECT_THAT(server.ask(get_as("/v1/other", "")).body, HasSubstr(R"({"error":{"message":"there is no route)"));
 }
 
+TEST(MessagesOfAgents, ErrorsAreInTheirFormAndRepeatTheRequestsId) {
+  TestServer server;
+  const std::pair<std::string, const char*> cases[] = {
+      {get("/v1/messages"), "invalid_request_error"},
+      {get("/v1/messages/nowhere"), "not_found_error"},
+      {post("/v1/messages", "{}"), "invalid_request_error"},
+      {post("/v1/messages/count_tokens", "{}"), "invalid_request_error"},
+  };
+  for (const auto& [request, type] : cases) {
+    const Reply reply = server.ask(request);
+    EXPECT_THAT(reply.body, HasSubstr(std::string(R"({"type":"error","error":{"type":")") + type)) << request;
+    EXPECT_THAT(reply.body, HasSubstr(R"("request_id":")" + reply.headers.at("request-id") + "\"}")) << request;
+  }
+  EXPECT_EQ(server.ask(get("/v1/messages")).status, 405);
+}
+
+TEST(MessagesOfAgents, AnEditHasTheAmountsThatAreDocumented) {
+  const auto param = [](const std::string& edit) {
+    return message_of_agent(R"("context_management":{"edits":[{)" + edit + "}]}").error().param;
+  };
+  const std::string uses = R"("type":"clear_tool_uses_20250919",)";
+  const std::string at = "context_management.edits[0].";
+  EXPECT_EQ(param(uses + R"("trigger":{"type":"output_tokens","value":1})"), at + "trigger.type");
+  EXPECT_EQ(param(uses + R"("keep":{"type":"input_tokens","value":1})"), at + "keep.type");
+  EXPECT_EQ(param(uses + R"("clear_at_least":{"type":"tool_uses","value":1})"), at + "clear_at_least.type");
+  EXPECT_EQ(param(R"("type":"clear_thinking_20251015","keep":{"type":"turns","value":1})"), at + "keep.type");
+  EXPECT_TRUE(message_of_agent(R"("context_management":{"edits":[{)" + uses + R"("trigger":{"type":"tool_uses","value":1}}]})"));
+}
+
+TEST(MessagesOfAgents, NamesThatNoHeaderMayHoldAreEscaped) {
+  TestServer server;
+  const Reply reply = server.ask(post(
+      "/v1/messages", R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],"tools":[{"type":"überweb, 100%"},{"type":"a"}]})"));
+  EXPECT_EQ(reply.headers.at("x-braid-tools-ignored"), "a, %C3%BCberweb%2C%20100%25");
+}
+
 }  // namespace
 }  // namespace braid::test

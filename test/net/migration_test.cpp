@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -245,10 +246,12 @@ TEST_F(Migration, ReasoningHasTwoNamesAndMayBeHidden) {
 TEST_F(Migration, LlamaServersCompletionHasItsShape) {
   say("ab.", FinishReason::kLength);
   const std::string whole = ask("/completion", R"({"prompt":[1,2],"return_tokens":true})");
-  EXPECT_TRUE(whole.starts_with(R"({"index":0,"content":"ab.","tokens":[97,98,46],"stop":true,"tokens_predicted":3,"tokens_evaluated":2,)"
-                                R"("model":"fake-model","stop_type":"limit","stopping_word":"","truncated":false,"tokens_cached":0,)"
-                                R"("timings":{"queue_ms":)"))
+  EXPECT_TRUE(whole.starts_with(
+      R"({"index":0,"id_slot":0,"content":"ab.","tokens":[97,98,46],"stop":true,"tokens_predicted":3,"tokens_evaluated":2,)"
+      R"("model":"fake-model","stop_type":"limit","stopping_word":"","truncated":false,"tokens_cached":0,)"
+      R"("has_new_line":false,"generation_settings":{"n_predict":-1,)"))
       << whole;
+  expect_in(whole, R"("prompt":"\u0001\u0002","timings":{"queue_ms":)");
   EXPECT_EQ(last().stop.max_tokens, 998);  // to the end of the context
   EXPECT_EQ(last().sampling.top_k, 40);
   EXPECT_EQ(last().sampling.temperature, 0.8F);
@@ -257,10 +260,11 @@ TEST_F(Migration, LlamaServersCompletionHasItsShape) {
   EXPECT_EQ(last().sampling.temperature, 0.0F);
   EXPECT_EQ(last().sampling.top_k, 0);
   expect_in(ask("/completion", R"({"prompt":"a","stop":"b"})"), R"("stop_type":"word","stopping_word":"b")");
-  EXPECT_TRUE(ask("/completion", R"({"prompt":["a","bc"]})").starts_with(R"([{"index":0,"content":"ab.","tokens":[],"stop":true)"));
+  EXPECT_TRUE(
+      ask("/completion", R"({"prompt":["a","bc"]})").starts_with(R"([{"index":0,"id_slot":0,"content":"ab.","tokens":[],"stop":true)"));
   const std::string stream = ask("/completion", R"({"prompt":[1,2],"stream":true})");
   EXPECT_TRUE(
-      stream.starts_with("data: {\"index\":0,\"content\":\"a\",\"tokens\":[],\"stop\":false,\"tokens_predicted\":1,"
+      stream.starts_with("data: {\"index\":0,\"id_slot\":0,\"content\":\"a\",\"tokens\":[],\"stop\":false,\"tokens_predicted\":1,"
                          "\"tokens_evaluated\":2}\n\n"))
       << stream;
   expect_in(stream, R"("content":"","tokens":[],"stop":true,"tokens_predicted":3,)");
@@ -288,7 +292,72 @@ TEST_F(Migration, LlamaServersVectorsAreOfLengthOne) {
   expect_in(vectors, R"({"index":1,"embedding":[[)");
 }
 
-TEST_F(Migration, TheLoadIsTheRequestsThatAreAnswered) { EXPECT_EQ(server_.ask(get("/load")).body, R"({"server_load":1})"); }
+TEST_F(Migration, TheLoadIsTheRequestsThatAreAnsweredButForThisOne) {
+  EXPECT_EQ(server_.ask(get("/load")).body, R"({"server_load":0})");
+  say(std::vector<TokenEvent>());
+  RawClient waiting = server_.connect();
+  waiting.send(post(kCompletion, R"({"prompt":"a"})"));
+  ASSERT_TRUE(server_.eventually([this] { return !server_.engine().submitted.empty(); }));
+  EXPECT_EQ(server_.ask(get("/load")).body, R"({"server_load":1})");
+}
+
+// What a server that others were written for knows and this one does not serve is refused by its name, never read past.
+TEST_F(Migration, NothingThatChangesTheAnswerIsIgnored) {
+  const std::pair<std::string_view, const char*> refused[] = {
+      {kCompletion, R"("t_max_prompt_ms":5)"},          {kCompletion, R"("adaptive_target":0.5)"},
+      {kCompletion, R"("preserved_tokens":["<a>"])"},   {kCompletion, R"("repetition_detection":{"a":1})"},
+      {kChat, R"("thinking_forced_open":true)"},        {kChat, R"("reasoning_in_content":true)"},
+      {kChat, R"("guided_whitespace_pattern":"x")"},    {"/v1/embeddings", R"("normalize":false)"},
+      {"/v1/embeddings", R"("embed_dtype":"float16")"}, {"/embedding", R"("embd_normalize":2.5)"}};
+  for (const auto& [path, field] : refused) {
+    const Reply reply = server_.ask(
+        post(path, std::string(R"({"messages":[{"role":"user","content":"a"}],"prompt":"a","input":"a","content":"a",)") + field + "}"));
+    EXPECT_EQ(reply.status, 400) << field;
+    const std::string name(std::string_view(field).substr(1, std::string_view(field).find('"', 1) - 1));
+    expect_in(reply.body, "'" + name + "'");
+  }
+}
+
+TEST_F(Migration, OtherNamesAreServed) {
+  expect_in(complete(R"("n_cmpl":2)"), R"("index":1)");
+  expect_in(ask("/tokenize", R"({"prompt":"ab","return_token_strs":true})"), R"("token_strs":["","a","b"])");
+  complete(R"("logit_bias":[["ab",-1],[97,3],["c",false]])");
+  const std::vector<LogitBias> biases = last().sampling.logit_bias;
+  ASSERT_EQ(biases.size(), 3U);
+  EXPECT_EQ(biases[0].bias, 2.0F);
+  EXPECT_EQ(biases[1].token, 98);
+  EXPECT_EQ(biases[2].bias, -std::numeric_limits<float>::infinity());
+}
+
+TEST_F(Migration, VectorsAreOfThePromptsTail) {
+  ask("/v1/embeddings", R"({"input":"abcdef","truncate_prompt_tokens":2})");
+  EXPECT_EQ(last().prompt, (std::vector<TokenId>{'e', 'f'}));
+  ask("/v1/embeddings", R"({"input":"ab","add_special_tokens":false})");
+  EXPECT_EQ(last().prompt, (std::vector<TokenId>{'a', 'b'}));
+}
+
+// llama-server's own routes always have their timings, the others where they are asked for them.
+TEST_F(Migration, TimingsComeUnaskedWhereLlamaServerHasThem) {
+  expect_in(ask("/completion", R"({"prompt":"a"})"), R"("timings":{)");
+  expect_in(ask("/completion", R"({"prompt":"a","stream":true})"), R"("timings":{)");
+  expect_not_in(complete(R"("max_tokens":1)"), "timings");
+}
+
+TEST_F(Migration, AStreamOfACompletionTellsItsProgress) {
+  const std::string body = ask("/completion", R"({"prompt":"ab","stream":true,"return_progress":true})");
+  expect_in(body, R"("prompt_progress":{"total":3,"cache":0,"processed":0,)");
+  expect_in(body, R"("prompt_progress":{"total":3,"cache":0,"processed":3,)");
+}
+
+// Of all that is documented nothing is unknown to a server that refuses what it does not know.
+TEST_F(Migration, StrictParametersKnowWhatOpenAiAndTheOthersDocument) {
+  server_.on_loop([this] { server_.model().defaults.strict_parameters = true; });
+  for (const char* field : {R"("prediction":{"type":"content","content":"a"})", R"("prompt_cache_retention":"24h")",
+                            R"("n_cache_reuse":64)", R"("speculative.n_max":4)", R"("extra_key":"a")"})
+    expect_not_in(chat(field), "is not a parameter");
+  expect_not_in(ask("/v1/embeddings", R"({"input":"a","encoding_format":"float"})"), "is not a parameter");
+  expect_in(chat(R"("predictoin":{})"), "is not a parameter");
+}
 
 TEST(ModelNames, StandForOneAnotherWithoutWhatOneOfThemLacks) {
   const std::pair<const char*, const char*> same[] = {{"demo", "demo"},     {"demo.gguf", "demo"},          {"demo", "demo.gguf"},
@@ -314,6 +383,33 @@ TEST(ModelNames, ADirectoryFindsTheOnlyOneOrAnyWhereThatIsWanted) {
   EXPECT_EQ(two.find("gpt-4o"), nullptr);
   EXPECT_EQ(ModelDirectory({&q4, &q8}, true).find("gpt-4o"), &q4);
   EXPECT_EQ(ModelDirectory({}, true).find("gpt-4o"), nullptr);
+}
+
+TEST_F(Migration, ACompletionEndsAsLlamaServersDoes) {
+  const std::string whole = ask("/completion", R"({"prompt":"ab","n_predict":5,"temperature":0.5,"top_k":7})");
+  for (const char* member : {R"("id_slot":0,)", R"("prompt":"ab",)", R"("generation_settings":{"n_predict":5,)", R"("temperature":0.5,)",
+                             R"("top_k":7,)", R"("has_new_line":false,)"})
+    expect_in(whole, member);
+  expect_in(ask("/completion", R"({"prompt":"ab","stream":true})"), R"("generation_settings":{)");
+}
+
+TEST_F(Migration, IdsAndTextsInOneListAreOnePrompt) {
+  ask("/completion", R"({"prompt":[97,"bc",100,"e"]})");
+  EXPECT_EQ(last().prompt, (std::vector<TokenId>{97, 98, 99, 100, 101}));
+  ask("/completion", R"({"prompt":["a",98]})");
+  EXPECT_EQ(last().prompt, (std::vector<TokenId>{kBos, 97, 98}));
+  expect_in(ask("/completion", R"({"prompt":[[97,"b"],"c"]})"), R"("prompt":"c",)");
+}
+
+TEST_F(Migration, VectorsAreAsLongAsTheyAreWanted) {
+  say({PooledVector{{3.0F, -4.0F}}, Finish()});
+  const auto vector = [this](const char* norm) {
+    return ask("/embedding", R"({"content":"a","embd_normalize":)" + std::string(norm) + "}");
+  };
+  expect_in(vector("-1"), "[[3,-4]]");
+  expect_in(vector("0"), "[[24570,-32760]]");
+  expect_in(vector("1"), "[[0.42857143,-0.5714286]]");
+  expect_in(vector("2"), "[[0.6,-0.8]]");
 }
 
 }  // namespace

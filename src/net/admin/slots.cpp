@@ -1,8 +1,8 @@
 #include "net/admin/slots.h"
 
 #include "net/admin/sequences.h"
-#include "net/admin/settings.h"
 #include "net/generation/prompts.h"
+#include "net/generation/settings.h"
 #include "net/http/error_response.h"
 #include "net/http/query.h"
 #include "net/json/write.h"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <utility>
@@ -26,7 +28,9 @@ struct Amount {
   std::int64_t value = 0;
 };
 
-Result<std::optional<Amount>> read_amount(const Value& edit, std::string_view name, const std::string& path) {
+// `types` are those that it may have.
+Result<std::optional<Amount>> read_amount(const Value& edit, std::string_view name, const std::string& path,
+                                          std::initializer_list<std::string_view> types) {
   const Value* value = edit.find(name);
   if (value == nullptr || value->is_null()) return std::optional<Amount>();
   const std::string amount_path = at_key(path, name);
@@ -35,6 +39,9 @@ Result<std::optional<Amount>> read_amount(const Value& edit, std::string_view na
   const auto* kind = type != nullptr ? type->get_if<std::string>() : nullptr;
   if (kind == nullptr || number == nullptr)
     return invalid_argument(fmt::format("'{}' must be an object with 'type' and 'value'", amount_path), amount_path);
+  if (std::ranges::find(types, *kind) == types.end())
+    return invalid_argument(fmt::format("'{}' must be '{}'", at_key(amount_path, "type"), fmt::join(types, "' or '")),
+                            at_key(amount_path, "type"));
   const Result<std::int64_t> count = json::read_integer(*number, at_key(amount_path, "value"), 0);
   if (!count) return count.error();
   return std::optional(Amount{*kind, *count});
@@ -54,9 +61,9 @@ Result<std::vector<std::string>> read_names(const Value& value, const std::strin
 
 Result<ContextEdit> read_tool_uses(const Value& value, const std::string& path) {
   ClearToolUses edit;
-  const auto trigger = read_amount(value, "trigger", path);
-  const auto keep = read_amount(value, "keep", path);
-  const auto at_least = read_amount(value, "clear_at_least", path);
+  const auto trigger = read_amount(value, "trigger", path, {"input_tokens", "tool_uses"});
+  const auto keep = read_amount(value, "keep", path, {"tool_uses"});
+  const auto at_least = read_amount(value, "clear_at_least", path, {"input_tokens"});
   for (const auto* amount : {&trigger, &keep, &at_least})
     if (!*amount) return amount->error();
   edit.trigger_tokens = kDefaultTriggerTokens;
@@ -92,7 +99,7 @@ Result<ContextEdit> read_thinking(const Value& value, const std::string& path) {
     edit.keep.reset();
     return ContextEdit(edit);
   }
-  const auto amount = read_amount(value, "keep", path);
+  const auto amount = read_amount(value, "keep", path, {"thinking_turns"});
   if (!amount) return amount.error();
   if (*amount) edit.keep = (*amount)->value;
   return ContextEdit(edit);

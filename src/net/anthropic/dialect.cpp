@@ -25,7 +25,7 @@ std::string describe_long(const LongPrompt& prompt) {
 
 }  // namespace
 
-constexpr Voice kVoice = {error_response, "Request-Id", describe_long};
+constexpr Voice kVoice = {error_response, "Request-Id", describe_long, sign_error};
 
 std::unique_ptr<const Dialect> messages() { return std::make_unique<Messages>(); }
 

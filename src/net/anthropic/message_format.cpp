@@ -20,9 +20,12 @@ namespace {
 // Members that the API has for what no model of ours does.
 constexpr std::string_view kNoDetails = R"(,"stop_details":null,"container":null)";
 
+constexpr std::string_view kNoRequestId = R"("request_id":null})";  // the end of an error
+
 std::string_view error_type(int status) {
   switch (status) {
     case 400:
+    case 405:
     case 415:
     case 499:
       return "invalid_request_error";
@@ -48,7 +51,7 @@ std::string_view error_type(int status) {
 void append_error_body(std::string& out, const Error& error) {
   fmt::format_to(std::back_inserter(out), R"({{"type":"error","error":{{"type":"{}","message":)", error_type(http::status_of(error.code)));
   json::append_lossy_string(out, error.message);
-  out += R"(},"request_id":null})";  // a header has it
+  out.append("},").append(kNoRequestId);
 }
 
 // "stop_reason":…,"stop_sequence":… and what else says how an answer ended
@@ -215,6 +218,13 @@ class MessageFormat final : public AnswerFormat {
 
 std::unique_ptr<AnswerFormat> message_format(const std::string& id, const ServedModel& model, const GenerationCall& call) {
   return std::make_unique<MessageFormat>(id, model, call);
+}
+
+void sign_error(http::Response& response, std::string_view request_id) {
+  std::string& body = response.body;
+  if (!body.ends_with(kNoRequestId)) return;
+  body.resize(body.size() - kNoRequestId.size());
+  body += R"("request_id":)" + json::quoted(request_id) + '}';
 }
 
 http::Response error_response(const Error& error) {

@@ -78,7 +78,7 @@ http::Response no_content() {
 }  // namespace
 
 Resolution resolve(Method method, std::string_view target, bool speaks_anthropic) {
-  if (method == Method::kOptions && target == "*") return no_content();
+  if (method == Method::kOptions && target == "*") return Answered{no_content()};
   std::string_view path = origin_form(target);
   const std::size_t mark = path.find('?');
   const std::string_view query = mark == std::string_view::npos ? std::string_view() : path.substr(mark + 1);
@@ -90,11 +90,11 @@ Resolution resolve(Method method, std::string_view target, bool speaks_anthropic
     path.remove_prefix(3);
     row = find_row(path.empty() ? "/" : path, method);
   }
-  if (row == nullptr) return not_found(target, voice);
-  if (method == Method::kOptions) return with_allow(no_content(), *row);
+  if (row == nullptr) return Answered{not_found(target, voice), &voice};
+  if (method == Method::kOptions) return Answered{with_allow(no_content(), *row), &voice};
   if (!takes(*row, method)) {
     const Error error{ErrorCode::kMethodNotAllowed, fmt::format("{} does not take this method", target), ""};
-    return with_allow(voice.refuse(error), *row);
+    return Answered{with_allow(voice.refuse(error), *row), &voice};
   }
   return Route{row, row->argument ? http::percent_decode(path.substr(row->path.size())) : std::string(), query};
 }

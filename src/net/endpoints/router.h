@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/endpoints/endpoint.h"
+#include "net/generation/dialect.h"
 #include "net/http/request.h"
 #include "net/http/response.h"
 
@@ -17,8 +18,13 @@ struct Route {
   std::string_view query;              // behind the "?", as sent: a view of the target
 };
 
-// A route, or what is answered instead: 404, 405 with Allow, or the 204 of OPTIONS.
-using Resolution = std::variant<Route, http::Response>;
+// What is answered without a route: 404, 405 with Allow, or the 204 of OPTIONS.
+struct Answered {
+  http::Response response;
+  const Voice* voice = &kOpenAiVoice;  // of the dialect of the path, or the client's
+};
+
+using Resolution = std::variant<Route, Answered>;
 
 // With and without /v1 alike, except where an endpoint's path has it. HEAD is allowed where GET is. What there is not is said in the dialect
 // of the path, or the client's.

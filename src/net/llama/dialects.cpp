@@ -1,10 +1,13 @@
 #include "net/llama/dialects.h"
 
+#include "net/generation/prompts.h"
 #include "net/json/fields.h"
 #include "net/llama/formats.h"
 #include "net/openai/embeddings.h"
 #include "net/openai/request.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,12 +41,41 @@ void set_defaults(Value& body, const RequestDefaults& defaults) {
   if (!limited) set_default(members, "n_predict", std::int64_t{-1});
 }
 
+// Ids and texts in one list are one prompt: its ids.
+Result<void> join_mixed(Value& prompt, const std::string& path, const TextCodec& codec) {
+  auto* list = prompt.get_if<ValueList>();
+  if (list == nullptr) return {};
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Result<void> joined = join_mixed((*list)[i], json::at_index(path, i), codec);
+    if (!joined) return joined;
+  }
+  const auto is_id = [](const Value& item) { return item.number().has_value(); };
+  const auto is_text = [](const Value& item) { return item.get_if<std::string>() != nullptr; };
+  if (std::ranges::none_of(*list, is_id) || std::ranges::none_of(*list, is_text)) return {};
+  ValueList ids;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const auto* text = (*list)[i].get_if<std::string>();
+    if (text == nullptr) ids.push_back(std::move((*list)[i]));
+    if (text == nullptr) continue;
+    const Result<std::vector<TokenId>> read = codec.encode(*text, {.add_special = i == 0, .parse_special = true});
+    if (!read) return read.error();
+    for (const TokenId id : *read) ids.emplace_back(std::int64_t{id});
+  }
+  prompt = std::move(ids);
+  return {};
+}
+
 Result<Wish> read_answered(Value& body, const ServedModel& model) {
   set_defaults(body, model.defaults);
+  if (Value* prompt = find_member(*body.get_if<ValueDict>(), "prompt")) {
+    const Result<void> joined = join_mixed(*prompt, "prompt", *model.codec);
+    if (!joined) return joined.error();
+  }
   Result<Wish> wish = openai::read_completion(body, model);
   if (!wish) return wish;
   const auto details = std::make_shared<CompletionDetails>();
   details->tells_tokens = std::exchange(wish->return_token_ids, true);  // they are counted in any case
+  details->prompts = prompt_texts(*model.codec, std::get<std::vector<PromptItem>>(wish->prompt));
   wish->details = details;
   wish->timings = true;
   return wish;
@@ -79,9 +111,20 @@ Result<Wish> read_infill(Value& body, const ServedModel& model) {
 }
 
 Result<Wish> read_embedding(Value& body, const ServedModel& model) {
-  for (auto& [name, value] : *body.get_if<ValueDict>())
+  constexpr std::int64_t kMostNorm = 64;
+  auto& members = *body.get_if<ValueDict>();
+  const auto details = std::make_shared<EmbeddingDetails>();
+  if (const Value* norm = body.find("embd_normalize"); norm != nullptr && !norm->is_null()) {
+    const Result<std::int64_t> read = json::read_integer(*norm, "embd_normalize", -1, kMostNorm);
+    if (!read) return read.error();
+    details->norm = static_cast<int>(*read);
+  }
+  std::erase_if(members, [](const auto& member) { return member.first == "embd_normalize"; });
+  for (auto& [name, value] : members)
     if (name == "content") name = "input";
-  return openai::read_embeddings(body, model);
+  Result<Wish> wish = openai::read_embeddings(body, model);
+  if (wish) wish->details = details;
+  return wish;
 }
 
 class LlamaDialect : public Dialect {
@@ -108,8 +151,8 @@ class Infill final : public LlamaDialect {
 class Embedding final : public LlamaDialect {
  public:
   Result<Wish> read(Value& body, const ServedModel& model, std::string_view) const override { return read_embedding(body, model); }
-  std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel&, const GenerationCall&) const override {
-    return embedding_format();
+  std::unique_ptr<AnswerFormat> make_format(const std::string&, const ServedModel&, const GenerationCall& call) const override {
+    return embedding_format(call);
   }
 };
 

@@ -1,11 +1,13 @@
 #include "net/llama/formats.h"
 
+#include "net/generation/settings.h"
 #include "net/generation/timings.h"
 #include "net/generation/whole_format.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
-#include "net/openai/embeddings.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
 #include <span>
@@ -51,16 +53,28 @@ std::string_view stop_type(const ChoiceEnd& end) {
   return end.reason == EndReason::kStopString ? "word" : "eos";
 }
 
+std::string settings_of(const Wish& wish) {
+  std::string out;
+  append_settings(out, wish);
+  return out;
+}
+
 class CompletionFormat final : public AnswerFormat {
  public:
   CompletionFormat(const ServedModel& model, const GenerationCall& call)
-      : codec_(*model.codec), choices_(static_cast<std::size_t>(call.choices)), logprobs_(call.wants_logprobs()),
-        tells_tokens_(static_cast<const CompletionDetails&>(*call.details).tells_tokens), timings_per_token_(call.timings_per_token) {
+      : codec_(*model.codec), choices_(static_cast<std::size_t>(call.choices)), settings_(settings_of(call)),
+        details_(std::static_pointer_cast<const CompletionDetails>(call.details)), logprobs_(call.wants_logprobs()),
+        tells_tokens_(details_->tells_tokens), timings_per_token_(call.timings_per_token), tells_progress_(call.prompt_progress) {
     json::append_lossy_string(model_, model.id);
     for (const std::vector<TokenId>& prompt : call.prompt_tokens) prompts_.push_back(prompt.size());
   }
 
+  void append_begin(std::string& out, const Usage& so_far) override {
+    if (tells_progress_) append_progress(out, so_far, 0);
+  }
+
   void append_delta(std::string& out, std::uint32_t choice, const Delta& delta, const DeltaTokens& tokens, const Usage& so_far) override {
+    if (std::exchange(tells_progress_, false)) append_progress(out, so_far, so_far.prompt_tokens);
     out += "data: ";
     begin(out, choice, std::get<TextDelta>(delta).text, tokens, false);
     if (timings_per_token_) append_timings(out, so_far);
@@ -91,11 +105,22 @@ class CompletionFormat final : public AnswerFormat {
   }
 
  private:
+  // An event without text.
+  void append_progress(std::string& out, const Usage& so_far, std::int32_t processed) {
+    out += "data: ";
+    begin(out, 0, {}, {}, false);
+    fmt::format_to(std::back_inserter(out), R"(,"prompt_progress":{{"total":{},"cache":{},"processed":{},"time_ms":{:.3f}}}}})",
+                   so_far.prompt_tokens, so_far.cached_tokens, processed, so_far.prompt_ms);
+    out += "\n\n";
+  }
+
   // {"index":…,"content":… and what is known of the tokens, not yet the end.
   void begin(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens, bool ended) {
     if (predicted_.size() <= choice) predicted_.resize(choice + 1, 0);
+    if (lines_.size() <= choice) lines_.resize(choice + 1, 0);
     predicted_[choice] += tokens.ids.size();
-    fmt::format_to(std::back_inserter(out), R"({{"index":{},"content":)", choice);
+    lines_[choice] += text.find('\n') != std::string_view::npos ? 1 : 0;
+    fmt::format_to(std::back_inserter(out), R"({{"index":{0},"id_slot":{0},"content":)", choice);
     json::append_string(out, text);
     fmt::format_to(std::back_inserter(out), R"(,"tokens":[{}],"stop":{},"tokens_predicted":{},"tokens_evaluated":{})",
                    tells_tokens_ ? fmt::format("{}", fmt::join(tokens.ids, ",")) : "", ended, predicted_[choice],
@@ -106,8 +131,11 @@ class CompletionFormat final : public AnswerFormat {
   void append_ended(std::string& out, std::uint32_t choice, std::string_view text, const DeltaTokens& tokens, const ChoiceEnd& end,
                     const Usage& usage) {
     begin(out, choice, text, tokens, true);
-    fmt::format_to(std::back_inserter(out), R"(,"model":{},"stop_type":"{}","stopping_word":{},"truncated":false,"tokens_cached":{})",
-                   model_, stop_type(end), json::quoted(end.stop_string), usage.cached_tokens);
+    fmt::format_to(std::back_inserter(out),
+                   R"(,"model":{},"stop_type":"{}","stopping_word":{},"truncated":false,"tokens_cached":{},"has_new_line":{})", model_,
+                   stop_type(end), json::quoted(end.stop_string), usage.cached_tokens, lines_[choice] != 0);
+    out += R"(,"generation_settings":)" + settings_ + R"(,"prompt":)";
+    json::append_lossy_string(out, details_->prompts.at(choice / choices_));
     append_timings(out, usage);
     out += '}';
   }
@@ -117,22 +145,49 @@ class CompletionFormat final : public AnswerFormat {
   std::size_t choices_;                 // of each prompt
   std::vector<std::size_t> prompts_;    // [prompts]: their tokens
   std::vector<std::size_t> predicted_;  // per choice: tokens so far
+  std::vector<std::size_t> lines_;      // per choice: pieces with a line feed
+  std::string settings_;
+  std::shared_ptr<const CompletionDetails> details_;
   bool logprobs_;
   bool tells_tokens_;
   bool timings_per_token_;
+  bool tells_progress_;  // a stream: when the prompt's computation ends
 };
 
 class EmbeddingFormat final : public WholeFormat {
  public:
+  explicit EmbeddingFormat(const GenerationCall& call) : norm_(static_cast<const EmbeddingDetails&>(*call.details).norm) {}
+
   void append_whole(std::string& out, std::span<const ChoiceAnswer> choices, const Usage&) override {
     out += '[';
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"embedding":[)", i > 0 ? "," : "", i);
-      openai::append_unit_vector(out, choices[i].vector);
-      out += "]}";
+      fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"embedding":[[)", i > 0 ? "," : "", i);
+      const double divisor = length_of(choices[i].vector);
+      std::string_view separator = "";
+      for (const float value : choices[i].vector) {
+        out += std::exchange(separator, ",");
+        json::append_float(out, static_cast<float>(value / divisor));
+      }
+      out += "]]}";
     }
     out += ']';
   }
+
+ private:
+  // What a vector is divided by; 1 for one of zeros.
+  double length_of(const std::vector<float>& vector) const {
+    constexpr double kInt16 = 32760.0;  // that the largest value becomes
+    if (norm_ < 0) return 1.0;
+    double sum = 0.0;
+    for (const float value : vector) {
+      const double size = std::fabs(static_cast<double>(value));
+      sum = norm_ == 0 ? std::max(sum, size / kInt16) : sum + std::pow(size, norm_);
+    }
+    if (sum == 0.0) return 1.0;
+    return norm_ == 0 ? sum : std::pow(sum, 1.0 / norm_);
+  }
+
+  int norm_;
 };
 
 }  // namespace
@@ -141,6 +196,6 @@ std::unique_ptr<AnswerFormat> completion_format(const ServedModel& model, const 
   return std::make_unique<CompletionFormat>(model, call);
 }
 
-std::unique_ptr<AnswerFormat> embedding_format() { return std::make_unique<EmbeddingFormat>(); }
+std::unique_ptr<AnswerFormat> embedding_format(const GenerationCall& call) { return std::make_unique<EmbeddingFormat>(call); }
 
 }  // namespace braid::net::llama

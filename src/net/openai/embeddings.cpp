@@ -160,7 +160,22 @@ void put_before(const std::string& words, std::vector<PromptItem>& items) {
     if (auto* text = std::get_if<std::string>(&item)) text->insert(0, words);
 }
 
-constexpr std::array kEmbedded = {wish::Parameter{"input", read_prompt}};
+Result<void> only_floats(wish::BodyFields&, Value& value, const std::string& path) {
+  if (value == Value("float32")) return {};
+  return invalid_argument(fmt::format("'{}' is not supported with another value than 'float32'", path), path);
+}
+
+Result<void> only_activated(wish::BodyFields&, Value& value, const std::string& path) {
+  if (value == Value(true)) return {};
+  return invalid_argument(fmt::format("'{}' is not supported with another value than true", path), path);
+}
+
+constexpr std::array kEmbedded = {
+    wish::Parameter{"input", read_prompt},
+    wish::Parameter{"encoding_format", wish::accept_string},  // wants_base64() reads it
+    wish::Parameter{"embed_dtype", only_floats},
+    wish::Parameter{"use_activation", only_activated},
+};
 
 }  // namespace
 
@@ -191,7 +206,7 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
   const Result<std::string> words = read_prompt_words(body, model.vectors);
   if (!words) return words.error();
   if (const Result<void> truncated = read_truncation(body, fields.wish); !truncated) return truncated.error();
-  const std::array tables = {std::span<const wish::Parameter>(kEmbedded), wish::common_parameters()};
+  const std::array tables = {std::span<const wish::Parameter>(kEmbedded), wish::common_parameters(), wish::token_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   const Result<bool> base64 = wants_base64(body);

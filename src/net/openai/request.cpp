@@ -167,7 +167,7 @@ Result<Wish> read_chat(Value& body, const ServedModel& model) {
 
 Result<Wish> read_scored(Value& body, const ServedModel& model) {
   BodyFields fields(model);
-  const std::array tables = {std::span<const Parameter>(kScored), wish::common_parameters()};
+  const std::array tables = {std::span<const Parameter>(kScored), wish::common_parameters(), wish::token_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!fields.prompt) return invalid_argument("'input' is missing", "input");
@@ -202,6 +202,8 @@ Wish unanswered(BodyFields& fields, std::string_view field) {
   wish.prompt = std::move(*fields.prompt);
   wish.prompt_field = field;
   wish.max_tokens = 0;
+  wish.prompt_tail = fields.wish.prompt_tail;
+  wish.add_special = fields.wish.add_special;
   wish.cache_salt = std::move(fields.wish.cache_salt);
   wish.prompt_head = fields.wish.prompt_head;
   wish.priority = fields.priority ? fields.priority : fields.wish.priority;

@@ -121,6 +121,18 @@ asio::awaitable<bool> conclude(Service& service, Connection& connection, const R
   co_return written&& keep_alive;
 }
 
+// Its id in the header in which the clients of `voice` look for it.
+void name_request(Request& request, const Voice& voice) {
+  if (!voice.request_id_header.empty()) request.answer_headers.emplace_back(voice.request_id_header, request.request_id);
+}
+
+// A refusal in the words of `voice`.
+Response refusal(const Voice& voice, const Error& error, const Request& request) {
+  Response response = voice.refuse(error);
+  voice.sign(response, request.request_id);
+  return response;
+}
+
 // A compressed body is unpacked on the codec worker, which long texts are for.
 asio::awaitable<Result<void>> unpack(Service& service, Request& request) {
   if (request.body.empty() || !http::is_coded(request.content_coding)) co_return Result<void>();
@@ -155,7 +167,7 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
   Result<access::Visit> visit = access::Visit::begin(account, Clock::now());
   if (!visit) {
     account->append_headers(request.answer_headers, Clock::now());
-    const Response response = voice_of(endpoint, dialects, request.speaks_anthropic).refuse(visit.error());
+    const Response response = refusal(voice_of(endpoint, dialects, request.speaks_anthropic), visit.error(), request);
     co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
   }
   if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) {
@@ -166,7 +178,8 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
   auto answering = own != nullptr
                        ? (*own)(service, connection, std::move(request.body))
                        : answer_text(service, connection, text_work(endpoint, dialects, account->name()), std::move(request.body));
-  const Response response = co_await std::move(answering);
+  Response response = co_await std::move(answering);
+  if (response.status >= 400) voice_of(endpoint, dialects, request.speaks_anthropic).sign(response, request.request_id);
   account->append_headers(request.answer_headers, Clock::now());
   co_return co_await conclude(*service, *connection, request, response, keep_alive(), record);
 }
@@ -194,28 +207,32 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialect
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   Resolution resolution = resolve(request.method, request.target, request.speaks_anthropic);
-  if (auto* response = std::get_if<Response>(&resolution)) {
-    service->cors.append_preflight(*response, request);
-    co_return co_await conclude(*service, *connection, request, *response, keep_alive, record);
+  if (auto* answered = std::get_if<Answered>(&resolution)) {
+    Response& response = answered->response;
+    name_request(request, *answered->voice);
+    answered->voice->sign(response, request.request_id);
+    service->cors.append_preflight(response, request);
+    co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   const Route& route = std::get<Route>(resolution);
   const Endpoint& endpoint = *route.endpoint;
   const Voice& voice = voice_of(endpoint, dialects, request.speaks_anthropic);
   record.route(endpoint.path);
-  if (!voice.request_id_header.empty()) request.answer_headers.emplace_back(voice.request_id_header, request.request_id);
+  name_request(request, voice);
   const Result<std::shared_ptr<access::Account>> account = service->keys.identify(std::exchange(request.api_keys, {}));
   if (account) record.key = (*account)->name();
   if (const Result<void> allowed = check_caller(*service, *connection, endpoint, account, request); !allowed) {
-    const Response response = voice.refuse(allowed.error());
+    const Response response = refusal(voice, allowed.error(), request);
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   if (const Result<void> unpacked = co_await unpack(*service, request); !unpacked) {
-    const Response response = voice.refuse(unpacked.error());
+    const Response response = refusal(voice, unpacked.error(), request);
     co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
   }
   if (takes_work(endpoint)) co_return co_await work(service, dialects, connection, request, endpoint, *account, record);
-  const Response response = std::get<Answer>(endpoint.handler)(
+  Response response = std::get<Answer>(endpoint.handler)(
       {*service, dialects, route.argument, route.query, request.body, request.speaks_anthropic, record.key});
+  if (response.status >= 400) voice.sign(response, request.request_id);
   co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 #include <iterator>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace braid::net::text {
@@ -65,6 +67,17 @@ void append_piece(std::string& out, const TextCodec& codec, TokenId id) {
   out += '}';
 }
 
+// ,"token_strs":[…], as vLLM has it
+void append_strings(std::string& out, const TextCodec& codec, const std::vector<TokenId>& ids) {
+  std::string_view separator = "";
+  out += R"(,"token_strs":[)";
+  for (const TokenId id : ids) {
+    out += std::exchange(separator, ",");
+    json::append_lossy_string(out, codec.token_bytes(id));
+  }
+  out += ']';
+}
+
 // Whether the tokenizer begins every text with a space of its own.
 bool adds_space(const TextCodec& codec) {
   const auto ids = codec.encode("x", {.add_special = false, .parse_special = false});
@@ -76,6 +89,8 @@ bool adds_space(const TextCodec& codec) {
 Result<std::string> tokenize(Value& body, const ServedModel& model) {
   const Result<bool> with_pieces = flag(body, {"with_pieces"}, false);
   if (!with_pieces) return with_pieces.error();
+  const Result<bool> with_strings = flag(body, {"return_token_strs"}, false);
+  if (!with_strings) return with_strings.error();
   const Value* messages = body.find("messages");
   const bool is_chat = messages != nullptr && !messages->is_null();
   const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model) : encode_text(body, *model.codec);
@@ -89,8 +104,9 @@ Result<std::string> tokenize(Value& body, const ServedModel& model) {
   } else {
     fmt::format_to(std::back_inserter(out), "{}", fmt::join(*ids, ","));
   }
-  fmt::format_to(std::back_inserter(out), R"(],"count":{},"max_model_len":{}}})", ids->size(), model.context_length);
-  return out;
+  fmt::format_to(std::back_inserter(out), R"(],"count":{},"max_model_len":{})", ids->size(), model.context_length);
+  if (*with_strings) append_strings(out, *model.codec, *ids);
+  return out + '}';
 }
 
 Result<std::string> detokenize(Value& body, const ServedModel& model) {

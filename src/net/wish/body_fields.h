@@ -44,6 +44,7 @@ struct BodyFields {
   ChatPrompt chat;                                       // but for its messages
   std::optional<bool> add_generation_prompt;             // chat
   std::string reasoning_effort;                          // chat
+  Value documents;                                       // chat: for the template
   std::string verbosity;                                 // chat: for the template
   std::optional<bool> thinks;                            // chat
   std::optional<std::vector<PromptItem>> prompt;         // completions

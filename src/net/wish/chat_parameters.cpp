@@ -46,7 +46,15 @@ Result<void> read_verbosity(BodyFields& fields, Value& value, const std::string&
   return {};
 }
 
+// What the template shows as texts to answer from.
+Result<void> read_documents(BodyFields& fields, Value& value, const std::string& path) {
+  if (value.get_if<ValueList>() == nullptr) return json::wrong_type(path, "an array", value);
+  fields.documents = std::move(value);
+  return {};
+}
+
 constexpr std::array kChat = {
+    Parameter{"documents", read_documents},
     Parameter{"logprobs", read_chat_logprobs},
     Parameter{"top_logprobs", read_top_logprobs},
     Parameter{"chat_template_kwargs", read_template_kwargs},

@@ -1,5 +1,8 @@
 #include "net/wish/defaults.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace braid::net::wish {
 namespace {
 
@@ -12,7 +15,7 @@ void take(T& target, const std::optional<T>& value) {
 
 void set_defaults(Wish& wish, const RequestDefaults& defaults) {
   take(wish.sampling.temperature, defaults.temperature);
-  take(wish.sampling.top_p, defaults.top_p);
+  if (defaults.top_p) wish.sampling.top_p = std::max(*defaults.top_p, std::numeric_limits<float>::min());  // 0: the most probable token
   take(wish.sampling.top_k, defaults.top_k);
   take(wish.sampling.min_p, defaults.min_p);
   take(wish.sampling.repetition_penalty, defaults.repetition_penalty);

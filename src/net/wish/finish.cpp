@@ -37,6 +37,7 @@ void add_kwargs(Value& kwargs, const BodyFields& fields) {
   if (budget >= 0)
     for (const char* name : {"thinking_budget", "reasoning_budget"}) added.emplace_back(name, std::int64_t{budget});
   if (!fields.verbosity.empty()) added.emplace_back("verbosity", fields.verbosity);
+  if (!fields.documents.is_null()) added.emplace_back("documents", fields.documents);
   if (added.empty()) return;
   if (kwargs.is_null()) kwargs = ValueDict{};
   auto& members = *kwargs.get_if<ValueDict>();

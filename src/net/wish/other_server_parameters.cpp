@@ -119,6 +119,7 @@ constexpr std::array kOthers = {
     // llama-server
     Parameter{"n_predict", read_n_predict},
     Parameter{"n_probs", read_n_probs},
+    Parameter{"n_cmpl", CountRule<Wish>{&Wish::choices, 1, kMaxChoices}},
     Parameter{"samplers", read_samplers},
     Parameter{"return_progress", FlagRule{&Wish::prompt_progress}},
     Parameter{"cache_prompt", FlagRule{&Wish::reads_cache}},

@@ -79,6 +79,8 @@ constexpr std::array kRefused = {
     Parameter{"modalities", only_text_modality},
     Parameter{"audio", only_empty},
     Parameter{"web_search_options", only_empty},
+    Parameter{"prediction", accept_object},
+    Parameter{"prompt_cache_retention", accept_string},
     // vLLM
     Parameter{"use_beam_search", only_false},
     Parameter{"length_penalty", only_one},
@@ -90,6 +92,9 @@ constexpr std::array kRefused = {
     Parameter{"kv_transfer_params", only_empty},
     Parameter{"vllm_xargs", only_empty},
     Parameter{"request_id", accept_string},
+    Parameter{"guided_decoding_backend", accept_string},
+    Parameter{"guided_whitespace_pattern", only_empty},
+    Parameter{"repetition_detection", only_empty},
     // SGLang
     Parameter{"lora_path", only_empty},
     Parameter{"session_params", only_empty},
@@ -99,12 +104,19 @@ constexpr std::array kRefused = {
     Parameter{"separate_reasoning", only_true},
     Parameter{"stream_reasoning", only_true},
     Parameter{"rid", accept_string},
+    Parameter{"extra_key", accept_string},
     // llama-server
     Parameter{"dynatemp_range", only_zero},
     Parameter{"dynatemp_exponent", accept_number},
     Parameter{"min_keep", only_zero},
     Parameter{"n_indent", only_zero},
     Parameter{"t_max_predict_ms", only_zero},
+    Parameter{"t_max_prompt_ms", only_zero},
+    Parameter{"adaptive_target", only_zero},
+    Parameter{"adaptive_decay", accept_number},
+    Parameter{"preserved_tokens", only_empty},
+    Parameter{"thinking_forced_open", only_false},
+    Parameter{"reasoning_in_content", only_false},
     Parameter{"post_sampling_probs", only_false},
     Parameter{"response_fields", only_empty},
     Parameter{"image_data", only_empty},
@@ -116,6 +128,12 @@ constexpr std::array kRefused = {
     Parameter{"id_slot", accept_number},
     Parameter{"n_keep", accept_number},
     Parameter{"n_discard", accept_number},
+    Parameter{"n_cache_reuse", accept_number},
+    Parameter{"speculative.n_max", accept_number},
+    Parameter{"speculative.n_min", accept_number},
+    Parameter{"speculative.p_min", accept_number},
+    Parameter{"backend_sampling", accept_bool},
+    Parameter{"sse_ping_interval", accept_number},
 };
 
 }  // namespace

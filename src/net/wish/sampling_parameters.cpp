@@ -51,17 +51,28 @@ Result<LogitBias> read_bias_member(const std::string& key, const Value& value, c
   return bias;
 }
 
-// [id, bias], as llama-server has it; false bans the token.
-Result<LogitBias> read_bias_pair(const Value& value, const std::string& path, const ServedModel& model) {
+// An id, or a text for all of its tokens.
+Result<std::vector<TokenId>> read_biased(const Value& value, const std::string& path, const ServedModel& model) {
+  if (const auto* text = value.get_if<std::string>()) return inner_tokens(*text, *model.codec);
+  const Result<std::int64_t> id = json::read_integer(value, path, 0, model.codec->vocab_size() - 1);
+  if (!id) return id.error();
+  return std::vector<TokenId>{static_cast<TokenId>(*id)};
+}
+
+// [id or text, bias], as llama-server has it; false bans the tokens.
+Result<void> read_bias_pair(std::vector<LogitBias>& read, const Value& value, const std::string& path, const ServedModel& model) {
   const auto* pair = value.get_if<ValueList>();
   if (pair == nullptr || pair->size() != 2) return invalid_argument(fmt::format("'{}' must be a token id and a bias", path), path);
-  const Result<std::int64_t> id = json::read_integer((*pair)[0], at_index(path, 0), 0, model.codec->vocab_size() - 1);
-  if (!id) return id.error();
-  const auto token = static_cast<TokenId>(*id);
-  if ((*pair)[1] == Value(false)) return LogitBias{token, -std::numeric_limits<float>::infinity()};
-  const Result<float> bias = json::read_number((*pair)[1], at_index(path, 1), -kMaxBias, kMaxBias);
-  if (!bias) return bias.error();
-  return LogitBias{token, *bias};
+  const Result<std::vector<TokenId>> tokens = read_biased((*pair)[0], at_index(path, 0), model);
+  if (!tokens) return tokens.error();
+  float bias = -std::numeric_limits<float>::infinity();
+  if ((*pair)[1] != Value(false)) {
+    const Result<float> number = json::read_number((*pair)[1], at_index(path, 1), -kMaxBias, kMaxBias);
+    if (!number) return number.error();
+    bias = *number;
+  }
+  for (const TokenId token : *tokens) read.push_back({token, bias});
+  return {};
 }
 
 // What names a token twice adds up.
@@ -75,8 +86,12 @@ Result<void> read_logit_bias(BodyFields& fields, Value& value, const std::string
     return invalid_argument(fmt::format("'{}' has {} tokens, at most {} may be given", path, count, kMaxBiases), path);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string item_path = members != nullptr ? at_key(path, (*members)[i].first) : at_index(path, i);
-    Result<LogitBias> bias = members != nullptr ? read_bias_member((*members)[i].first, (*members)[i].second, item_path, fields.model)
-                                                : read_bias_pair((*list)[i], item_path, fields.model);
+    if (members == nullptr) {
+      const Result<void> pair = read_bias_pair(read, (*list)[i], item_path, fields.model);
+      if (!pair) return pair;
+      continue;
+    }
+    const Result<LogitBias> bias = read_bias_member((*members)[i].first, (*members)[i].second, item_path, fields.model);
     if (!bias) return bias.error();
     read.push_back(*bias);
   }

@@ -22,7 +22,7 @@ void add_answer_options(CLI::App& app, ServeOptions& options) {
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   RequestDefaults& defaults = options.defaults;
   add_number(app, "--temperature", defaults.temperature, 0.0F, 2.0F, "Of requests that say nothing of it; so are the next ones");
-  add_number(app, "--top-p", defaults.top_p, std::numeric_limits<float>::min(), 1.0F, "Share of the most probable tokens");
+  add_number(app, "--top-p", defaults.top_p, 0.0F, 1.0F, "Share of the most probable tokens; 0: the best one");
   add_number(app, "--top-k", defaults.top_k, 0, kMost, "So many of the most probable tokens; 0: all");
   add_number(app, "--min-p", defaults.min_p, 0.0F, 1.0F, "Tokens with at least this share of the best one's probability");
   add_number(app, "--repeat-penalty", defaults.repetition_penalty, 0.01F, 10.0F, "For tokens that were there already; 1: none");

@@ -5,9 +5,9 @@
 
 #include <string>
 
-namespace braid::net::admin {
+namespace braid::net {
 
 // The object "params" of /slots and /props.
 void append_settings(std::string& out, const Wish& wish);
 
-}  // namespace braid::net::admin
+}  // namespace braid::net

@@ -1,4 +1,4 @@
-#include "net/admin/settings.h"
+#include "net/generation/settings.h"
 
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace braid::net::admin {
+namespace braid::net {
 namespace {
 
 constexpr std::uint64_t kRandomSeed = std::numeric_limits<std::uint32_t>::max();  // as llama-server writes one that is drawn
@@ -46,7 +46,8 @@ void append_samplers(std::string& out, std::span<const SamplerStep> steps) {
 
 void append_settings(std::string& out, const Wish& wish) {
   const SamplingParams& sampling = wish.sampling;
-  const std::int32_t most = wish.max_tokens.value_or(-1);
+  const std::int32_t limit = wish.max_tokens.value_or(-1);
+  const std::int32_t most = limit == std::numeric_limits<std::int32_t>::max() ? -1 : limit;
   auto to = std::back_inserter(out);
   fmt::format_to(to, R"({{"n_predict":{0},"max_tokens":{0},"seed":{1},"temperature":{2},"dynatemp_range":0.0,"dynatemp_exponent":1.0,)",
                  most, wish.seeded ? sampling.seed : kRandomSeed, sampling.temperature);
@@ -64,4 +65,4 @@ void append_settings(std::string& out, const Wish& wish) {
   fmt::format_to(to, R"(,"timings_per_token":{},"post_sampling_probs":false,"lora":[]}})", wish.timings_per_token);
 }
 
-}  // namespace braid::net::admin
+}  // namespace braid::net
