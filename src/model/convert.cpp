@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace braid::model {
@@ -34,19 +36,12 @@ WeightType written_type(const files::GgufTensor& tensor, const ConvertOptions& o
 }
 
 // llama.cpp's number of what most of a file is.
-std::uint64_t file_type(std::optional<WeightType> type) {
-  switch (type.value_or(WeightType::kBF16)) {
-    case WeightType::kF32:
-      return 0;
-    case WeightType::kF16:
-      return 1;
-    case WeightType::kQ8_0:
-      return 7;
-    case WeightType::kBF16:
-      return 32;
-    default:
-      return 1024;  // guessed from the tensors
-  }
+std::uint64_t file_type(std::optional<WeightType> asked) {
+  constexpr std::pair<WeightType, std::uint64_t> kNumbers[] = {
+      {WeightType::kF32, 0}, {WeightType::kF16, 1}, {WeightType::kQ8_0, 7}, {WeightType::kBF16, 32}};
+  for (const auto& [type, number] : kNumbers)
+    if (type == asked.value_or(WeightType::kBF16)) return number;
+  return 1024;  // guessed from the tensors
 }
 
 // Sizes agree with bytes: what comes from a folder was checked by nobody else yet.
