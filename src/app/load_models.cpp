@@ -80,10 +80,9 @@ Result<void> divide_kv(std::vector<LoadedModel>& loaded, std::span<const ServedM
 }  // namespace
 
 Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, std::int32_t max_batch, kernels::ThreadTeam& team,
-                                             const files::Progress& progress, bool identify_kv) {
+                                             const files::Progress& progress, bool identify_kv, std::uint64_t untouched) {
   std::vector<LoadedModel> loaded;
   if (models.empty()) return loaded;
-  std::uint64_t untouched = 0;
   for (const ServedModelOptions& model : models) {
     Result<LoadedModel> weights = load_weights(model.model, max_batch, team, progress, identify_kv, untouched);
     if (!weights) return weights.error();

@@ -15,9 +15,10 @@
 namespace braid::app {
 
 // Loads one after the other, then divides among their KV pools what is left. They compute with `team`, which outlives them. `progress` is
-// called on this thread. `identify_kv`: for a cache that outlives the process. Takes as long as it takes; any thread.
+// called on this thread. `identify_kv`: for a cache that outlives the process. `untouched`: bytes that another process will still take.
+// Takes as long as it takes; any thread.
 Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, std::int32_t max_batch, kernels::ThreadTeam& team,
-                                             const files::Progress& progress, bool identify_kv);
+                                             const files::Progress& progress, bool identify_kv, std::uint64_t untouched = 0);
 
 // A model that has a process for itself.
 struct SingleModel {

@@ -116,8 +116,7 @@ Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) 
 // Blocks are handed out in the order in which the pool grows, and it grows faster than any step fills them, so there is hardly ever
 // anything to do here.
 void LanguageModel::reach_blocks(const step::StepPlan& plan) {
-  if (!kv_growth_) return;
-  if (kv_growth_->is_over()) return kv_growth_.reset();
+  if (!kv_growth_ || kv_growth_->is_over()) return;
   std::int32_t last = -1;
   for (const std::int32_t block : plan.blocks) last = std::max(last, block);
   for (const step::BlockCopy& load : plan.loads) last = std::max(last, load.block);

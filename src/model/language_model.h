@@ -85,6 +85,8 @@ class LanguageModel final : public step::StepExecutor {
   std::int64_t parameters() const { return weights_.parameters; }
   std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
   std::uint64_t workspace_bytes() const { return space_.storage.size(); }
+  // Bytes of the pool that have been promised and have no pages yet. Any thread.
+  std::uint64_t untouched_kv_bytes() const { return kv_growth_ ? kv_->bytes() - kv_growth_->present() : 0; }
 
   // A plan that breaks step.h's rules sets `failure` before anything is changed.
   void execute(const step::StepPlan& plan, step::StepResult& result) override;
@@ -145,7 +147,7 @@ class LanguageModel final : public step::StepExecutor {
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;
-  std::optional<KvGrowth> kv_growth_;  // until it is over
+  std::optional<KvGrowth> kv_growth_;  // stays when it is over, because any thread may ask it
   std::vector<Slot> slots_;
   std::vector<Pool> pools_;            // by slot
   std::vector<PooledOutput> outputs_;  // likewise, of those that pool

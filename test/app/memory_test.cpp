@@ -1,5 +1,6 @@
 #include "app/memory.h"
 
+#include "app/load_models.h"
 #include "support/folder.h"
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <span>
 #include <string>
 #include <sys/resource.h>
 #include <vector>
@@ -133,6 +135,14 @@ KvDemand demand() {
 }
 
 TEST(KvMemory, IsHalfOfWhatIsAvailable) { EXPECT_EQ(kv_memory({1'000'000, "ulimit -v"}, {}).value(), 500'000U); }
+
+TEST(LoadModels, LeavesAPredecessorWhatItWillStillTake) {
+  const ServedModelOptions model{.model = ModelOptions(), .id = "demo"};
+  const auto team = make_team(model.model).value();
+  const auto refused = load_models(std::span(&model, 1), 4, *team, {}, false, std::uint64_t{1} << 50U);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("raise that, name a smaller model"), std::string::npos) << refused.error().message;
+}
 
 TEST(PlanKv, TakesWhatItMay) {
   KvDemand d = demand();

@@ -318,7 +318,7 @@ class Takeover : public testing::Test {
       succession = std::make_shared<net::Succession>(
           first.loop(), std::move(*control),
           [this] {
-        net::Estate estate{first.server().duplicate_sockets(), {}};
+        net::Estate estate{first.server().duplicate_sockets(), {}, untouched};
         if (lock.get() >= 0) estate.disk_locks.emplace_back(::dup(lock.get()));
         return estate;
           },
@@ -344,6 +344,7 @@ class Takeover : public testing::Test {
   std::shared_ptr<net::Succession> succession;
   bool taken = false;  // of the first one's loop
   FileDescriptor lock;
+  std::uint64_t untouched = 0;
 };
 
 TEST_F(Takeover, PassesTheSocketsAndRefusesNobody) {
@@ -442,6 +443,16 @@ TEST_F(Takeover, PassesTheDisksLockAndTellsWhenItIsUsedNoMore) {
   EXPECT_EQ(::poll(&end, 1, 30'000), 1);
   char byte = 0;
   EXPECT_EQ(::recv(connection.get(), &byte, 1, MSG_DONTWAIT), 0);
+}
+
+TEST_F(Takeover, TellsTheMemoryThatIsStillToBeTaken) {
+  const auto told = [this](std::uint64_t bytes) {
+    first.on_loop([this, bytes] { untouched = bytes; });
+    const auto found = find_predecessor(path);  // which then goes
+    EXPECT_TRUE(found && *found) << found.error().message;
+    return (*found)->untouched();
+  };
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{5} << 30, ~std::uint64_t{0}}) EXPECT_EQ(told(bytes), bytes);
 }
 
 TEST(Predecessor, IsNobodyWhereNobodyListens) {

@@ -220,4 +220,10 @@ std::vector<net::FileDescriptor> Engines::copy_disk_locks() const {
   return locks;
 }
 
+std::uint64_t Engines::untouched() const {
+  std::uint64_t bytes = 0;
+  for (const auto& member : members_) bytes += member->model.language_model->untouched_kv_bytes();
+  return bytes;
+}
+
 }  // namespace braid::app

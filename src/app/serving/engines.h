@@ -14,6 +14,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +51,9 @@ class Engines {
   bool awaits_predecessor() const;
   void take_over();
   std::vector<net::FileDescriptor> copy_disk_locks() const;
+
+  // Bytes of the KV pools that have no pages yet.
+  std::uint64_t untouched() const;
 
  private:
   struct Member {

@@ -9,6 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ class Handover {
 
   bool has_predecessor() const { return predecessor_.has_value(); }
   std::vector<net::FileDescriptor> take_disk_locks();
+  std::uint64_t untouched() const { return predecessor_ ? predecessor_->untouched() : 0; }  // Estate::untouched
 
   // What this server is to serve instead of opening its own; empty: nothing has been passed on.
   std::vector<net::ListeningSocket> take_sockets();

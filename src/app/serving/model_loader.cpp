@@ -35,13 +35,13 @@ ModelLoader::~ModelLoader() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ModelLoader::start(std::vector<net::FileDescriptor> disk_locks, Done done) {
+void ModelLoader::start(Inheritance inherited, Done done) {
   Error exhausted{ErrorCode::kIo, "not enough memory to load the model", {}};  // there is none left to say so then
-  thread_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted), disk_locks = std::move(disk_locks),
+  thread_ = std::thread([this, work = asio::make_work_guard(loop_), exhausted = std::move(exhausted), inherited = std::move(inherited),
                          done = std::move(done)]() mutable {
-    Result<LoadedModels> loaded = [this, &exhausted, &disk_locks]() -> Result<LoadedModels> {
+    Result<LoadedModels> loaded = [this, &exhausted, &inherited]() -> Result<LoadedModels> {
       try {
-        return load(std::move(disk_locks));
+        return load(std::move(inherited));
       } catch (const std::bad_alloc&) {
         return std::move(exhausted);
       } catch (const std::exception& bug) {
@@ -55,7 +55,7 @@ void ModelLoader::start(std::vector<net::FileDescriptor> disk_locks, Done done) 
   });
 }
 
-Result<LoadedModels> ModelLoader::load(std::vector<net::FileDescriptor> disk_locks) const {
+Result<LoadedModels> ModelLoader::load(Inheritance inherited) const {
   LoadProgress progress(&manager_);
   const files::Progress show = [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) {
     progress.show(what, done, total);
@@ -76,12 +76,12 @@ Result<LoadedModels> ModelLoader::load(std::vector<net::FileDescriptor> disk_loc
       language_models.push_back(std::move(model));
     }
   }
-  auto models = load_models(language_models, options_.batch.max_batch, *loaded.team, show, has_disk);
+  auto models = load_models(language_models, options_.batch.max_batch, *loaded.team, show, has_disk, inherited.untouched);
   if (!models) return models.error();
   loaded.models = std::move(*models);
   if (!has_disk) return loaded;
   for (LoadedModel& model : loaded.models) {
-    auto opened = open_disk_cache(disk_options_of(options_.disk, model.id, loaded.models.size()), model, loop_, disk_locks);
+    auto opened = open_disk_cache(disk_options_of(options_.disk, model.id, loaded.models.size()), model, loop_, inherited.disk_locks);
     if (!opened) return opened.error();
     model.disk_cache = std::move(*opened);
   }

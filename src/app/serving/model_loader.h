@@ -11,6 +11,7 @@
 #include "net/http/file_descriptor.h"
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -26,6 +27,12 @@ struct LoadedModels {
   std::vector<LoadedNetwork> networks;
 };
 
+// What a server leaves that still runs.
+struct Inheritance {
+  std::vector<net::FileDescriptor> disk_locks;  // of the folders of --kv-disk, to which it still writes
+  std::uint64_t untouched = 0;                  // bytes of memory that it will still take
+};
+
 // Loop only, but for its thread, which hands over what it has loaded and ends. While it runs, the io_context has work.
 class ModelLoader {
  public:
@@ -37,13 +44,13 @@ class ModelLoader {
   ModelLoader(const ModelLoader&) = delete;
   ModelLoader& operator=(const ModelLoader&) = delete;
 
-  // Once. `disk_locks` are those of a server that still writes to the folders of --kv-disk. `done` is called on the loop.
-  void start(std::vector<net::FileDescriptor> disk_locks, Done done);
+  // Once. `done` is called on the loop.
+  void start(Inheritance inherited, Done done);
 
   bool is_loading() const { return thread_.joinable(); }
 
  private:
-  Result<LoadedModels> load(std::vector<net::FileDescriptor> disk_locks) const;
+  Result<LoadedModels> load(Inheritance inherited) const;
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;

@@ -83,7 +83,8 @@ Result<void> Serving::start() {
     status_ = {ServiceState::kNoModel, "started without a model", {}};
     if (announce_ready()) say("ready without a model");
   } else {
-    loader_.start(handover_.take_disk_locks(), [this](Result<LoadedModels> loaded) { on_loaded(std::move(loaded)); });
+    loader_.start({handover_.take_disk_locks(), handover_.untouched()},
+                  [this](Result<LoadedModels> loaded) { on_loaded(std::move(loaded)); });
   }
   return {};
 }
@@ -147,7 +148,13 @@ bool Serving::announce_ready() {
   handover_.serve(
       std::move(on_free),
       [this] {
-    return net::Estate{server_->duplicate_sockets(), engines_ ? engines_->copy_disk_locks() : std::vector<net::FileDescriptor>()};
+    net::Estate estate;
+    estate.sockets = server_->duplicate_sockets();
+    if (engines_) {
+      estate.disk_locks = engines_->copy_disk_locks();
+      estate.untouched = engines_->untouched();
+    }
+    return estate;
       },
       [this] { departure_->leave_sockets("a successor serves"); });
   manager_.notify("READY=1");

@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -19,6 +20,7 @@
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <system_error>
 #include <utility>
 
 namespace braid::net {
@@ -29,13 +31,14 @@ using asio::generic::stream_protocol;
 using boost::system::error_code;
 
 // The message is a text beside the files: this word, then for each file what it is: a socket and whether who holds it removes its path, or
-// a lock of the disk tier. The first is the control socket.
+// a lock of the disk tier. The first is the control socket. Then, if it is not 0, a space and Estate::untouched.
 constexpr std::string_view kGreeting = "braid-takeover-1:";
 constexpr char kUnlinks = 'u';
 constexpr char kLeaves = '-';
 constexpr char kDiskLock = 'k';
 constexpr char kDismissal = 'r';
 constexpr std::size_t kMaxFiles = most_passed_sockets(0) + 1;
+constexpr std::size_t kMaxUntouched = 21;  // characters
 constexpr timeval kPatience{60, 0};
 constexpr std::chrono::milliseconds kRetryHearing{100};  // when files have run out
 
@@ -78,7 +81,7 @@ std::string fault_of(ssize_t size, int flags) {
 
 Message receive_files(int connection) {
   Control control{};
-  std::array<char, kGreeting.size() + kMaxFiles> text{};
+  std::array<char, kGreeting.size() + kMaxFiles + kMaxUntouched> text{};
   iovec part{text.data(), text.size()};
   msghdr message{};
   message.msg_iov = &part;
@@ -102,6 +105,17 @@ Message receive_files(int connection) {
   return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files), std::move(fault)};
 }
 
+// What stands behind the greeting and a letter for each file; nothing where that is not what it should be.
+std::optional<std::uint64_t> untouched_of(std::string_view text, std::size_t files) {
+  if (files == 0 || !text.starts_with(kGreeting) || text.size() < kGreeting.size() + files) return std::nullopt;
+  text.remove_prefix(kGreeting.size() + files);
+  if (text.empty()) return 0;
+  std::uint64_t bytes = 0;
+  const auto [end, failure] = std::from_chars(text.data() + 1, text.data() + text.size(), bytes);
+  if (text.front() != ' ' || failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return bytes;
+}
+
 }  // namespace
 
 Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
@@ -122,9 +136,10 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
   }
   if (!is_trusted_peer(connection)) return not_understood(path, "it belongs to another user");
   auto [text, files, fault] = receive_files(connection);
-  if (fault.empty() && (!text.starts_with(kGreeting) || files.empty() || text.size() != kGreeting.size() + files.size()))
-    fault = "what it says is not what braid of this version says";
+  const std::optional<std::uint64_t> untouched = untouched_of(text, files.size());
+  if (fault.empty() && !untouched) fault = "what it says is not what braid of this version says";
   if (!fault.empty()) return not_understood(path, "it did not pass on its sockets: " + fault);
+  predecessor.estate_.untouched = *untouched;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const char kind = text[kGreeting.size() + i];
     if (kind == kDiskLock) {
@@ -211,6 +226,7 @@ asio::awaitable<bool> Succession::introduce() {
     text += kDiskLock;
     files.push_back(lock.get());
   }
+  if (estate.untouched > 0) text += fmt::format(" {}", estate.untouched);
   const bool has_all = std::find(files.begin(), files.end(), -1) == files.end();  // a copy was one file too many
   if (!has_all || !send_files(successor_->native_handle(), text, files)) {
     spdlog::warn("the sockets could not be passed on: {}", std::strerror(has_all ? errno : EMFILE));

@@ -13,6 +13,7 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ constexpr std::size_t most_passed_sockets(std::size_t locks) { return 252 - std:
 struct Estate {
   std::vector<ListeningSocket> sockets;
   std::vector<FileDescriptor> disk_locks;  // of the folders of the disk tier
+  std::uint64_t untouched = 0;             // bytes of memory that the one before will still take, though they are free now
 };
 
 // The server whose place is to be taken.
@@ -38,6 +40,7 @@ class Predecessor {
 
   std::vector<ListeningSocket> take_sockets() { return std::move(estate_.sockets); }
   std::vector<FileDescriptor> take_disk_locks() { return std::move(estate_.disk_locks); }
+  std::uint64_t untouched() const { return estate_.untouched; }
   ListeningSocket take_control() { return std::move(control_); }  // of `path`
 
   // Once, when the sockets are served here; without it, the predecessor goes on. What it returns becomes readable when the predecessor has
