@@ -14,7 +14,7 @@ namespace braid::kernels::avx512 {
 namespace {
 
 constexpr int kMostRows = 6;
-constexpr int kMostPanels = 2;
+constexpr int kPanelsOfRows = 2;  // of several rows, always: a lone one comes once in a matrix, and code of its own would be a third of all
 constexpr int kMostPanelsOfOneRow = 4;
 constexpr std::int64_t kMostPrefetched = 256 << 10;  // of the next panels
 // Ahead of a single row, which runs at the speed of memory, in each of the panels that it reads at a time.
@@ -22,7 +22,8 @@ template <int kPanels>
 constexpr std::int64_t kAheadBytes = kPanels == 1 ? 4096 : 2048;
 
 struct Tile {
-  const std::byte* panel;  // kPanels adjacent ones
+  const std::byte* panel;     // kPanels adjacent ones
+  std::int64_t panel_stride;  // 0: a lone one that several rows multiply twice, with `outputs` for one
   PanelLayout layout;
   const std::byte* x;  // kRows prepared rows
   PreparedLayout row;
@@ -67,13 +68,13 @@ template <CodeForm kForm, int kRows, int kPanels>
   for (int load = 0; load < kForm.low_bits; ++load) {
     __m512i low[kPanels];
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) low[p] = _mm512_load_si512(codes + p * tile.layout.bytes + load * 64);
+    for (int p = 0; p < kPanels; ++p) low[p] = _mm512_load_si512(codes + p * tile.panel_stride + load * 64);
 #pragma GCC unroll 8
     for (int i = load; i < kGroups; i += kForm.low_bits) {
       const int g = part * kGroups + i;
       __m512i weights[kPanels];
 #pragma GCC unroll 8
-      for (int p = 0; p < kPanels; ++p) weights[p] = group_codes<kForm>(low[p], codes + p * tile.layout.bytes, g, table);
+      for (int p = 0; p < kPanels; ++p) weights[p] = group_codes<kForm>(low[p], codes + p * tile.panel_stride, g, table);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const __m512i four = broadcast_int(x + r * tile.row.bytes + g * 4);
@@ -103,7 +104,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   sum_part<kForm, kRows, kPanels>(tile, codes, b, part, table, sum);
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const __m512i multipliers = load_subs<kForm.parts>(tile.layout, scales + p * tile.layout.bytes, part, 0);
+    const __m512i multipliers = load_subs<kForm.parts>(tile.layout, scales + p * tile.panel_stride, part, 0);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) total[r][p] = _mm512_add_epi32(total[r][p], _mm512_mullo_epi32(multipliers, sum[r][p]));
   }
@@ -117,7 +118,7 @@ template <CodeForm kForm, int kRows, int kPanels>
   load_starts<kRows, kPanels>(tile, b, sum);
   sum_part<kForm, kRows, kPanels>(tile, codes, b, 0, table, sum);
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p, scales += tile.layout.bytes) {
+  for (int p = 0; p < kPanels; ++p, scales += tile.panel_stride) {
     const __m512 scale = load_scales(tile.scales, scales, 0);
     const __m512 magic = _mm512_mul_ps(scale, _mm512_set1_ps(-kRoundMagic));
 #pragma GCC unroll 8
@@ -160,7 +161,7 @@ template <int kPanels>
   from += kAheadBytes<kPanels>;
   if (from - tile.panel >= tile.layout.bytes) from += (kPanels - 1) * tile.layout.bytes;
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.layout.bytes, lines);
+  for (int p = 0; p < kPanels; ++p) prefetch_lines<kFirstLevel>(from + p * tile.panel_stride, lines);
 }
 
 // Fetches what the tile's results will be added to.
@@ -179,7 +180,7 @@ template <CodeForm kForm, int kRows, int kPanels>
                                              __m512 (&acc)[kRows][kPanels]) {
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const std::byte* const panel = tile.panel + p * tile.layout.bytes;
+    const std::byte* const panel = tile.panel + p * tile.panel_stride;
     const __m512 super = load_supers(group_at(tile.layout, panel, begin), 0);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -249,19 +250,16 @@ void multiply(const Tile& given) {
 using Multiply = void (*)(const Tile&);
 
 struct Tiles {
-  Multiply one_row[kMostPanelsOfOneRow];      // [panels - 1]
-  Multiply rows[kMostRows - 1][kMostPanels];  // [rows - 2][panels - 1]
+  Multiply one_row[kMostPanelsOfOneRow];  // [panels - 1]
+  Multiply rows[kMostRows - 1];           // [rows - 2]
 
-  Multiply of(std::int64_t height, std::int64_t panels) const { return height == 1 ? one_row[panels - 1] : rows[height - 2][panels - 1]; }
+  Multiply of(std::int64_t height, std::int64_t panels) const { return height == 1 ? one_row[panels - 1] : rows[height - 2]; }
 };
 
 template <CodeForm kForm>
 constexpr Tiles kTiles = {{multiply<kForm, 1, 1>, multiply<kForm, 1, 2>, multiply<kForm, 1, 3>, multiply<kForm, 1, 4>},
-                          {{multiply<kForm, 2, 1>, multiply<kForm, 2, 2>},
-                           {multiply<kForm, 3, 1>, multiply<kForm, 3, 2>},
-                           {multiply<kForm, 4, 1>, multiply<kForm, 4, 2>},
-                           {multiply<kForm, 5, 1>, multiply<kForm, 5, 2>},
-                           {multiply<kForm, 6, 1>, multiply<kForm, 6, 2>}}};
+                          {multiply<kForm, 2, kPanelsOfRows>, multiply<kForm, 3, kPanelsOfRows>, multiply<kForm, 4, kPanelsOfRows>,
+                           multiply<kForm, 5, kPanelsOfRows>, multiply<kForm, 6, kPanelsOfRows>}};
 
 // All rows times `panels` panels, the rows in tiles of nearly equal height.
 void multiply_panels(const Tiles& tiles, Tile tile, std::int64_t rows, std::int64_t panels, bool side_by_side) {
@@ -287,7 +285,7 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   const PackedMatrix& w = *args.weights;
   const BlockForm& form = *block_form(w.type);
   const Tiles& tiles = *with_form(form.codes, []<CodeForm kForm>() { return &kTiles<kForm>; });
-  const std::int64_t width = args.rows > 1 ? kMostPanels : args.side_by_side ? kMostPanelsOfOneRow : 1;
+  const std::int64_t width = args.rows > 1 ? kPanelsOfRows : args.side_by_side ? kMostPanelsOfOneRow : 1;
   Tile tile{};
   tile.layout = panel_layout(w.type, w.inputs);
   tile.row = prepared_layout(w.type, w.inputs);
@@ -299,10 +297,14 @@ void matmul_quantized(const MatmulArgs& args, std::int64_t panel_begin, std::int
   tile.accumulate = args.accumulate;
   tile.past_caches = writes_past_caches(args);
   for (std::int64_t p = panel_begin; p < panel_end; p += width) {
+    const std::int64_t panels = panel_end - p < width ? panel_end - p : width;
+    const bool is_lone = args.rows > 1 && panels == 1;
     tile.panel = w.data + p * tile.layout.bytes;
+    tile.panel_stride = is_lone ? 0 : tile.layout.bytes;
     tile.out = args.out + p * kPanel;
     tile.outputs = w.outputs - p * kPanel;
-    multiply_panels(tiles, tile, args.rows, panel_end - p < width ? panel_end - p : width, args.side_by_side);
+    if (is_lone && tile.outputs > kPanel) tile.outputs = kPanel;
+    multiply_panels(tiles, tile, args.rows, panels, args.side_by_side);
   }
   if (tile.past_caches) _mm_sfence();
 }
