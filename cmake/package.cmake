@@ -1,5 +1,8 @@
 # `cmake --build build/release --target package`: a .deb of the server for the distribution that it is built on. What only a package
 # installs is the component `package`; `cmake --install` leaves it out.
+if(NOT BRAID_TIERS STREQUAL "all")
+  return()  # it would be for this machine alone
+endif()
 function(braid_package_file file destination)
   install(FILES ${file} DESTINATION ${destination} COMPONENT package EXCLUDE_FROM_ALL ${ARGN})
 endfunction()
