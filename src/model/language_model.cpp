@@ -165,7 +165,7 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
   for (std::size_t i = 0; i < plan.checks.size(); ++i)
     if (const step::BlockCheck& check = plan.checks[i]; !std::ranges::equal(used(check.block, check.group), used(check.other, check.group)))
       result.unequal.push_back(static_cast<std::uint32_t>(i));
-  for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), bytes);
+  for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), kv_->block_bytes());
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) {
       const step::BlockCopy& load = plan.loads[i];

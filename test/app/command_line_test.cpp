@@ -238,7 +238,7 @@ TEST(CommandLine, MistakesNameOptionAndValue) {
   EXPECT_THAT(mistake({"serve", "--dtype", "q8"}), HasSubstr("--dtype: 'q8' is not an arithmetic"));
   EXPECT_THAT(mistake({"serve", "--no-model", "m.gguf"}), HasSubstr("--no-model"));
   EXPECT_THAT(mistake({"serve", "--nonsense"}), HasSubstr("--nonsense"));
-  EXPECT_THAT(mistake({"run", "--top-p", "0"}), HasSubstr("--top-p: '0' is not a number from"));
+  EXPECT_THAT(mistake({"run", "--top-p", "2"}), HasSubstr("--top-p: '2' is not a number from"));
   EXPECT_THAT(mistake({"run", "--temperature", "nan"}), HasSubstr("--temperature"));
   EXPECT_THAT(mistake({"explain"}), HasSubstr("explain"));
 }

@@ -63,7 +63,7 @@ TEST(Embeddings, NameTheFieldThatIsWrong) {
       {R"({"input":[1,-1]})", "input[1]"},
       {R"({"input":[[1],[259]]})", "input[1][0]"},
       {R"({"input":"a","encoding_format":"int8"})", "encoding_format"},
-      {R"({"input":"a","dimensions":2})", "dimensions"},
+      {R"({"input":"a","dimensions":0})", "dimensions"},
   };
   for (const auto& [body, param] : faults) {
     const auto call = read_text(net::openai::read_embeddings, body);

@@ -272,7 +272,7 @@ TEST(Metrics, HaveOtherServersNamesWhereTheyAreWanted) {
                                       "vllm:request_success_total{model_name=\"fake-model\",finished_reason=\"stop\"} 1\n",
                                       "vllm:request_generation_tokens_sum{model_name=\"fake-model\"} 3\n",
                                       "vllm:request_params_max_tokens_sum{model_name=\"fake-model\"} 17\n",
-                                      "vllm:request_params_n_bucket{model_name=\"fake-model\",le=\"1\"} 2\n", "llamacpp:n_tokens_max 3\n"})
+                                      "vllm:request_params_n_bucket{model_name=\"fake-model\",le=\"1\"} 2\n", "llamacpp:n_tokens_max 4\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 

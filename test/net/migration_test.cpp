@@ -307,7 +307,7 @@ TEST_F(Migration, NothingThatChangesTheAnswerIsIgnored) {
       {kCompletion, R"("t_max_prompt_ms":5)"},          {kCompletion, R"("adaptive_target":0.5)"},
       {kCompletion, R"("preserved_tokens":["<a>"])"},   {kCompletion, R"("repetition_detection":{"a":1})"},
       {kChat, R"("thinking_forced_open":true)"},        {kChat, R"("reasoning_in_content":true)"},
-      {kChat, R"("guided_whitespace_pattern":"x")"},    {"/v1/embeddings", R"("normalize":false)"},
+      {kChat, R"("guided_whitespace_pattern":"x")"},    {"/v1/embeddings", R"("use_activation":false)"},
       {"/v1/embeddings", R"("embed_dtype":"float16")"}, {"/embedding", R"("embd_normalize":2.5)"}};
   for (const auto& [path, field] : refused) {
     const Reply reply = server_.ask(
@@ -329,9 +329,9 @@ TEST_F(Migration, OtherNamesAreServed) {
   EXPECT_EQ(biases[2].bias, -std::numeric_limits<float>::infinity());
 }
 
-TEST_F(Migration, VectorsAreOfThePromptsTail) {
+TEST_F(Migration, VectorsAreOfThePromptsBeginning) {
   ask("/v1/embeddings", R"({"input":"abcdef","truncate_prompt_tokens":2})");
-  EXPECT_EQ(last().prompt, (std::vector<TokenId>{'e', 'f'}));
+  EXPECT_EQ(last().prompt, (std::vector<TokenId>{256, 'a'}));
   ask("/v1/embeddings", R"({"input":"ab","add_special_tokens":false})");
   EXPECT_EQ(last().prompt, (std::vector<TokenId>{'a', 'b'}));
 }

@@ -21,9 +21,8 @@ const KernelTable& in_order() {
   return table;
 }
 
-}  // namespace
-
-const KernelTable* kernel_table(Isa isa, std::string& missing) {
+// Null, and what is missing, where there is none.
+const KernelTable* find_table(Isa isa, std::string& missing) {
   const CpuFeatures features = cpu_features();
   const bool side_by_side = features.side_by_side;
   missing = "this build has no kernels for it: cmake -DBRAID_TIERS=all compiles them";
@@ -53,6 +52,15 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
   }
   missing = "unknown instruction set";
   return nullptr;
+}
+
+}  // namespace
+
+const KernelTable* kernel_table(Isa isa, std::string& missing) {
+  std::string lack;
+  const KernelTable* const table = find_table(isa, lack);
+  if (table == nullptr) missing = lack;
+  return table;
 }
 
 }  // namespace braid::kernels

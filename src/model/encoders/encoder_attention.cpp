@@ -63,7 +63,7 @@ EncoderAttention::EncoderAttention(const EncoderShape& shape, float scale, std::
          .head_dim = shape.head_dim,
          .kv_heads = shape.kv_heads,
          .type = kernels::KvType::kF32};
-  scratch_bytes_ = (table.attention_scratch_bytes(shape.heads, shape.head_dim) + kLineBytes - 1) / kLineBytes * kLineBytes;
+  scratch_bytes_ = (table.attention_scratch_bytes(shape.heads, shape.head_dim, kv_.latent) + kLineBytes - 1) / kLineBytes * kLineBytes;
   scratch_.resize(scratch_bytes_ * static_cast<std::size_t>(team.size()) + kLineBytes);
   if (!distance_bias.empty())
     for (std::int32_t distance = -longest; distance <= longest; ++distance)
