@@ -83,3 +83,57 @@ test("a server of networks alone lists them, answers by lists and says what it i
   server.child.kill("SIGTERM");
   assert.equal((await server.exited).code, 0);
 });
+
+// Named float tensors as a safetensors file, and back.
+function write_file(metadata, tensors) {
+  const header = { __metadata__: metadata };
+  const parts = [];
+  let offset = 0;
+  for (const [name, { shape, data, dtype = "F32" }] of Object.entries(tensors)) {
+    const bytes = Buffer.from(data, "base64");
+    header[name] = { dtype, shape, data_offsets: [offset, offset += bytes.length] };
+    parts.push(bytes);
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([length, text, ...parts]);
+}
+function read_file(bytes) {
+  const length = Number(bytes.readBigUInt64LE(0));
+  const { __metadata__, ...tensors } = JSON.parse(bytes.subarray(8, 8 + length).toString());
+  const data = bytes.subarray(8 + length);
+  for (const tensor of Object.values(tensors)) tensor.data = data.subarray(...tensor.data_offsets).toString("base64");
+  return { metadata: __metadata__, tensors };
+}
+
+test("a body of tensors gives tensors with the same bits", async (t) => {
+  const server = await serve(t, [folder("gru"), folder("mlp")]);
+  const send = (body) => fetch(`${server.url}/v1/predict`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body });
+  for (const { inputs, outputs } of cases_of("gru")) {
+    const expected = await predict(server, "gru", inputs);
+    const response = await send(write_file({ model: "gru" }, inputs));
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), "application/octet-stream");
+    const { metadata, tensors } = read_file(Buffer.from(await response.arrayBuffer()));
+    assert.equal(metadata.model, "gru");
+    assert.match(metadata.revision, /^[0-9a-f]{32}$/);
+    assert.deepEqual(Object.keys(tensors), Object.keys(expected));
+    for (const name of Object.keys(outputs)) {
+      assert.equal(tensors[name].data, expected[name].data);
+      assert.deepEqual(tensors[name].shape, expected[name].shape);
+    }
+    const some = await send(write_file({ model: "gru", outputs: Object.keys(outputs)[0] }, inputs));
+    assert.deepEqual(Object.keys(read_file(Buffer.from(await some.arrayBuffer())).tensors), [Object.keys(outputs)[0]]);
+  }
+  const [{ inputs }] = cases_of("gru");
+  const [name] = Object.keys(inputs);
+  for (const [metadata, tensors, param] of [[{ model: "none" }, inputs, "model"], [{ model: "gru" }, { other: inputs[name] }, "inputs.other"],
+    [{ model: "gru", outputs: "nothing" }, inputs, "outputs[0]"], [{ model: "gru" }, { [name]: { ...inputs[name], dtype: "F16" } }, `inputs.${name}.dtype`],
+    [{ model: "gru" }, { [name]: { ...inputs[name], shape: [...inputs[name].shape, 7] } }, `inputs.${name}.data_offsets`]]) {
+    const response = await send(write_file(metadata, tensors));
+    const { error } = await response.json();
+    assert.equal(error.param, param, error.message);
+    assert.ok(response.status === 400 || response.status === 404);
+  }
+});

@@ -1,5 +1,6 @@
 // Tiny random encoders as folders against what transformers computes for them (reference/make_encoders.py), and the numerics contract.
 #include "files/hf_folder.h"
+#include "kernels/select.h"
 #include "kernels/thread_team.h"
 #include "model/encoders/encoder_families.h"
 #include "model/encoders/sentence_modules.h"
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <simdjson.h>
 #include <string>
 #include <vector>
@@ -126,6 +128,100 @@ TEST_P(EncoderReferences, HaveTheSameBitsInAnyBatch) {
   for (std::size_t i = 0; i < references.size(); ++i) {
     const std::vector<float> own = encode(*alone.encoder, {references[i].text}).front();
     for (std::size_t j = i; j < batch.size(); j += references.size()) EXPECT_EQ(batch[j], own);
+  }
+}
+
+// The folder as llama.cpp's converter would write it.
+files::GgufFile gguf_of(const files::HfFolder& folder, std::vector<std::pair<std::string, files::GgufValue>> metadata) {
+  static const std::vector<std::pair<std::string, std::string>> kNames = {{"embeddings.word_embeddings", "token_embd"},
+                                                                          {"embeddings.position_embeddings", "position_embd"},
+                                                                          {"embeddings.token_type_embeddings", "token_types"},
+                                                                          {"embeddings.LayerNorm", "token_embd_norm"},
+                                                                          {"attention.self.query", "attn_q"},
+                                                                          {"attention.self.key", "attn_k"},
+                                                                          {"attention.self.value", "attn_v"},
+                                                                          {"attention.output.dense", "attn_output"},
+                                                                          {"attention.output.LayerNorm", "attn_output_norm"},
+                                                                          {"intermediate.dense", "ffn_up"},
+                                                                          {"output.dense", "ffn_down"},
+                                                                          {"output.LayerNorm", "layer_output_norm"},
+                                                                          {"pooler.dense", "cls"},
+                                                                          {"classifier", "cls.output"}};
+  files::GgufContents contents;
+  contents.sources = folder.sources();
+  contents.metadata = std::move(metadata);
+  for (const auto& [stored_name, stored] : folder.tensors()) {
+    std::string name = stored_name.starts_with("bert.") ? stored_name.substr(5) : stored_name;
+    const std::string layers = "encoder.layer.";
+    std::string block;
+    if (name.starts_with(layers)) {
+      const std::size_t dot = name.find('.', layers.size());
+      block = "blk." + name.substr(layers.size(), dot - layers.size()) + ".";
+      name = name.substr(dot + 1);
+    }
+    const std::size_t kind = name.rfind('.');
+    for (const auto& [own, theirs] : kNames) {
+      if (name.substr(0, kind) != own) continue;
+      files::GgufTensor& tensor = contents.tensors.emplace_back();
+      tensor.name = block + theirs + name.substr(kind);
+      tensor.type = static_cast<std::uint32_t>(kernels::WeightType::kBF16);
+      tensor.shape.assign(stored.shape.rbegin(), stored.shape.rend());
+      tensor.bytes = stored.bytes;
+    }
+  }
+  return files::GgufFile::from_contents(std::move(contents));
+}
+
+TEST(EncoderFiles, OfLlamaCppGiveTheFoldersBits) {
+  const files::HfFolder folder = files::HfFolder::open(encoder_path("bert-labels")).value();
+  const files::GgufFile file = gguf_of(folder, {{"general.architecture", std::string("bert")},
+                                                {"bert.context_length", std::uint64_t{320}},
+                                                {"bert.embedding_length", std::uint64_t{32}},
+                                                {"bert.feed_forward_length", std::uint64_t{48}},
+                                                {"bert.block_count", std::uint64_t{3}},
+                                                {"bert.attention.head_count", std::uint64_t{4}},
+                                                {"bert.attention.layer_norm_epsilon", 1e-12}});
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  EncoderShape shape = read_encoder_gguf(file).value();
+  EncoderWeights weights = load_encoder_weights(shape, GgufTensors(file), {}, table, kernels::WeightType::kF32).value();
+  TextEncoder encoder(std::move(shape), std::move(weights), table, team);
+  const LoadedEncoder own = load_encoder("bert-labels", table, team);
+  for (const EncoderReference& reference : read_references("bert-labels", own.modules)) {
+    const std::vector<float> scores = encode(encoder, {reference.text}).front();
+    EXPECT_EQ(scores, encode(*own.encoder, {reference.text}).front());
+    EXPECT_EQ(scores.size(), 3U);
+  }
+}
+
+TEST(EncoderFiles, NameWhatIsMissingOrHasAnotherShape) {
+  const files::HfFolder folder = files::HfFolder::open(encoder_path("bert")).value();
+  std::map<std::string, files::SafeTensor> tensors = folder.tensors();
+  const EncoderShape shape = read_encoder_folder(folder).value();
+  const auto fault = [&] {
+    return load_encoder_weights(shape, FolderTensors(tensors), {}, kernels::best_kernel_table(), kernels::WeightType::kF32).error();
+  };
+  const std::string name = "encoder.layer.1.output.dense.weight";
+  tensors.at(name).shape = {48, 32};
+  EXPECT_NE(fault().message.find(name), std::string::npos);
+  tensors.erase(name);
+  EXPECT_NE(fault().message.find(name + "' is missing"), std::string::npos);
+}
+
+// 8 bits of 32 values to a scale: the direction of a vector stays.
+TEST(EncoderFiles, MatricesMayBeRoundedTo8Bits) {
+  kernels::ThreadTeam team(1);
+  const kernels::KernelTable& table = kernels::best_kernel_table();
+  const LoadedEncoder exact = load_encoder("bert", table, team);
+  const LoadedEncoder rounded = load_encoder("bert", table, team, kernels::WeightType::kQ8_0);
+  EXPECT_LT(rounded.encoder->weights().bytes, exact.encoder->weights().bytes);
+  for (const EncoderReference& reference : read_references("bert", exact.modules)) {
+    const std::vector<float> one = encode(*exact.encoder, {reference.text}).front();
+    const std::vector<float> other = encode(*rounded.encoder, {reference.text}).front();
+    double dot = 0.0;
+    for (std::size_t i = 0; i < one.size(); ++i) dot += static_cast<double>(one[i]) * other[i];
+    EXPECT_GT(dot / length_of(one) / length_of(other), 0.999);
+    EXPECT_NE(one, other);
   }
 }
 
