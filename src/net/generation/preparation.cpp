@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
+#include <fmt/format.h>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -48,7 +49,8 @@ struct Preparation {
     if (!wish) return wish.error();
     call.emplace(std::move(*wish));
     document.reset();
-    return {};
+    if (model->generates || call->pooling != Pooling::kNone) return {};
+    return invalid_argument(fmt::format("the model '{}' reads texts and generates none", model->id), "model");
   }
 
   Result<void> encode() {
