@@ -275,6 +275,8 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   options.block_use = loaded.language_model->kv_groups().block_use();
   options.state_blocks = loaded.language_model->kv_groups().states.blocks();
   options.state_interval = batch.state_checkpoints;
+  const auto ends = loaded.codec->end_of_generation();
+  options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
   return options;
 }

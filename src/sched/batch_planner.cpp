@@ -154,8 +154,32 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   step.members.push_back(&sequence);
 }
 
-// Its checkpoints are at multiples of the interval, and where another prompt of the same tokens would begin: before the last one. They are
-// made of blocks to spare only.
+// Where another prompt may part from this one: behind the last few turns, of which one is edited or left out, and before the last token,
+// which one of the same tokens computes again; and at multiples of the interval. At the earliest behind `end`.
+std::int32_t BatchPlanner::next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const {
+  std::int32_t next = state_interval_ > 0 ? (end / state_interval_ + 1) * state_interval_ : std::numeric_limits<std::int32_t>::max();
+  if (row.input != step::RowInput::kTokens || sequence.generated() > 0) return next;
+  const std::int32_t last = sequence.known() - 1;
+  if (end < last) next = std::min(next, last);
+  std::optional<std::int32_t>& first = sequence.state->first_turn_end;
+  if (!first) first = first_turn_end(sequence);
+  const std::int32_t reached = std::min({next - 1, last, row.position + row.count});
+  for (std::int32_t at = std::max(end + 1, *first); at <= reached; ++at)
+    if (std::ranges::find(turn_ends_, sequence.tokens[static_cast<std::size_t>(at - 1)]) != turn_ends_.end()) return at;
+  return next;
+}
+
+// Of the last few in its prompt.
+std::int32_t BatchPlanner::first_turn_end(const Sequence& sequence) const {
+  constexpr std::int32_t kTurns = 8;
+  std::int32_t found = 0;
+  for (std::int32_t at = sequence.prompt_tokens; at > 0; --at)
+    if (std::ranges::find(turn_ends_, sequence.tokens[static_cast<std::size_t>(at - 1)]) != turn_ends_.end() && ++found == kTurns)
+      return at;
+  return 1;
+}
+
+// Checkpoints are made of blocks to spare only.
 void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const {
   RecurrentState& state = *sequence.state;
   const auto append = [&](const cache::BlockTable& table) {
@@ -168,11 +192,8 @@ void BatchPlanner::add_state(Sequence& sequence, step::StepPlan& plan, step::Ste
   row.state_begin = append(sequence.blocks.state());
   row.snapshot_begin = static_cast<std::uint32_t>(plan.snapshots.size());
   if (state_interval_ == kNoCheckpoints) return;
-  const std::int32_t last = row.input == step::RowInput::kTokens && sequence.generated() == 0 ? sequence.known() - 1 : 0;
   for (std::int32_t end = row.position; end < row.position + row.count;) {
-    const std::int32_t next =
-        state_interval_ > 0 ? (end / state_interval_ + 1) * state_interval_ : std::numeric_limits<std::int32_t>::max();
-    end = last > end ? std::min(last, next) : next;
+    end = next_checkpoint(sequence, end, row);
     if (end > row.position + row.count) return;
     std::optional<cache::BlockTable> spare = sequence.blocks.spare_state();
     if (!spare) return;

@@ -27,7 +27,8 @@ class BatchPlanner {
   explicit BatchPlanner(const SchedulerOptions& options)
       : groups_(options.groups, options.block_tokens, options.state_blocks), block_tokens_(options.block_tokens),
         max_batch_tokens_(options.max_batch_tokens), max_batch_(options.max_batch), draft_tokens_(options.draft_tokens),
-        state_interval_(options.prefix_cache && !options.kv_verify ? options.state_interval : kNoCheckpoints) {}
+        state_interval_(options.prefix_cache && !options.kv_verify ? options.state_interval : kNoCheckpoints),
+        turn_ends_(options.turn_ends) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
   // full go to `full`. False when a sequence had to stay out for want of a block.
@@ -49,6 +50,8 @@ class BatchPlanner {
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;
   void add_blocks(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
   void add_state(Sequence& sequence, step::StepPlan& plan, step::StepRow& row) const;
+  std::int32_t next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const;
+  std::int32_t first_turn_end(const Sequence& sequence) const;
   void add_row(Sequence& sequence, PlannedStep& step, step::StepRow row) const;
 
   const Groups groups_;
@@ -57,7 +60,8 @@ class BatchPlanner {
   std::int32_t max_batch_;
   std::int32_t draft_tokens_;
   static constexpr std::int32_t kNoCheckpoints = -1;
-  std::int32_t state_interval_;  // 0: at the ends of prompts only
+  std::int32_t state_interval_;  // 0: none at intervals
+  std::vector<TokenId> turn_ends_;
 };
 
 }  // namespace braid::sched

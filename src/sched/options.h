@@ -1,6 +1,7 @@
 // What the composition root decides about scheduling.
 #pragma once
 
+#include "braid/generation_request.h"
 #include "braid/result.h"
 #include "step/visibility.h"
 
@@ -29,6 +30,7 @@ struct SchedulerOptions {
   std::vector<double> block_use;                  // for each group, the share of a block's bytes that it uses; empty: all of them
   std::int32_t state_blocks = 0;                  // of a sequence's recurrent state; 0: the model has none
   std::int32_t state_interval = 512;              // positions between checkpoints of states; 0: only at the ends of prompts and answers
+  std::vector<TokenId> turn_ends;                 // behind these tokens of a prompt, too: other prompts part from it there
   std::chrono::milliseconds stall_park{10'000};   // a sequence whose stream has been full for so long gives its blocks up
   std::chrono::milliseconds stall_drop{300'000};  // and one after so long is ended
   bool prefix_cache = true;                       // whether full blocks are found again by what they hold

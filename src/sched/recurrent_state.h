@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 
 namespace braid::sched {
 
@@ -17,6 +18,9 @@ class RecurrentState {
   // The checkpoint that the sequence begins with and its first row copies, and the positions that it stands for; empty: none.
   cache::BlockTable source;
   std::int32_t source_end = 0;
+
+  // Behind ends of turns before this one no copies are made; nothing: nobody has looked yet.
+  std::optional<std::int32_t> first_turn_end;
 
   // Copies that posted rows make when they have come so far, in order, until they are checkpoints.
   struct Copy {

@@ -63,6 +63,29 @@ TEST(RecurrentStates, AnEditedTurnBeginsAtTheCheckpointBeforeIt) {
   EXPECT_EQ(cached(rig.complete(prompt, 5)), 96);
 }
 
+// Behind each of the last eight, whatever the interval.
+TEST(RecurrentStates, AnEditedTurnBeginsBehindTheTurnBeforeIt) {
+  constexpr TokenId kEnd = 996;
+  SchedulerOptions options = with_states(0);
+  options.turn_ends = {kEnd};
+  for (const std::int32_t slice : {9, 255}) {
+    options.max_batch_tokens = slice;
+    Rig rig(options);
+    auto prompt = Rig::prompt_of(190, 1);
+    std::ranges::replace(prompt, kEnd, TokenId{995});
+    for (std::size_t at = 16; at < prompt.size(); at += 17) prompt[at] = kEnd;  // 11 of them
+    rig.complete(prompt, 5);
+    for (const std::int32_t edited : {180, 111, 77}) {
+      auto other = prompt;
+      other[static_cast<std::size_t>(edited)] = 998;
+      EXPECT_EQ(cached(rig.complete(other, 5)), edited / 17 * 17) << edited << ", slices of " << slice;
+    }
+    auto early = prompt;
+    early[60] = 998;  // the third turn of eleven has none behind it
+    EXPECT_EQ(cached(rig.complete(early, 5)), 0);
+  }
+}
+
 TEST(RecurrentStates, WithoutCheckpointsOnTheWayAnEditedTurnBeginsAnew) {
   Rig rig(with_states(0));
   auto prompt = Rig::prompt_of(150, 1);
