@@ -83,7 +83,7 @@ KvGroups KvGroups::one(const KvLayout& layout, const step::Visibility& visibilit
 }
 
 KvGroups KvGroups::none(std::size_t layers, std::int32_t block_tokens, kernels::KvType type) {
-  return {.groups = {{{1, 0}, layout_of({}, 0, block_tokens, type)}}, .places = std::vector<KvPlace>(layers, {kNoGroup, 0})};
+  return {.groups = {{{0, 0}, layout_of({}, 0, block_tokens, type)}}, .places = std::vector<KvPlace>(layers, {kNoGroup, 0})};
 }
 
 std::size_t KvGroups::block_bytes() const {

@@ -32,7 +32,7 @@ struct KvGroups {
   StateLayout states = {};      // of the recurrent layers, which are in no group
   std::size_t least_block_bytes = 0;
 
-  // Of layers that store nothing: a group all the same, which tells how far sequences have come, and whose blocks go with the next one.
+  // Of layers that store nothing: a group all the same, which tells how far sequences have come.
   static KvGroups none(std::size_t layers, std::int32_t block_tokens, kernels::KvType type);
   static KvGroups one(const KvLayout& layout, const step::Visibility& visibility = {});
 
