@@ -99,7 +99,8 @@ for (const library of ["zod4", "pydantic"]) {
       .filter((one) => one.pop() === 0);
     const next = async () => { while (asked.length > 0) await ask(...asked.pop()); };
     await Promise.all(Array.from({ length: 16 }, next));
-    for (const [dialect, count] of Object.entries(ended)) assert.ok(count > schemas.length / share / 2, `${dialect}: ${count} answers came to an end`);
+    const least = schemas.length / share / (share > 3 ? 4 : 2);  // few answers say little of how many come to an end
+    for (const [dialect, count] of Object.entries(ended)) assert.ok(count > least, `${dialect}: ${count} answers came to an end`);
   });
 }
 
