@@ -32,7 +32,7 @@ test("nginx is killed while it carries streams", async (t) => {
 
 test("the disk is full", async (t) => {
   const folder = temporaryFolder(t);
-  const server = await serve(t, ["--kv-disk", folder, "--kv-disk-write", "through"]);
+  const server = await serve(t, ["--kv-disk", folder, "--kv-disk-write", "through", "--kv-disk-limit", "1G"]);  // any disk has that
   const wish = (i) => ({ ...body, prompt: `${i} foxes ${"and kites ".repeat(60)}` });
   const alone = await ask(server, wish(0));
   await eventually("blocks are written", async () => (await metric(server.url, "braid_disk_cache_writes_total")) > 0);

@@ -91,7 +91,7 @@ function write_file(metadata, tensors) {
   let offset = 0;
   for (const [name, { shape, data, dtype = "F32" }] of Object.entries(tensors)) {
     const bytes = Buffer.from(data, "base64");
-    header[name] = { dtype, shape, data_offsets: [offset, offset += bytes.length] };
+    header[name] = { dtype: dtype === "float32" ? "F32" : dtype, shape, data_offsets: [offset, offset += bytes.length] };
     parts.push(bytes);
   }
   const text = Buffer.from(JSON.stringify(header));
@@ -113,7 +113,7 @@ test("a body of tensors gives tensors with the same bits", async (t) => {
   for (const { inputs, outputs } of cases_of("gru")) {
     const expected = await predict(server, "gru", inputs);
     const response = await send(write_file({ model: "gru" }, inputs));
-    assert.equal(response.status, 200);
+    assert.equal(response.status, 200, response.status === 200 ? "" : await response.clone().text());
     assert.equal(response.headers.get("content-type"), "application/octet-stream");
     const { metadata, tensors } = read_file(Buffer.from(await response.arrayBuffer()));
     assert.equal(metadata.model, "gru");
@@ -130,7 +130,7 @@ test("a body of tensors gives tensors with the same bits", async (t) => {
   const [name] = Object.keys(inputs);
   for (const [metadata, tensors, param] of [[{ model: "none" }, inputs, "model"], [{ model: "gru" }, { other: inputs[name] }, "inputs.other"],
     [{ model: "gru", outputs: "nothing" }, inputs, "outputs[0]"], [{ model: "gru" }, { [name]: { ...inputs[name], dtype: "F16" } }, `inputs.${name}.dtype`],
-    [{ model: "gru" }, { [name]: { ...inputs[name], shape: [...inputs[name].shape, 7] } }, `inputs.${name}.data_offsets`]]) {
+    [{ model: "gru" }, { [name]: { ...inputs[name], shape: [...inputs[name].shape, 7] } }, `inputs.${name}.shape`]]) {
     const response = await send(write_file(metadata, tensors));
     const { error } = await response.json();
     assert.equal(error.param, param, error.message);

@@ -71,6 +71,9 @@ const dialects = {
     ({ content: text, stop_type }) => ({ text, cut: stop_type === "limit" })],
 };
 
+// Where nobody asks for it, a call that is not forced is bound to be an object and no more.
+const always_strict = new Set(["a call that a chat chooses", "a format beside a tool"]);
+
 function validator_of(schema) {
   const draft7 = JSON.stringify(schema).includes('"items":[') || schema.$schema?.includes("draft-07");
   const ajv = new (draft7 ? Ajv : Ajv2020)({ strict: false, validateFormats: false, unicodeRegExp: true });
@@ -95,7 +98,7 @@ for (const library of ["zod4", "pydantic"]) {
       ++ended[dialect];
     };
     const schemas = schemas_of(library);
-    const asked = schemas.flatMap((one, i) => Object.entries(dialects).map((dialect, j) => [dialect, one, (i + j) % 2 === 0, i, (i + j) % share]))
+    const asked = schemas.flatMap((one, i) => Object.entries(dialects).map((dialect, j) => [dialect, one, (i + j) % 2 === 0 || always_strict.has(dialect[0]), i, (i + j) % share]))
       .filter((one) => one.pop() === 0);
     const next = async () => { while (asked.length > 0) await ask(...asked.pop()); };
     await Promise.all(Array.from({ length: 16 }, next));

@@ -71,7 +71,8 @@ test("structured output", async (t) => {
     const many = { type: "object", properties: Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`x${i}`, schema.properties.x])) };
     const long = await post(`${server.url}/v1/chat/completions`, { model: "braid-demo", messages: [{ role: "user", content: "a" }],
       max_tokens: 1, response_format: { type: "json_schema", json_schema: { name: "x", schema: many } } });
-    assert.equal(long.headers.get("x-braid-schema-ignored").length, 1024);
+    const told = long.headers.get("x-braid-schema-ignored");
+    assert.ok(told.length <= 1024 && told.length > 900, told);  // whole names
   });
 
   await t.test("paths of what is left out, or refused, are those of the request's own form", async () => {

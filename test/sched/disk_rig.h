@@ -77,7 +77,7 @@ struct Server {
       wanted.identity = "the fake";
       wanted.payload_bytes = static_cast<std::size_t>(options.block_tokens) * sizeof(TokenId);
       wanted.most_tokens = options.context_length;
-      wanted.buffer_memory = 1 << 20;
+      wanted.buffer_memory = options.groups.size() << 21;  // a long prompt is written at once
       wanted.write_pause = std::chrono::seconds(0);
       auto io = mood ? std::make_unique<MoodyIo>(mood) : store::make_thread_io(2);
       store = *store::BlockStore::open(wanted, std::move(io),

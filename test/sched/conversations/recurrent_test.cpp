@@ -23,9 +23,9 @@ TEST_P(RecurrentChats, AreTheSameBitsColdAndWarmAndInACrowd) {
   const model::KvGroups& groups = chats.model().kv_groups();
   expect_same(cold, chats.hold(12, chats.options(true, 24 * groups.count() + 6 * groups.states.blocks())), "in a crowd");
   // Where a state is larger than a chat's keys and values, those fit beside the states that were let in.
-  constexpr std::int32_t kChatBlocks = 10;
+  constexpr std::int32_t kChatBlocks = 9;
   if (groups.states.blocks() < kChatBlocks) {
-    EXPECT_GT(chats.stats.preemptions, 0U);
+    EXPECT_GT(chats.stats.preemptions, 0U) << groups.count() << " groups, a state of " << groups.states.blocks();
   }
 }
 
