@@ -35,7 +35,14 @@ Result<EncoderParts> read_parts(const files::HfFolder& folder, const model::Sent
   std::vector<model::FolderTensors> tensors;
   std::vector<const model::EncoderTensors*> borrowed;
   tensors.reserve(modules.dense.size());
+  std::int64_t width = shape->width;
   for (const model::DenseModule& module : modules.dense) {
+    const auto& [inputs, outputs] = std::pair(module.shape.linear.inputs, module.shape.linear.outputs);
+    if (inputs != width || outputs < 1)
+      return Error{ErrorCode::kBadFile,
+                   fmt::format("a dense module takes {} numbers to {}, and a vector has {} before it", inputs, outputs, width),
+                   {}};
+    width = outputs;
     shape->dense.push_back(module.shape);
     borrowed.push_back(&tensors.emplace_back(module.tensors.tensors));
   }

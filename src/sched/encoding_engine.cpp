@@ -119,6 +119,9 @@ Result<Ticket> EncodingEngine::submit(GenerationRequest request) {
     return Error{ErrorCode::kContextLength,
                  fmt::format("the text has {} tokens, and the model reads {}", request.prompt.size(), options_.context_length),
                  {}};
+  for (const TokenId token : request.prompt)
+    if (token < 0 || token >= options_.vocabulary)
+      return invalid_argument(fmt::format("the text has the token {}, and the model knows {}", token, options_.vocabulary));
   if (waiting_.size() >= static_cast<std::size_t>(options_.max_waiting)) {
     ++counters_.refused;
     return overloaded(waiting_.size() + 1);
@@ -238,6 +241,7 @@ bool EncodingEngine::cancel(std::string_view id) {
   if (id.empty() || !found) return false;
   if (!found->queue_seconds) remove_waiting(*found);
   fail(*found, FinishReason::kCancelled, {ErrorCode::kCancelled, "the request was aborted", {}});
+  if (refusal_ && idle()) drain_deadline_.cancel();
   return true;
 }
 

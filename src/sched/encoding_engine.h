@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,12 +28,13 @@
 namespace braid::sched {
 
 struct EncodingOptions {
-  std::int32_t context_length = 0;                    // tokens of a text
-  std::int32_t max_waiting = 16384;                   // texts not yet in a pass; the next one is refused with kOverloaded
-  std::chrono::milliseconds priority_ageing{10'000};  // as SchedulerOptions::priority_ageing
-  std::int32_t most_tokens = 2048;                    // of the texts that share a pass; a longer one has it for itself
-  std::chrono::microseconds most_of_step{5'000};      // of the strand's time, before others have their turn
-  std::function<void()> before_steps = {};            // if any, called on the strand when a step begins
+  std::int32_t context_length = 0;                                     // tokens of a text
+  std::int64_t vocabulary = std::numeric_limits<std::int32_t>::max();  // ids that the model knows; a tokenizer may have more
+  std::int32_t max_waiting = 16384;                                    // texts not yet in a pass; the next one is refused with kOverloaded
+  std::chrono::milliseconds priority_ageing{10'000};                   // as SchedulerOptions::priority_ageing
+  std::int32_t most_tokens = 2048;                                     // of the texts that share a pass; a longer one has it for itself
+  std::chrono::microseconds most_of_step{5'000};                       // of the strand's time, before others have their turn
+  std::function<void()> before_steps = {};                             // if any, called on the strand when a step begins
 };
 
 // Loop only. Strand, encoder and loop outlive it; tickets may not.

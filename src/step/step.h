@@ -138,7 +138,7 @@ struct StateSnapshot {
 };
 
 // A step works off saves, then checks, then forks in their order, then loads, then rows. So a block that the plan gives to a new owner can
-// still be saved, checked or copied, and rows read what was loaded. No fork reads what the same plan loads. A plan may have no rows.
+// still be saved, checked or copied, and rows read what was loaded. No fork reads or writes what the same plan loads. A plan may have no rows.
 struct StepPlan {
   std::uint64_t id = 0;
   std::vector<BlockCopy> saves;  // from the arena to the buffer

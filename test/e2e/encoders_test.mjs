@@ -116,6 +116,8 @@ test("documents are ranked by the scores of transformers", async (t) => {
   }
   const uneven = await ask(server, "/v1/score", { model: "bert-rank", text_1: ["a", "b"], text_2: ["c"] }, 400);
   assert.equal(uneven.error.param, "text_1");
+  const repeated = { model: "bert-rank", query: "x".repeat(40_000), documents: Array(1024).fill("a") };  // 40 MB of pairs
+  assert.equal((await ask(server, "/v1/rerank", repeated, 400)).error.param, "query");
 });
 
 test("classes and rewards are those of transformers", async (t) => {

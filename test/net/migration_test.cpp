@@ -318,6 +318,16 @@ TEST_F(Migration, NothingThatChangesTheAnswerIsIgnored) {
   }
 }
 
+TEST_F(Migration, SeveralAnswersAreRefusedWhereThereIsOne) {
+  for (const auto& [path, body] :
+       {std::pair("/v1/responses", R"({"input":"a","n_cmpl":2})"),
+        std::pair("/v1/messages", R"({"max_tokens":3,"messages":[{"role":"user","content":"a"}],"n_cmpl":2})")}) {
+    const Reply reply = server_.ask(post(path, body));
+    EXPECT_EQ(reply.status, 400) << path;
+    expect_in(reply.body, "'n_cmpl'");
+  }
+}
+
 TEST_F(Migration, OtherNamesAreServed) {
   expect_in(complete(R"("n_cmpl":2)"), R"("index":1)");
   expect_in(ask("/tokenize", R"({"prompt":"ab","return_token_strs":true})"), R"("token_strs":["","a","b"])");

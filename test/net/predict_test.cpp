@@ -2,6 +2,7 @@
 #include "net/predict/predict.h"
 
 #include "net/fake_chat.h"
+#include "net/predict/tensor_file.h"
 #include "net/predict/tensor_json.h"
 #include "net/test_server.h"
 
@@ -180,6 +181,21 @@ TEST(TensorJson, WhatIsWrittenIsReadAgain) {
       EXPECT_EQ(again.integers, tensor.integers);
     }
   }
+}
+
+// Or a small body would be a large one once its tensors are copied.
+TEST(TensorFile, TensorsDoNotOverlap) {
+  const auto body_of = [](const std::string& offsets, std::size_t bytes) {
+    const std::string header =
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":)" + offsets + "}}";
+    std::string body(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i) body[i] = static_cast<char>(header.size() >> 8 * i);
+    return body + header + std::string(bytes, '\0');
+  };
+  EXPECT_TRUE(net::predict::read_tensor_file(body_of("[8,16]", 16)));
+  const auto overlapping = net::predict::read_tensor_file(body_of("[4,12]", 12));
+  ASSERT_FALSE(overlapping);
+  EXPECT_EQ(overlapping.error().param, "inputs.b.data_offsets");
 }
 
 }  // namespace

@@ -157,11 +157,16 @@ TEST(EncodingEngine, CancelsByIdWhereverTheTextIs) {
 }
 
 TEST(EncodingEngine, RefusesWhatItCannotDo) {
-  EncodingRig rig({.context_length = 10, .max_waiting = 1});
+  EncodingRig rig({.context_length = 10, .vocabulary = 100, .max_waiting = 1});
   GenerationRequest answer = text_of(1, 3);
   answer.pooling = Pooling::kNone;
   EXPECT_EQ(rig.engine.submit(answer).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(rig.engine.submit(text_of(1, 11)).error().code, ErrorCode::kContextLength);
+  GenerationRequest unknown = text_of(1, 3);
+  for (const TokenId token : {100, -1}) {  // a tokenizer may know more than its model
+    unknown.prompt.back() = token;
+    EXPECT_EQ(rig.engine.submit(unknown).error().code, ErrorCode::kInvalidArgument);
+  }
   Ticket running = rig.submit(text_of(1, 1));
   Ticket waiting = rig.submit(text_of(2, 1));
   const Error full = rig.engine.submit(text_of(3, 1)).error();

@@ -83,6 +83,7 @@ void Engines::add(LoadedEncoder model) {
   member->engine = std::make_unique<sched::EncodingEngine>(
       loop_, strand_, *loaded.encoder,
       sched::EncodingOptions{.context_length = loaded.context,
+                             .vocabulary = loaded.encoder->shape().vocabulary,
                              .max_waiting = options_.batch.max_waiting,
                              .priority_ageing = options_.batch.priority_ageing,
                              .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, options_.batch.prefill_slice_ms)),

@@ -57,7 +57,7 @@ void add_roberta_head(EncoderShape& shape, const EncoderTensors& tensors, Encode
                            .dense = linear_of("classifier.dense", shape.width, shape.width),
                            .activation = activation,
                            .norm = {},
-                           .out = linear_of("classifier.out_proj", out->shape.front(), shape.width)};
+                           .out = linear_of("classifier.out_proj", classes_of(*out), shape.width)};
 }
 
 void refuse_other_positions(FolderConfig& config) {
@@ -87,7 +87,7 @@ EncoderShape bert_shape(FolderConfig& config, const EncoderTensors& tensors) {
                              .dense = linear_of(prefix + "pooler.dense", shape.width, shape.width),
                              .activation = EncoderActivation::kTanh,
                              .norm = {},
-                             .out = linear_of("classifier", out->shape.front(), shape.width)};
+                             .out = linear_of("classifier", classes_of(*out), shape.width)};
   }
   return shape;
 }
@@ -120,7 +120,7 @@ EncoderShape distilbert_shape(FolderConfig& config, const EncoderTensors& tensor
                              .dense = linear_of("pre_classifier", shape.width, shape.width),
                              .activation = EncoderActivation::kRelu,
                              .norm = {},
-                             .out = linear_of("classifier", out->shape.front(), shape.width)};
+                             .out = linear_of("classifier", classes_of(*out), shape.width)};
   return shape;
 }
 
@@ -131,7 +131,7 @@ EncoderShape mpnet_shape(FolderConfig& config, const EncoderTensors& tensors) {
   shape.first_position = config.count({"pad_token_id"}, 1, 0, 1 << 20) + 1;
   shape.context -= static_cast<std::int32_t>(shape.first_position);
   shape.distance_bias = prefix + "encoder.relative_attention_bias.weight";
-  shape.distance_buckets = config.count({"relative_attention_num_buckets"}, 32, 4, 4096);
+  shape.distance_buckets = config.count({"relative_attention_num_buckets"}, 32, 4, 256);
   add_layers(shape, config.count({"num_hidden_layers"}, std::nullopt, 1, 1000), prefix + "encoder.layer.",
              config.count({"intermediate_size"}, std::nullopt, 1, 1 << 20), kMpnetNames);
   add_roberta_head(shape, tensors, EncoderActivation::kTanh);

@@ -101,6 +101,8 @@ EncoderLinear linear_of(const std::string& name, std::int64_t outputs, std::int6
   return {name + ".weight", name + ".bias", outputs, inputs, first};
 }
 
+std::int64_t classes_of(const EncoderTensor& out) { return out.shape.size() == 2 ? out.shape.front() : 0; }
+
 EncoderNorm norm_of(const std::string& name) { return {name + ".weight", name + ".bias"}; }
 
 EncoderNorm rms_norm_of(const std::string& name, float plus) { return {name + ".weight", {}, true, plus}; }

@@ -39,6 +39,8 @@ EncoderActivation activation_of(FolderConfig& config, FolderConfig::Names names,
 // `prefix` where the tensors have it before `name`, else nothing.
 std::string prefix_of(const EncoderTensors& tensors, std::string_view prefix, std::string_view name);
 EncoderLinear linear_of(const std::string& name, std::int64_t outputs, std::int64_t inputs, std::int64_t first = 0);
+// Of the last matrix of a head; 0 where it is none.
+std::int64_t classes_of(const EncoderTensor& out);
 EncoderNorm norm_of(const std::string& name);
 EncoderNorm rms_norm_of(const std::string& name, float plus);
 

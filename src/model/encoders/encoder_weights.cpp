@@ -188,6 +188,9 @@ EncoderLayerWeights load_layer(const EncoderLayer& layer, const EncoderShape& sh
 Result<EncoderWeights> load_encoder_weights(const EncoderShape& shape, const EncoderTensors& tensors,
                                             const std::vector<const EncoderTensors*>& modules, const kernels::KernelTable& table,
                                             kernels::WeightType type) {
+  if (shape.kv_heads < 1 || shape.heads % shape.kv_heads != 0)
+    return Error{ErrorCode::kBadFile, fmt::format("{} heads cannot share {} heads of keys and values", shape.heads, shape.kv_heads), {}};
+  if (shape.head && shape.head->out.outputs < 1) return Error{ErrorCode::kBadFile, "the head has no classes", {}};
   EncoderWeights weights;
   WeightLoader loader(tensors, table, type, weights);
   weights.tokens = loader.rows(shape.tokens, shape.vocabulary, shape.embedded);

@@ -35,7 +35,7 @@ void add_pooler_head(EncoderShape& shape, const EncoderTensors& tensors, const s
                            .dense = {},
                            .activation = EncoderActivation::kTanh,
                            .norm = {},
-                           .out = linear_of("classifier", out->shape.front(), shape.width)};
+                           .out = linear_of("classifier", classes_of(*out), shape.width)};
   if (tensors.has(prefix + "pooler.dense.weight")) shape.head->dense = linear_of(prefix + "pooler.dense", shape.width, shape.width);
 }
 
@@ -190,7 +190,7 @@ EncoderShape modernbert_shape(FolderConfig& config, const EncoderTensors& tensor
                              .dense = linear_of("head.dense", width, width),
                              .activation = activation_of(config, {"classifier_activation"}, "gelu"),
                              .norm = norm_of("head.norm"),
-                             .out = linear_of("classifier", out->shape.front(), width)};
+                             .out = linear_of("classifier", classes_of(*out), width)};
   return shape;
 }
 

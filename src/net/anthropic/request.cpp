@@ -173,6 +173,7 @@ constexpr std::array kNarrower = {
     wish::Parameter{"max_tokens", read_max_tokens},
     wish::Parameter{"temperature", wish::NumberRule{&SamplingParams::temperature, 0.0F, 1.0F}},
     wish::Parameter{"n", refuse_choices},
+    wish::Parameter{"n_cmpl", refuse_choices},
     wish::Parameter{"metadata", wish::accept_object},
     wish::Parameter{"service_tier", wish::accept_string},
 };

@@ -56,7 +56,8 @@ Result<std::vector<std::int64_t>> read_numbers(const Value& entry, std::string_v
   return numbers;
 }
 
-Result<Tensor> read_entry(const Value& entry, std::string_view data, const std::string& path) {
+// `left`: bytes of data that no entry before has taken, so that copies are no larger than the body.
+Result<Tensor> read_entry(const Value& entry, std::string_view data, std::int64_t& left, const std::string& path) {
   const auto type = read_dtype(entry, path);
   if (!type) return type.error();
   const auto shape = read_numbers(entry, "shape", path);
@@ -78,6 +79,8 @@ Result<Tensor> read_entry(const Value& entry, std::string_view data, const std::
     return invalid_argument(
         fmt::format("'{}' has {} bytes; its shape takes {}", path, bytes, values * static_cast<std::int64_t>(bytes_of(*type))),
         json::at_key(path, "data_offsets"));
+  if (bytes > left) return invalid_argument(fmt::format("'{}' overlaps another tensor", path), json::at_key(path, "data_offsets"));
+  left -= bytes;
   Tensor tensor = Tensor::zeros(*type, *shape);
   void* const to = *type == ElementType::kFloat32 ? static_cast<void*>(tensor.floats.data()) : tensor.integers.data();
   std::memcpy(to, data.data() + (*offsets)[0], static_cast<std::size_t>(bytes));
@@ -98,10 +101,11 @@ Result<TensorFile> read_tensor_file(std::string_view body) {
   const Result<Value> document = json::parse_object(header);
   if (!document) return document.error();
   const std::string_view data = body.substr(kLengthBytes + length);
+  auto left = static_cast<std::int64_t>(data.size());
   TensorFile file;
   for (const auto& [name, entry] : *document->get_if<ValueDict>()) {
     if (name != "__metadata__") {
-      auto tensor = read_entry(entry, data, json::at_key("inputs", name));
+      auto tensor = read_entry(entry, data, left, json::at_key("inputs", name));
       if (!tensor) return tensor.error();
       file.tensors.emplace_back(name, std::move(*tensor));
       continue;

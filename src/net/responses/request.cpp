@@ -185,6 +185,7 @@ constexpr std::array kOwn = {
     OwnParameter{"max_tool_calls", accept_max_tool_calls},
     OwnParameter{"messages", [](ResponseFields&, Value&, const std::string& path) { return refuse(path, "use 'input'"); }},
     OwnParameter{"n", [](ResponseFields&, Value&, const std::string& path) { return refuse(path, "a response is one answer"); }},
+    OwnParameter{"n_cmpl", [](ResponseFields&, Value&, const std::string& path) { return refuse(path, "a response is one answer"); }},
 };
 
 Result<void> read_members(ResponseFields& fields, ValueDict& body) {

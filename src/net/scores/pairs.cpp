@@ -18,6 +18,14 @@ namespace braid::net::scores {
 namespace {
 
 constexpr std::size_t kMostPairs = 1024;
+constexpr std::size_t kMostRepeatedBytes = std::size_t{32} << 20U;  // of a text that stands beside each of the others
+
+Result<void> check_repeated(const std::string& text, std::size_t others, const char* field) {
+  if (text.size() <= kMostRepeatedBytes / std::max<std::size_t>(others, 1)) return {};
+  return invalid_argument(fmt::format("'{}' has {} bytes, and {} texts stand beside it: together more than {} MiB", field, text.size(),
+                                      others, kMostRepeatedBytes >> 20U),
+                          field);
+}
 
 struct RerankDetails final : DialectDetails {
   std::size_t top = 0;
@@ -84,6 +92,7 @@ Result<Wish> read_rerank(Value& body, const ServedModel& model) {
     for (const std::string& document : *documents) details->documents.push_back(R"({"text":)" + json::quoted(document) + "}");
   const Result<std::string> instruction = take_text(body, "instruction");
   if (!instruction) return instruction.error();
+  if (const Result<void> fits = check_repeated(*query, documents->size(), "query"); !fits) return fits.error();
   std::vector<TextPair> pairs;
   for (std::string& document : *documents) pairs.push_back({*query, std::move(document)});
   put_pairs(std::move(pairs), model, *instruction, fields);
@@ -167,6 +176,8 @@ Result<Wish> read_score(Value& body, const ServedModel& model) {
   details->raw = *raw;
   const Result<std::string> instruction = take_text(body, "instruction");
   if (!instruction) return instruction.error();
+  if (firsts->size() == 1)
+    if (const Result<void> fits = check_repeated(firsts->front(), seconds->size(), "text_1"); !fits) return fits.error();
   std::vector<TextPair> pairs;
   for (std::size_t i = 0; i < seconds->size(); ++i) pairs.push_back({(*firsts)[firsts->size() == 1 ? 0 : i], (*seconds)[i]});
   put_pairs(std::move(pairs), model, *instruction, fields);
