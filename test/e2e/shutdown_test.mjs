@@ -39,7 +39,7 @@ test("an answer that is not streamed may be taken until the deadline, too", asyn
   const client = connect(server.port, "127.0.0.1");
   const body = JSON.stringify({ ...long, stream: false, n: 8, max_tokens: 250, logprobs: 20 });
   client.write(`POST /v1/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-  await eventually("it is written", async () => (await metric(server.url, "braid_client_backlog_bytes")) > 0);
+  await eventually("it is written", async () => (await metric(server.url, "braid_client_backlog_bytes")) > 0, 240);
   server.child.kill("SIGTERM");
   await setTimeout(8000);
   let answer = "";
