@@ -43,6 +43,7 @@ TEST(MessagesOfAgents, ALeadingHeaderLineIsNoPartOfThePrompt) {
         R"([{"type":"text","text":"x-anthropic-billing-header: 2\nYou are"}])", R"("x-anthropic-a: 1\nx-anthropic-b: 2\nYou are")"})
     EXPECT_EQ(prompt_of(messages + system), expected) << system;
   EXPECT_EQ(prompt_of(messages + R"("x-anthropic-billing-header: 1")"), "user:a;assistant:");
+  EXPECT_EQ(prompt_of(R"("messages":[{"role":"system","content":"x-anthropic-b: 1\nYou are"},{"role":"user","content":"a"}])"), expected);
   EXPECT_EQ(prompt_of(messages + R"("You are\nx-anthropic-b: 2")"), "system:You are\nx-anthropic-b: 2;user:a;assistant:");
 }
 

@@ -196,6 +196,12 @@ Result<std::string> block_text(const Value& content, const std::string& path) {
   return joined;
 }
 
+// Some versions of Claude Code put a line like a header's in front, with a value that changes from turn to turn: the prompt begins behind it.
+std::string without_header_lines(std::string text) {
+  while (text.starts_with("x-anthropic-")) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
+  return text;
+}
+
 Result<void> append_message(ValueList& chat, const Value& message, const std::string& path, Gleaned& gleaned) {
   if (message.get_if<ValueDict>() == nullptr) return json::wrong_type(path, "an object", message);
   const Result<std::string> role = member_text(message, "role", path);
@@ -210,6 +216,10 @@ Result<void> append_message(ValueList& chat, const Value& message, const std::st
   if (content == nullptr) return missing(content_path);
   Result<Gathered> gathered = gather_content(*content, assistant, content_path, gleaned);
   if (!gathered) return gathered.error();
+  if (*role == "system") {
+    gathered->text = without_header_lines(std::move(gathered->text));
+    if (gathered->text.empty()) return {};
+  }
   const bool only_results = gathered->text.empty() && !gathered->results.empty();
   for (Value& result : gathered->results) chat.push_back(std::move(result));
   if (only_results) return {};

@@ -59,12 +59,6 @@ Result<void> read_messages(MessageFields& fields, Value& value, const std::strin
   return {};
 }
 
-// Some versions of Claude Code put a line like a header's in front, with a value that changes from turn to turn: the prompt begins behind it.
-std::string without_header_lines(std::string text) {
-  while (text.starts_with("x-anthropic-")) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
-  return text;
-}
-
 Result<void> read_system(MessageFields& fields, Value& value, const std::string& path) {
   Result<std::string> text = block_text(value, path);
   if (!text) return text.error();

@@ -38,4 +38,7 @@ Result<void> append_message(ValueList& chat, const Value& message, const std::st
 // A string, or the text of a list of text blocks.
 Result<std::string> block_text(const Value& content, const std::string& path);
 
+// Of a system's text: what stands behind the lines that change from turn to turn.
+std::string without_header_lines(std::string text);
+
 }  // namespace braid::net::anthropic
