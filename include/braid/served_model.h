@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct ServedModel {
   std::int32_t context_length = 0;  // tokens, prompt and answer together
   std::string architecture;
   std::int64_t parameters = 0;
-  Engine* engine = nullptr;                         // owned by the composition root; outlives every session
+  Engine* engine = nullptr;                         // owned by the composition root; outlives every hold
   const TextCodec* codec = nullptr;                 // likewise
   const ConstraintCompiler* constraints = nullptr;  // likewise; null: structured output is refused
   std::string fingerprint = {};                     // of build, CPU path and model file: equal ones and equal seeds mean equal bytes
@@ -41,7 +42,10 @@ struct ServedModel {
   std::string weight_type = {};  // of most of them, such as Q4_K; empty: not known
 };
 
-// The models that are served, by name. A plain value: a copy may be asked on any thread.
+// A model in use: while one lives, it is not unloaded. Loop only; the model itself may be read on any thread.
+using ModelHold = std::shared_ptr<const ServedModel>;
+
+// The models that are loaded, by name. A plain value, valid until the loop goes on.
 class ModelDirectory {
  public:
   ModelDirectory() = default;
@@ -78,10 +82,12 @@ class ModelDirectory {
   }
 
  private:
-  std::vector<const ServedModel*> models_;      // not null; they outlive every session
-  std::vector<const ServedNetwork*> networks_;  // likewise
+  std::vector<const ServedModel*> models_;      // not null
+  std::vector<const ServedNetwork*> networks_;  // likewise; they outlive every session
   bool any_name_ = false;
 };
+
+class ModelHost;
 
 // kLate: ready, but for a step that takes too long; requests are still accepted. kLeaving: likewise, but the
 // server is going to shut down.
@@ -90,8 +96,9 @@ enum class ServiceState { kLoading, kReady, kNoModel, kLate, kLeaving, kDraining
 // One per process; the composition root writes it, sessions read it.
 struct ServiceStatus {
   ServiceState state = ServiceState::kLoading;
-  std::string reason;     // for /readyz while not ready
-  ModelDirectory models;  // empty until loaded
+  std::string reason;         // for /readyz while not ready
+  ModelDirectory models;      // empty until loaded
+  ModelHost* host = nullptr;  // of models that can be loaded besides; null: there are only these, which outlive every session
 };
 
 }  // namespace braid

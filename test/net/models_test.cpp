@@ -1,9 +1,15 @@
 // Several models behind one server: each request is answered by the one that it names.
+#include "braid/model_host.h"
 #include "net/test_server.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace braid::test {
 namespace {
@@ -89,6 +95,118 @@ TEST_F(TwoModels, AnAnswerIsAbortedAtItsOwnEngine) {
   EXPECT_THAT(server_.ask(get("/slots")).body, HasSubstr(id));
   EXPECT_EQ(server_.ask(post("/v1/abort", R"({"id":")" + id + R"("})")).status, 200);
   EXPECT_EQ(client.read_reply().status, 499);
+}
+
+// A host whose only model, "late", is loaded when the test says so.
+class LateHost final : public ModelHost {
+ public:
+  std::vector<KnownModel> known() const override { return {{.id = "late"}}; }
+  Result<std::string> find(std::string_view name) const override {
+    if (name == "late") return std::string(name);
+    return Error{ErrorCode::kNotFound, "no such model", "model"};
+  }
+  ModelHold take(std::string_view name, std::optional<KeepAlive> keep_alive) override {
+    kept = keep_alive;
+    return name == "late" ? loaded : nullptr;
+  }
+  std::shared_ptr<ModelWait> ask(std::string name, std::optional<KeepAlive>) override {
+    auto wait = std::make_shared<ModelWait>();
+    if (const Result<std::string> id = find(name); !id) wait->result = id.error();
+    waits.push_back(wait);
+    return wait;
+  }
+  std::shared_ptr<ModelWait> unload(std::string) override { return std::make_shared<ModelWait>(); }
+  std::shared_ptr<ModelWait> sleep(std::string, bool) override { return std::make_shared<ModelWait>(); }
+  std::shared_ptr<ModelWait> wake(std::string) override { return std::make_shared<ModelWait>(); }
+
+  std::size_t waiting() const {
+    return static_cast<std::size_t>(std::ranges::count_if(waits, [](const auto& wait) { return !wait.expired(); }));
+  }
+  void answer(const Result<ModelHold>& result) {
+    for (const std::weak_ptr<ModelWait>& wait : waits) {
+      const std::shared_ptr<ModelWait> waiting = wait.lock();
+      if (waiting == nullptr || waiting->result) continue;
+      waiting->result = result;
+      waiting->arrived.notify();
+    }
+  }
+
+  ModelHold loaded;
+  std::optional<KeepAlive> kept;
+  std::vector<std::weak_ptr<ModelWait>> waits;
+};
+
+class ModelsToBeLoaded : public TwoModels {
+ protected:
+  ModelsToBeLoaded() {
+    server_.on_loop([this] { server_.status().host = &host_; });
+  }
+  ~ModelsToBeLoaded() override {
+    server_.on_loop([this] { server_.status().host = nullptr; });
+  }
+  ModelHold hold() { return {std::make_shared<int>(), &other_}; }
+  bool somebody_waits() {
+    return server_.eventually([this] { return host_.waiting() > 0; });
+  }
+
+  LateHost host_;
+};
+
+TEST_F(ModelsToBeLoaded, AreWaitedForByEveryKindOfRequest) {
+  const std::string padding = R"(,"padding":")" + std::string(40'000, 'x') + '"';
+  const std::pair<const char*, std::string> bodies[] = {{"/v1/completions", R"(,"prompt":"a"})"},
+                                                        {"/v1/completions", padding + R"(,"prompt":"a"})"},
+                                                        {"/tokenize", R"(,"prompt":"a"})"},
+                                                        {"/tokenize", padding + R"(,"prompt":"a"})"}};
+  for (const auto& [path, rest] : bodies) {
+    RawClient client = server_.connect();
+    client.send(post(path, R"({"model":"late")" + rest));
+    ASSERT_TRUE(somebody_waits()) << path;
+    server_.on_loop([this] { host_.answer(hold()); });
+    EXPECT_EQ(client.read_reply().status, 200) << path;
+  }
+}
+
+TEST_F(ModelsToBeLoaded, AreHeldUntilTheAnswerHasEnded) {
+  std::weak_ptr<const ServedModel> held;
+  server_.on_loop([&] {
+    other_engine_.script = [](const GenerationRequest&) { return std::vector<TokenEvent>(); };  // no end
+    const ModelHold one = hold();
+    held = one;
+    host_.loaded = one;
+  });
+  RawClient client = server_.connect();
+  client.send(post("/v1/completions", R"({"model":"late","prompt":"a","stream":true})"));
+  ASSERT_TRUE(server_.eventually([this] { return other_engine_.submitted.size() == 1; }));
+  server_.on_loop([this] { host_.loaded = nullptr; });
+  server_.on_loop([&] { EXPECT_FALSE(held.expired()); });
+  client.reset();
+  EXPECT_TRUE(server_.eventually([&] { return held.expired(); }));
+}
+
+TEST_F(ModelsToBeLoaded, SayWhyTheyAreNotAndWhenToComeAgain) {
+  RawClient client = server_.connect();
+  client.send(post("/v1/completions", R"({"model":"late","prompt":"a"})"));
+  ASSERT_TRUE(somebody_waits());
+  server_.on_loop([this] {
+    Error error{ErrorCode::kModelNotLoaded, "no room", "model"};
+    error.retry_after = std::chrono::seconds(7);
+    host_.answer(error);
+  });
+  const Reply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.headers.at("retry-after"), "7");
+  EXPECT_EQ(server_.ask(post("/v1/completions", R"({"model":"nobody","prompt":"a"})")).status, 404);
+}
+
+TEST_F(ModelsToBeLoaded, AreNotWaitedForByWhoHasLeft) {
+  for (const char* path : {"/v1/completions", "/tokenize"}) {
+    RawClient client = server_.connect();
+    client.send(post(path, R"({"model":"late","prompt":"a"})"));
+    ASSERT_TRUE(somebody_waits());
+    client.reset();
+    EXPECT_TRUE(server_.eventually([this] { return host_.waiting() == 0; })) << path;
+  }
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 
 namespace braid::net {
 
+class RequestRecord;
+
 enum class Caller {
   kAnybody,
   kKey,            // who has a key, where the server has some
@@ -41,6 +43,10 @@ using Answer = http::Response (*)(const Question& question);   // on the loop, a
 // On the loop, in its time. Owns its arguments.
 using Work = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, std::string body);
 
+// The same for an answer in several pieces, which it writes itself. The record outlives it. True: the connection may take another request.
+using Errand = boost::asio::awaitable<bool> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, http::Request request,
+                                                RequestRecord& record);
+
 // As a TextJob, of what the server remembers of its client, too. Any thread; it may be long with a short body.
 struct RecalledJob {
   Result<std::string> (*run)(Value& body, const ServedModel& model, Dialects& dialects, std::string_view client);
@@ -51,7 +57,7 @@ struct Endpoint {
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, RecalledJob, Work, Answer> handler;
+  std::variant<DialectOf, TextJob, RecalledJob, Work, Errand, Answer> handler;
 };
 
 // Every endpoint of the server.

@@ -1,6 +1,7 @@
 // What an API dialect brings to a generation.
 #pragma once
 
+#include "braid/model_host.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "braid/value.h"
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,6 +62,9 @@ class Dialect {
 
   // The body, a JSON object, becomes a wish of `client` (access::Account::name). May move out of `body`. Any thread.
   virtual Result<Wish> read(Value& body, const ServedModel& model, std::string_view client) const = 0;
+
+  // How long the body wants its model to stay loaded. Any thread.
+  virtual Result<std::optional<KeepAlive>> keep_alive(const Value& /*body*/) const { return std::optional<KeepAlive>(); }
 
   // Of what the body does not hold but names, so that read() takes as long as if it were there. Any thread.
   virtual std::size_t recalled_bytes(const Value& /*body*/, std::string_view /*client*/) const { return 0; }

@@ -94,7 +94,7 @@ class Generation final : WakeHint {
     Result<Prepared> prepared = co_await prepare(service_, dialect_, visit_.account().name(), request_.body, abandonment_);
     if (!prepared && prepared.error().code == ErrorCode::kCancelled && miss_deadline(Progress::kQueued)) co_return failure_->error;
     if (!prepared) co_return prepared.error();
-    model_ = prepared->model;
+    model_ = std::move(prepared->model);
     record_.model = model_->id;
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
@@ -310,6 +310,7 @@ class Generation final : WakeHint {
   Service& service_;
   Connection& connection_;
   access::Visit& visit_;
+  ModelHold model_;  // outlives all that is made for it
   std::unique_ptr<AnswerFormat> format_;
   std::optional<RunningChoices> choices_;  // from its submission to its end
   Clock::time_point start_ = Clock::now();
@@ -320,7 +321,6 @@ class Generation final : WakeHint {
   http::Request request_;
   const Dialect& dialect_;
   RequestRecord& record_;
-  const ServedModel* model_ = nullptr;
   std::string answer_id_;    // empty until submitted
   Abandonment abandonment_;  // of its preparation
   Deadlines deadlines_{service_.options, start_};

@@ -7,6 +7,7 @@
 #include "net/generation/token_rules.h"
 #include "net/generation/turns.h"
 #include "net/json/parse.h"
+#include "net/service/asked_model.h"
 #include "net/service/codec_jobs.h"
 
 #include <algorithm>
@@ -19,6 +20,9 @@
 #include <variant>
 
 namespace braid::net {
+
+namespace asio = boost::asio;
+
 namespace {
 
 using Prompts = std::vector<std::vector<TokenId>>;
@@ -26,21 +30,24 @@ using Prompts = std::vector<std::vector<TokenId>>;
 // Touches nothing but its members and what is immutable of the model: may run on any thread.
 struct Preparation {
   const Dialect& dialect;
-  const ModelDirectory models;  // of the time when the request came
   std::string_view client;
   std::string& body;
   std::optional<Value> document = {};       // once parsed
-  const ServedModel* model = nullptr;       // likewise
+  AskedModel asked = {};                    // likewise
+  ModelHold model = {};                     // once found, on the loop
   std::optional<GenerationCall> call = {};  // once read
   Prompts prompts = {};
 
   Result<void> parse() {
     Result<Value> parsed = json::parse_object(body);
     if (!parsed) return parsed.error();
-    const Result<const ServedModel*> found = named_model(models, *parsed);
-    if (!found) return found.error();
+    Result<AskedModel> named = asked_model(*parsed);
+    if (!named) return named.error();
+    const Result<std::optional<KeepAlive>> kept = dialect.keep_alive(*parsed);
+    if (!kept) return kept.error();
     document = std::move(*parsed);
-    model = *found;
+    asked = std::move(*named);
+    asked.keep_alive = *kept;
     return {};
   }
 
@@ -128,32 +135,41 @@ struct Preparation {
     return after_reasoning(*call->syntax, *call->constraint_spec);
   }
 
-  Prepared take() { return {model, std::move(*call), std::move(prompts)}; }
+  Prepared take() { return {std::move(model), std::move(*call), std::move(prompts)}; }
 };
 
 }  // namespace
 
-boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, std::string_view client, std::string& body,
-                                                 Abandonment& abandonment) {
-  const Result<const ModelDirectory*> models = served_models(service.status);
-  if (!models) co_return models.error();
-  Preparation preparation{dialect, **models, client, body};
+asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, std::string_view client, std::string& body,
+                                          Abandonment& abandonment) {
+  if (const Result<void> serves = check_service(service.status); !serves) co_return serves.error();
+  Preparation preparation{dialect, client, body};
   const std::size_t most = service.options.max_inline_body_bytes;
+  const bool is_short = body.size() <= most;
   Result<void> result;
-  if (body.size() <= most) {
+  if (is_short) {
     result = preparation.parse();
+  } else {
+    std::function<void()> parsing = [&preparation, &result] { result = preparation.parse(); };
+    const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(parsing));
+    if (!ran) co_return ran.error();
+  }
+  if (!result) co_return result.error();
+  Result<ModelHold> model = take_model(service.status, preparation.asked);
+  if (model && *model == nullptr) model = co_await await_model(service.status, abandonment, preparation.asked);
+  if (!model) co_return model.error();
+  preparation.model = std::move(*model);
+  if (is_short && body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) {
+    result = preparation.read();
     if (!result) co_return result.error();
-    if (body.size() + dialect.recalled_bytes(*preparation.document, client) <= most) result = preparation.read();
-    if (!result) co_return result.error();
-    if (preparation.call && !preparation.call->wants_constraint() && preparation.call->stop_patterns.empty()) {
+    if (!preparation.call->wants_constraint() && preparation.call->stop_patterns.empty()) {
       result = preparation.encode();
       if (!result) co_return result.error();
       co_return preparation.take();
     }
   }
   std::function<void()> work = [&preparation, &result] {
-    if (!preparation.call && !preparation.document) result = preparation.parse();
-    if (result && !preparation.call) result = preparation.read();
+    if (!preparation.call) result = preparation.read();
     if (result) result = preparation.encode();
   };
   const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));

@@ -17,12 +17,13 @@
 namespace braid::net {
 
 struct Prepared {
-  const ServedModel* model;  // that the body names
-  GenerationCall call;       // its constraint is compiled
+  ModelHold model;      // that the body names
+  GenerationCall call;  // its constraint is compiled
   std::vector<std::vector<TokenId>> prompts;
 };
 
-// Finds the body's model, reads the body and makes token ids of it: on the loop when that is quick; long bodies and constraints to be compiled go to the codec worker (run_codec_job). The body is used up.
+// Finds the body's model, which may have to be loaded, reads the body and makes token ids of it: on the loop when that is quick; long bodies
+// and constraints to be compiled go to the codec worker (run_codec_job). The body is used up.
 // Everything outlives the wait.
 boost::asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& dialect, std::string_view client, std::string& body,
                                                  Abandonment& abandonment);

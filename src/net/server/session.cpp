@@ -174,6 +174,10 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
     auto generation = generate(service, connection, std::move(request), *(dialects.**dialect), *visit, record);
     co_return co_await std::move(generation);
   }
+  if (const auto* errand = std::get_if<Errand>(&endpoint.handler)) {
+    auto running = (*errand)(service, connection, std::move(request), record);
+    co_return co_await std::move(running);
+  }
   const auto* const own = std::get_if<Work>(&endpoint.handler);
   auto answering = own != nullptr
                        ? (*own)(service, connection, std::move(request.body))

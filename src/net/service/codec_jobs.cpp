@@ -98,6 +98,7 @@ void run(std::shared_ptr<CodecJob> job) {
 void Abandonment::abandon() {
   abandoned_ = true;
   if (job_ != nullptr && job_->claim()) job_->end();
+  if (signal_ != nullptr) signal_->notify();
 }
 
 asio::awaitable<Result<void>> run_codec_job(Service& service, Abandonment& abandonment, std::function<void()> work) {

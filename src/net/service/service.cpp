@@ -1,7 +1,5 @@
 #include "net/service/service.h"
 
-#include "net/json/fields.h"
-
 #include <fmt/format.h>
 #include <vector>
 
@@ -31,14 +29,6 @@ Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_
   for (const ServedModel* model : models.all()) ids.push_back(model->id);
   return Error{ErrorCode::kNotFound, fmt::format("the model '{}' does not exist; this server has '{}'", name, fmt::join(ids, "', '")),
                "model"};
-}
-
-Result<const ServedModel*> named_model(const ModelDirectory& models, const Value& body) {
-  const Value* name = body.find("model");
-  if (name == nullptr || name->is_null()) return find_model(models, std::string_view());
-  const Result<std::string> text = json::read_string(*name, "model");
-  if (!text) return text.error();
-  return find_model(models, *text);
 }
 
 Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name) {

@@ -3,7 +3,6 @@
 
 #include "braid/result.h"
 #include "braid/served_model.h"
-#include "braid/value.h"
 #include "net/access/cors.h"
 #include "net/access/key_ring.h"
 #include "net/http/connection_set.h"
@@ -29,9 +28,6 @@ Result<const ModelDirectory*> served_models(const ServiceStatus& status);
 
 // kNotFound with the names that there are. Any thread.
 Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_view name);
-
-// What `body`, an object, names in its member `model`.
-Result<const ServedModel*> named_model(const ModelDirectory& models, const Value& body);
 
 // As both: for who has a name, and no models yet.
 Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name = {});

@@ -1,10 +1,12 @@
 #include "net/text/text_job.h"
 
 #include "net/json/parse.h"
+#include "net/service/asked_model.h"
 #include "net/service/codec_jobs.h"
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <spdlog/spdlog.h>
 #include <utility>
 
@@ -29,25 +31,38 @@ class Watch {
   http::Connection& connection_;
 };
 
-Result<std::string> run_now(const TextWork& job, std::string& body, const ModelDirectory& models) {
-  Result<Value> document = json::parse_object(body);
-  if (!document) return document.error();
-  const Result<const ServedModel*> model = named_model(models, *document);
-  if (!model) return model.error();
-  return job.run(*document, **model);
+// Here or on the codec worker; what `work` refers to outlives the wait.
+asio::awaitable<Result<void>> in_its_place(Service& service, Abandonment& abandonment, bool is_short, std::function<void()>& work) {
+  if (!is_short) {
+    auto running = run_codec_job(service, abandonment, std::move(work));
+    co_return co_await std::move(running);
+  }
+  work();
+  co_return Result<void>();
 }
 
+// Parsing and the work itself run here or on the codec worker; between them the model is found on the loop.
 asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, const TextWork& job, std::string& body) {
-  const Result<const ModelDirectory*> served = served_models(service.status);
-  if (!served) co_return served.error();
-  const ModelDirectory models = **served;
-  if (!job.is_long && body.size() <= service.options.max_inline_body_bytes) co_return run_now(job, body, models);
-  Result<std::string> answer = std::string();
-  std::function<void()> work = [&answer, &body, &models, &job] { answer = run_now(job, body, models); };
+  if (const Result<void> serves = check_service(service.status); !serves) co_return serves.error();
+  const bool is_short = !job.is_long && body.size() <= service.options.max_inline_body_bytes;
   Abandonment abandonment;
-  const Watch watch(connection, service.options, abandonment);
-  const Result<void> ran = co_await run_codec_job(service, abandonment, std::move(work));
-  if (!ran) co_return ran.error();
+  std::optional<Watch> watch;
+  if (!is_short) watch.emplace(connection, service.options, abandonment);
+  Result<Value> document = Value();
+  std::function<void()> parsing = [&] { document = json::parse_object(body); };
+  if (const Result<void> ran = co_await in_its_place(service, abandonment, is_short, parsing); !ran) co_return ran.error();
+  if (!document) co_return document.error();
+  Result<AskedModel> asked = asked_model(*document);
+  if (!asked) co_return asked.error();
+  Result<ModelHold> model = take_model(service.status, *asked);
+  if (model && *model == nullptr) {
+    if (!watch) watch.emplace(connection, service.options, abandonment);
+    model = co_await await_model(service.status, abandonment, std::move(*asked));
+  }
+  if (!model) co_return model.error();
+  Result<std::string> answer = std::string();
+  std::function<void()> work = [&] { answer = job.run(*document, **model); };
+  if (const Result<void> ran = co_await in_its_place(service, abandonment, is_short, work); !ran) co_return ran.error();
   co_return answer;
 }
 

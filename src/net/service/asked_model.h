@@ -1,0 +1,34 @@
+// The model that a request asks for, which may have to be loaded first.
+#pragma once
+
+#include "braid/model_host.h"
+#include "braid/result.h"
+#include "braid/served_model.h"
+#include "braid/value.h"
+#include "net/service/codec_jobs.h"
+#include "net/service/service.h"
+
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+
+namespace braid::net {
+
+struct AskedModel {
+  std::string name;  // empty: any
+  std::optional<KeepAlive> keep_alive = {};
+};
+
+// What `body`, an object, names in its member `model`.
+Result<AskedModel> asked_model(const Value& body);
+
+// Whether this server has, or may get, a model that could answer.
+Result<void> check_service(const ServiceStatus& status);
+
+// In use, when it is loaded. A null hold: it has to be waited for. Errors are those of find_model().
+Result<ModelHold> take_model(const ServiceStatus& status, const AskedModel& asked);
+
+// After a null hold: waits until it is loaded. kCancelled when it was abandoned before. `status` and `abandonment` outlive the wait.
+boost::asio::awaitable<Result<ModelHold>> await_model(const ServiceStatus& status, Abandonment& abandonment, AskedModel asked);
+
+}  // namespace braid::net
