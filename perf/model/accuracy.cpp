@@ -4,6 +4,7 @@
 // the weights dequantised to F32 with f32 keys and values (--reference: another file's), or with --own-weights the model itself with f16
 // ones. --weights encodes the file's weights as another type first, for both; what --fast-weights rotates (model::Packing) is rotated in the model only.
 #include "kernels/kv_type.h"
+#include "kernels/packed_layout.h"
 #include "kernels/select.h"
 #include "model/families/families.h"
 #include "perf/model/divergence.h"
@@ -113,8 +114,11 @@ void run_window(std::span<const TokenId> window, std::int32_t first_counted, std
   }
 }
 
-Result<const kernels::KernelTable*> choose_table(const std::string& isa) {
-  if (isa.empty()) return &kernels::best_kernel_table();
+Result<const kernels::KernelTable*> choose_table(const std::string& isa, bool float_weights) {
+  if (isa.empty()) {
+    const kernels::KernelTable& best = kernels::best_kernel_table();
+    return float_weights ? &kernels::for_float_weights(best) : &best;
+  }
   const auto parsed = kernels::parse_isa(isa);
   std::string missing = "no such instruction set";
   const auto* table = parsed ? kernels::kernel_table(*parsed, missing) : nullptr;
@@ -172,10 +176,12 @@ Result<Other> load_other(const std::string& path, const kernels::KernelTable& ta
 }
 
 Result<bool> measure(const Options& options) {
-  auto table = choose_table(options.isa);
-  if (!table) return table.error();
   auto file = files::GgufFile::open(options.file);
   if (!file) return file.error();
+  const bool float_weights =
+      options.weights.empty() ? model::has_float_weights(*file, {}) : !kernels::is_quantized(perf::weight_types().at(options.weights));
+  auto table = choose_table(options.isa, float_weights);
+  if (!table) return table.error();
   auto model = model::describe_model(*file);
   if (!model) return model.error();
   if (options.length > model->context_length)

@@ -4,6 +4,7 @@
 #include "kernels/select.h"
 #include "kernels/thread_team.h"
 #include "model/language_model.h"
+#include "model/weights.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -125,8 +126,11 @@ class Bench {
   StepResult result_;
 };
 
-braid::Result<const braid::kernels::KernelTable*> choose_table(const std::string& isa) {
-  if (isa.empty()) return &braid::kernels::best_kernel_table();
+braid::Result<const braid::kernels::KernelTable*> choose_table(const std::string& isa, bool float_weights) {
+  if (isa.empty()) {
+    const auto& best = braid::kernels::best_kernel_table();
+    return float_weights ? &braid::kernels::for_float_weights(best) : &best;
+  }
   const auto parsed = braid::kernels::parse_isa(isa);
   std::string missing = "no such instruction set";
   const auto* table = parsed ? braid::kernels::kernel_table(*parsed, missing) : nullptr;
@@ -135,11 +139,11 @@ braid::Result<const braid::kernels::KernelTable*> choose_table(const std::string
 }
 
 braid::Result<std::string> measure(const Options& options) {
-  auto table = choose_table(options.isa);
-  if (!table) return table.error();
   const Memory empty = memory();
   auto file = GgufFile::open(options.file);
   if (!file) return file.error();
+  auto table = choose_table(options.isa, braid::model::has_float_weights(*file, {}));
+  if (!table) return table.error();
   const std::int32_t most_rows = std::max(1, *std::ranges::max_element(options.rows));
   LoadOptions load{.threads = options.threads,
                    .cpus = {},

@@ -6,6 +6,7 @@
 #include "app/whole_file.h"
 #include "files/gguf.h"
 #include "files/hf_folder.h"
+#include "kernels/packed_layout.h"
 #include "model/encoders/encoder_families.h"
 #include "text/folder_text.h"
 
@@ -124,7 +125,8 @@ bool holds_encoder(const std::string& path) {
 }
 
 Result<LoadedEncoder> load_encoder(const ServedModelOptions& options, kernels::ThreadTeam& team) {
-  const Result<const kernels::KernelTable*> table = choose_kernels(options.model);
+  const Result<const kernels::KernelTable*> table =
+      choose_kernels(options.model, !kernels::is_quantized(options.model.float_type.value_or(kernels::WeightType::kF32)));
   if (!table) return table.error();
   Result<LoadedEncoder> loaded =
       files::is_folder(options.model.model) ? load_folder(options, **table, team) : load_file(options, **table, team);

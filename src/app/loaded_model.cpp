@@ -12,6 +12,7 @@
 #include "kernels/select.h"
 #include "model/families/families.h"
 #include "model/kv_identity.h"
+#include "model/weights.h"
 #include "text/folder_text.h"
 
 #include <algorithm>
@@ -50,8 +51,11 @@ Result<files::GgufFile> open_model(const std::string& path) {
   return files::GgufFile::from_bytes(std::move(bytes));
 }
 
-Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options) {
-  if (!options.isa) return &kernels::best_kernel_table();
+Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options, bool float_weights) {
+  if (!options.isa) {
+    const kernels::KernelTable& best = kernels::best_kernel_table();
+    return float_weights ? &kernels::for_float_weights(best) : &best;
+  }
   std::string missing;
   const kernels::KernelTable* table = kernels::kernel_table(*options.isa, missing);
   if (table == nullptr) return invalid_argument(fmt::format("--isa: that tier cannot run here: {}", missing));
@@ -200,10 +204,11 @@ Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& optio
 
 Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team, files::Progress progress,
                                  bool identify, std::uint64_t untouched) {
-  const Result<const kernels::KernelTable*> table = choose_kernels(options);
-  if (!table) return table.error();
   const Result<files::GgufFile> file = open_model(options.model);
   if (!file) return file.error();
+  const Result<const kernels::KernelTable*> table =
+      choose_kernels(options, model::has_float_weights(*file, {options.float_type, options.fast_weights}));
+  if (!table) return table.error();
 
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);

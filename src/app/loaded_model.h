@@ -52,8 +52,8 @@ Result<files::GgufFile> open_folder(const std::string& path);
 // The file or the folder, or the embedded model when `path` is empty.
 Result<files::GgufFile> open_model(const std::string& path);
 
-// kInvalidArgument: this machine lacks what was asked for.
-Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options);
+// kInvalidArgument: this machine lacks what was asked for. A tier that is asked for computes float weights its own way (kernels/select.h).
+Result<const kernels::KernelTable*> choose_kernels(const ModelOptions& options, bool float_weights);
 
 model::LoadOptions load_options(const ModelOptions& options, std::int32_t max_batch);
 

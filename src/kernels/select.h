@@ -16,6 +16,10 @@ const KernelTable* kernel_table(Isa isa, std::string& missing);
 // The best tier of this machine.
 const KernelTable& best_kernel_table();
 
+// The table to take in place of `table` for a model whose matrices are F32, F16 or BF16. Where products of quantised weights round more
+// than attention does, these would be rounded by attention alone.
+const KernelTable& for_float_weights(const KernelTable& table);
+
 std::optional<Isa> parse_isa(std::string_view name);  // scalar, avx2, avx512, amx
 
 }  // namespace braid::kernels

@@ -1,5 +1,6 @@
 #include "model/weights.h"
 
+#include "kernels/packed_layout.h"
 #include "model/tensor_reader.h"
 
 #include <algorithm>
@@ -205,6 +206,17 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
 }
 
 }  // namespace
+
+bool has_float_weights(const files::GgufFile& file, const Packing& packing) {
+  if (packing.float_type && kernels::is_quantized(*packing.float_type)) return false;
+  std::size_t floats = 0;
+  std::size_t all = 0;
+  for (const files::GgufTensor& tensor : file.tensors()) {
+    all += tensor.bytes.size();
+    if (!kernels::is_quantized(static_cast<kernels::WeightType>(tensor.type))) floats += tensor.bytes.size();
+  }
+  return floats > all / 2;
+}
 
 Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& model, std::int32_t context, const kernels::KernelTable& table,
                              kernels::ThreadTeam& team, const files::Progress& progress, const Packing& packing, files::HugePages pages) {

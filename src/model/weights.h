@@ -23,6 +23,9 @@ struct Packing {
   bool rotated = false;
 };
 
+// Whether most bytes of a model's matrices stay floats when they are packed so.
+bool has_float_weights(const files::GgufFile& file, const Packing& packing);
+
 // Empty where the shape has no norm.
 struct NormWeights {
   std::vector<float> weight;  // [rows, width]

@@ -8,7 +8,9 @@
 #include <limits>
 #include <vector>
 #if defined(__x86_64__)
+#include "kernels/amx/tier.h"
 #include "kernels/avx2/tier.h"
+#include "kernels/avx512/tier.h"
 #include "kernels/x86/cpu_features.h"
 #endif
 
@@ -37,9 +39,9 @@ struct Weights {
   PackedMatrix packed;
 };
 
-// AMX multiplies these in bf16.
+// AMX multiplies these in bf16; F16 not in a model of float weights.
 bool rounds_to_bf16(const KernelTable& tier, WeightType type) {
-  return tier.isa == Isa::kAmx && (type == WeightType::kF16 || type == WeightType::kBF16);
+  return tier.isa == Isa::kAmx && (type == WeightType::kBF16 || (type == WeightType::kF16 && &tier != &for_float_weights(tier)));
 }
 
 std::vector<float> multiply(const KernelTable& tier, const PackedMatrix& weights, const std::vector<float>& x, std::int64_t rows,
@@ -51,11 +53,13 @@ std::vector<float> multiply(const KernelTable& tier, const PackedMatrix& weights
   return out;
 }
 
-// With AVX2 alone too, which is not what a machine with AVX-VNNI takes.
+// With AVX2 alone too, which is not what a machine with AVX-VNNI takes, and what models of float weights take.
 std::vector<const KernelTable*> product_tiers() {
   std::vector<const KernelTable*> tiers = test::machine_tiers();
 #if defined(__x86_64__)
   if (cpu_features().avx2_fma_f16c && cpu_features().avx_vnni) tiers.push_back(&avx2::kTable);
+  const KernelTable& best = best_kernel_table();
+  if (const KernelTable& floats = for_float_weights(best); &floats != &best) tiers.push_back(&floats);
 #endif
   return tiers;
 }
@@ -333,6 +337,26 @@ TEST_P(Matmul, ExtremeCodesDoNotSaturate) {
     }
   }
 }
+
+#if defined(__x86_64__)
+// Of a machine with AMX, which nothing here needs.
+TEST(Matmul, TilesRoundNoF16InAModelOfFloatWeights) {
+  EXPECT_EQ(for_float_weights(test::scalar_tier()).isa, Isa::kScalar);
+  const KernelTable& floats = for_float_weights(amx::kTable);
+  EXPECT_EQ(floats.attention, avx512::kTable.attention);
+  EXPECT_EQ(floats.attention_part, avx512::kTable.attention_part);
+  EXPECT_EQ(floats.kv_type, KvType::kF16);
+  if (!cpu_features().avx512) GTEST_SKIP() << "needs AVX-512";
+  Random random(7);
+  for (const std::int64_t rows : {1, 5, 40}) {
+    const Weights weights(floats, random, WeightType::kF16, 50, 300);
+    const std::vector<float> x = test::random_floats(random, rows * 300);
+    const std::vector<float> none(static_cast<std::size_t>(rows * 50));
+    EXPECT_TRUE(test::same_bits(multiply(floats, weights.packed, x, rows, none, false),
+                                multiply(avx512::kTable, weights.packed, x, rows, none, false)));
+  }
+}
+#endif
 
 TEST(PackedBytes, StayCloseToTheFile) {
   for (const WeightType type : kAllTypes) {

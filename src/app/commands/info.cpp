@@ -6,6 +6,7 @@
 #include "kernels/kv_type.h"
 #include "model/expert_use.h"
 #include "model/families/families.h"
+#include "model/weights.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -96,7 +97,7 @@ Result<void> print_experts(const files::GgufFile& file) {
 
 // What `braid serve` would take with these options, after all the checks of loading.
 Result<void> print_memory(const files::GgufFile& file, const ModelReportOptions& options) {
-  const auto table = choose_kernels(options.model);
+  const auto table = choose_kernels(options.model, model::has_float_weights(file, {options.model.float_type, options.model.fast_weights}));
   if (!table) return table.error();
   const model::LoadOptions load = load_options(options.model, options.max_batch);
   const auto estimate = model::estimate_memory(file, **table, load);

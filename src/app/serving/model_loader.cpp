@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 namespace {
 
 Result<void> add_network(const ServedModelOptions& options, std::vector<LoadedNetwork>& networks) {
-  const Result<const kernels::KernelTable*> table = choose_kernels(options.model);
+  const Result<const kernels::KernelTable*> table = choose_kernels(options.model, true);
   if (!table) return table.error();
   Result<LoadedNetwork> network = load_network(options.model.model, options.id, **table);
   if (!network) return network.error();

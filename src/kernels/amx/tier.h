@@ -22,5 +22,7 @@ void attention(const AttentionArgs& args, std::int64_t row_begin, std::int64_t r
 void attention_part(const AttentionArgs& args, std::int64_t row, std::int32_t kv_head, std::int32_t chunk, float* parts) noexcept;
 
 extern const KernelTable kTable;
+// For models of float weights: attention and F16 products are those of AVX-512, which round nothing to bf16; BF16 products stay in tiles.
+extern const KernelTable kFloatTable;
 
 }  // namespace braid::kernels::amx

@@ -11,4 +11,6 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
   return nullptr;
 }
 
+const KernelTable& for_float_weights(const KernelTable& table) { return table; }
+
 }  // namespace braid::kernels

@@ -63,4 +63,11 @@ const KernelTable* kernel_table(Isa isa, std::string& missing) {
   return table;
 }
 
+const KernelTable& for_float_weights(const KernelTable& table) {
+  if constexpr (kHasAmx) {
+    if (table.isa == Isa::kAmx) return amx::kFloatTable;
+  }
+  return table;
+}
+
 }  // namespace braid::kernels
