@@ -78,6 +78,9 @@ class ConstraintState {
 
   // Advances by an allowed token.
   virtual void accept(TokenId token) = 0;
+
+  // Another one at the same place, to look ahead with.
+  virtual std::unique_ptr<ConstraintState> copy() const = 0;
 };
 
 // A compiled constraint. Immutable: any thread, shared by requests.

@@ -18,6 +18,11 @@ class AutomatonState final : public ConstraintState {
       : constraint_(std::move(constraint)), threads_(constraint_->automaton()) {
     threads_.push_state(constraint_->automaton().start, 0, kBottom);
   }
+  AutomatonState(const AutomatonState& other) : constraint_(other.constraint_), threads_(other.threads_), ended_(other.ended_) {}
+  AutomatonState& operator=(const AutomatonState&) = delete;
+  ~AutomatonState() override = default;
+
+  std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<AutomatonState>(*this); }
 
   void fill_mask(std::span<std::uint32_t> allowed) override {
     std::fill(allowed.begin(), allowed.end(), 0U);

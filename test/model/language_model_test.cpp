@@ -391,6 +391,7 @@ class Spelling final : public Constraint {
       EXPECT_EQ(token, tokens.at(next));
       ++next;
     }
+    std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<State>(*this); }
     const std::vector<TokenId>& tokens;
     std::size_t next = 0;
   };
@@ -448,6 +449,7 @@ class Treacherous final : public Constraint {
       std::ranges::fill(allowed, ~std::uint32_t{0});
     }
     void accept(TokenId) override { --left_; }
+    std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<State>(*this); }
 
    private:
     int left_;

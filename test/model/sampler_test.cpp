@@ -161,6 +161,7 @@ class Allowing final : public ConstraintState {
     for (const TokenId id : allowed_) mask[static_cast<std::size_t>(id) / 32] |= 1U << (static_cast<std::uint32_t>(id) % 32);
   }
   void accept(TokenId) override {}
+  std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<Allowing>(*this); }
 
  private:
   std::vector<TokenId> allowed_;

@@ -14,6 +14,7 @@ class FakeConstraint final : public Constraint {
    public:
     void fill_mask(std::span<std::uint32_t> allowed) override { std::fill(allowed.begin(), allowed.end(), ~std::uint32_t{0}); }
     void accept(TokenId) override {}
+    std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<State>(*this); }
   };
 
   explicit FakeConstraint(ConstraintSpec compiled) : spec(std::move(compiled)) {}

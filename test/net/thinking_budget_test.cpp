@@ -23,6 +23,7 @@ class OnlyByte final : public Constraint {
       allowed['x' / 32] = std::uint32_t{1} << ('x' % 32);
     }
     void accept(TokenId) override {}
+    std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<State>(*this); }
   };
   std::unique_ptr<ConstraintState> start(std::span<const TokenId>) const override { return std::make_unique<State>(); }
 };

@@ -41,6 +41,14 @@ class State final : public ConstraintState {
     for (const TokenId token : accepted) follow(token);
   }
 
+  State(const State& other)
+      : rules_(other.rules_), inner_(other.inner_ != nullptr ? other.inner_->copy() : nullptr), place_(other.place_), left_(other.left_),
+        closed_(other.closed_), text_(other.text_) {}
+  State& operator=(const State&) = delete;
+  ~State() override = default;
+
+  std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<State>(*this); }
+
   void fill_mask(std::span<std::uint32_t> allowed) override {
     if (inner_ != nullptr) {
       inner_->fill_mask(allowed);

@@ -23,6 +23,13 @@ class TokenRulesState final : public ConstraintState {
     for (const TokenId token : accepted.last(std::min(accepted.size(), rules.longest))) remember(token);
   }
 
+  TokenRulesState(const TokenRulesState& other)
+      : rules_(other.rules_), inner_(other.inner_ != nullptr ? other.inner_->copy() : nullptr), last_(other.last_) {}
+  TokenRulesState& operator=(const TokenRulesState&) = delete;
+  ~TokenRulesState() override = default;
+
+  std::unique_ptr<ConstraintState> copy() const override { return std::make_unique<TokenRulesState>(*this); }
+
   void fill_mask(std::span<std::uint32_t> allowed) override {
     if (inner_ != nullptr) {
       inner_->fill_mask(allowed);
