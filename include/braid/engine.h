@@ -52,6 +52,13 @@ class TokenSource {
   // Prompt tokens that were found in the prefix cache: what Usage says in the end. 0 until the request starts.
   virtual std::int32_t cached_tokens() const = 0;
 
+  // Tokens of its answer that were guessed, and right or wrong: what Usage says in the end.
+  struct Drafts {
+    std::int32_t accepted = 0;
+    std::int32_t rejected = 0;
+  };
+  virtual Drafts drafts() const { return {}; }
+
   // Milliseconds from submission to a place in the batch; 0 until then.
   virtual double queue_ms() const { return 0.0; }
 

@@ -1,6 +1,8 @@
 // Plain figures of the engine, copied out for /metrics and /readyz. Counters only grow.
 #pragma once
 
+#include "braid/speculation.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +88,7 @@ struct EngineStats {
   std::uint64_t cache_miss_tokens = 0;                  // of admitted sequences, to be computed; 0 without a prefix cache
   std::uint64_t cache_evictions = 0;                    // cached blocks given away because no empty one was left
   std::uint64_t cache_verified_blocks = 0;              // compared with what was computed, by --kv-verify
+  DraftStats drafts;                                    // empty where nothing is guessed
   std::optional<DiskCacheStats> disk;                   // nullopt without a disk tier
 };
 

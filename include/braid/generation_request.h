@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/media_span.h"
+#include "braid/speculation.h"
 
 #include <cstdint>
 #include <memory>
@@ -98,6 +99,7 @@ struct GenerationRequest {
   std::int32_t second_text = 0;       // of a prompt of two texts that an encoder reads, where the second one begins; 0: there is one
   std::int32_t prompt_logprobs = -1;  // as SamplingParams::top_logprobs, for the prompt's tokens; such a request reads no cache
   std::shared_ptr<const Constraint> constraint;  // of the answer; null: none
+  Speculation speculation;
 };
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 // What the operator decides about requests that say nothing of it themselves.
 #pragma once
 
+#include "braid/speculation.h"
 #include "braid/value.h"
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct RequestDefaults {
   std::optional<std::int32_t> max_tokens = {};
   std::optional<bool> reasoning = {};  // absent: as the model's template does it
   Value template_kwargs = {};          // a dict, or null
-  bool strict_parameters = false;      // names that no parameter has are refused
+  DraftMethod speculate = DraftMethod::kAuto;
+  bool strict_parameters = false;  // names that no parameter has are refused
 };
 
 }  // namespace braid

@@ -21,6 +21,23 @@
 
 namespace braid {
 
+// From what tokens of a model's answers can be guessed.
+struct DraftMeans {
+  bool texts = true;    // from texts, by the sequence's own and others
+  bool model = false;   // by a small model
+  bool heads = false;   // by heads of its own
+  std::string nothing;  // why nothing is ever guessed, as in "this server was started with --speculate off"; empty: something is
+
+  // Why a request may not ask for it, likewise; empty: it may.
+  std::string refusal_of(DraftMethod method) const {
+    if (method == DraftMethod::kAuto || method == DraftMethod::kOff) return {};
+    if (!nothing.empty()) return nothing;
+    if (method == DraftMethod::kDraft && !model) return "this server has no draft model (--draft)";
+    if (method == DraftMethod::kMtp && !heads) return "the model has no heads for tokens further on";
+    return {};
+  }
+};
+
 struct ServedModel {
   std::string id;                   // the file's name without .gguf and shard suffix, or --alias
   std::int64_t created = 0;         // Unix seconds of loading
@@ -37,6 +54,7 @@ struct ServedModel {
   VectorRules vectors = {};
   ClassRules classes = {};
   PairForm pairs = PairForm::kPair;
+  DraftMeans drafts = {};
   bool generates = true;         // false: it reads whole texts and makes no answer
   std::uint64_t bytes = 0;       // of its weights
   std::string weight_type = {};  // of most of them, such as Q4_K; empty: not known

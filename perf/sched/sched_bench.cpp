@@ -119,7 +119,7 @@ void plan_decodes(benchmark::State& state) {
     step.members.clear();
     step.shape = {};
     roster.make_room();
-    planner.add_decodes(roster.batch(), step, full);
+    planner.add_decodes(roster.batch(), step, DraftPace(0), full);
     roster.admit(0.0);
     planner.add_prefills(roster.batch(), step, pace);
     for (auto& [rank, sequence] : roster.batch()) {  // as if the step had never been

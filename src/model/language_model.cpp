@@ -90,7 +90,7 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
       head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
       ropes_(rope_tables(model_, weights_.rope_divisors, context_)), transformer_(model_, weights_, ropes_, table, team_),
       space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
-      hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0) {
+      hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
   for (int member = 0; member < team_.size(); ++member)
     samplers_.emplace_back(table, model_.vocab, context_);  // a copy would lose its reserve
@@ -180,6 +180,7 @@ void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {
   start_slots(plan);
   result.rows.resize(plan.rows.size());
   settled_.assign(plan.rows.size(), 0);
+  draft(plan, result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index) add_row(plan, index, result);
   if (!pass_.tokens.empty()) run_pass(result);
   for (std::size_t index = 0; index < plan.rows.size(); ++index)
@@ -195,7 +196,7 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
   if (slot.finished()) return;
   require(!row.from_sampler() || slot.has_sampled(), "nothing was sampled for this slot yet");
   require(!(row.output == step::RowOutput::kVector && pools_[row.slot].is_off()), "no pooling was chosen for this slot");
-  if (row.output == step::RowOutput::kVerify) draft(row, row_result, result);
+  if (row.output == step::RowOutput::kVerify) place_drafts(index, row_result, result);
   announce_scored(plan, row, row_result, result);
   const auto append = [&](std::uint32_t begin, std::size_t count) {
     const auto at = static_cast<std::uint32_t>(pass_.blocks.size());
@@ -204,6 +205,7 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     return at;
   };
   const auto state_blocks = static_cast<std::size_t>(kv_groups_.states.blocks());
+  const std::span<const TokenId> guesses = drafts_.of(index);
   const std::int32_t count = row.count + row_result.drafted;
   std::uint32_t tables = 0;
   std::uint32_t snapshot = row.snapshot_begin;
@@ -217,7 +219,7 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
                                    .snapshot_begin = static_cast<std::uint32_t>(pass_.snapshots.size())});
     }
     const auto place = static_cast<std::size_t>(i);
-    const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses_[place - 1];
+    const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses[place - 1];
     const std::int32_t position = row_result.position + i;
     pass_.tokens.push_back({token, position, tables, row.block_count});
     if (row.given_count > 0) give_vector(plan, row, i);
@@ -232,7 +234,7 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     if (const auto purpose = purpose_of(row, row_result, i)) {
       pass_.picked.push_back(static_cast<std::int32_t>(pass_.tokens.size() - 1));
       const bool is_guessed = row.output == step::RowOutput::kVerify && i < row_result.drafted;
-      picked_.push_back({index, std::int64_t{position} + 1, *purpose, row.from_sampler() ? i : 0, is_guessed ? guesses_[place] : kNoGuess});
+      picked_.push_back({index, std::int64_t{position} + 1, *purpose, row.from_sampler() ? i : 0, is_guessed ? guesses[place] : kNoGuess});
     }
     if (pass_.tokens.size() == static_cast<std::size_t>(options_.pass_rows)) run_pass(result);
   }
@@ -248,28 +250,48 @@ void LanguageModel::give_vector(const step::StepPlan& plan, const step::StepRow&
   pass_.given.insert(pass_.given.end(), vector, vector + model_.embedding);
 }
 
-// Where the slot really is, and what it may say next: no further than its blocks, its answer and the context reach.
-void LanguageModel::draft(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) {
+// What the sequences of all rows that verify may say next.
+void LanguageModel::draft(const step::StepPlan& plan, step::StepResult& result) {
+  drafts_.clear();
+  for (const step::StepRow& row : plan.rows) drafts_.add(row.slot, static_cast<std::size_t>(draft_room(row)));
+  drafts_.make(slots_);
+  result.draft_failure = drafts_.failure();
+}
+
+// No further than its blocks, its answer and the context reach.
+std::int32_t LanguageModel::draft_room(const step::StepRow& row) const {
   const Slot& slot = slots_[row.slot];
+  if (row.output != step::RowOutput::kVerify || slot.finished()) return 0;
   const std::int32_t position = next_[row.slot];
   require(position >= row.position && position - row.position <= row.slack, "a row that verifies is not where its slot is");
   const std::int64_t covered = std::int64_t{row.block_count} * kv_groups_.block_tokens();
   const auto end = static_cast<std::int32_t>(std::min<std::int64_t>(covered, context_));
   require(position < end, "too few blocks");
-  const std::int32_t room = std::clamp(std::min(end - position - 1, slot.tokens_left() - 1), 0, row.drafts);
-  guesses_.resize(static_cast<std::size_t>(room));
-  const std::size_t drafted =
-      options_.drafter == nullptr || room == 0 ? 0 : options_.drafter->draft(row.slot, slot.last_token(), position, guesses_);
-  row_result.position = position;
-  row_result.drafted = static_cast<std::int32_t>(drafted);
+  return std::clamp(std::min(end - position - 1, slot.tokens_left() - 1), 0, row.drafts);
+}
+
+// Where the slot really is, and room for what the guesses turn out to be.
+void LanguageModel::place_drafts(std::size_t index, step::RowResult& row_result, step::StepResult& result) const {
+  const std::span<const DraftSource> sources = drafts_.sources(index);
+  row_result.position = next_[row_result.slot];
+  row_result.drafted = static_cast<std::int32_t>(sources.size());
   row_result.more_begin = static_cast<std::uint32_t>(result.more.size());
-  result.more.resize(result.more.size() + drafted);
+  for (const DraftSource source : sources) result.more.push_back({.source = source});
 }
 
 // What its slot's next row begins with.
 void LanguageModel::settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result) {
   next_[row.slot] = row_result.position + row.count + static_cast<std::int32_t>(row_result.more_count);
+  if (row_result.sampled) remember(row_result, result);
   report_vector(row, row_result, result);
+}
+
+// For guesses to come.
+void LanguageModel::remember(const step::RowResult& row_result, const step::StepResult& result) {
+  if (row_result.finished) return drafts_.end(row_result.slot);
+  drafts_.append(row_result.slot, row_result.token);
+  for (const step::AnswerToken& more : std::span(result.more).subspan(row_result.more_begin, row_result.more_count))
+    drafts_.append(row_result.slot, more.token);
 }
 
 // What the row's index-th token is picked for, if at all.
@@ -284,8 +306,10 @@ std::optional<std::size_t> LanguageModel::purpose_of(const step::StepRow& row, c
 
 void LanguageModel::start_slots(const step::StepPlan& plan) {
   for (const step::SlotStart& start : plan.starts) {
+    const std::span<const TokenId> known = std::span(plan.tokens).subspan(start.history_begin, start.history_count);
+    drafts_.start(start, known);
     try {
-      slots_[start.slot].start(start, std::span(plan.tokens).subspan(start.history_begin, start.history_count), options_.end_tokens);
+      slots_[start.slot].start(start, known, options_.end_tokens);
     } catch (const std::exception& error) {
       throw step::RowFailure(start.slot, error.what());
     }

@@ -7,7 +7,8 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
-#include "model/drafter.h"
+#include "model/drafting/drafter.h"
+#include "model/drafting/drafts.h"
 #include "model/kv_arena.h"
 #include "model/kv_growth.h"
 #include "model/model_shape.h"
@@ -49,7 +50,7 @@ struct LoadOptions {
   std::optional<Judging> judging = {};    // a head of one class: how much more the next token is `yes` than `no`
   std::vector<TokenId> end_tokens;        // the model's end-of-sequence tokens
   files::Progress progress;               // called on the loading thread; may be empty
-  std::shared_ptr<Drafter> drafter = {};  // null: rows that verify get nothing to verify
+  std::shared_ptr<Drafter> drafter = {};  // guesses what texts do not tell; null: nobody does
   // If any, called on the strand between two layers of a pass. Whatever else is computed there, the pass goes on to the same bits.
   std::function<void()> between_layers = {};
 };
@@ -125,8 +126,11 @@ class LanguageModel final : public step::StepExecutor {
   void start_pass();
   void add_row(const step::StepPlan& plan, std::size_t index, step::StepResult& result);
   void give_vector(const step::StepPlan& plan, const step::StepRow& row, std::int32_t index);
-  void draft(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
+  void draft(const step::StepPlan& plan, step::StepResult& result);
+  std::int32_t draft_room(const step::StepRow& row) const;
+  void place_drafts(std::size_t index, step::RowResult& row_result, step::StepResult& result) const;
   void settle_row(const step::StepRow& row, step::RowResult& row_result, step::StepResult& result);
+  void remember(const step::RowResult& row_result, const step::StepResult& result);
   void run_pass(step::StepResult& result);
   void use_logits(std::size_t begin, std::size_t end, step::StepResult& result);
   void make_tops(std::size_t begin, std::size_t end, step::StepResult& result);
@@ -154,7 +158,7 @@ class LanguageModel final : public step::StepExecutor {
   std::vector<float> hidden_;          // [embedding]
   std::vector<Sampler> samplers_;      // one for each member of the team
   std::vector<std::int32_t> next_;     // by slot: the position of its next token
-  std::vector<TokenId> guesses_;       // of the row that is being added
+  Drafts drafts_;                      // of the plan's rows
   std::vector<std::uint8_t> settled_;  // by row of the plan: a guess of it was wrong, or it has ended
   step::Pass pass_;                    // being put together
   std::vector<Picked> picked_;         // what the hidden states of pass_.picked are for

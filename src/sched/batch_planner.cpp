@@ -9,7 +9,14 @@
 
 namespace braid::sched {
 
-bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const {
+StepShape BatchPlanner::decode_shape(const SequenceMap& batch) {
+  StepShape shape;
+  for (const auto& [rank, sequence] : batch)
+    if (sequence.may_decode()) shape.add_decode(sequence.progress.least());
+  return shape;
+}
+
+bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, const DraftPace& pace, std::vector<Sequence*>& full) const {
   bool complete = true;
   for (auto& [rank, sequence] : batch) {
     if (sequence.takes_up_decoding()) {
@@ -25,7 +32,7 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vecto
     row.input = step::RowInput::kSampled;
     row.output = draft_tokens_ > 0 ? step::RowOutput::kVerify : step::RowOutput::kSample;
     row.slack = sequence.progress.most() - sequence.progress.least();
-    row.drafts = drafts(sequence, step);
+    row.drafts = drafts(sequence, step, pace);
     if (!cover(sequence, row)) {
       complete = false;
       continue;
@@ -37,11 +44,12 @@ bool BatchPlanner::add_decodes(SequenceMap& batch, PlannedStep& step, std::vecto
 }
 
 // As many as are wanted, its stream and its answer have room for, and the step.
-std::int32_t BatchPlanner::drafts(const Sequence& sequence, const PlannedStep& step) const {
-  if (draft_tokens_ == 0) return 0;
+std::int32_t BatchPlanner::drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const {
+  const Speculation& wanted = sequence.speculation;
+  if (draft_tokens_ == 0 || wanted.method == DraftMethod::kOff) return 0;
   const std::int32_t most = std::min({draft_tokens_, stream_room(sequence) - 1, sequence.most_positions() - sequence.progress.most() - 1,
                                       max_batch_tokens_ - step.shape.decode_rows - max_batch_});
-  return std::max(most, 0);
+  return pace.drafts(sequence.drafts, wanted.max_tokens > 0 ? std::min(most, wanted.max_tokens) : most);
 }
 
 // Takes the blocks that the row may reach, or does without drafts; false when there are too few even then.
@@ -117,7 +125,7 @@ void BatchPlanner::add_scored(const Sequence& sequence, step::StepPlan& plan, st
   if (row.scored == row.count) plan.tokens.push_back(sequence.tokens[static_cast<std::size_t>(end)]);
 }
 
-void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) {
+void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) const {
   step::SlotStart& start = plan.starts.emplace_back();
   start.slot = sequence.slot;
   start.sampling = sequence.sampling;
@@ -127,6 +135,7 @@ void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) {
   start.pooled_output = sequence.pooled_output;
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = sequence.constraint;
+  if (draft_tokens_ > 0) start.speculation = sequence.speculation;
   if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan.tokens.size());
     start.history_count = static_cast<std::uint32_t>(sequence.tokens.size());

@@ -1,6 +1,7 @@
 // Turns the batch into the rows of one step.
 #pragma once
 
+#include "sched/draft_pace.h"
 #include "sched/options.h"
 #include "sched/prefill_pace.h"
 #include "sched/sequence.h"
@@ -31,8 +32,10 @@ class BatchPlanner {
         turn_ends_(options.turn_ends) {}
 
   // A row for every sequence that can decode or take it up again, best rank first, with the KV block that it needs. Those whose stream is
-  // full go to `full`. False when a sequence had to stay out for want of a block.
-  bool add_decodes(SequenceMap& batch, PlannedStep& step, std::vector<Sequence*>& full) const;
+  // full go to `full`. Tokens are guessed as far as `pace` says. False when a sequence had to stay out for want of a block.
+  bool add_decodes(SequenceMap& batch, PlannedStep& step, const DraftPace& pace, std::vector<Sequence*>& full) const;
+  // The rows that it will add, without guesses.
+  static StepShape decode_shape(const SequenceMap& batch);
 
   // Slices of prefills, best rank first, within what the step's tokens, the pace and the sequence's blocks allow, which are taken as far
   // as there are any. add_decodes() comes first.
@@ -42,9 +45,9 @@ class BatchPlanner {
 
  private:
   std::int32_t blocks_for(std::int32_t positions) const { return (positions + block_tokens_ - 1) / block_tokens_; }
-  std::int32_t drafts(const Sequence& sequence, const PlannedStep& step) const;
+  std::int32_t drafts(Sequence& sequence, const PlannedStep& step, const DraftPace& pace) const;
   bool cover(Sequence& sequence, step::StepRow& row) const;
-  static void add_start(Sequence& sequence, step::StepPlan& plan);
+  void add_start(Sequence& sequence, step::StepPlan& plan) const;
   static void add_given(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   static void add_scored(const Sequence& sequence, step::StepPlan& plan, step::StepRow& row);
   std::int32_t slice(Sequence& sequence, std::int32_t room) const;

@@ -33,6 +33,9 @@ class PrefillPace {
   // Sequences that may run at once, `most` at most.
   std::size_t most_rows(std::size_t most) const;
 
+  // What steps take, as far as it has been learned.
+  const StepCost& cost() const { return cost_; }
+
   // Of the last prefill; 0 while nothing was measured.
   double tokens_per_second() const { return tokens_per_second_; }
 

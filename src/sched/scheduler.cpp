@@ -36,7 +36,7 @@ Scheduler::Scheduler(asio::io_context& loop, step::StepExecutor& executor, const
 Scheduler::Scheduler(asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
                      const SchedulerOptions& options, store::BlockStore* store)
     : options_(options), planner_(options), pace_(options.prefill_slice_ms * 1e-3, options.target_itl_ms * 1e-3),
-      roster_(options, store, [this] { wake_.notify(); }), wakes_(std::make_shared<WakeList>(loop)),
+      draft_pace_(options.draft_tokens), roster_(options, store, [this] { wake_.notify(); }), wakes_(std::make_shared<WakeList>(loop)),
       stall_watch_(
           loop, options, roster_, [this](Sequence& sequence, const std::string& reason) { drop_slow_reader(sequence, reason); },
           [this] {
@@ -178,7 +178,8 @@ bool Scheduler::plan_next() {
 
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
-  const bool all_decode = planner_.add_decodes(roster_.batch(), step, full_);
+  if (options_.draft_tokens > 0) begin_drafts();
+  const bool all_decode = planner_.add_decodes(roster_.batch(), step, draft_pace_, full_);
   const bool all_have_blocks = roster_.extend_prefills() && all_decode;
   for (Sequence* sequence : full_) roster_.stall(*sequence);
   if (all_have_blocks && !quarantine_.is_active())
@@ -186,6 +187,13 @@ bool Scheduler::plan_next() {
   roster_.restore(plan, step.loading);
   planner_.add_prefills(roster_.batch(), step, pace_);
   return post(step);
+}
+
+// Who waits for a place gets it sooner where nothing is computed in vain.
+void Scheduler::begin_drafts() {
+  const StepShape rows = BatchPlanner::decode_shape(roster_.batch());
+  const bool is_full = rows.decode_rows >= options_.max_batch && roster_.queue().size() > 0;
+  draft_pace_.begin_step(pace_.cost(), rows, is_full);
 }
 
 // So that it is seen whether a step of its row alone throws. False when it has no block for that.
@@ -210,6 +218,8 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   event.usage.prompt_tokens = sequence.prompt_tokens;
   event.usage.completion_tokens = sequence.generated();
   event.usage.cached_tokens = sequence.cached_tokens.value_or(0);
+  event.usage.accepted_drafts = sequence.drafts.accepted;
+  event.usage.rejected_drafts = sequence.drafts.rejected;
   event.usage.queue_ms = sequence.queue_seconds.value_or(0.0) * 1e3;
   event.error = std::move(error);
   TokenStream& stream = sequence.ticket->stream();

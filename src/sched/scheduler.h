@@ -4,6 +4,7 @@
 #include "braid/engine.h"
 #include "braid/signal.h"
 #include "sched/batch_planner.h"
+#include "sched/draft_pace.h"
 #include "sched/options.h"
 #include "sched/prefill_pace.h"
 #include "sched/quarantine.h"
@@ -73,12 +74,14 @@ class Scheduler final : public Engine, private TicketListener {
   void turn() noexcept;
   bool post_next();
   bool plan_next();
+  void begin_drafts();
   bool add_alone(Sequence& sequence, PlannedStep& step);
   bool post(PlannedStep& step);
   bool unhold(bool force);
   void apply(const Step& step);
   void apply_failure(const Step& step, const PlannedStep& planned);
   void count(const Step& step, const StepShape& planned);
+  void count_drafts(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
   void apply_row(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void report_prompt(Sequence& sequence, const step::StepRow& row, const step::RowResult* result, const step::StepResult& step);
   void give_vector(Sequence& sequence, const step::RowResult& row, const step::StepResult& step);
@@ -99,6 +102,7 @@ class Scheduler final : public Engine, private TicketListener {
   SchedulerOptions options_;
   BatchPlanner planner_;
   PrefillPace pace_;
+  DraftPace draft_pace_;
   Roster roster_;
   Quarantine quarantine_;
   EngineStats counters_;
@@ -114,6 +118,7 @@ class Scheduler final : public Engine, private TicketListener {
   std::optional<std::chrono::seconds> time_to_drain_;  // of this turn
   StallWatch stall_watch_;
   bool draining_ = false;
+  bool warned_of_drafts_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;
   bool has_ended_ = false;  // its coroutine has

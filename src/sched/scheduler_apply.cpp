@@ -106,6 +106,8 @@ void Scheduler::apply(const Step& step) {
   if (!step.result.unequal.empty()) abort_on_difference(planned.checked[step.result.unequal.front()]);
   if (DiskTier* disk = roster_.disk_tier()) disk->on_step_back(step.plan, step.result.failure != nullptr);
   if (step.result.failure) apply_failure(step, planned);
+  if (step.result.draft_failure && !std::exchange(warned_of_drafts_, true))
+    spdlog::warn("guessing tokens failed, answers come without: {}", describe(step.result.draft_failure));
   const step::RowResult* result = step.result.rows.data();
   const step::RowResult* const end = result + step.result.rows.size();
   for (std::size_t i = 0; i < step.plan.rows.size(); ++i) {
@@ -170,7 +172,23 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
   const bool all_ran = std::ranges::all_of(step.result.rows, [](const step::RowResult& row) { return row.ran; });
   if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return pace_.pass_over(shape);
   pace_.observe(shape, seconds);
-  if (shape.prefill_tokens == 0) decode_rate_ += (shape.decode_rows / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
+  if (shape.prefill_tokens > 0) return;
+  double tokens = 0.0;
+  for (const step::RowResult& row : step.result.rows) tokens += row.sampled ? 1.0 + row.more_count : 0.0;
+  decode_rate_ += (tokens / seconds - decode_rate_) * (decode_rate_ == 0.0 ? 1.0 : kRateWeight);
+}
+
+// A sequence that ends within its guesses says nothing of the rest.
+void Scheduler::count_drafts(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
+  const auto accepted = static_cast<std::int32_t>(row.more_count);
+  const std::int32_t drafted = row.finished ? accepted : row.drafted;
+  draft_pace_.observe(sequence.drafts, drafted, accepted);
+  for (std::int32_t i = 0; i < drafted; ++i) {
+    const std::size_t place = std::min(static_cast<std::size_t>(i), DraftStats::kPlaces - 1);
+    const auto source = static_cast<std::size_t>(step.more[row.more_begin + static_cast<std::uint32_t>(i)].source);
+    ++counters_.drafts.drafted[source][place];
+    if (i < accepted) ++counters_.drafts.accepted[source][place];
+  }
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.
@@ -189,6 +207,7 @@ void Scheduler::apply_row(Sequence& sequence, const step::StepRow& row, const st
     finish(sequence, FinishReason::kError, internal_error("the model gave no vector of numbers for this prompt"));
     return;
   }
+  if (row.output == step::RowOutput::kVerify) count_drafts(sequence, *result, step);
   if (row.samples()) accept_drafted(sequence, *result, step);
   const std::int32_t begin = result != nullptr && row.output == step::RowOutput::kVerify ? result->position : row.position;
   sequence.progress.came_back(advance_of(row), begin, end_of(row, result));

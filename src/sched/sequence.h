@@ -5,6 +5,7 @@
 #include "cache/block_table.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence_view.h"
+#include "sched/draft_pace.h"
 #include "sched/groups.h"
 #include "sched/holdings.h"
 #include "sched/progress.h"
@@ -84,8 +85,9 @@ struct Sequence {
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
         pooled_output(request.pooled_output), media(std::move(request.media)), media_vectors(std::move(request.media_vectors)),
-        adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), blocks(pool, groups), fork_source(pool),
-        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
+        adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
+        blocks(pool, groups), fork_source(pool), state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr),
+        progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
 
@@ -141,6 +143,7 @@ struct Sequence {
   const MediaVectors media_vectors;
   const AdapterUse adapter;
   const std::string cache_salt;
+  const Speculation speculation;
 
   SequencePhase phase = SequencePhase::kWaiting;
   step::SlotId slot = 0;  // valid while in the batch
@@ -150,6 +153,7 @@ struct Sequence {
   cache::BlockTable fork_source;  // for each group the block that the first row copies the beginning of its first block from; empty: none
   const std::unique_ptr<RecurrentState> state;  // null: the model has none
   Progress progress;
+  DraftHistory drafts;
   cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
   float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
   std::int32_t reported = 0;                  // leading prompt tokens that the consumer has, where prompt_logprobs asks for them

@@ -41,6 +41,7 @@ class SequenceTicket final : public TokenSource {
   void complete() override { leave(true); }
 
   std::int32_t cached_tokens() const override { return sequence_ != nullptr ? sequence_->cached_tokens.value_or(0) : cached_tokens_; }
+  Drafts drafts() const override { return sequence_ != nullptr ? Drafts{sequence_->drafts.accepted, sequence_->drafts.rejected} : drafts_; }
   double queue_ms() const override { return sequence_ != nullptr ? sequence_->queue_seconds.value_or(0.0) * 1e3 : queue_ms_; }
   bool started() const override { return sequence_ == nullptr || sequence_->cached_tokens.has_value(); }
 
@@ -54,6 +55,7 @@ class SequenceTicket final : public TokenSource {
   void detach() {
     cached_tokens_ = cached_tokens();
     queue_ms_ = queue_ms();
+    drafts_ = drafts();
     sequence_ = nullptr;
   }
 
@@ -73,7 +75,8 @@ class SequenceTicket final : public TokenSource {
 
   TicketListener& listener_;
   Sequence* sequence_ = nullptr;
-  std::int32_t cached_tokens_ = 0;  // once detached, as the next
+  std::int32_t cached_tokens_ = 0;  // once detached, as the next two
+  Drafts drafts_;
   double queue_ms_ = 0.0;
   TokenStream stream_;
 };

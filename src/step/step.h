@@ -50,6 +50,7 @@ struct SlotStart {
   // With kMean or kFirst the rows that follow bring all positions from 0 on, each once and in order.
   Pooling pooling = Pooling::kNone;
   PooledOutput pooled_output = PooledOutput::kVector;  // what the model's head makes of the vector in its place: class scores
+  Speculation speculation = {.method = DraftMethod::kOff};
 };
 
 // Whether the choice of a token looks at those before it.
@@ -58,7 +59,8 @@ inline bool looks_back(const SamplingParams& sampling) {
          sampling.dry_multiplier != 0.0F;
 }
 inline bool needs_history(const SlotStart& start) {
-  return looks_back(start.sampling) || (start.constraint != nullptr && start.generated > 0);
+  return looks_back(start.sampling) || (start.constraint != nullptr && start.generated > 0) ||
+         start.speculation.method != DraftMethod::kOff;
 }
 
 // One sequence's part of a step: `count` tokens at positions [position, position + count).
@@ -182,6 +184,7 @@ struct AnswerToken {
   float logprob = 0.0F;
   std::uint32_t top_begin = 0;  // into StepResult::top
   std::uint32_t top_count = 0;
+  DraftSource source = DraftSource::kNgram;  // of the guess that it was compared with
 };
 
 // What one row with an output or with `scored` gave. A row whose slot had finished in an earlier step is skipped: `ran` is false.
@@ -204,7 +207,8 @@ struct RowResult {
   std::uint32_t vector_begin = 0;  // into StepResult::vectors
   std::uint32_t vector_count = 0;  // its width; 0: none
   // Of kVerify: where the row's first token was, how many drafted ones followed it, and the tokens that the right ones among these add
-  // after `token`. Positions [0, position + 1 + more_count) are what the cache holds of the sequence then.
+  // after `token`. Positions [0, position + 1 + more_count) are what the cache holds of the sequence then. StepResult::more has places for
+  // all that were drafted, of which the wrong ones say nothing but their source.
   std::int32_t position = 0;
   std::int32_t drafted = 0;
   std::uint32_t more_begin = 0;  // into StepResult::more
@@ -220,8 +224,9 @@ struct StepResult {
   std::vector<ScoredToken> scored;
   std::vector<AnswerToken> more;
   std::vector<float> vectors;
-  double seconds = 0.0;        // time on the strand
-  std::exception_ptr failure;  // the step threw: no row has run, and saves and loads may be undone
+  std::exception_ptr draft_failure;  // guessing threw: some rows that verify had nothing to verify
+  double seconds = 0.0;              // time on the strand
+  std::exception_ptr failure;        // the step threw: no row has run, and saves and loads may be undone
 
   void clear() {
     rows.clear();
@@ -230,6 +235,7 @@ struct StepResult {
     scored.clear();
     more.clear();
     vectors.clear();
+    draft_failure = nullptr;
     seconds = 0.0;
     failure = nullptr;
   }

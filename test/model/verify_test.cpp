@@ -18,15 +18,15 @@ class KnowingDrafter final : public Drafter {
  public:
   KnowingDrafter(std::vector<TokenId> answer, double wrong) : answer_(std::move(answer)), wrong_(wrong) {}
 
-  std::size_t draft(step::SlotId, TokenId last, std::int32_t position, std::span<TokenId> guesses) override {
-    const std::size_t at = static_cast<std::size_t>(position) - kPrompt.size();
-    EXPECT_EQ(last, answer_.at(at));
-    std::size_t count = 0;
-    for (; count < guesses.size() && at + count + 1 < answer_.size(); ++count) {
-      const TokenId right = answer_[at + count + 1];
-      guesses[count] = std::uniform_real_distribution(0.0, 1.0)(random_) < wrong_ ? (right + 1) % 2000 : right;
+  void draft(std::span<DraftWish> wishes) override {
+    for (DraftWish& wish : wishes) {
+      const std::size_t at = wish.text.size() - kPrompt.size();
+      EXPECT_EQ(wish.text.back(), answer_.at(at - 1));
+      for (; wish.count < wish.guesses.size() && at + wish.count < answer_.size(); ++wish.count) {
+        const TokenId right = answer_[at + wish.count];
+        wish.guesses[wish.count] = std::uniform_real_distribution(0.0, 1.0)(random_) < wrong_ ? (right + 1) % 2000 : right;
+      }
     }
-    return count;
   }
 
  private:
@@ -62,6 +62,7 @@ class VerifiedRows : public testing::Test {
     plan.blocks = {5, 1, 6, 2};
     plan.tokens = kPrompt;
     plan.starts = {{.slot = 1, .sampling = sampling, .stop = {.max_tokens = kTokens, .ignore_eos = true, .stop_token_ids = {}}}};
+    if (drafts > 0) plan.starts[0].speculation.method = DraftMethod::kDraft;
     plan.starts[0].history_count = step::needs_history(plan.starts[0]) ? static_cast<std::uint32_t>(kPrompt.size()) : 0;
     plan.rows = {{.slot = 1, .count = static_cast<std::int32_t>(kPrompt.size()), .block_count = 4, .output = step::RowOutput::kSample}};
     auto least = static_cast<std::int32_t>(kPrompt.size());

@@ -137,10 +137,11 @@ TEST(OpenApi, DescribesEveryParameterWithItsRange) {
   namespace openai = net::openai;
   namespace wish = net::wish;
   check_parameters("/v1/completions", {openai::completion_parameters(), wish::common_parameters(), wish::sampling_parameters(),
-                                       wish::structured_output_parameters(), wish::token_parameters(), wish::other_server_parameters()});
+                                       wish::structured_output_parameters(), wish::token_parameters(), wish::speculation_parameters(),
+                                       wish::other_server_parameters()});
   check_parameters("/v1/chat/completions", {openai::chat_parameters(), openai::tool_parameters(), wish::chat_parameters(),
                                             wish::common_parameters(), wish::sampling_parameters(), wish::structured_output_parameters(),
-                                            wish::token_parameters(), wish::other_server_parameters()});
+                                            wish::token_parameters(), wish::speculation_parameters(), wish::other_server_parameters()});
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class BatchPlannerTest : public testing::Test {
     plan_.clear();
     step_ = PlannedStep{&plan_, {}, {}, {}, {}};
     full_.clear();
-    complete_ = planner_.add_decodes(roster_.batch(), step_, full_);
+    complete_ = planner_.add_decodes(roster_.batch(), step_, DraftPace(0), full_);
     if (complete_) roster_.admit(0.0);
     planner_.add_prefills(roster_.batch(), step_, pace_);
     return plan_;

@@ -235,6 +235,7 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
   result.position = base;
   result.drafted = std::min({row.drafts, covered - base - 1, slot.stop.max_tokens - slot.generated - 1});
   result.more_begin = static_cast<std::uint32_t>(step.more.size());
+  step.more.resize(step.more.size() + static_cast<std::size_t>(std::max(result.drafted, 0)));
   const auto right =
       static_cast<std::int32_t>(static_cast<std::uint32_t>(slot.last * 31 + base) % static_cast<std::uint32_t>(result.drafted + 1));
   for (std::int32_t i = 0; i <= right && !slot.finished; ++i) {
@@ -250,8 +251,7 @@ void FakeModel::verify(const step::StepPlan& plan, const step::StepRow& row, Slo
     if (i == 0) {
       result.token = token;
     } else {
-      step.more.push_back({token, 0.0F, 0, 0});
-      ++result.more_count;
+      step.more[result.more_begin + result.more_count++].token = token;
     }
     answer(slot, token, result);
     slot.next = base + i + 1;

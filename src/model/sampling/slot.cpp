@@ -49,19 +49,23 @@ void Slot::accept(const std::optional<SampledToken>& sampled, step::RowResult& r
   mirostat_mu_ = sampled->mirostat_mu;
   has_sampled_ = true;
   generated_ += 1;
-  const auto end = enders_.begin() + static_cast<std::ptrdiff_t>(effective_);
-  const bool ends = std::find(enders_.begin(), end, last_) != end;
+  const bool is_end = ends(last_);
   row.sampled = true;
   row.token = last_;
   row.mirostat_mu = mirostat_mu_;
-  row.finished = ends || generated_ >= max_tokens_;
-  row.reason = ends ? FinishReason::kStop : FinishReason::kLength;
+  row.finished = is_end || generated_ >= max_tokens_;
+  row.reason = is_end ? FinishReason::kStop : FinishReason::kLength;
   if (row.finished) {
     abandon();
   } else {
     if (history_) history_->append(last_);
     if (constraint_state_) constraint_state_->accept(last_);
   }
+}
+
+bool Slot::ends(TokenId token) const {
+  const auto end = enders_.begin() + static_cast<std::ptrdiff_t>(effective_);
+  return std::find(enders_.begin(), end, token) != end;
 }
 
 void Slot::abandon() {

@@ -32,6 +32,11 @@ class Slot {
   // Takes the next token and decides whether the sequence goes on. Nullopt: there is none, the sequence ends by an error.
   void accept(const std::optional<SampledToken>& sampled, step::RowResult& row);
 
+  // Its constraint where it stands; null: none.
+  std::unique_ptr<ConstraintState> look_ahead() const { return constraint_state_ != nullptr ? constraint_state_->copy() : nullptr; }
+  // Whether this token would be the last one.
+  bool ends(TokenId token) const;
+
   // Ends the sequence without a token, because a step that names it failed.
   void abandon();
 

@@ -34,7 +34,7 @@ ChoiceEvent failure_of(std::uint32_t choice) {
 // For those who wait until something is taken, a timer that never expires serves as a condition: cancelling it wakes them.
 struct ChoiceStreams::Merge {
   Merge(const asio::any_io_executor& executor, std::size_t choices)
-      : sources(choices, nullptr), dropped(choices, false), cached_tokens(choices, 0), queue_ms(choices, 0.0),
+      : sources(choices, nullptr), dropped(choices, false), cached_tokens(choices, 0), drafts(choices), queue_ms(choices, 0.0),
         taken(executor, std::chrono::steady_clock::time_point::max()) {}
 
   std::optional<ChoiceEvent> take() {
@@ -57,14 +57,16 @@ struct ChoiceStreams::Merge {
   // The pump's ticket ends with it.
   void leave(std::uint32_t choice) {
     cached_tokens[choice] = sources[choice]->cached_tokens();
+    drafts[choice] = sources[choice]->drafts();
     queue_ms[choice] = sources[choice]->queue_ms();
     sources[choice] = nullptr;
   }
 
   std::vector<TokenSource*> sources;  // null when its pump has ended
   std::vector<bool> dropped;
-  std::vector<std::int32_t> cached_tokens;  // of those whose pump has ended
-  std::vector<double> queue_ms;             // likewise
+  std::vector<std::int32_t> cached_tokens;  // of those whose pump has ended, as the next two
+  std::vector<TokenSource::Drafts> drafts;
+  std::vector<double> queue_ms;  // likewise
   std::deque<ChoiceEvent> queue;
   std::optional<std::uint32_t> failed;  // a choice that could not be read to its end
   Signal arrived;
@@ -155,6 +157,11 @@ double ChoiceStreams::queue_ms(std::uint32_t choice) const {
 std::int32_t ChoiceStreams::cached_tokens(std::uint32_t choice) const {
   const TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
   return source != nullptr ? source->cached_tokens() : merge_->cached_tokens[choice];
+}
+
+TokenSource::Drafts ChoiceStreams::drafts(std::uint32_t choice) const {
+  const TokenSource* source = merge_ != nullptr ? merge_->sources[choice] : single_.get();
+  return source != nullptr ? source->drafts() : merge_->drafts[choice];
 }
 
 bool ChoiceStreams::started() const {

@@ -37,6 +37,7 @@ class ChoiceStreams {
   // As TokenSource says of this choice.
   double queue_ms(std::uint32_t choice) const;
   std::int32_t cached_tokens(std::uint32_t choice) const;
+  TokenSource::Drafts drafts(std::uint32_t choice) const;
   bool started() const;  // whether any choice has left the queue
 
   // Ends a choice whose answer is complete before the engine knows (a stop string); it has no more events. Returns its cached

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -74,6 +75,16 @@ struct Preparation {
     if (!sought) return sought;
     call->constraint = with_token_rules(*call, model->codec->vocab_size());
     call->constraint = with_thinking_budget(*model->codec, *call);
+    return predict();
+  }
+
+  // As tokens: those of a text that begins where the answer does.
+  Result<void> predict() {
+    if (call->prediction.empty() || call->speculation.method == DraftMethod::kOff) return {};
+    Result<std::vector<TokenId>> tokens = model->codec->encode(call->prediction, {.add_special = false, .parse_special = false});
+    if (!tokens) return tokens.error();
+    call->speculation.prediction = std::make_shared<const std::vector<TokenId>>(std::move(*tokens));
+    call->prediction.clear();
     return {};
   }
 

@@ -172,6 +172,7 @@ GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> pr
   request.priority = call.priority.value_or(0);
   request.prompt_logprobs = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;
   request.constraint = call.constraint;
+  request.speculation = call.speculation;
   request.pooling = call.pooling;
   request.pooled_output = call.pooled_output;
   return request;

@@ -39,6 +39,7 @@ Ended RunningChoices::take_token(std::uint32_t choice, Token&& token) {
   std::optional<ChoiceEnd> end = text.add(std::move(token));
   meter_.add_reasoning(text.reasoning_tokens() - reasoning_before);
   if (!end) return {};
+  meter_.add_drafts(streams_.drafts(choice));
   meter_.set_cached(usage, streams_.complete(choice));
   meter_.count_end(false);
   --running_;

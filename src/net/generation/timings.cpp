@@ -22,6 +22,8 @@ void append_timings(std::string& out, const Usage& usage) {
   append_part(out, "prompt", computed, computed, usage.prompt_ms);
   append_part(out, "predicted", usage.completion_tokens, std::max(usage.completion_tokens - 1, 0),
               usage.generation_ms);  // from the first on
+  if (const std::int32_t drafted = usage.accepted_drafts + usage.rejected_drafts; drafted > 0)
+    fmt::format_to(std::back_inserter(out), R"(,"draft_n":{},"draft_n_accepted":{})", drafted, usage.accepted_drafts);
   out += '}';
 }
 

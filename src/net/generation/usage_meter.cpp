@@ -34,12 +34,19 @@ void UsageMeter::take_time(ChoiceUsage& choice, const ChoiceStreams& streams, st
   usage_.generation_ms = elapsed - usage_.queue_ms - usage_.prompt_ms;
 }
 
+// Behind a stop string some may have been right that are no part of the answer.
+void UsageMeter::add_drafts(const TokenSource::Drafts& drafts) {
+  usage_.accepted_drafts = std::min(usage_.accepted_drafts + drafts.accepted, usage_.completion_tokens);
+  usage_.rejected_drafts += drafts.rejected;
+}
+
 void UsageMeter::set_cached(ChoiceUsage& choice, std::int32_t tokens) {
   if (choice.counts_prompt) usage_.cached_tokens += tokens - std::exchange(choice.cached_tokens, tokens);
 }
 
 void UsageMeter::take_finish(ChoiceUsage& choice, const Usage& told) {
   set_cached(choice, told.cached_tokens);
+  add_drafts({told.accepted_drafts, told.rejected_drafts});
   if (usage_.queue_ms == 0.0) usage_.queue_ms = told.queue_ms;
 }
 

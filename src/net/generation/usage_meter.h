@@ -38,6 +38,8 @@ class UsageMeter {
 
   // A token of `choice`, which is number `index` of `streams`.
   void add_token(ChoiceUsage& choice, const ChoiceStreams& streams, std::uint32_t index);
+  // Of a choice that has ended.
+  void add_drafts(const TokenSource::Drafts& drafts);
   void add_reasoning(std::int32_t tokens) { usage_.reasoning_tokens += tokens; }
 
   // Prompt tokens of `choice` that were cached, in place of what was said of it before.

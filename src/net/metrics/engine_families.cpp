@@ -76,6 +76,27 @@ void add_cache(FamilyList& families, const EngineStats& stats) {
                    stats.cache_verified_blocks);
 }
 
+// The first place always, so that each source has a row.
+void add_counts(FamilyList& families, std::string_view name, std::string_view help, const DraftStats::Counts& counts) {
+  for (std::size_t source = 0; source < counts.size(); ++source) {
+    std::vector<Labelled> places;
+    for (std::size_t place = 0; place < DraftStats::kPlaces; ++place) {
+      if (place > 0 && counts[source][place] == 0) continue;
+      const bool is_last = place + 1 == DraftStats::kPlaces;
+      places.push_back({std::to_string(place + 1) + (is_last ? "+" : ""), static_cast<double>(counts[source][place])});
+    }
+    FamilyList own;
+    own.labelled(MetricType::Counter, name, help, "position", places);
+    families.add_labelled(std::move(own), "source", std::string(kDraftSourceNames[source]));
+  }
+}
+
+void add_drafts(FamilyList& families, const DraftStats& drafts) {
+  add_counts(families, "draft_tokens_total", "Tokens guessed, by where they came from and their place among those guessed at once.",
+             drafts.drafted);
+  add_counts(families, "draft_tokens_accepted_total", "Of these, those that were right and became part of answers.", drafts.accepted);
+}
+
 void add_disk(FamilyList& families, const DiskCacheStats& disk) {
   families.gauge("disk_cache_blocks", "Blocks on disk that can be found.", disk.records);
   families.gauge("disk_cache_bytes", "Bytes of the disk cache's files.", disk.bytes);
@@ -99,6 +120,7 @@ void add_engine(FamilyList& families, const EngineStats& stats) {
   add_work(families, stats);
   add_sequences(families, stats);
   add_cache(families, stats);
+  add_drafts(families, stats.drafts);
   if (stats.disk) add_disk(families, *stats.disk);
 }
 

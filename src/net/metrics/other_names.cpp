@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ double used_share(const EngineStats& engine) {
 }
 
 double rate(std::uint64_t tokens, double seconds) { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
+
+std::uint64_t sum_of(const DraftStats::Counts& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& places : counts) sum = std::accumulate(places.begin(), places.end(), sum);
+  return sum;
+}
 
 // Families under names with one prefix.
 class Named {
@@ -61,6 +68,8 @@ void add_vllm_engine(Named& vllm, const EngineStats& engine) {
   vllm.counter("prompt_tokens_total", "Prompt tokens computed.", engine.prompt_tokens);
   vllm.counter("prompt_tokens_cached_total", "Prompt tokens found in the prefix cache.", engine.cache_hit_tokens);
   vllm.counter("generation_tokens_total", "Tokens generated.", engine.generated_tokens);
+  vllm.counter("spec_decode_num_draft_tokens_total", "Tokens guessed.", sum_of(engine.drafts.drafted));
+  vllm.counter("spec_decode_num_accepted_tokens_total", "Of these, those that were right.", sum_of(engine.drafts.accepted));
   for (const std::string version : {"", "gpu_"}) {
     vllm.counter(version + "prefix_cache_queries_total", "Prompt tokens looked for in the prefix cache.",
                  engine.cache_hit_tokens + engine.cache_miss_tokens);

@@ -68,8 +68,13 @@ void append_usage(std::string& out, const Usage& usage) {
                  R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
                  R"("prompt_tokens_details":{{"cached_tokens":{}}})",
                  usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
-  if (usage.reasoning_tokens > 0)
-    fmt::format_to(std::back_inserter(out), R"(,"completion_tokens_details":{{"reasoning_tokens":{}}})", usage.reasoning_tokens);
+  const bool has_drafts = usage.accepted_drafts + usage.rejected_drafts > 0;
+  if (usage.reasoning_tokens > 0 || has_drafts)
+    fmt::format_to(std::back_inserter(out), R"(,"completion_tokens_details":{{"reasoning_tokens":{})", usage.reasoning_tokens);
+  if (has_drafts)
+    fmt::format_to(std::back_inserter(out), R"(,"accepted_prediction_tokens":{},"rejected_prediction_tokens":{})", usage.accepted_drafts,
+                   usage.rejected_drafts);
+  if (usage.reasoning_tokens > 0 || has_drafts) out += '}';
   out += '}';
 }
 

@@ -134,8 +134,8 @@ std::span<const Parameter> chat_parameters() { return kChat; }
 Result<Wish> read_completion(Value& body, const ServedModel& model) {
   BodyFields fields(model);
   const std::array tables = {
-      completion_parameters(),  wish::common_parameters(),       wish::sampling_parameters(), wish::structured_output_parameters(),
-      wish::token_parameters(), wish::other_server_parameters(), wish::refused_parameters()};
+      completion_parameters(),  wish::common_parameters(),      wish::sampling_parameters(),     wish::structured_output_parameters(),
+      wish::token_parameters(), wish::speculation_parameters(), wish::other_server_parameters(), wish::refused_parameters()};
   Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!fields.prompt) return invalid_argument("'prompt' is missing", "prompt");
@@ -151,10 +151,15 @@ Result<Wish> read_completion(Value& body, const ServedModel& model) {
 
 Result<Wish> read_chat(Value& body, const ServedModel& model) {
   BodyFields fields(model);
-  const std::array tables = {chat_parameters(),           tool_parameters(),
-                             wish::chat_parameters(),     wish::common_parameters(),
-                             wish::sampling_parameters(), wish::structured_output_parameters(),
-                             wish::token_parameters(),    wish::other_server_parameters(),
+  const std::array tables = {chat_parameters(),
+                             tool_parameters(),
+                             wish::chat_parameters(),
+                             wish::common_parameters(),
+                             wish::sampling_parameters(),
+                             wish::structured_output_parameters(),
+                             wish::token_parameters(),
+                             wish::speculation_parameters(),
+                             wish::other_server_parameters(),
                              wish::refused_parameters()};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();

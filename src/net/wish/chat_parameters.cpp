@@ -90,8 +90,8 @@ Result<void> read_reasoning_effort(BodyFields& fields, Value& value, const std::
 std::span<const Parameter> chat_parameters() { return kChat; }
 
 Tables chat_tables() {
-  static const std::array tables = {chat_parameters(),  common_parameters(),       sampling_parameters(), structured_output_parameters(),
-                                    token_parameters(), other_server_parameters(), refused_parameters()};
+  static const std::array tables = {chat_parameters(),  common_parameters(),      sampling_parameters(),     structured_output_parameters(),
+                                    token_parameters(), speculation_parameters(), other_server_parameters(), refused_parameters()};
   return tables;
 }
 

@@ -21,6 +21,7 @@ void set_defaults(Wish& wish, const RequestDefaults& defaults) {
   take(wish.sampling.repetition_penalty, defaults.repetition_penalty);
   take(wish.sampling.seed, defaults.seed);
   wish.seeded = wish.seeded || defaults.seed;
+  wish.speculation.method = defaults.speculate;
   if (defaults.max_tokens) wish.max_tokens = defaults.max_tokens;
 }
 

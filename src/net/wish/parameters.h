@@ -53,6 +53,7 @@ std::span<const Parameter> common_parameters();
 std::span<const Parameter> sampling_parameters();
 std::span<const Parameter> structured_output_parameters();
 std::span<const Parameter> token_parameters();         // which tokens there may be, and how they are told: vLLM's
+std::span<const Parameter> speculation_parameters();   // what is guessed of the answer
 std::span<const Parameter> other_server_parameters();  // further names of llama-server, vLLM and SGLang
 
 // What chats take besides, but for their messages and tools, which each dialect has in a form of its own.

@@ -79,7 +79,6 @@ constexpr std::array kRefused = {
     Parameter{"modalities", only_text_modality},
     Parameter{"audio", only_empty},
     Parameter{"web_search_options", only_empty},
-    Parameter{"prediction", accept_object},
     Parameter{"prompt_cache_retention", accept_string},
     // vLLM
     Parameter{"use_beam_search", only_false},
@@ -129,7 +128,6 @@ constexpr std::array kRefused = {
     Parameter{"n_keep", accept_number},
     Parameter{"n_discard", accept_number},
     Parameter{"n_cache_reuse", accept_number},
-    Parameter{"speculative.n_max", accept_number},
     Parameter{"speculative.n_min", accept_number},
     Parameter{"speculative.p_min", accept_number},
     Parameter{"backend_sampling", accept_bool},

@@ -1,0 +1,89 @@
+#include "model/drafting/drafts.h"
+
+#include "model/drafting/constraint_path.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braid::model {
+
+Drafts::Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> drafter)
+    : vocab_(vocab), drafter_(std::move(drafter)), texts_(slots), mask_((static_cast<std::size_t>(vocab) + 31) / 32) {}
+
+void Drafts::start(const step::SlotStart& start, std::span<const TokenId> known) {
+  texts_[start.slot].start(start, known);
+  if (drafter_ != nullptr) drafter_->start(start);
+}
+
+void Drafts::end(step::SlotId slot) {
+  texts_[slot].clear();
+  if (drafter_ != nullptr) drafter_->end(slot);
+}
+
+void Drafts::clear() {
+  rows_.clear();
+  guesses_.clear();
+  sources_.clear();
+  failure_ = nullptr;
+}
+
+void Drafts::resize(std::size_t room) {
+  guesses_.resize(guesses_.size() + room);
+  sources_.resize(guesses_.size());
+}
+
+void Drafts::make(std::span<const Slot> slots) {
+  wishes_.clear();
+  wishing_.clear();
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (row.room == 0) continue;
+    SequenceText& text = texts_[row.slot];
+    const std::span<TokenId> guesses = std::span(guesses_).subspan(row.begin, row.room);
+    const auto [count, source] = text.guess(guesses);
+    row.count = count;
+    std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.room, source);
+    const bool asks = text.method() == DraftMethod::kAuto || text.method() == DraftMethod::kDraft;
+    if (count > 0 || !asks || drafter_ == nullptr) continue;
+    wishes_.push_back({row.slot, text.tokens(), guesses, 0});
+    wishing_.push_back(i);
+  }
+  if (!wishes_.empty()) ask_drafter();
+  for (Row& row : rows_)
+    if (row.room > 0) restrict(row, slots[row.slot]);
+}
+
+// Whatever it does, the step goes on.
+void Drafts::ask_drafter() {
+  try {
+    drafter_->draft(wishes_);
+    failures_ = 0;
+  } catch (...) {
+    failure_ = std::current_exception();
+    if (++failures_ == kMostFailures) drafter_.reset();
+    return;
+  }
+  for (std::size_t i = 0; i < wishes_.size(); ++i) {
+    Row& row = rows_[wishing_[i]];
+    row.count = std::min(wishes_[i].count, row.room);
+    std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.count, DraftSource::kDraft);
+  }
+}
+
+// To tokens that there are, that the constraint allows, and to the first that ends the answer.
+void Drafts::restrict(Row& row, const Slot& slot) {
+  const std::span<TokenId> guesses = std::span(guesses_).subspan(row.begin, row.room);
+  const auto in_vocab = [this](TokenId token) { return token >= 0 && token < vocab_; };
+  row.count = static_cast<std::size_t>(std::ranges::find_if_not(guesses.first(row.count), in_vocab) - guesses.begin());
+  try {
+    if (const std::unique_ptr<ConstraintState> ahead = slot.look_ahead())
+      row.count = keep_to_constraint(*ahead, guesses, row.count, std::span(sources_).subspan(row.begin, row.room), mask_);
+  } catch (...) {
+    row.count = 0;  // the row itself will come upon it
+  }
+  const auto ends = [&slot](TokenId token) { return slot.ends(token); };
+  const auto end = std::ranges::find_if(guesses.first(row.count), ends);
+  row.count = std::min(row.count, static_cast<std::size_t>(end - guesses.begin()) + 1);
+}
+
+}  // namespace braid::model

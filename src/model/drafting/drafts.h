@@ -1,0 +1,68 @@
+// The guesses of a step: from whom each sequence has its own, and how many there are. Strand only.
+#pragma once
+
+#include "model/drafting/drafter.h"
+#include "model/drafting/sequence_text.h"
+#include "model/sampling/slot.h"
+#include "step/step.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace braid::model {
+
+class Drafts {
+ public:
+  // `drafter`: null: there is none.
+  Drafts(std::size_t slots, std::int32_t vocab, std::shared_ptr<Drafter> drafter);
+
+  void start(const step::SlotStart& start, std::span<const TokenId> known);
+  // What the slot has sampled.
+  void append(step::SlotId slot, TokenId token) { texts_[slot].append(token); }
+  // Its sequence is over.
+  void end(step::SlotId slot);
+
+  // A step: clear(), then add() for each of its rows, `room` being 0 where nothing is to be guessed, then make().
+  void clear();
+  void add(step::SlotId slot, std::size_t room) { rows_.push_back({slot, room, guesses_.size(), 0}), resize(room); }
+  // `slots` by their ids.
+  void make(std::span<const Slot> slots);
+
+  std::span<const TokenId> of(std::size_t row) const { return std::span(guesses_).subspan(rows_[row].begin, rows_[row].count); }
+  std::span<const DraftSource> sources(std::size_t row) const { return std::span(sources_).subspan(rows_[row].begin, rows_[row].count); }
+
+  // What went wrong in this step, if anything: the drafter threw, and its guesses are missing.
+  const std::exception_ptr& failure() const { return failure_; }
+
+ private:
+  static constexpr int kMostFailures = 3;  // in a row; then it is not asked any more
+
+  struct Row {
+    step::SlotId slot = 0;
+    std::size_t room = 0;
+    std::size_t begin = 0;  // in guesses_
+    std::size_t count = 0;
+  };
+
+  void resize(std::size_t room);
+  void ask_drafter();
+  void restrict(Row& row, const Slot& slot);
+
+  std::int32_t vocab_;
+  std::shared_ptr<Drafter> drafter_;
+  int failures_ = 0;
+  std::exception_ptr failure_;
+  std::vector<SequenceText> texts_;  // by slot
+  std::vector<Row> rows_;            // of the plan
+  std::vector<TokenId> guesses_;
+  std::vector<DraftSource> sources_;
+  std::vector<DraftWish> wishes_;     // of the drafter
+  std::vector<std::size_t> wishing_;  // parallel to it: the row
+  std::vector<std::uint32_t> mask_;   // a bit for each token
+};
+
+}  // namespace braid::model

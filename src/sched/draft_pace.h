@@ -1,0 +1,71 @@
+// How many tokens are worth guessing for a sequence: by how often guesses have been right, and by what a row more takes.
+#pragma once
+
+#include "sched/step_cost.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::sched {
+
+// How guesses have turned out lately, by their place among those made at once. A plain value; older ones count less and less.
+class DraftRecord {
+ public:
+  static constexpr std::size_t kPlaces = 8;  // the last stands for all further ones
+
+  // Of `drafted` guesses the first `accepted` were right. `memory`: about how many are remembered at a place.
+  void observe(std::int32_t drafted, std::int32_t accepted, float memory);
+
+  // The chance that the guess at a place is right if those before it are. `prior` counts as kPrior observations of its own.
+  double chance(std::size_t place, const DraftRecord& prior) const;
+
+ private:
+  static constexpr float kPrior = 4.0F;
+  static constexpr double kFirst = 0.6;  // before anything is known
+
+  double own_chance(std::size_t place) const;
+
+  std::array<float, kPlaces> tries_{};
+  std::array<float, kPlaces> hits_{};
+};
+
+// What a sequence remembers of its guesses. Loop only.
+struct DraftHistory {
+  DraftRecord record;
+  std::int32_t accepted = 0;  // in all
+  std::int32_t rejected = 0;
+  std::int32_t idle_steps = 0;  // since something was guessed, while it does not pay
+  std::int32_t patience = 8;    // so many of them until it is tried again
+};
+
+// Loop only. No clock of its own.
+class DraftPace {
+ public:
+  explicit DraftPace(std::int32_t most) : most_(most) {}
+
+  // Before the rows of a step: `decoding` sequences will have one each, which begin as `rows` say. With `is_full` nothing is guessed: there
+  // are others who wait for the machine.
+  void begin_step(const StepCost& cost, const StepShape& rows, bool is_full);
+
+  // At most `most` for a sequence of this step. Counts its steps in which none are worth it.
+  std::int32_t drafts(DraftHistory& history, std::int32_t most) const;
+
+  void observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted);
+
+ private:
+  static constexpr double kMargin = 1.1;     // by which a guess must be worth more than it takes
+  static constexpr std::int32_t kProbe = 2;  // guessed when it is tried again
+  static constexpr std::int32_t kMostPatience = 512;
+
+  bool pays(double chance, double expected, std::int32_t drafts) const;
+
+  std::int32_t most_;
+  DraftRecord all_;
+  double step_seconds_ = 0.0;  // of this step without guesses; 0: not known
+  double row_seconds_ = 0.0;   // that a row more takes
+  std::int32_t rows_ = 0;      // of this step
+  bool is_full_ = false;
+};
+
+}  // namespace braid::sched

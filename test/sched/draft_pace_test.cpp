@@ -1,0 +1,111 @@
+// How many tokens are guessed: as many as pay by what they bring and what a row takes.
+#include "sched/draft_pace.h"
+
+#include "sched/rig.h"
+
+namespace braid::sched::test {
+namespace {
+
+// Steps of `step` seconds and `row` more for each row.
+StepCost cost_of(double step, double row) {
+  StepCost cost;
+  for (int i = 0; i < 60; ++i) {
+    StepShape shape;
+    for (int n = 0; n <= i % 12; ++n) shape.add_decode(100);
+    if (i % 5 == 0) shape.add_prefill(0, 64);
+    cost.observe(shape, step + row * shape.decode_rows + row * shape.prefill_tokens);
+  }
+  return cost;
+}
+
+StepShape rows(int count) {
+  StepShape shape;
+  for (int i = 0; i < count; ++i) shape.add_decode(100);
+  return shape;
+}
+
+DraftHistory history_of(DraftPace& pace, int observations, std::int32_t drafted, std::int32_t accepted) {
+  DraftHistory history;
+  for (int i = 0; i < observations; ++i) pace.observe(history, drafted, accepted);
+  return history;
+}
+
+TEST(DraftPace, GuessesFarWhereGuessesAreRightAndRowsCheap) {
+  DraftPace pace(8);
+  DraftHistory history = history_of(pace, 40, 8, 8);
+  pace.begin_step(cost_of(10e-3, 1e-3), rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 8), 8);
+  EXPECT_EQ(pace.drafts(history, 3), 3) << "as many as there is room for";
+}
+
+TEST(DraftPace, GuessesLessTheMoreARowTakesAndTheLessIsRight) {
+  DraftPace pace(8);
+  DraftHistory history = history_of(pace, 40, 8, 2);
+  pace.begin_step(cost_of(10e-3, 1e-3), rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 8), 2) << "the third is wrong as a rule";
+  DraftHistory wrong = history_of(pace, 40, 2, 0);
+  EXPECT_EQ(pace.drafts(wrong, 8), 0);
+}
+
+TEST(DraftPace, GuessesNothingInABatchWhoseRowsCostAsMuchAsTokensBring) {
+  DraftPace pace(8);
+  DraftHistory history = history_of(pace, 60, 4, 3);
+  const StepCost cost = cost_of(10e-3, 1e-3);
+  pace.begin_step(cost, rows(1), false);
+  EXPECT_GE(pace.drafts(history, 8), 3);
+  pace.begin_step(cost, rows(200), false);
+  EXPECT_EQ(pace.drafts(history, 8), 0);
+  pace.begin_step(cost, rows(1), true);
+  EXPECT_EQ(pace.drafts(history, 8), 0) << "others wait for the machine";
+}
+
+// Ever more seldom while that is in vain.
+TEST(DraftPace, TriesAgainNowAndThen) {
+  DraftPace pace(8);
+  DraftHistory history = history_of(pace, 60, 2, 0);
+  const StepCost cost = cost_of(1e-3, 1e-3);
+  int probes = 0;
+  for (int step = 0; step < 2000; ++step) {
+    pace.begin_step(cost, rows(1), false);
+    if (const std::int32_t drafts = pace.drafts(history, 8); drafts > 0) {
+      ++probes;
+      pace.observe(history, drafts, 0);
+    }
+  }
+  EXPECT_GE(probes, 4);
+  EXPECT_LE(probes, 12);
+  for (int step = 0; step < 600; ++step) {
+    pace.begin_step(cost, rows(1), false);
+    if (const std::int32_t drafts = pace.drafts(history, 8); drafts > 0) pace.observe(history, drafts, drafts);
+  }
+  pace.begin_step(cost_of(10e-3, 1e-3), rows(1), false);
+  EXPECT_GT(pace.drafts(history, 8), 1) << "by now they are right";
+}
+
+// Through the scheduler: what the request says bounds what its rows may draft.
+TEST(DraftPace, KeepsToWhatRequestsWant) {
+  SchedulerOptions options = Rig::small_options();
+  options.draft_tokens = 6;
+  for (const auto& [method, most] : {std::pair{DraftMethod::kOff, 0}, std::pair{DraftMethod::kAuto, 2}}) {
+    Rig rig(options);
+    GenerationRequest request = Rig::tinted({}, Rig::prompt_of(10, 1), 60);
+    request.speculation = {.method = method, .max_tokens = 2};
+    Client& client = rig.complete(rig.submit(std::move(request)));
+    std::int32_t drafts = 0;
+    for (const StepRecord& step : rig.model.steps())
+      for (const step::StepRow& row : step.rows) drafts = std::max(drafts, row.drafts);
+    EXPECT_EQ(drafts, most);
+    const Usage& usage = client.finish->usage;
+    EXPECT_EQ(usage.accepted_drafts > 0, most > 0);
+    EXPECT_EQ(usage.accepted_drafts + usage.rejected_drafts > usage.accepted_drafts, most > 0);
+    const DraftStats stats = rig.scheduler->stats().drafts;
+    EXPECT_EQ(std::cmp_equal(stats.accepted[static_cast<std::size_t>(DraftSource::kNgram)][0] +
+                                 stats.accepted[static_cast<std::size_t>(DraftSource::kNgram)][1],
+                             usage.accepted_drafts),
+              true);
+    rig.run_to_end();
+  }
+}
+
+}  // namespace
+}  // namespace braid::sched::test
