@@ -33,7 +33,7 @@ std::uint64_t untouched_bytes(const LoadedModel& loaded, bool identify_kv) {
 KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch) {
   const model::LanguageModel& model = *loaded.language_model;
   KvDemand demand;
-  demand.block_bytes = model.kv_groups().block_bytes();
+  demand.block_bytes = model.kv_groups().block_bytes() + (loaded.draft != nullptr ? loaded.draft->block_bytes() : 0);
   demand.block_tokens = options.block_size;
   demand.groups = model.kv_groups().visibilities();
   demand.state_blocks = model.kv_groups().states.blocks();
@@ -51,6 +51,8 @@ Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
     spdlog::warn("the KV pool holds {} tokens: the context is lowered to that from the model's {}", budget->context,
                  model.context_length());
   loaded.kv = *budget;
+  if (loaded.draft != nullptr)
+    if (const Result<void> drafts = loaded.draft->allocate_kv(budget->blocks); !drafts) return drafts.error();
   return model.allocate_kv(budget->blocks, model::LanguageModel::Prefault::kInBackground);
 }
 

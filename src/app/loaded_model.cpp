@@ -2,6 +2,7 @@
 
 #include "app/chat_template_file.h"
 #include "app/constraint_vocabulary.h"
+#include "app/draft_model.h"
 #include "app/embedded_model.h"
 #include "app/encoder_folder.h"
 #include "app/fingerprint.h"
@@ -244,6 +245,9 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   if (load.judging) loaded.pairs = PairForm::kJudgment;
   loaded.threads = load.threads;
   if (const auto fits = check_memory(*file, **table, options, load, untouched); !fits) return fits.error();
+  auto draft = load_draft(options, max_batch, team, *loaded.codec);
+  if (!draft) return draft.error();
+  load.drafter = loaded.draft = std::move(*draft);
   cache::PrefixKey revision;
   if (identify) revision = model::model_revision(*file, team, load.progress);
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
@@ -253,10 +257,16 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   if (!config) return config.error();
   set_classes(options.model, *config, loaded);
   loaded.model_revision = revision;
+  if (loaded.draft != nullptr && loaded.language_model->kv_groups().states.blocks() > 0)
+    return invalid_argument("--draft: this model has recurrent layers, whose states cannot go back behind tokens that were guessed");
   return loaded;
 }
 
 std::string describe_memory(const LoadedModel& loaded) {
+  if (loaded.draft != nullptr)
+    return fmt::format("weights {} and {} of the draft, KV pools {} ({} tokens), workspace {}",
+                       format_size(loaded.language_model->weight_bytes()), format_size(loaded.draft->model().weight_bytes()),
+                       format_size(loaded.kv.bytes), loaded.kv.tokens, format_size(loaded.language_model->workspace_bytes()));
   return fmt::format("weights {}, KV pool {} ({} tokens), workspace {}", format_size(loaded.language_model->weight_bytes()),
                      format_size(loaded.kv.bytes), loaded.kv.tokens, format_size(loaded.language_model->workspace_bytes()));
 }
@@ -283,6 +293,8 @@ sched::SchedulerOptions scheduler_options(const LoadedModel& loaded, const Batch
   const auto ends = loaded.codec->end_of_generation();
   options.turn_ends.assign(ends.begin(), ends.end());
   options.blocks = loaded.kv.blocks;
+  const bool guesses = batch.speculate != DraftMethod::kOff && loaded.generates && options.state_blocks == 0;
+  options.draft_tokens = guesses ? batch.draft_tokens : 0;
   return options;
 }
 

@@ -12,6 +12,7 @@
 #include "grammar/compiler.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/drafting/model_drafter.h"
 #include "model/language_model.h"
 #include "sched/options.h"
 #include "store/block_store.h"
@@ -36,6 +37,7 @@ struct LoadedModel {
   bool generates = true;
   std::unique_ptr<const text::ModelCodec> codec;
   std::unique_ptr<const grammar::Compiler> constraints;  // refers to the codec
+  std::shared_ptr<model::ModelDrafter> draft;            // the language model's too; null: none
   std::unique_ptr<model::LanguageModel> language_model;
   KvBudget kv;
   cache::PrefixKey model_revision;                // digest of the file; of no meaning unless asked for, as the next one

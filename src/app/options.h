@@ -18,6 +18,7 @@ namespace braid::app {
 // Which model, how it is computed, and its memory.
 struct ModelOptions {
   std::string model;         // a GGUF file or a Hugging Face folder; empty: the embedded one
+  std::string draft;         // another one with the same tokens, which guesses for it; empty: none
   std::int32_t threads = 0;  // of the compute strand; 0: all usable CPUs
   bool pin_threads = false;  // each of them to a CPU of its own
   files::HugePages huge_pages = files::HugePages::kTransparent;
@@ -42,6 +43,8 @@ struct BatchOptions {
   std::int32_t state_checkpoints = 512;               // positions between two checkpoints of a recurrent state; 0: none on the way
   std::chrono::milliseconds stall_park{10'000};       // a client that does not read: its sequence loses its KV memory
   std::chrono::milliseconds stall_drop{300'000};      // and is ended
+  DraftMethod speculate = DraftMethod::kAuto;         // of requests that say nothing, where tokens are guessed from; kOff: never any
+  std::int32_t draft_tokens = 8;                      // guessed at once for a sequence, at most
   bool prefix_cache = true;                           // requests that begin alike share what has been computed
   bool kv_verify = false;                             // nothing is shared; what would be is computed and compared
 };

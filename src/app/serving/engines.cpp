@@ -22,6 +22,14 @@ std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
+  DraftMeans means{.model = loaded.draft != nullptr};
+  if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
+  if (loaded.language_model->kv_groups().states.blocks() > 0)
+    means.nothing = "this model has recurrent layers, whose states cannot go back behind tokens that were guessed";
+  return means;
+}
+
 std::string names_of(std::span<const TensorSignature> signatures) {
   std::string names;
   for (const TensorSignature& signature : signatures) names += (names.empty() ? "" : ", ") + signature.name;
@@ -70,6 +78,8 @@ Result<void> Engines::add(LoadedModel model) {
   served.pairs = loaded.pairs;
   served.generates = loaded.generates;
   served.defaults = or_defaults(options_.defaults, loaded.defaults);
+  served.drafts = draft_means(loaded, options_.batch);
+  if (served.drafts.nothing.empty()) served.defaults.speculate = options_.batch.speculate;
   served.codec = loaded.codec.get();
   served.constraints = loaded.constraints.get();
   members_.push_back(std::move(member));

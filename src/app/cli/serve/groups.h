@@ -25,6 +25,9 @@ std::string watch_fault(const WatchOptions& options);
 void add_batch_options(CLI::App& app, BatchOptions& options);
 std::string batch_fault(const BatchOptions& options);
 
+void add_speculation_options(CLI::App& app, ServeOptions& options);
+std::string speculation_fault(const ServeOptions& options);
+
 void add_cache_options(CLI::App& app, ServeOptions& options);
 std::string cache_fault(const ServeOptions& options);
 

@@ -17,6 +17,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   add_model_options(model, options.model);
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
   add_batch_options(*serve->add_option_group("Batching"), options.batch);
+  add_speculation_options(*serve->add_option_group("Speculation"), options);
   add_cache_options(*serve->add_option_group("Cache"), options);
   add_answer_options(*serve->add_option_group("Answers"), options);
   add_watch_options(*serve->add_option_group("Watchdog"), options.watch);
@@ -40,8 +41,8 @@ std::string value_fault(const CLI::App& serve) {
 }
 
 std::string serve_fault(const ServeOptions& options) {
-  for (const std::string& fault : {models_fault(options), listen_fault(options), batch_fault(options.batch), watch_fault(options.watch),
-                                   cache_fault(options), log_fault(options.log)})
+  for (const std::string& fault : {models_fault(options), listen_fault(options), batch_fault(options.batch), speculation_fault(options),
+                                   watch_fault(options.watch), cache_fault(options), log_fault(options.log)})
     if (!fault.empty()) return fault;
   return {};
 }

@@ -1,0 +1,30 @@
+// What tokens of answers are guessed from.
+#include "app/cli/serve/groups.h"
+#include "app/option_types.h"
+
+#include <string>
+#include <vector>
+
+namespace braid::app {
+
+void add_speculation_options(CLI::App& app, ServeOptions& options) {
+  app.add_option_function<std::string>(
+         "--speculate", [&batch = options.batch](const std::string& name) { batch.speculate = *draft_method_of(name); },
+         "Where tokens of answers are guessed from, to be verified several at once: auto (as far as it pays), off, ngram, suffix, draft or "
+         "mtp; requests may say otherwise, but for off")
+      ->default_str("auto")
+      ->check(CLI::IsMember(std::vector<std::string>(kDraftMethodNames.begin(), kDraftMethodNames.end())));
+  add_integer(app, "--draft-tokens", options.batch.draft_tokens, 1, 64, "Tokens that are guessed at once for an answer, at most");
+  app.add_option("--draft", options.model.draft, "A small model with the same tokens that guesses for the one that is served")
+      ->type_name("MODEL");
+}
+
+std::string speculation_fault(const ServeOptions& options) {
+  if (options.batch.speculate == DraftMethod::kOff && !options.model.draft.empty()) return "--draft contradicts --speculate off";
+  if (options.batch.speculate == DraftMethod::kDraft && options.model.draft.empty())
+    return "--speculate draft needs a model to guess with: name it by --draft";
+  if (options.files.size() > 1 && !options.model.draft.empty()) return "--draft guesses for one model, and several are to be served";
+  return {};
+}
+
+}  // namespace braid::app

@@ -1,0 +1,196 @@
+#include "model/drafting/model_drafter.h"
+
+#include "model/language_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+// A guess less probable than this ends the row: the next one would hardly ever count.
+const float kLeastLogprob = std::log(0.3F);
+
+// What a few tokens are drawn by. Who looks back at the whole text is not followed: the guess is right where it makes no difference.
+SamplingParams drawing(const SamplingParams& target, std::int32_t vocab) {
+  SamplingParams sampling = target;
+  sampling.repetition_penalty = 1.0F;
+  sampling.presence_penalty = 0.0F;
+  sampling.frequency_penalty = 0.0F;
+  sampling.dry_multiplier = 0.0F;
+  sampling.mirostat = 0;
+  sampling.top_logprobs = 0;
+  std::erase_if(sampling.logit_bias, [vocab](const LogitBias& bias) { return bias.token >= vocab; });
+  return sampling;
+}
+
+std::size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
+ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots)
+    : model_(std::move(model)), caches_(slots), by_slot_(slots, kNoCache), sampling_(slots) {
+  for (Cache& cache : caches_) cache.blocks.resize(model_->kv_groups().groups.size());
+}
+
+ModelDrafter::~ModelDrafter() = default;
+
+std::uint64_t ModelDrafter::block_bytes() const {
+  const KvGroups& groups = model_->kv_groups();
+  return groups.block_bytes() * groups.groups.size();
+}
+
+Result<void> ModelDrafter::allocate_kv(std::int32_t blocks) {
+  blocks *= static_cast<std::int32_t>(model_->kv_groups().groups.size());
+  free_.resize(static_cast<std::size_t>(blocks));
+  std::iota(free_.rbegin(), free_.rend(), 0);
+  return model_->allocate_kv(blocks, LanguageModel::Prefault::kInBackground);
+}
+
+void ModelDrafter::start(const step::SlotStart& start) {
+  end(start.slot);
+  sampling_[start.slot] = drawing(start.sampling, model_->shape().vocab);
+}
+
+void ModelDrafter::end(step::SlotId slot) {
+  const std::size_t cache = std::exchange(by_slot_[slot], kNoCache);
+  if (cache != kNoCache) caches_[cache].owner.reset();
+}
+
+// The slot's own, or of those without an owner the one that has most in common with its text, or was not used for longest.
+ModelDrafter::Cache& ModelDrafter::cache_of(const DraftWish& wish) {
+  if (by_slot_[wish.slot] != kNoCache) return caches_[by_slot_[wish.slot]];
+  std::size_t best = kNoCache;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    if (caches_[i].owner) continue;
+    const std::size_t common = common_prefix(caches_[i].held, wish.text);
+    if (best == kNoCache || common > most || (common == most && caches_[i].used < caches_[best].used)) best = i;
+    most = std::max(most, common);
+  }
+  by_slot_[wish.slot] = best;  // there are as many as slots
+  caches_[best].owner = wish.slot;
+  return caches_[best];
+}
+
+void ModelDrafter::give_up(Cache& cache) {
+  for (std::vector<std::int32_t>& blocks : cache.blocks) {
+    free_.insert(free_.end(), blocks.begin(), blocks.end());
+    blocks.clear();
+  }
+  cache.held.clear();
+}
+
+// False: all that is held belongs to this step.
+bool ModelDrafter::take_blocks_of_others() {
+  Cache* oldest = nullptr;
+  for (Cache& cache : caches_)
+    if (cache.used < step_ && !cache.blocks.front().empty() && (oldest == nullptr || cache.used < oldest->used)) oldest = &cache;
+  if (oldest == nullptr) return false;
+  give_up(*oldest);
+  return true;
+}
+
+bool ModelDrafter::cover(Cache& cache, std::size_t positions) {
+  const auto block = static_cast<std::size_t>(model_->kv_groups().block_tokens());
+  const std::size_t places = (positions + block - 1) / block;
+  for (std::vector<std::int32_t>& blocks : cache.blocks) {
+    while (blocks.size() < places) {
+      if (free_.empty() && !take_blocks_of_others()) return false;
+      blocks.push_back(free_.back());
+      free_.pop_back();
+    }
+  }
+  return true;
+}
+
+void ModelDrafter::add_start(step::SlotId slot) {
+  plan_.starts.push_back({.slot = slot,
+                          .sampling = sampling_[slot],
+                          .stop = {.max_tokens = std::numeric_limits<std::int32_t>::max(), .ignore_eos = true, .stop_token_ids = {}}});
+}
+
+step::StepRow& ModelDrafter::add_row(step::SlotId slot, const Cache& cache) {
+  step::StepRow& row = plan_.rows.emplace_back();
+  row.slot = slot;
+  row.position = static_cast<std::int32_t>(cache.held.size());
+  row.block_begin = static_cast<std::uint32_t>(plan_.blocks.size());
+  std::size_t places = cache.blocks.front().size();
+  for (const std::vector<std::int32_t>& blocks : cache.blocks) places = std::min(places, blocks.size());
+  row.block_count = static_cast<std::uint32_t>(places);
+  for (const std::vector<std::int32_t>& blocks : cache.blocks)
+    plan_.blocks.insert(plan_.blocks.end(), blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(places));
+  return row;
+}
+
+// A row with what its cache lacks of the text, within `room`. Whether it is the whole of it, so that a guess follows.
+bool ModelDrafter::catch_up(DraftWish& wish, std::int32_t& room) {
+  Cache& cache = cache_of(wish);
+  cache.used = step_;
+  cache.held.resize(std::min(common_prefix(cache.held, wish.text), wish.text.size() - 1));
+  const std::size_t missing = wish.text.size() - cache.held.size();
+  const std::size_t count = std::min(missing, static_cast<std::size_t>(room));
+  const std::span<const TokenId> tokens = wish.text.subspan(cache.held.size(), count);
+  const auto is_unknown = [this](TokenId token) { return token >= model_->shape().vocab; };
+  if (count == 0 || std::ranges::any_of(tokens, is_unknown) || !cover(cache, wish.text.size() + wish.guesses.size())) return false;
+  room -= static_cast<std::int32_t>(count);
+  add_start(wish.slot);
+  step::StepRow& row = add_row(wish.slot, cache);
+  row.count = static_cast<std::int32_t>(count);
+  row.token_begin = static_cast<std::uint32_t>(plan_.tokens.size());
+  row.output = count == missing ? step::RowOutput::kSample : step::RowOutput::kNone;
+  plan_.tokens.insert(plan_.tokens.end(), tokens.begin(), tokens.end());
+  cache.held.insert(cache.held.end(), tokens.begin(), tokens.end());
+  going_.push_back({&wish, &cache});
+  return true;
+}
+
+void ModelDrafter::compute() {
+  model_->compute(plan_, result_);
+  if (!result_.failure) return;
+  for (const Going& going : going_) give_up(*going.cache);
+  std::rethrow_exception(result_.failure);
+}
+
+// Of all rows that sampled; those that are to go on stay.
+void ModelDrafter::take_guesses() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < going_.size(); ++i) {
+    const step::RowResult& row = result_.rows[i];
+    DraftWish& wish = *going_[i].wish;
+    if (!row.sampled || (wish.count > 0 && row.logprob < kLeastLogprob)) continue;
+    wish.guesses[wish.count++] = row.token;
+    const bool reaches_end = static_cast<std::int32_t>(going_[i].cache->held.size()) + 1 >= model_->context_length();
+    if (wish.count < wish.guesses.size() && !reaches_end) going_[kept++] = going_[i];
+  }
+  going_.resize(kept);
+}
+
+void ModelDrafter::draft(std::span<DraftWish> wishes) {
+  ++step_;
+  going_.clear();
+  plan_.clear();
+  std::int32_t room = kCatchUp;
+  const auto most = static_cast<std::size_t>(model_->context_length());
+  for (DraftWish& wish : wishes)
+    if (wish.text.size() < most) catch_up(wish, room);
+  if (going_.empty()) return;
+  compute();
+  for (take_guesses(); !going_.empty(); take_guesses()) {
+    plan_.clear();
+    for (const Going& going : going_) {
+      step::StepRow& row = add_row(going.wish->slot, *going.cache);
+      row.input = step::RowInput::kSampled;
+      row.output = step::RowOutput::kSample;
+      going.cache->held.push_back(going.wish->guesses[going.wish->count - 1]);
+    }
+    compute();
+  }
+}
+
+}  // namespace braid::model

@@ -1,0 +1,74 @@
+// A small model with the same tokens that guesses for a large one.
+#pragma once
+
+#include "braid/result.h"
+#include "model/drafting/drafter.h"
+#include "step/step.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace braid::model {
+
+class LanguageModel;
+
+// It draws as the large one does, with the same seeds at the same positions, so that where both are of one mind they say the same also at a
+// temperature. Sequences have caches in a pool of its own, which are computed as guesses are wanted: a few hundred tokens in a step, so that
+// a long prompt is caught up with by and by. A sequence that has ended, or was preempted, leaves its cache to the next one that begins like
+// it; where blocks are short, the cache that was not used for longest is given up. Strand only.
+class ModelDrafter final : public Drafter {
+ public:
+  // Without recurrent layers. `slots`: of the large model, and no more than its own.
+  ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots);
+  ~ModelDrafter() override;
+
+  // Before the first step: as LanguageModel's, so many for each group of its layers.
+  Result<void> allocate_kv(std::int32_t blocks);
+  std::uint64_t block_bytes() const;  // of all groups
+  const LanguageModel& model() const { return *model_; }
+
+  void start(const step::SlotStart& start) override;
+  void end(step::SlotId slot) override;
+  void draft(std::span<DraftWish> wishes) override;
+
+ private:
+  static constexpr std::int32_t kCatchUp = 512;  // tokens of a step, of all sequences
+  static constexpr std::size_t kNoCache = ~std::size_t{0};
+
+  struct Cache {
+    std::vector<TokenId> held;                      // positions [0, held) are computed
+    std::vector<std::vector<std::int32_t>> blocks;  // [groups][places]
+    std::uint64_t used = 0;                         // the step that used it last
+    std::optional<step::SlotId> owner;
+  };
+  struct Going {
+    DraftWish* wish = nullptr;
+    Cache* cache = nullptr;
+  };
+
+  Cache& cache_of(const DraftWish& wish);
+  bool cover(Cache& cache, std::size_t positions);
+  bool take_blocks_of_others();
+  void give_up(Cache& cache);
+  bool catch_up(DraftWish& wish, std::int32_t& room);
+  void add_start(step::SlotId slot);
+  step::StepRow& add_row(step::SlotId slot, const Cache& cache);
+  void compute();
+  void take_guesses();
+
+  const std::unique_ptr<LanguageModel> model_;
+  std::vector<std::int32_t> free_;
+  std::vector<Cache> caches_;
+  std::vector<std::size_t> by_slot_;
+  std::vector<SamplingParams> sampling_;  // by slot
+  std::uint64_t step_ = 0;
+  std::vector<Going> going_;  // parallel to the plan's rows
+  step::StepPlan plan_;
+  step::StepResult result_;
+};
+
+}  // namespace braid::model

@@ -1,0 +1,77 @@
+// Guessed tokens change nothing of an answer but its time: streams, stop strings, tools, log-probabilities, choices and seeds over HTTP,
+// with a server that guesses and one that does not; and what is told of them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serve } from "./support/processes.mjs";
+import { collect, metrics, post } from "./support/client.mjs";
+
+const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ";
+const text = (more = {}) => ({ prompt: story.repeat(3) + "Once upon a time, a", max_tokens: 60, temperature: 0, ignore_eos: true, ...more });
+const schema = { type: "object", properties: { animal: { enum: ["fox", "owl"] }, age: { type: "integer", maximum: 99 } }, required: ["animal", "age"], additionalProperties: false };
+const chat = (more = {}) => ({ messages: [{ role: "user", content: "Tell me a story about a brave fox." }], max_tokens: 60, temperature: 0.8, seed: 5, ...more });
+
+const wishes = [
+  ["/v1/completions", text()],
+  ["/v1/completions", text({ logprobs: 3, return_token_ids: true })],
+  ["/v1/completions", text({ temperature: 0.9, seed: 3, n: 3, logprobs: 1 })],
+  ["/v1/completions", text({ stop: ["castle"], include_stop_str_in_output: true })],
+  ["/v1/completions", text({ stop: ["She "] })],
+  ["/v1/completions", text({ min_tokens: 20, ignore_eos: false, presence_penalty: 0.5, repetition_penalty: 1.1 })],
+  ["/v1/completions", text({ echo: true, logprobs: 2, max_tokens: 20 })],
+  ["/v1/chat/completions", chat({ logprobs: true, top_logprobs: 2 })],
+  ["/v1/chat/completions", chat({ response_format: { type: "json_schema", json_schema: { name: "one", strict: true, schema } } })],
+  ["/v1/chat/completions", chat({ tools: [{ type: "function", function: { name: "tell", parameters: schema } }], tool_choice: "required" })],
+];
+
+const answer_of = ({ choices }) => choices.map(({ message, ...rest }) => ({
+  ...rest, message: message && { ...message, tool_calls: message.tool_calls?.map((call) => call.function) } }));
+
+test("answers are the same with guesses and without, alone and together", async (t) => {
+  const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
+  const guessing = await serve(t, ["--no-warmup", "--kv-memory", "64M"]);
+  const ask = async (server, [path, body]) => {
+    const response = await post(server.url + path, body);
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return answer;
+  };
+  const expected = [];
+  for (const wish of wishes) expected.push(answer_of(await ask(plain, wish)));
+  for (const [i, wish] of wishes.entries()) assert.deepEqual(answer_of(await ask(guessing, wish)), expected[i], JSON.stringify(wish));
+  const together = await Promise.all([...wishes, ...wishes].map((wish) => ask(guessing, wish)));
+  for (const [i, answer] of together.entries()) assert.deepEqual(answer_of(answer), expected[i % wishes.length], `together, ${i}`);
+
+  const predicted = text({ temperature: 0.9, seed: 4, max_tokens: 40 });
+  const said = (await ask(plain, ["/v1/completions", predicted])).choices[0].text;
+  const prediction = { type: "content", content: [{ type: "text", text: said }] };
+  const { choices, usage } = await ask(guessing, ["/v1/completions", { ...predicted, prediction }]);
+  assert.equal(choices[0].text, said);
+  assert.ok(usage.completion_tokens_details.accepted_prediction_tokens > 0);
+  assert.equal(typeof usage.completion_tokens_details.rejected_prediction_tokens, "number");
+  assert.ok(usage.completion_tokens_details.accepted_prediction_tokens < usage.completion_tokens);
+  const streamed = await collect(await post(`${guessing.url}/v1/completions`, { ...predicted, prediction, stream: true }));
+  assert.equal(streamed.text, said);
+
+  const counts = await metrics(guessing.url);
+  for (const source of ["prediction", "ngram", "grammar"])
+    assert.ok(counts.get(`braid_draft_tokens_accepted_total{source="${source}",position="1"}`) > 0, source);
+  const none = await ask(guessing, ["/v1/completions", text({ speculative: { method: "off" } })]);
+  assert.equal(none.usage.completion_tokens_details, undefined);
+  const off = await metrics(plain.url);
+  for (const [name, value] of off) if (name.startsWith("braid_draft_tokens")) assert.equal(value, 0, name);
+});
+
+test("what a server cannot guess from is refused with a sentence", async (t) => {
+  const server = await serve(t, ["--no-warmup", "--kv-memory", "16M"]);
+  const refused = async (more) => {
+    const response = await post(`${server.url}/v1/completions`, { prompt: "a", max_tokens: 1, ...more });
+    assert.equal(response.status, 400);
+    return (await response.json()).error;
+  };
+  assert.match((await refused({ speculative: { method: "mtp" } })).message, /has no heads/);
+  assert.match((await refused({ speculative: { method: "draft" } })).message, /no draft model/);
+  assert.match((await refused({ speculative: { method: "magic" } })).message, /must be one of/);
+  assert.match((await refused({ speculative: { max_tokens: 0 } })).message, /max_tokens/);
+  assert.equal((await refused({ speculative: { tokens: 3 } })).param, "speculative.tokens");
+  assert.equal((await refused({ prediction: { type: "content", content: 3 } })).param, "prediction.content");
+});
