@@ -2,7 +2,8 @@
 // with a server that guesses and one that does not; and what is told of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serve } from "./support/processes.mjs";
+import path from "node:path";
+import { braidBinary, Process, serve, sourceFolder } from "./support/processes.mjs";
 import { collect, metrics, post } from "./support/client.mjs";
 
 const story = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. ";
@@ -74,4 +75,34 @@ test("what a server cannot guess from is refused with a sentence", async (t) => 
   assert.match((await refused({ speculative: { max_tokens: 0 } })).message, /max_tokens/);
   assert.equal((await refused({ speculative: { tokens: 3 } })).param, "speculative.tokens");
   assert.equal((await refused({ prediction: { type: "content", content: 3 } })).param, "prediction.content");
+});
+
+test("a small model guesses for the embedded one", async (t) => {
+  const draft = path.join(sourceFolder, "models/demo-draft-q8_0.gguf");
+  const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
+  const guessing = await serve(t, ["--no-warmup", "--draft", draft, "--kv-memory", "64M"]);
+  const ask = async (server, [path, body]) => (await post(server.url + path, body)).json();
+  const drafted = { speculative: { method: "draft", max_tokens: 4 } };
+  for (const [path, body] of wishes)
+    assert.deepEqual(answer_of(await ask(guessing, [path, { ...body, ...drafted }])), answer_of(await ask(plain, [path, body])), JSON.stringify(body));
+  const answer = await ask(guessing, ["/v1/chat/completions", chat({ ...drafted, timings: true })]);
+  const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } = answer.usage.completion_tokens_details;
+  assert.ok(accepted > 0);
+  assert.equal(answer.timings.draft_n, accepted + rejected);
+  assert.equal(answer.timings.draft_n_accepted, accepted);
+  const counts = await metrics(guessing.url);
+  assert.ok(counts.get(`braid_draft_tokens_accepted_total{source="draft",position="1"}`) > 0);
+});
+
+test("a draft that is none is refused before anything is served", async (t) => {
+  for (const [args, pattern] of [
+    [["--draft", "/nowhere.gguf"], /nowhere\.gguf/],
+    [["--draft", "x.gguf", "--speculate", "off"], /--draft contradicts --speculate off/],
+    [["--speculate", "draft"], /--draft/],
+    [["a.gguf", "b.gguf", "--draft", "x.gguf"], /guesses for one model/],
+  ]) {
+    const server = new Process(t, braidBinary, ["serve", "--port", "0", ...args]);
+    assert.notEqual((await server.exited).code, 0);
+    assert.match(server.errors + server.lines.join("\n"), pattern);
+  }
 });

@@ -10,8 +10,7 @@ namespace braid::app {
 void add_speculation_options(CLI::App& app, ServeOptions& options) {
   app.add_option_function<std::string>(
          "--speculate", [&batch = options.batch](const std::string& name) { batch.speculate = *draft_method_of(name); },
-         "Where tokens of answers are guessed from, to be verified several at once: auto (as far as it pays), off, ngram, suffix, draft or "
-         "mtp; requests may say otherwise, but for off")
+         "What tokens of answers are guessed from: auto (as far as it pays), off, ngram, suffix, draft or mtp")
       ->default_str("auto")
       ->check(CLI::IsMember(std::vector<std::string>(kDraftMethodNames.begin(), kDraftMethodNames.end())));
   add_integer(app, "--draft-tokens", options.batch.draft_tokens, 1, 64, "Tokens that are guessed at once for an answer, at most");

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""The same requests with guessed tokens and without, in turns on one server: how many times as fast answers come.
+
+speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat] MODEL.gguf
+"""
+import argparse, http.client, json, random, re, statistics, subprocess, sys, threading, time
+
+SUBJECTS = ["a brave fox and a lost kite", "an owl who could not sleep", "a bear in the snow", "a mouse and a big cheese",
+            "a boat on the lake", "a girl and her red hat", "two friends and a tree", "a dog who found a bone"]
+STORY = "Once upon a time, a brave fox named Luna lived in the castle. She loved her kite more than anything. "
+
+
+def start(args):
+    command = [args.braid, "serve", "--port", "0", "--kv-memory", args.kv_memory, "--draft-tokens", str(args.tokens)] + args.model
+    if args.draft:
+        command += ["--draft", args.draft]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    port = None
+    for line in server.stdout:
+        if found := re.search(r"listening on http://127.0.0.1:(\d+)", line):
+            port = int(found[1])
+        if line.startswith("ready"):
+            threading.Thread(target=lambda: [None for _ in server.stdout], daemon=True).start()
+            return server, port
+    sys.exit("the server did not start")
+
+
+def body_of(args, index, method):
+    more = {"max_tokens": args.answer, "seed": 100 + index, "temperature": args.temperature, "ignore_eos": True,
+            "speculative": {"method": method}}
+    if args.kind == "chat":
+        return "/v1/chat/completions", {"messages": [{"role": "user", "content": f"Tell me a story about {SUBJECTS[index % 8]}."}], **more}
+    if args.kind == "text":  # no two alike
+        ids = [random.Random(index).randrange(300, 1900) for _ in range(64)]
+        return "/v1/completions", {"prompt": ids, **more}
+    return "/v1/completions", {"prompt": STORY * 4 + SUBJECTS[index % 8], **more, "temperature": 0}
+
+
+def ask(port, path, body, out):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    answer = json.loads(connection.getresponse().read())
+    if "usage" not in answer:
+        sys.exit(json.dumps(answer))
+    details = answer["usage"].get("completion_tokens_details", {})
+    out.append((answer["usage"]["completion_tokens"], details.get("accepted_prediction_tokens", 0), details.get("rejected_prediction_tokens", 0),
+                [c.get("text") or c["message"]["content"] for c in answer["choices"]]))
+
+
+def run(args, port, clients, method, first):
+    answers, threads = [], []
+    begin = time.perf_counter()
+    for i in range(clients):
+        threads.append(threading.Thread(target=ask, args=(port, *body_of(args, first + i, method), answers)))
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    seconds = time.perf_counter() - begin
+    return sum(a[0] for a in answers) / seconds, sum(a[1] for a in answers), sum(a[2] for a in answers), sorted(str(a[3]) for a in answers)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--braid", required=True)
+    parser.add_argument("--draft", default="")
+    parser.add_argument("--method", default="auto")
+    parser.add_argument("--clients", default="1,8,32")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--answer", type=int, default=128, help="tokens of an answer")
+    parser.add_argument("--tokens", type=int, default=8, help="--draft-tokens")
+    parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat"])
+    parser.add_argument("--kv-memory", default="512M")
+    parser.add_argument("model", nargs="*", help="and more options of braid serve, behind --")
+    args = parser.parse_args()
+    server, port = start(args)
+    try:
+        for clients in map(int, args.clients.split(",")):
+            for method in ("off", args.method):
+                run(args, port, clients, method, 0)  # prompts are cached from here on
+            ratios, rates, accepted, rejected = [], [], 0, 0
+            for round in range(args.rounds):
+                pair = {}
+                for method in ("off", args.method) if round % 2 == 0 else (args.method, "off"):
+                    pair[method] = run(args, port, clients, method, 0 if args.kind == "chat" else round * clients)
+                if pair["off"][3] != pair[args.method][3]:
+                    sys.exit("answers differ")
+                ratios.append(pair[args.method][0] / pair["off"][0])
+                rates.append(pair["off"][0])
+                accepted += pair[args.method][1]
+                rejected += pair[args.method][2]
+            share = accepted / max(1, accepted + rejected)
+            print(f"{clients:3} clients: {statistics.median(rates):7.1f} tokens/s without, {statistics.median(ratios):.2f} times with "
+                  f"({min(ratios):.2f} to {max(ratios):.2f}); {share:.0%} of {accepted + rejected} guesses right", flush=True)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+main()
