@@ -18,10 +18,11 @@ std::optional<std::string> difference_of_tokens(const text::ModelCodec& large, c
 Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team,
                                                         const text::ModelCodec& codec) {
   if (options.draft.empty()) return std::shared_ptr<model::ModelDrafter>();
-  const Result<const kernels::KernelTable*> table = choose_kernels(options);
-  if (!table) return table.error();
   const Result<files::GgufFile> file = open_model(options.draft);
   if (!file) return file.error();
+  const Result<const kernels::KernelTable*> table =
+      choose_kernels(options, model::has_float_weights(*file, {options.float_type, options.fast_weights}));
+  if (!table) return table.error();
   const auto own = text::ModelCodec::from_gguf(*file);
   if (!own) return own.error();
   if (const auto difference = difference_of_tokens(codec, **own))
