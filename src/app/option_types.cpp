@@ -257,7 +257,7 @@ CLI::Option* add_huge_pages(CLI::App& app, const std::string& name, files::HugeP
 CLI::Option* add_isa(CLI::App& app, const std::string& name, std::optional<kernels::Isa>& target, const std::string& help) {
   return add_checked(app, name, "TIER", help, [&target](const std::string& text) {
     target = kernels::parse_isa(text);
-    return target ? std::string() : fmt::format("'{}' is not a kernel tier: write scalar, avx2, avx512 or amx", text);
+    return target ? std::string() : fmt::format("'{}' is not a kernel tier: write scalar, neon, avx2, avx512 or amx", text);
   });
 }
 

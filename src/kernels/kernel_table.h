@@ -14,7 +14,7 @@
 
 namespace braid::kernels {
 
-enum class Isa { kScalar, kAvx2, kAvx512, kAmx };
+enum class Isa { kScalar, kNeon, kAvx2, kAvx512, kAmx };
 
 // Keys and values in the pool. kInt8: codes of [-127, 127] with an f16 scale for each token, KV head and group of kKvGroup values.
 enum class KvType { kF32, kF16, kBF16, kInt8 };

@@ -20,6 +20,6 @@ const KernelTable& best_kernel_table();
 // than attention does, these would be rounded by attention alone.
 const KernelTable& for_float_weights(const KernelTable& table);
 
-std::optional<Isa> parse_isa(std::string_view name);  // scalar, avx2, avx512, amx
+std::optional<Isa> parse_isa(std::string_view name);  // scalar, neon, avx2, avx512, amx
 
 }  // namespace braid::kernels

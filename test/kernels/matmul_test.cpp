@@ -12,6 +12,9 @@
 #include "kernels/avx2/tier.h"
 #include "kernels/avx512/tier.h"
 #include "kernels/x86/cpu_features.h"
+#elif defined(__aarch64__)
+#include "kernels/neon/cpu_features.h"
+#include "kernels/neon/tier.h"
 #endif
 
 namespace braid::kernels {
@@ -60,6 +63,10 @@ std::vector<const KernelTable*> product_tiers() {
   if (cpu_features().avx2_fma_f16c && cpu_features().avx_vnni) tiers.push_back(&avx2::kTable);
   const KernelTable& best = best_kernel_table();
   if (const KernelTable& floats = for_float_weights(best); &floats != &best) tiers.push_back(&floats);
+#elif defined(__aarch64__)
+  // Those that this machine can run, but for the best of them, which is there.
+  if (cpu_features().dotprod) tiers.push_back(&neon::kTable);
+  if (cpu_features().i8mm) tiers.push_back(&neon::kDotProductTable);
 #endif
   return tiers;
 }

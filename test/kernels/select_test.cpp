@@ -7,6 +7,7 @@ namespace {
 
 TEST(Select, NamesParse) {
   EXPECT_EQ(parse_isa("scalar"), Isa::kScalar);
+  EXPECT_EQ(parse_isa("neon"), Isa::kNeon);
   EXPECT_EQ(parse_isa("avx2"), Isa::kAvx2);
   EXPECT_EQ(parse_isa("avx512"), Isa::kAvx512);
   EXPECT_EQ(parse_isa("amx"), Isa::kAmx);
@@ -14,7 +15,7 @@ TEST(Select, NamesParse) {
 }
 
 TEST(Select, ATierIsGivenOrItsLackIsNamed) {
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     std::string missing;
     const KernelTable* table = kernel_table(isa, missing);
     EXPECT_NE(table == nullptr, missing.empty());

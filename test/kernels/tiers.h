@@ -16,7 +16,7 @@ namespace braid::kernels::test {
 
 inline std::vector<const KernelTable*> machine_tiers() {
   std::vector<const KernelTable*> tiers;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kScalar, Isa::kNeon, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     std::string missing;
     if (const KernelTable* table = kernel_table(isa, missing)) tiers.push_back(table);
   }

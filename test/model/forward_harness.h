@@ -95,7 +95,7 @@ class ForwardHarness {
 // Every tier that this machine can run.
 inline std::vector<const kernels::KernelTable*> available_tables() {
   std::vector<const kernels::KernelTable*> tables;
-  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512, kernels::Isa::kAmx}) {
+  for (const auto isa : {kernels::Isa::kScalar, kernels::Isa::kNeon, kernels::Isa::kAvx2, kernels::Isa::kAvx512, kernels::Isa::kAmx}) {
     std::string missing;
     if (const auto* table = kernels::kernel_table(isa, missing)) tables.push_back(table);
   }

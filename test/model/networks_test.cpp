@@ -181,7 +181,7 @@ TEST_P(Networks, GiveTheSameBitsOnEveryTierAndForAnyTeam) {
   };
   std::string missing;
   const auto scalar = with(*kernels::kernel_table(kernels::Isa::kScalar, missing), 1);
-  for (const kernels::Isa isa : {kernels::Isa::kAvx2, kernels::Isa::kAvx512, kernels::Isa::kAmx}) {
+  for (const kernels::Isa isa : {kernels::Isa::kNeon, kernels::Isa::kAvx2, kernels::Isa::kAvx512, kernels::Isa::kAmx}) {
     const kernels::KernelTable* table = kernels::kernel_table(isa, missing);
     if (table == nullptr) continue;
     const auto same = with(*table, 3);

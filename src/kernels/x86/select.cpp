@@ -49,6 +49,9 @@ const KernelTable* find_table(Isa isa, std::string& missing) {
                                : "this processor or operating system lacks AMX tiles, INT8 or BF16, or AVX-512-BF16";
       }
       return nullptr;
+    case Isa::kNeon:
+      missing = "this is no Arm processor";
+      return nullptr;
   }
   missing = "unknown instruction set";
   return nullptr;
