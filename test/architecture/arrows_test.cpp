@@ -107,5 +107,32 @@ TEST(Architecture, NoFileOutgrowsOneSubject) {
     }
 }
 
+// Files whose code, comments aside, names what other systems lack.
+std::set<std::string> files_with_linux() {
+  const std::regex linux_alone(
+      R"(linux/|liburing|sys/auxv|sys/eventfd|sys/epoll|sys/inotify|sys/syscall|sys/prctl|sched_[gs]etaffinity|SO_PEERCRED|getrandom\()"
+      R"(|MADV_|MAP_NORESERVE|"/?proc/|"/?sys/|TCP_USER_TIMEOUT|NOTIFY_SOCKET|LISTEN_FDS|O_DIRECT|O_TMPFILE|accept4|fallocate)");
+  std::set<std::string> found;
+  for (const char* folder : {"src", "include"}) {
+    for (const fs::path& path : sources_below(folder)) {
+      std::ifstream source(path);
+      for (std::string line; std::getline(source, line);) {
+        if (std::regex_search(line.substr(0, line.find("//")), linux_alone)) found.insert(fs::relative(path, kRoot).string());
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Architecture, WhatIsLinuxsAloneStandsInTheFilesThatAreListed) {
+  std::set<std::string> listed;
+  std::ifstream document(kRoot / "docs/porting.md");
+  const std::regex row(R"(^\| `(src/\S+|include/\S+)` \|.*)");
+  std::smatch match;
+  for (std::string line; std::getline(document, line);)
+    if (std::regex_match(line, match, row)) listed.insert(match[1]);
+  EXPECT_EQ(listed, files_with_linux());
+}
+
 }  // namespace
 }  // namespace braid::test

@@ -64,8 +64,8 @@ export function longModel(t) {
 
 // `braid serve ARGS` on a free port unless `port` says otherwise, by way of the command `prefix` if any, which must become it (exec).
 // With `ready` false it does not wait for the model.
-export async function serve(t, args = [], { ready = true, env = {}, prefix = [], port = ["--port", "0"] } = {}) {
-  const command = [...prefix, braidBinary, "serve", ...port, ...args];
+export async function serve(t, args = [], { ready = true, env = {}, prefix = [], binary = braidBinary, port = ["--port", "0"] } = {}) {
+  const command = [...prefix, binary, "serve", ...port, ...args];
   const server = new Process(t, command[0], command.slice(1), { env: { ...process.env, ...env } });
   server.url = (await server.line(/listening on (https?:\S+)/))[1];
   server.port = Number(new URL(server.url).port);
