@@ -24,7 +24,8 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_flag("--pin-threads", options.pin_threads, "Each compute thread stays on a CPU of its own, the first ones of the affinity mask");
   add_huge_pages(app, "--huge-pages", options.huge_pages,
                  "Pages of 2 MiB: off, transparent (where the system finds them) or explicit (weights and KV from vm.nr_hugepages)");
-  add_isa(app, "--isa", options.isa, "Kernel tier: scalar, neon, avx2, avx512 or amx; the machine's best if not given")->envname("BRAID_ISA");
+  add_isa(app, "--isa", options.isa, "Kernel tier: scalar, neon, avx2, avx512 or amx; the machine's best if not given")
+      ->envname("BRAID_ISA");
 }
 
 void add_chat_template(CLI::App& app, ModelOptions& options) {
