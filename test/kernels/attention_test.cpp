@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace braid::kernels {
 namespace {
@@ -215,12 +216,21 @@ TEST_P(Attention, EqualsTheDefinitionInDouble) {
   }
 }
 
+// Another block stands for them, here one that holds NaNs, as one with the floats of a recurrent state may. Of 200 tokens sinks and window
+// lie in one chunk.
 TEST_P(Attention, BlocksOutOfTheWindowMayBeAbsent) {
   Random random(6);
-  const std::int32_t tokens = 1100;
   for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8}) {
-    for (const auto& [block_tokens, latent] : {std::pair{8, false}, {32, false}, {8, true}, {32, true}}) {
-      Pool pool(random, type, block_tokens, 32, 2, tokens, latent);
+    for (const auto& [block_tokens, latent, tokens] : {std::tuple{8, false, 1100},
+                                                       {32, false, 1100},
+                                                       {8, true, 1100},
+                                                       {32, true, 1100},
+                                                       {8, false, 200},
+                                                       {16, false, 200},
+                                                       {32, false, 200},
+                                                       {32, true, 200}}) {
+      Pool pool(random, type, block_tokens, 32, 2, tokens + block_tokens, latent);
+      std::iter_swap(std::ranges::find(pool.blocks, 0), pool.blocks.end() - 1);  // behind all tokens
       pool.store(*GetParam(), 0, tokens);
       for (const Rule rule : {Rule{.window = 130}, Rule{.window = 40, .sink = 20}}) {
         std::vector<AttentionRow> rows;
@@ -231,7 +241,7 @@ TEST_P(Attention, BlocksOutOfTheWindowMayBeAbsent) {
         const std::int32_t first_seen = tokens - 9 + 1 - rule.window;
         for (std::int32_t b = (rule.sink + block_tokens - 1) / block_tokens; b < first_seen / block_tokens; ++b)
           blocks[static_cast<std::size_t>(b)] = -1;
-        EXPECT_GT(std::ranges::count(blocks, -1), 10);
+        EXPECT_GE(std::ranges::count(blocks, -1), 1) << rule.window;
         for (AttentionRow& row : rows) row.blocks = blocks.data();
         EXPECT_TRUE(test::same_bits(attend(*GetParam(), pool.layer, rows, queries, 4, rule), whole));
         EXPECT_TRUE(test::same_bits(attend_in_parts(*GetParam(), pool.layer, rows, queries, 4, rule), whole));

@@ -141,6 +141,8 @@ static void for_bands(Tiles& tiles, const Batch& batch, std::int32_t chunk, cons
 static inline bool start_chunk(Batch& batch, std::int32_t chunk) {
   std::int32_t begin = chunk + kChunkTokens;
   std::int32_t end = chunk;
+  std::int32_t gap_begin = chunk;
+  std::int32_t gap_end = chunk + kChunkTokens;
   for (int r = 0; r < batch.rows(); ++r) {
     const ChunkView view = view_of_chunk(*batch.args, batch.position(r), chunk);
     batch.views[r] = view;
@@ -149,10 +151,13 @@ static inline bool start_chunk(Batch& batch, std::int32_t chunk) {
     const std::int32_t own_end = view.begin < view.end ? view.end : view.sink_end;
     begin = own_begin < begin ? own_begin : begin;
     end = own_end > end ? own_end : end;
+    gap_begin = view.sink_end > gap_begin ? view.sink_end : gap_begin;
+    gap_end = view.begin < view.end && view.begin < gap_end ? view.begin : gap_end;
   }
   if (begin >= end) return false;
   const std::int32_t* blocks = batch.args->rows[batch.first_row].blocks;
-  expand({*batch.kv, blocks, batch.head, chunk, begin, end, batch.position(batch.rows() - 1), batch.next}, batch.keys, batch.values);
+  expand({*batch.kv, blocks, batch.head, chunk, begin, end, gap_begin, gap_end, batch.position(batch.rows() - 1), batch.next}, batch.keys,
+         batch.values);
   return true;
 }
 

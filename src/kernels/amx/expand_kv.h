@@ -247,7 +247,15 @@ static inline void expand_value_pair(const std::byte* row, std::int64_t row_byte
   }
 }
 
-// Lines for the 16 positions of a vector of values; those out of [begin, end) become zeros.
+// Which of the eight positions from `first` on are seen, a bit for each.
+static inline unsigned seen_of_eight(const ChunkSource& source, std::int32_t first) {
+  const auto within = [&](std::int32_t begin, std::int32_t end) {
+    return static_cast<unsigned>(avx512::first_lanes(end - first) & ~avx512::first_lanes(begin - first)) & 0xFFU;
+  };
+  return within(source.begin, source.end) & ~within(source.gap_begin, source.gap_end);
+}
+
+// Lines for the 16 positions of a vector of values; those that nobody sees become zeros.
 template <KvType kType>
 static inline void expand_value_vector(const ChunkSource& source, std::int32_t vector, std::int64_t stride, std::byte* lines) {
   const KvLayer& kv = source.kv;
@@ -257,8 +265,7 @@ static inline void expand_value_vector(const ChunkSource& source, std::int32_t v
   const std::int64_t scale_bytes = static_cast<std::int64_t>(kv.scale_offset) + value_scale_step(kv);
   const bool in_place = holds_tiles(kv);                                                                        // others are
   for (std::int32_t eight = source.chunk + vector * 16; eight < source.chunk + vector * 16 + 16; eight += 8) {  // a block holds all eight
-    const auto present =
-        static_cast<unsigned>(avx512::first_lanes(source.end - eight) & ~avx512::first_lanes(source.begin - eight)) & 0xFFU;
+    const unsigned present = seen_of_eight(source, eight);
     const std::int32_t held = present != 0 ? eight : source.begin / 8 * 8;  // there may be no block for the others
     const std::int64_t offset = static_cast<std::int64_t>(kv.value_offset) + source.slot(held) * row_bytes;
     const std::byte* rows = source.at(held) + offset;
@@ -315,7 +322,7 @@ static inline void find_lines(const ChunkSource& source, Lines& keys, Lines& val
     keys.ahead[v] = ahead + (kv.latent ? value : key);
     values.at[v] = head + value;
     values.ahead[v] = ahead + value;
-    if (source.begin <= position && position + 16 <= source.end) continue;
+    if (source.all_seen(position, position + 16)) continue;
     std::byte* line = values.scratch + v * kValueLines * values.stride;
     expand_value_vector<KvType::kBF16>(source, v, values.stride, line);
     values.at[v] = line;

@@ -48,7 +48,8 @@ struct Lines {
   std::int64_t stride;
 };
 
-// What is read: one KV head of a sequence, positions [begin, end) of the chunk.
+// What is read: one KV head of a sequence, positions [begin, end) of the chunk but for [gap_begin, gap_end), which lie between sinks and
+// windows: their blocks may hold anything, states of recurrent layers included.
 struct ChunkSource {
   const KvLayer& kv;
   const std::int32_t* blocks;
@@ -56,6 +57,8 @@ struct ChunkSource {
   std::int32_t chunk;
   std::int32_t begin;
   std::int32_t end;
+  std::int32_t gap_begin;
+  std::int32_t gap_end;
   std::int32_t last;  // the batch's last position
   NextContext next;
 
@@ -63,6 +66,9 @@ struct ChunkSource {
   std::int32_t slot(std::int32_t position) const { return position & (kv.block_tokens - 1); }
   std::int32_t first_vector() const { return (begin - chunk) / 16; }
   std::int32_t last_vector() const { return (end - chunk + 15) / 16; }
+  bool all_seen(std::int32_t from, std::int32_t to) const {
+    return begin <= from && to <= end && (gap_end <= gap_begin || to <= gap_begin || gap_end <= from);
+  }
 };
 
 // The head's bytes in the block that lies kAhead positions farther, or, beyond the last block, in one of the next context's: in both at the
