@@ -73,6 +73,22 @@ std::int64_t FolderConfig::count(Names names, std::optional<std::int64_t> fallba
   return fallback.value_or(least);
 }
 
+std::vector<std::int64_t> FolderConfig::counts(Names names, std::optional<std::int64_t> fallback, std::int64_t least, std::int64_t most) {
+  simdjson::dom::array array;
+  const auto value = find(names);
+  if (!value || value->get(array) != simdjson::SUCCESS) return {count(names, fallback, least, most)};
+  std::vector<std::int64_t> numbers;
+  for (const simdjson::dom::element item : array) {
+    std::int64_t number = 0;
+    if (item.get(number) != simdjson::SUCCESS || number > most || (number < least && number != 0))
+      fail(ErrorCode::kBadFile,
+           fmt::format("{} has the item {}, expected whole numbers from {} to {}", first(names), simdjson::minify(item), least, most));
+    numbers.push_back(number);
+  }
+  if (numbers.empty()) fail(ErrorCode::kBadFile, fmt::format("{} is an empty list", first(names)));
+  return error ? std::vector{least} : numbers;
+}
+
 double FolderConfig::number(Names names, std::optional<double> fallback, double low, double high) {
   const auto value = find(names);
   if (!value && fallback) return *fallback;

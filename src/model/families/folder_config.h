@@ -32,6 +32,8 @@ class FolderConfig {
 
   bool has(Names names) const { return find(names).has_value(); }
   std::int64_t count(Names names, std::optional<std::int64_t> fallback, std::int64_t least, std::int64_t most);
+  // One for all layers, or a list with one for each, which may be 0 where a layer has none of it.
+  std::vector<std::int64_t> counts(Names names, std::optional<std::int64_t> fallback, std::int64_t least, std::int64_t most);
   double number(Names names, std::optional<double> fallback, double low, double high);
   bool flag(Names names, bool fallback);
   std::string text(Names names, std::string_view fallback);

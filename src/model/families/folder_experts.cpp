@@ -4,7 +4,9 @@
 #include "model/families/joined_rows.h"
 #include "model/row_encoding.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,9 +17,9 @@ namespace braid::model {
 namespace {
 
 // The part of one layer's experts as one tensor; nothing where the layer has none.
-std::optional<files::GgufTensor> join_layer(FolderReader& in, std::int32_t layer, std::string_view module, std::string_view part) {
+std::optional<files::GgufTensor> join_layer(FolderReader& in, std::int32_t layer, const ExpertNames& names, std::string_view part) {
   std::vector<files::GgufTensor> parts;
-  while (auto found = in.extract(fmt::format("model.layers.{}.{}.{}.{}.weight", layer, module, parts.size(), part)))
+  while (auto found = in.extract(fmt::format("{}.{}.{}.{}.{}.weight", names.layers, layer, names.module, parts.size(), part)))
     parts.push_back(std::move(*found));
   if (parts.empty()) return std::nullopt;
   const files::GgufTensor& first = parts.front();
@@ -36,15 +38,19 @@ std::optional<files::GgufTensor> join_layer(FolderReader& in, std::int32_t layer
 }  // namespace
 
 void translate_expert_keys(FolderReader& in) {
+  const auto set = [&](std::string_view key, const std::vector<std::int64_t>& numbers) {
+    if (std::ranges::count(numbers, numbers.front()) == std::ssize(numbers))
+      return in.set(key, static_cast<std::uint64_t>(numbers.front()));
+    in.set(key, files::GgufArray{std::vector<std::uint64_t>(numbers.begin(), numbers.end())});
+  };
   const FolderConfig::Names count = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"};
-  const std::int64_t experts = in.config.count(count, 0, 0, kMaxDimension);
-  if (experts == 0) return;
-  in.set("expert_count", static_cast<std::uint64_t>(experts));
-  const FolderConfig::Names chosen = {"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token"};
-  in.set("expert_used_count", static_cast<std::uint64_t>(in.config.count(chosen, std::nullopt, 1, experts)));
+  const std::vector<std::int64_t> experts = in.config.counts(count, 0, 0, kMaxDimension);
+  const std::int64_t most = std::ranges::max(experts);
+  if (most == 0) return;
+  set("expert_count", experts);
+  set("expert_used_count", in.config.counts({"num_experts_per_tok", "moe_topk", "moe_k", "experts_per_token"}, std::nullopt, 1, most));
   if (in.config.has({"moe_intermediate_size"}))
-    in.set("expert_feed_forward_length",
-           static_cast<std::uint64_t>(in.config.count({"moe_intermediate_size"}, std::nullopt, 1, kMaxDimension)));
+    set("expert_feed_forward_length", in.config.counts({"moe_intermediate_size"}, std::nullopt, 1, kMaxDimension));
 }
 
 void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& names) {
@@ -52,7 +58,7 @@ void join_experts(FolderReader& in, const FolderSize& size, const ExpertNames& n
       {names.gate, "ffn_gate_exps"}, {names.up, "ffn_up_exps"}, {names.down, "ffn_down_exps"}};
   for (std::int32_t layer = 0; layer < size.layers && !in.config.error; ++layer) {
     for (const auto& [part, name] : parts) {
-      auto joined = join_layer(in, layer, names.module, part);
+      auto joined = join_layer(in, layer, names, part);
       if (!joined) continue;
       joined->name = fmt::format("blk.{}.{}.weight", layer, name);
       in.put(std::move(*joined));

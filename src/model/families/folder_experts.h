@@ -10,8 +10,9 @@ namespace braid::model {
 // Keys of the number of experts, of how many a token takes, and of their width. A configuration without experts sets none.
 void translate_expert_keys(FolderReader& in);
 
-// What a layer calls its experts: tensors "<module>.<expert>.<part>.weight".
+// What a layer calls its experts: tensors "<layers>.<layer>.<module>.<expert>.<part>.weight".
 struct ExpertNames {
+  std::string_view layers = "model.layers";
   std::string_view module = "mlp.experts";
   std::string_view gate = "gate_proj";
   std::string_view up = "up_proj";

@@ -2,9 +2,12 @@
 
 #include "model/families/gguf_decoder.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace braid::model {
 namespace {
@@ -22,6 +25,8 @@ RouterShape::Scoring read_scoring(GgufKeys& keys, RouterShape::Scoring fallback)
 
 void check_choice(GgufKeys& keys, const RouterShape& router) {
   const std::int32_t experts = router.experts();
+  if (experts < 1 || router.chosen < 1)
+    keys.fail(ErrorCode::kBadFile, fmt::format("{} is to choose {} of {} experts", router.linear.name, router.chosen, experts));
   if (experts % router.groups != 0)
     keys.fail(ErrorCode::kBadFile,
               fmt::format("{} is {}, expected a divisor of the {} experts", keys.full("expert_group_count"), router.groups, experts));
@@ -33,13 +38,12 @@ void check_choice(GgufKeys& keys, const RouterShape& router) {
               fmt::format("{} is {}, more than there are to choose from", keys.full("expert_used_count"), router.chosen));
 }
 
+// But for what layers may have of their own: names, how many experts there are and are chosen.
 RouterShape read_router(GgufKeys& keys, const ModelShape& model, const RouterHabits& habits) {
   RouterShape router;
   router.scoring = read_scoring(keys, habits.scoring);
   router.linear.inputs = model.embedding;
-  router.linear.outputs = keys.size("expert_count", std::nullopt, kMaxExperts);
   router.linear.exact = true;
-  router.chosen = keys.size("expert_used_count", std::nullopt, static_cast<std::uint64_t>(router.linear.outputs));
   router.corrected = Presence::kOptional;
   router.groups = std::max(1, keys.count("expert_group_count", kMaxExperts));
   router.chosen_groups = std::max(1, keys.count("expert_group_used_count", kMaxExperts));
@@ -47,7 +51,6 @@ RouterShape read_router(GgufKeys& keys, const ModelShape& model, const RouterHab
   router.normalised = keys.flag("expert_weights_norm", habits.normalised);
   router.sum_epsilon = habits.sum_epsilon;
   router.scale = static_cast<float>(keys.number_unless(0.0, "expert_weights_scale", 1.0, 1e-6, 1e6));
-  if (!keys.error) check_choice(keys, router);
   return router;
 }
 
@@ -92,14 +95,24 @@ FeedForwardShape network(GgufKeys& keys, const LayerShape& dense, std::int32_t l
 void add_experts(GgufKeys& keys, ModelShape& model, const RouterHabits& habits) {
   if (keys.error) return;
   const RouterShape router = read_router(keys, model, habits);
+  const std::size_t layers = model.layers.size();
+  const std::vector<std::int32_t> counts = keys.sizes("expert_count", layers, std::nullopt, kMaxExperts);
+  const auto most = static_cast<std::uint64_t>(std::max(1, std::ranges::max(counts)));
+  const std::vector<std::int32_t> chosen = keys.sizes("expert_used_count", layers, std::nullopt, most);
   const std::int32_t dense_width = model.layers.front().feed_forward.width;
-  const std::int32_t width = keys.size("expert_feed_forward_length", static_cast<std::uint64_t>(dense_width));
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(model.layers.size()); ++i) {
-    LayerShape& layer = model.layers[static_cast<std::size_t>(i)];
-    if (keys.file().tensor(layer_tensor(i, "ffn_gate_inp.weight")) == nullptr) continue;
-    ExpertsShape experts{.router = router, .each = network(keys, layer, i, "exps", width), .shared_gate = {}};
-    experts.router.linear.name = layer_tensor(i, "ffn_gate_inp");
-    experts.router.correction = layer_tensor(i, "exp_probs_b");
+  const std::vector<std::int32_t> widths = keys.sizes("expert_feed_forward_length", layers, static_cast<std::uint64_t>(dense_width));
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(layers) && !keys.error; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    LayerShape& layer = model.layers[at];
+    RouterShape own = router;
+    own.linear.name = layer_tensor(i, "ffn_gate_inp");
+    own.linear.outputs = counts[at];
+    own.chosen = chosen[at];
+    own.correction = layer_tensor(i, "exp_probs_b");
+    const bool routes = keys.file().tensor(own.linear.name + ".weight") != nullptr;
+    if (routes || counts[at] > 0) check_choice(keys, own);
+    if (!routes) continue;
+    ExpertsShape experts{.router = std::move(own), .each = network(keys, layer, i, "exps", widths[at]), .shared_gate = {}};
     if (keys.file().tensor(layer_tensor(i, "ffn_gate_inp_shexp.weight")) != nullptr)
       experts.shared_gate = layer_tensor(i, "ffn_gate_inp_shexp");
     const auto shared = static_cast<std::int32_t>(outputs_of(keys, layer_tensor(i, "ffn_up_shexp")));

@@ -7,7 +7,10 @@
 
 namespace braid::model {
 
-std::string GgufKeys::full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+std::string GgufKeys::full(std::string_view key) const {
+  std::string full = fmt::format("{}.{}", architecture_, key);
+  return file_.find(full) == nullptr && file_.find(key) != nullptr ? std::string(key) : full;
+}
 
 void GgufKeys::fail(ErrorCode code, std::string message) {
   if (!error) error = Error{code, fmt::format("{}: {}", file_.name(), message), {}};
@@ -19,6 +22,29 @@ std::int32_t GgufKeys::size(std::string_view key, std::optional<std::uint64_t> f
   const std::uint64_t value = uniform(key, fallback.value_or(0));
   if (value < 1 || value > max) fail(ErrorCode::kBadFile, fmt::format("{} is {}, expected a number from 1 to {}", full(key), value, max));
   return error ? 1 : static_cast<std::int32_t>(value);
+}
+
+std::vector<std::int32_t> GgufKeys::sizes(std::string_view key, std::size_t layers, std::optional<std::uint64_t> fallback,
+                                          std::uint64_t max) {
+  const files::GgufValue* value = file_.find(full(key));
+  const auto* array = value != nullptr ? std::get_if<files::GgufArray>(value) : nullptr;
+  if (array == nullptr) return std::vector<std::int32_t>(layers, size(key, fallback, max));
+  std::vector<std::int32_t> sizes;
+  bool sound = true;
+  std::visit(
+      [&](const auto& items) {
+    using Item = typename std::decay_t<decltype(items)>::value_type;
+    if constexpr (std::is_integral_v<Item> && !std::is_same_v<Item, bool>)
+      for (const Item item : items) {
+        sound &= static_cast<std::uint64_t>(item) <= max;
+        sizes.push_back(static_cast<std::int32_t>(item));
+      }
+      },
+      array->items);
+  if (!sound || sizes.size() < layers)
+    fail(ErrorCode::kBadFile, fmt::format("{} is not an array of {} numbers from 0 to {}", full(key), layers, max));
+  sizes.resize(layers);
+  return sizes;
 }
 
 std::int32_t GgufKeys::count(std::string_view key, std::uint64_t max, std::uint64_t fallback) {

@@ -30,11 +30,15 @@ class GgufKeys {
 
   const files::GgufFile& file() const { return file_; }
   bool has(std::string_view key) const { return file_.find(full(key)) != nullptr; }
-  std::string full(std::string_view key) const;  // "llama.block_count"
+  // "llama.block_count"; the key itself, where the file has that only: llama.cpp writes a few so ("xielu.beta").
+  std::string full(std::string_view key) const;
   void fail(ErrorCode code, std::string message);
 
   // An integer in [1, max]; an array has one value for every layer, and they are all equal, but for zeros of layers that have none of it.
   std::int32_t size(std::string_view key, std::optional<std::uint64_t> fallback, std::uint64_t max = kMaxDimension);
+  // The same for each of the first `layers`: an array has a value for each, in [0, max]; another number is that of all.
+  std::vector<std::int32_t> sizes(std::string_view key, std::size_t layers, std::optional<std::uint64_t> fallback,
+                                  std::uint64_t max = kMaxDimension);
   // An integer in [0, max], `fallback` when the key is missing.
   std::int32_t count(std::string_view key, std::uint64_t max, std::uint64_t fallback = 0);
   // A finite number in [low, high].

@@ -170,12 +170,12 @@ def exaone3(tensors, model):
 def parted(tensors, model):
     out = {}
     for name, value in tensors.items():
-        if not name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
+        if not name.endswith((".experts.gate_up_proj", ".experts.up_proj", ".experts.down_proj")):
             out[name] = value
             continue
         for i, expert in enumerate(value):
             parts = expert.chunk(2) if name.endswith("gate_up_proj") else [expert]
-            for part, kind in zip(parts, ("gate_proj", "up_proj") if len(parts) == 2 else ("down_proj",)):
+            for part, kind in zip(parts, ("gate_proj", "up_proj") if len(parts) == 2 else (name.rsplit(".", 1)[1],)):
                 out[f"{name.rsplit('.', 1)[0]}.{i}.{kind}.weight"] = part
     return out
 
@@ -333,6 +333,9 @@ JOBS = {
     "bamba": ("BambaForCausalLM", "BambaConfig", dict(
         num_hidden_layers=4, attn_layer_indices=[2], mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
         mamba_expand=2, mamba_chunk_size=16)),
+    "bamba-single": ("BambaForCausalLM", "BambaConfig", dict(
+        num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4,
+        mamba_expand=2, mamba_chunk_size=16)),
     "falcon-h1": ("FalconH1ForCausalLM", "FalconH1Config", dict(
         head_dim=16, mamba_d_ssm=48, mamba_n_heads=6, mamba_d_head=8, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4,
         mamba_chunk_size=16, embedding_multiplier=2.0, lm_head_multiplier=0.5, attention_in_multiplier=0.8, attention_out_multiplier=0.9,
@@ -345,6 +348,15 @@ JOBS = {
     "nemotron-h": ("NemotronHForCausalLM", "NemotronHConfig", dict(
         num_hidden_layers=5, layers_block_type=["mamba", "attention", "mlp", "mamba", "mlp"], head_dim=16, mamba_num_heads=8,
         mamba_head_dim=8, n_groups=2, ssm_state_size=16, conv_kernel=4, expand=2, chunk_size=16)),
+    "nemotron-h-moe": ("NemotronHForCausalLM", "NemotronHConfig", dict(
+        num_hidden_layers=5, hybrid_override_pattern="ME*EM", head_dim=16, mamba_num_heads=8, mamba_head_dim=8, n_groups=2,
+        ssm_state_size=16, conv_kernel=4, expand=2, chunk_size=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=20,
+        moe_shared_expert_intermediate_size=28, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5)),
+    "nemotron-h-latent": ("NemotronHForCausalLM", "NemotronHConfig", dict(
+        num_hidden_layers=5, hybrid_override_pattern="ME*EM", head_dim=16, mamba_num_heads=8, mamba_head_dim=8, n_groups=2,
+        ssm_state_size=16, conv_kernel=4, expand=2, chunk_size=16, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=20,
+        moe_latent_size=16, moe_shared_expert_intermediate_size=28, n_group=1, topk_group=1, norm_topk_prob=True,
+        routed_scaling_factor=2.5)),
     "qwen3.5": ("Qwen3_5ForCausalLM", "Qwen3_5TextConfig", dict(
         num_hidden_layers=4, layer_types=[LINEAR, LINEAR, FULL, LINEAR], head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
         linear_key_head_dim=8, linear_value_head_dim=12, linear_conv_kernel_dim=4, rope_parameters={
@@ -371,6 +383,8 @@ FALCON = dict(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, max_po
 JOBS.update({
     "mamba2": plain("mamba2", "Mamba2ForCausalLM", "Mamba2Config", hidden_size=32, num_hidden_layers=3, num_heads=8, head_dim=8, expand=2,
                     n_groups=2, state_size=16, conv_kernel=4, chunk_size=16, tie_word_embeddings=True, **GPT),
+    "mamba2-single": plain("mamba2-single", "Mamba2ForCausalLM", "Mamba2Config", hidden_size=32, num_hidden_layers=2, num_heads=8,
+                           head_dim=8, expand=2, n_groups=1, state_size=16, conv_kernel=4, chunk_size=16, tie_word_embeddings=True, **GPT),
     "gpt2": plain("gpt2", "GPT2LMHeadModel", "GPT2Config", n_embd=32, n_inner=48, n_layer=3, n_head=4, n_positions=256, **GPT),
     "gpt-neox": plain("gpt-neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", rotary_pct=0.5, **NEOX),
     "gpt-neox-serial": plain("gpt-neox-serial", "GPTNeoXForCausalLM", "GPTNeoXConfig", use_parallel_residual=False, hidden_act="gelu_new",
@@ -414,6 +428,26 @@ JOBS["kimi-k2"] = renamed("kimi-k2", lambda: T.DeepseekV3ForCausalLM(T.DeepseekV
         "architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2", **OLD, **MLA, "q_lora_rank": 24, "n_group": 1, "topk_group": 1,
         "n_shared_experts": 1, "routed_scaling_factor": 2.827, "norm_topk_prob": True, "scoring_func": "sigmoid",
         "topk_method": "noaux_tc", "rope_theta": 10000.0, "tie_word_embeddings": False, "moe_layer_freq": 1}, parted)
+
+# All that is said of DeepSeek-V2-Lite but for widths and counts of layers, heads and words.
+LITE = dict(kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=64, num_experts_per_tok=6,
+            n_shared_experts=2, moe_intermediate_size=8, first_k_dense_replace=1, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=2, q_lora_rank=None, n_group=1, topk_group=1, topk_method="greedy", norm_topk_prob=False,
+            routed_scaling_factor=1.0, max_position_embeddings=163840, rms_norm_eps=1e-6)
+LITE_YARN = {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 0.707, "mscale_all_dim": 0.707,
+             "original_max_position_embeddings": 4096, "type": "yarn"}
+JOBS["deepseek-v2-lite"] = renamed("deepseek-v2-lite", lambda: T.DeepseekV2ForCausalLM(T.DeepseekV2Config(**{
+    **B, **LITE, "rope_parameters": {**{k: v for k, v in LITE_YARN.items() if k != "type"}, "rope_type": "yarn", "rope_theta": 10000.0}})), {
+        "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", **OLD, **LITE, "scoring_func": "softmax",
+        "seq_aux": True, "moe_layer_freq": 1, "ep_size": 1, "rope_theta": 10000, "rope_scaling": LITE_YARN,
+        "tie_word_embeddings": False}, parted)
+# As Hunyuan's own configuration says it, a number for each layer.
+JOBS["hunyuan-moe-lists"] = renamed("hunyuan-moe-lists", lambda: T.HunYuanMoEV1ForCausalLM(T.HunYuanMoEV1Config(**{
+    **B, "head_dim": 16, "num_experts": 8, "moe_topk": [2, 3, 1], "intermediate_size": 20})), {
+        "architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe", **OLD, "num_key_value_heads": 2, "head_dim": 16,
+        "intermediate_size": 20, "num_experts": [8, 8, 8], "moe_topk": [2, 3, 1], "moe_intermediate_size": [20, 20, 20],
+        "num_shared_expert": [1, 1, 1], "use_mixed_mlp_moe": True, "use_cla": False, "moe_layer_num_skipped": 0, "rope_theta": 10000.0,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": False}, parted)
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
