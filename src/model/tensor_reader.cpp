@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <span>
 
 namespace braid::model {
 namespace {
@@ -37,7 +38,9 @@ const files::GgufTensor* TensorReader::find(const std::string& name, std::initia
   }
   if (presence == Presence::kAbsent) return nullptr;
   seen_.insert(name);
-  if (!std::ranges::equal(tensor->shape, shape)) {
+  std::span<const std::int64_t> found = tensor->shape;
+  while (found.size() > shape.size() && found.back() == 1) found = found.first(found.size() - 1);  // as some converters leave them
+  if (!std::ranges::equal(found, shape)) {
     fail(ErrorCode::kBadFile, name, fmt::format("found shape [{}], expected [{}]", fmt::join(tensor->shape, ", "), fmt::join(shape, ", ")));
     return nullptr;
   }

@@ -3,12 +3,16 @@
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <simdjson.h>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace braid::model::test {
 namespace {
@@ -28,12 +32,9 @@ FolderReference read_folder_reference(const std::string& path) {
   return reference;
 }
 
-class FolderReferences : public testing::TestWithParam<std::string> {};
-
 // With exact arithmetic; the script makes sure that no greedy token is a near tie.
-TEST_P(FolderReferences, AreReproducedOnEveryTier) {
-  const FolderReference reference = read_folder_reference(folder_path(GetParam()) + "/reference.json");
-  const files::GgufFile file = open_folder_model(GetParam());
+void expect_reference(const std::string& name, const files::GgufFile& file) {
+  const FolderReference reference = read_folder_reference(folder_path(name) + "/reference.json");
   for (const auto* table : available_tables()) {
     ForwardHarness harness(file, *table, {.float_type = kernels::WeightType::kF32});
     const std::vector<float> logits = harness.logits(reference.ids);
@@ -52,6 +53,27 @@ TEST_P(FolderReferences, AreReproducedOnEveryTier) {
     EXPECT_EQ(StepDriver(*model, blocks).run({request}, {}).front().tokens, reference.greedy) << table->name;
   }
 }
+
+class FolderReferences : public testing::TestWithParam<std::string> {};
+
+TEST_P(FolderReferences, AreReproducedOnEveryTier) { expect_reference(GetParam(), open_folder_model(GetParam())); }
+
+// The same models as llama.cpp's converter writes them.
+class ConvertedReferences : public testing::TestWithParam<std::string> {};
+
+TEST_P(ConvertedReferences, AreReproducedOnEveryTier) {
+  expect_reference(GetParam(), files::GgufFile::open(BRAID_SOURCE_DIR "/test/model/reference/converted/" + GetParam() + ".gguf").value());
+}
+
+std::vector<std::string> converted_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/test/model/reference/converted"))
+    names.push_back(entry.path().stem());
+  std::ranges::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ConvertedReferences, testing::ValuesIn(converted_models()), folder_test_name);
 
 // Vectors of a prompt by all three poolings, whole and in slices.
 class EmbeddingReferences : public testing::TestWithParam<std::string> {};

@@ -9,6 +9,8 @@
 namespace braid::model {
 namespace {
 
+double softplus(double x) { return x > 30.0 ? x : fixed_log(1.0 + fixed_exp(x)); }
+
 ModelShape describe_apertus(GgufKeys& keys) {
   ModelShape model = rms_decoder(keys);
   make_plain(model);
@@ -19,10 +21,14 @@ ModelShape describe_apertus(GgufKeys& keys) {
   const std::vector<double> negative = keys.numbers("xielu.alpha_n", layers, std::nullopt);
   const std::vector<double> linear = keys.numbers("xielu.beta", layers, 0.5);
   const std::vector<double> epsilon = keys.numbers("xielu.eps", layers, -1e-6);
+  // llama.cpp's files, whose keys do not name the architecture, hold what was trained; those made of folders what is computed with.
+  const bool is_trained = keys.full("xielu.alpha_p") == "xielu.alpha_p";
   for (std::size_t i = 0; i < layers; ++i) {
     FeedForwardShape& feed_forward = model.layers[i].feed_forward;
     feed_forward.activation = Activation::kXielu;
-    feed_forward.xielu = {static_cast<float>(positive[i]), static_cast<float>(linear[i]), static_cast<float>(negative[i]),
+    const double grows = is_trained ? softplus(positive[i]) : positive[i];
+    const double falls = is_trained ? linear[i] + softplus(negative[i]) : negative[i];
+    feed_forward.xielu = {static_cast<float>(grows), static_cast<float>(linear[i]), static_cast<float>(falls),
                           static_cast<float>(epsilon[i])};
   }
   return model;
@@ -30,8 +36,6 @@ ModelShape describe_apertus(GgufKeys& keys) {
 
 constexpr std::pair<std::string_view, std::string_view> kApertusNames[] = {{"attention_layernorm", "attn_norm"},
                                                                            {"feedforward_layernorm", "ffn_norm"}};
-
-double softplus(double x) { return x > 30.0 ? x : fixed_log(1.0 + fixed_exp(x)); }
 
 void translate_apertus(FolderReader& in) {
   require_activation(in, {"xielu"});

@@ -7,6 +7,7 @@
 #include "model/families/gguf_experts.h"
 #include "model/row_encoding.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -83,7 +84,10 @@ ModelShape describe_deepseek2(GgufKeys& keys) {
   }
   drop_prediction_layers(keys, model);
   if (!keys.has("expert_count")) return model;
-  add_experts(keys, model, {});
+  // Files of V2 name no function and have no corrections; those of GLM-4.7-Flash have these.
+  const auto corrects = [](const files::GgufTensor& tensor) { return tensor.name.ends_with(".exp_probs_b.bias"); };
+  const bool is_sigmoid = std::ranges::any_of(keys.file().tensors(), corrects);
+  add_experts(keys, model, {.scoring = is_sigmoid ? RouterShape::Scoring::kSigmoid : RouterShape::Scoring::kSoftmax});
   for (LayerShape& layer : model.layers) {
     if (!layer.experts || layer.experts->router.scoring != RouterShape::Scoring::kSigmoid) continue;
     RouterShape& router = layer.experts->router;

@@ -219,7 +219,13 @@ const char* name_of(Activation activation) {
 
 }  // namespace
 
-ModelShape rms_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kRms, "attention.layer_norm_rms_epsilon"); }
+std::string_view rms_epsilon_key(const GgufKeys& keys) {
+  constexpr std::string_view kRms = "attention.layer_norm_rms_epsilon";
+  constexpr std::string_view kAny = "attention.layer_norm_epsilon";
+  return keys.has(kRms) || !keys.has(kAny) ? kRms : kAny;
+}
+
+ModelShape rms_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kRms, rms_epsilon_key(keys)); }
 
 ModelShape layer_norm_decoder(GgufKeys& keys) { return decoder(keys, NormShape::Kind::kLayer, "attention.layer_norm_epsilon"); }
 

@@ -46,6 +46,8 @@ AttentionShape decoder_attention(GgufKeys& keys, const DecoderSize& size, std::i
 // A model of the Llama kind (Touvron et al. 2023): root mean square norms before attention and feed-forward, rotated halves, SwiGLU, and no
 // biases or windows.
 ModelShape rms_decoder(GgufKeys& keys);
+// Of an RMS norm's epsilon, which some converters take for that of a layer norm.
+std::string_view rms_epsilon_key(const GgufKeys& keys);
 
 // The same with layer norms with biases.
 ModelShape layer_norm_decoder(GgufKeys& keys);
