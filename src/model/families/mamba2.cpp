@@ -1,7 +1,9 @@
 // Mamba-2 (Dao and Gu 2024) without attention or feed-forward networks; Nemotron-H (NVIDIA 2025), whose layers are one of the three each.
 #include "model/families/family.h"
 #include "model/families/folder_decoder.h"
+#include "model/families/folder_experts.h"
 #include "model/families/gguf_decoder.h"
+#include "model/families/gguf_experts.h"
 #include "model/families/selective_layers.h"
 
 #include <array>
@@ -18,10 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMambaContext = 1U << 20;  // which has no bound
 
-float norm_epsilon(GgufKeys& keys) {
-  constexpr std::string_view kRms = "attention.layer_norm_rms_epsilon";
-  return static_cast<float>(keys.number(keys.has(kRms) ? kRms : "attention.layer_norm_epsilon", std::nullopt, 1e-12, 1.0));
-}
+float norm_epsilon(GgufKeys& keys) { return static_cast<float>(keys.number(rms_epsilon_key(keys), std::nullopt, 1e-12, 1.0)); }
 
 // Nothing but a norm and Mamba-2.
 LayerShape only_selective(GgufKeys& keys, const SelectiveStateShape& sizes, std::int32_t index, const ModelShape& model) {
@@ -42,6 +41,14 @@ ModelShape describe_mamba2(GgufKeys& keys) {
   return model;
 }
 
+FeedForwardShape squared_feed_forward(GgufKeys& keys, const DecoderSize& size, std::int32_t index) {
+  FeedForwardShape shape = gated_feed_forward(keys, size, index);
+  shape.gated = false;
+  shape.activation = Activation::kReluSquared;
+  shape.up.bias = shape.down.bias = Presence::kOptional;
+  return shape;
+}
+
 // A layer is what its tensors say, behind the only norm it has.
 ModelShape describe_nemotron_h(GgufKeys& keys) {
   const DecoderSize size = read_size(keys);
@@ -59,15 +66,15 @@ ModelShape describe_nemotron_h(GgufKeys& keys) {
         layer.attention = decoder_attention(keys, size, i);
         layer.attention.output.bias = Presence::kOptional;
       } else {
-        layer.feed_forward = gated_feed_forward(keys, size, i);
-        layer.feed_forward.gated = false;
-        layer.feed_forward.activation = Activation::kReluSquared;
-        layer.feed_forward.up.bias = layer.feed_forward.down.bias = Presence::kOptional;
+        layer.feed_forward = squared_feed_forward(keys, size, i);
         std::swap(layer.feed_forward_norm, layer.attention_norm);
       }
     }
     model.layers.push_back(std::move(layer));
   }
+  if (!keys.has("expert_count")) return model;
+  if (keys.has("moe_latent_size")) keys.fail(ErrorCode::kUnsupported, "moe_latent_size is set, which this build cannot compute");
+  add_experts(keys, model, {.scoring = RouterShape::Scoring::kSigmoid, .normalised = true, .group_best = 2, .sum_epsilon = 1e-20F});
   return model;
 }
 
@@ -90,6 +97,10 @@ constexpr std::array kMixerNames = {
     MixerName{"mixer.o_proj", "attn_output"},
     MixerName{"mixer.up_proj", "ffn_up"},
     MixerName{"mixer.down_proj", "ffn_down"},
+    MixerName{"mixer.gate", "ffn_gate_inp"},
+    MixerName{"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
+    MixerName{"mixer.shared_experts.up_proj", "ffn_up_shexp"},
+    MixerName{"mixer.shared_experts.down_proj", "ffn_down_shexp"},
 };
 
 constexpr SelectiveNames kMambaSizes = {"num_heads", "head_dim", "state_size", "n_groups", "conv_kernel"};
@@ -112,6 +123,17 @@ void translate_mamba2(FolderReader& in) {
   translate_selective(in, layers, kMambaSizes);  // transformers norms all values at once, whatever the groups
 }
 
+void translate_nemotron_experts(FolderReader& in, const FolderSize& size) {
+  in.remove_if([](std::string_view name) { return name.starts_with("mtp."); });  // predict tokens further ahead
+  bool any = false;
+  for (std::int32_t i = 0; i < size.layers; ++i) any |= in.rows(layer_tensor(i, "ffn_gate_inp.weight")) > 0;
+  if (!any) return;
+  refuse_option(in, "moe_latent_size");
+  translate_expert_keys(in);
+  translate_router(in, true);
+  join_experts(in, size, {.layers = "backbone.layers", .module = "mixer.experts"});
+}
+
 void translate_nemotron_h(FolderReader& in) {
   if (in.config.text({"mlp_hidden_act"}, "relu2") != "relu2")
     in.config.fail(ErrorCode::kUnsupported, "mlp_hidden_act is no relu2, which this build cannot compute");
@@ -120,13 +142,14 @@ void translate_nemotron_h(FolderReader& in) {
   in.set("attention.layer_norm_rms_epsilon", in.config.number({"layer_norm_epsilon", "rms_norm_eps"}, 1e-5, 1e-12, 1.0));
   if (in.config.error) return;
   translate_selective(in, size.layers, kNemotronSizes, true);
+  translate_nemotron_experts(in, size);
   const auto width = static_cast<std::uint64_t>(in.config.count({"intermediate_size"}, 1, 1, kMaxDimension));
   std::vector<std::uint64_t> kv_heads;
   std::vector<std::uint64_t> widths;
   for (std::int32_t i = 0; i < size.layers; ++i) {
     kv_heads.push_back(in.rows(layer_tensor(i, "attn_k.weight")) > 0 ? static_cast<std::uint64_t>(size.kv_heads) : 0);
-    widths.push_back(in.rows(layer_tensor(i, "ffn_up.weight")) > 0 ? width : 0);
-    if (in.rows(layer_tensor(i, "mixer.gate.weight")) > 0) in.config.fail(ErrorCode::kUnsupported, "the model has experts");
+    const bool feeds = in.rows(layer_tensor(i, "ffn_up.weight")) > 0 || in.rows(layer_tensor(i, "ffn_gate_inp.weight")) > 0;
+    widths.push_back(feeds ? width : 0);
   }
   in.set("attention.head_count_kv", files::GgufArray{std::move(kv_heads)});
   in.set("feed_forward_length", files::GgufArray{std::move(widths)});
@@ -136,5 +159,6 @@ void translate_nemotron_h(FolderReader& in) {
 
 const Family kMamba2 = {"mamba2", describe_mamba2, {"mamba2"}, translate_mamba2};
 const Family kNemotronH = {"nemotron_h", describe_nemotron_h, {"nemotron_h"}, translate_nemotron_h};
+const Family kNemotronHMoe = {"nemotron_h_moe", describe_nemotron_h, {}, nullptr};
 
 }  // namespace braid::model
