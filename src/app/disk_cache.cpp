@@ -14,6 +14,16 @@ namespace braid::app {
 
 namespace {
 
+std::size_t least_buffers(const model::KvGroups& groups) {
+  return std::max<std::size_t>(4, 2 * static_cast<std::size_t>(groups.count() + groups.states.blocks()));
+}
+
+// See Restorer::may_restore.
+bool restores_nothing(const model::KvGroups& groups) {
+  const auto has_window = [](const model::KvGroup& group) { return group.visibility.window > 0; };
+  return groups.states.blocks() > 0 && std::ranges::any_of(groups.groups, has_window);
+}
+
 store::StoreOptions store_options(const DiskOptions& options, const LoadedModel& loaded) {
   store::StoreOptions store;
   store.directory = options.directory;
@@ -22,6 +32,7 @@ store::StoreOptions store_options(const DiskOptions& options, const LoadedModel&
   store.identity = loaded.kv_identity;
   store.payload_bytes = loaded.language_model->kv_groups().block_bytes();
   store.most_tokens = loaded.kv.context;
+  store.least_buffers = least_buffers(loaded.language_model->kv_groups());
   return store;
 }
 
@@ -38,6 +49,10 @@ net::FileDescriptor take_lock_of(const std::string& directory, std::vector<net::
 
 }  // namespace
 
+std::size_t disk_buffer_bytes(const model::KvGroups& groups) {
+  return std::max(store::StoreOptions().buffer_memory, least_buffers(groups) * groups.block_bytes());
+}
+
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock) {
   const store::SharedFile lock =
@@ -52,6 +67,11 @@ Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
                                                            boost::asio::io_context& loop,
                                                            std::vector<net::FileDescriptor>& predecessors_locks) {
+  if (restores_nothing(loaded.language_model->kv_groups())) {
+    spdlog::warn("going on without a disk cache: {} has recurrent layers and windows, with which nothing would be found there again",
+                 loaded.id);
+    return std::unique_ptr<store::BlockStore>();
+  }
   auto opened = open_store(options, loaded, loop, take_lock_of(options.directory, predecessors_locks));
   if (opened && (*opened)->awaits_predecessor()) {
     spdlog::info("disk cache: {} is the other server's until that has ended", options.directory);

@@ -13,12 +13,17 @@
 
 namespace braid::app {
 
+// Host memory that it takes at most, but for what records hold besides their blocks: at least two states fit, because a state is saved as a
+// whole.
+std::size_t disk_buffer_bytes(const model::KvGroups& groups);
+
 // As BlockStore::open, which runs its calls on the loop. The model has its kv_identity. Any thread.
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock = {});
 
-// The same for a server, which takes its folder's out of `predecessors_locks`: null, and a line in the log, when the folder cannot be used or another server has it: then there is no disk tier.
-// kInvalidArgument when the limit is too low.
+// The same for a server, which takes its folder's out of `predecessors_locks`. Null, and a line in the log, when the folder cannot be used,
+// another server has it, or the model could find nothing there again: then there is no disk tier. kInvalidArgument when the limit is too
+// low.
 Result<std::unique_ptr<store::BlockStore>> open_disk_cache(const DiskOptions& options, const LoadedModel& loaded,
                                                            boost::asio::io_context& loop,
                                                            std::vector<net::FileDescriptor>& predecessors_locks);

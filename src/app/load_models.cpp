@@ -1,10 +1,10 @@
 #include "app/load_models.h"
 
+#include "app/disk_cache.h"
 #include "app/embedded_model.h"
 #include "app/memory.h"
 #include "app/served_models.h"
 #include "model/kv_identity.h"
-#include "store/options.h"
 
 #include <fmt/format.h>
 #include <limits>
@@ -27,7 +27,7 @@ Result<MemoryLeft> memory_left_for(const ModelOptions& options, std::uint64_t un
 
 // What a model will take that has not been touched: it counts as taken.
 std::uint64_t untouched_bytes(const LoadedModel& loaded, bool identify_kv) {
-  return loaded.language_model->workspace_bytes() + (identify_kv ? store::StoreOptions().buffer_memory : 0);
+  return loaded.language_model->workspace_bytes() + (identify_kv ? disk_buffer_bytes(loaded.language_model->kv_groups()) : 0);
 }
 
 KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch) {

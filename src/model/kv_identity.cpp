@@ -101,9 +101,11 @@ cache::PrefixKey numerics_digest(LanguageModel& model) {
   plan.rows.push_back(row);
   execute();
   plan.clear();
-  for (std::int32_t piece = 0; std::cmp_less(piece, pieces); ++piece)
-    plan.saves.push_back(
-        {piece, bytes.data() + static_cast<std::size_t>(piece) * kv.block_bytes(), piece < kv.count() ? piece : step::kStateGroup});
+  for (std::int32_t piece = 0; std::cmp_less(piece, pieces); ++piece) {
+    const std::int32_t part = piece - kv.count();  // of the state, if not negative
+    plan.saves.push_back({piece, bytes.data() + static_cast<std::size_t>(piece) * kv.block_bytes(), part < 0 ? piece : step::kStateGroup,
+                          std::max(part, 0)});
+  }
   execute();
   return cache::xxh3_key(bytes);
 }

@@ -42,6 +42,21 @@ struct KvLayout {
   std::size_t head_bytes() const { return copies() * half_bytes() + scale_bytes(); }
   std::size_t layer_bytes() const { return static_cast<std::size_t>(kv_heads) * head_bytes(); }
   std::size_t block_bytes() const { return static_cast<std::size_t>(layers) * layer_bytes(); }
+
+  // Calls use(offset, bytes) for each part of a block that tokens write to, in order. What lies between is padding and may hold anything.
+  template <class Use>
+  void for_written(Use&& use) const {
+    const auto pair = static_cast<std::size_t>(kernels::kv_pair(type));
+    const std::size_t tokens = static_cast<std::size_t>(block_tokens);
+    const std::size_t half = tokens * ((static_cast<std::size_t>(head_dim) + pair - 1) / pair * pair) * value_bytes();
+    const auto groups = static_cast<std::size_t>((head_dim + kernels::kKvGroup - 1) / kernels::kKvGroup);
+    const std::size_t scales = type == kernels::KvType::kInt8 ? copies() * groups * tokens * 2 : 0;
+    if (half == half_bytes() && scales == scale_bytes()) return use(std::size_t{0}, block_bytes());
+    for (std::size_t head = 0; head < block_bytes(); head += head_bytes()) {
+      for (std::size_t copy = 0; copy < copies(); ++copy) use(head + copy * half_bytes(), half);
+      if (scales > 0) use(head + copies() * half_bytes(), scales);
+    }
+  }
 };
 
 }  // namespace braid::model

@@ -152,25 +152,35 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
     });
   };
-  // What lies behind the bytes that a group uses is left from whoever had the block before.
-  const auto used = [&](std::int32_t block, std::int32_t group) {
-    return group == step::kStateGroup ? kv_->block(block) : kv_->block(block).first(kv_groups_.layout(group).block_bytes());
+  // What lies between is left from whoever had the block before.
+  const auto for_written = [&](const step::BlockCopy& copy, const auto& use) {
+    copy.group == step::kStateGroup ? kv_groups_.states.for_written(copy.part, use) : kv_groups_.layout(copy.group).for_written(use);
   };
   if (!plan.saves.empty())
     for_each(plan.saves.size(), [&](std::size_t i) {
       const step::BlockCopy& save = plan.saves[i];
-      const std::span<const std::byte> bytes = used(save.block, save.group);
-      std::memset(std::ranges::copy(bytes, save.bytes).out, 0, kv_->block_bytes() - bytes.size());
+      std::size_t end = 0;
+      for_written(save, [&](std::size_t at, std::size_t bytes) {
+        std::memset(save.bytes + end, 0, at - end);
+        std::memcpy(save.bytes + at, kv_->block(save.block).data() + at, bytes);
+        end = at + bytes;
+      });
+      std::memset(save.bytes + end, 0, kv_->block_bytes() - end);
     });
-  for (std::size_t i = 0; i < plan.checks.size(); ++i)
-    if (const step::BlockCheck& check = plan.checks[i]; !std::ranges::equal(used(check.block, check.group), used(check.other, check.group)))
-      result.unequal.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t i = 0; i < plan.checks.size(); ++i) {
+    const step::BlockCheck& check = plan.checks[i];
+    bool equal = true;
+    kv_groups_.layout(check.group).for_written([&](std::size_t at, std::size_t bytes) {
+      equal = equal && std::memcmp(kv_->block(check.block).data() + at, kv_->block(check.other).data() + at, bytes) == 0;
+    });
+    if (!equal) result.unequal.push_back(static_cast<std::uint32_t>(i));
+  }
   for (const step::BlockFork& fork : plan.forks) std::memcpy(kv_->block(fork.to).data(), kv_->block(fork.from).data(), kv_->block_bytes());
   if (!plan.loads.empty())
     for_each(plan.loads.size(), [&](std::size_t i) {
       const step::BlockCopy& load = plan.loads[i];
-      const std::span<std::byte> bytes = used(load.block, load.group);
-      std::memcpy(bytes.data(), load.bytes, bytes.size());
+      for_written(load,
+                  [&](std::size_t at, std::size_t bytes) { std::memcpy(kv_->block(load.block).data() + at, load.bytes + at, bytes); });
     });
 }
 

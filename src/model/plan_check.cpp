@@ -13,8 +13,13 @@ void LanguageModel::check(const step::StepPlan& plan) const {
   for (const step::SlotStart& start : plan.starts) check_start(start, plan);
   require(std::ranges::all_of(plan.tokens, in_vocab), "token out of the vocabulary");
   const auto in_pool = [&](std::int32_t block) { return block >= 0 && block < kv_->blocks(); };
-  const auto is_group = [&](std::int32_t group) { return group >= step::kStateGroup && group < kv_groups_.count(); };
-  const auto is_copy = [&](const step::BlockCopy& copy) { return in_pool(copy.block) && is_group(copy.group) && copy.bytes != nullptr; };
+  const auto is_group = [&](std::int32_t group) { return group >= 0 && group < kv_groups_.count(); };
+  const auto is_part = [&](const step::BlockCopy& copy) {
+    return copy.group == step::kStateGroup && copy.part >= 0 && copy.part < kv_groups_.states.blocks();
+  };
+  const auto is_copy = [&](const step::BlockCopy& copy) {
+    return in_pool(copy.block) && (is_group(copy.group) || is_part(copy)) && copy.bytes != nullptr;
+  };
   require(std::ranges::all_of(plan.saves, is_copy) && std::ranges::all_of(plan.loads, is_copy), "copied block out of the pool");
   require(std::ranges::all_of(
               plan.checks,

@@ -13,6 +13,7 @@ StateLayout::StateLayout(const std::vector<StateShape>& layers, std::size_t bloc
         used = 0;
       }
       places_.push_back({blocks_ - 1, used});
+      floats_.push_back(floats);
       used += part_bytes(floats);
     }
   }

@@ -25,11 +25,19 @@ class StateLayout {
     std::int32_t block = 0;  // among the state's
     std::size_t offset = 0;  // bytes
   };
+  // Calls use(offset, bytes) for each part of the state's block number `block`. What lies between and behind may hold anything.
+  template <class Use>
+  void for_written(std::int32_t block, Use&& use) const {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (places_[i].block == block) use(places_[i].offset, static_cast<std::size_t>(floats_[i]) * sizeof(float));
+  }
+
   const Place& place(std::size_t layer, std::int32_t part) const { return places_[first_[layer] + static_cast<std::size_t>(part)]; }
 
  private:
   std::vector<std::size_t> first_;  // by layer, into places_
   std::vector<Place> places_;
+  std::vector<std::int64_t> floats_;  // of each place
   std::int32_t blocks_ = 0;
 };
 

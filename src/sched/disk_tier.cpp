@@ -7,11 +7,18 @@
 #include <utility>
 
 namespace braid::sched {
+namespace {
+
+std::int32_t groups_with_records(const SchedulerOptions& options) {
+  const bool none = !options.block_use.empty() && std::ranges::all_of(options.block_use, [](double use) { return use == 0.0; });
+  return none ? 0 : static_cast<std::int32_t>(options.groups.size());
+}
+
+}  // namespace
 
 DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
-    : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)),
-      groups_(static_cast<std::int32_t>(options.groups.size())), state_blocks_(options.state_blocks),
-      reserved_buffers_(store.free_buffers() / 2), on_progress_(std::move(on_progress)) {
+    : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)), groups_(groups_with_records(options)),
+      state_blocks_(options.state_blocks), reserved_buffers_(store.free_buffers() / 2), on_progress_(std::move(on_progress)) {
   store_.on_written(on_progress_);
   static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);
 }
@@ -22,38 +29,38 @@ bool DiskTier::has_block(const cache::PrefixKey& key) const {
   return true;
 }
 
-bool DiskTier::has_state(const cache::PrefixKey& key) const {
-  for (std::int32_t part = 0; part < state_blocks_; ++part)
-    if (!store_.contains(piece_key(key, groups_ + part))) return false;
-  return true;
+std::size_t DiskTier::missing_parts(const cache::PrefixKey& key) const {
+  std::size_t missing = 0;
+  for (std::int32_t part = 0; part < state_blocks_; ++part) missing += store_.contains(piece_key(key, groups_ + part)) ? 0 : 1;
+  return missing;
 }
 
 void DiskTier::save(cache::BlockId node, std::int32_t group) {
   const cache::PrefixKey& key = index_.key(node);
   if (group != cache::PrefixIndex::kState) {
-    if (wants(piece_key(key, group))) add_save(index_.handle(node, group), group, key, index_.path_to(node, path_));
+    if (group < groups_ && wants(piece_key(key, group))) add_save(index_.handle(node, group), group, key, index_.path_to(node, path_));
     return;
   }
   const std::span<const cache::BlockId> state = index_.state_at_end(node);
-  if (has_state(key) || store_.free_buffers() == 0) return;
+  const std::size_t missing = missing_parts(key);
+  if (missing == 0 || store_.free_buffers() < missing) return;  // a part of a state is of no use
   const cache::SequenceView sequence = index_.path_to(node, path_);
   for (std::int32_t part = 0; part < state_blocks_; ++part) add_save(state[static_cast<std::size_t>(part)], groups_ + part, key, sequence);
 }
 
 void DiskTier::save(cache::BlockId block, std::int32_t group, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
-  add_save(block, group, key, sequence);
+  if (group < groups_) add_save(block, group, key, sequence);
 }
 
 void DiskTier::add_save(cache::BlockId block, std::int32_t piece, const cache::PrefixKey& key, const cache::SequenceView& sequence) {
   const cache::PrefixKey own = piece_key(key, piece);
   if (!wants(own)) return;
-  const std::int32_t group = piece < groups_ ? piece : step::kStateGroup;
-  if (auto record = store_.begin_write(own, sequence)) saves_.push_back({block, group, std::move(*record), nullptr, {}});
+  if (auto record = store_.begin_write(own, sequence)) saves_.push_back({block, piece, std::move(*record), nullptr, {}});
 }
 
 bool DiskTier::verify(cache::BlockId node, std::int32_t group, std::string what) {
   const cache::PrefixKey key = piece_key(index_.key(node), group);
-  if (!store_.contains(key)) return false;
+  if (group >= groups_ || !store_.contains(key)) return false;
   const cache::SequenceView path = index_.path_to(node, path_);
   auto record = store_.begin_write(key, path);
   if (!record) return false;
@@ -153,7 +160,7 @@ void DiskTier::on_arrived(Restoration& restoration, std::int32_t piece, std::opt
   if (block) {
     restoration.pieces[static_cast<std::size_t>(place)] = std::move(block);
   } else {
-    restoration.stop_at(piece / restoration.groups);
+    restoration.stop_at(restoration.groups > 0 ? piece / restoration.groups : 0);
   }
 }
 
@@ -165,9 +172,9 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, con
   for (const std::int32_t room = blocks.places(); r.has_next(); ++r.next, r.pieces.pop_front()) {
     const std::int32_t part = r.next - r.end * groups_;
     if (part < 0 && r.next_block() >= room) break;
-    const std::int32_t group = part < 0 ? r.next % groups_ : step::kStateGroup;
-    const cache::BlockId block = part < 0 ? blocks[group][r.next_block()] : blocks.state()[part];
-    plan.loads.push_back({block, r.pieces.front()->payload.data(), group});
+    const std::int32_t piece = part < 0 ? r.next % groups_ : groups_ + part;
+    const cache::BlockId block = part < 0 ? blocks[piece][r.next_block()] : blocks.state()[part];
+    plan.loads.push_back(copy_of(block, piece, r.pieces.front()->payload.data()));
     posted(plan.id).loads.push_back(std::move(r.pieces.front()->buffer));
   }
   const std::int32_t loaded = complete() - before;
@@ -177,8 +184,13 @@ std::int32_t DiskTier::load(const std::shared_ptr<Restoration>& restoration, con
   return loaded;
 }
 
+step::BlockCopy DiskTier::copy_of(cache::BlockId block, std::int32_t piece, std::byte* bytes) const {
+  if (piece < groups_) return {block, bytes, piece};
+  return {block, bytes, step::kStateGroup, piece - groups_};
+}
+
 void DiskTier::complete(step::StepPlan& plan) {
-  for (const Save& save : saves_) plan.saves.push_back({save.block, save.record.payload.data(), save.group});
+  for (const Save& save : saves_) plan.saves.push_back(copy_of(save.block, save.piece, save.record.payload.data()));
   posted(plan.id).saves = std::exchange(saves_, {});
 }
 

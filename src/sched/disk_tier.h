@@ -32,7 +32,7 @@ inline cache::PrefixKey piece_key(const cache::PrefixKey& key, std::int32_t piec
 // It comes in pieces: what each group of layers has of a block, block after block, then the parts of the recurrent state at the end.
 // Without that state the blocks are of no use, so where one is wanted nothing counts before all of it is loaded.
 struct Restoration {
-  std::int32_t groups = 1;        // pieces of a block
+  std::int32_t groups = 1;        // pieces of a block; 0: blocks hold nothing, as those of a model without attention
   std::int32_t state_blocks = 0;  // pieces of the state; 0: none is wanted, or it will not come
   std::int32_t begin = 0;         // blocks before this one are there
   std::int32_t end = 0;           // where to stop: the first block that the disk does not have, or could not read
@@ -44,7 +44,7 @@ struct Restoration {
   std::int32_t loaded = 0;                         // blocks since
   std::chrono::steady_clock::time_point progress;  // when it last got on, or asked for more
 
-  std::int32_t next_block() const { return next / groups; }
+  std::int32_t next_block() const { return groups > 0 ? next / groups : has_ended() ? end : begin; }
   std::int32_t last_piece() const { return end * groups + state_blocks; }
   bool has_ended() const { return next >= last_piece(); }
   // The next piece lies in a buffer.
@@ -58,9 +58,9 @@ struct Restoration {
 
 // Loop only. Its host buffers are few: what finds none is not saved, or waits to be read.
 //
-// Each group of layers has a record of a block, and each part of a state one. Saving: what is evicted while a plan is made, or published
-// when everything is to be written, is saved by that plan, before its new owner's rows run. Once the step is back the record goes to the
-// store. States are kept that lie at the end of a full block. Restoring: records are read into buffers while
+// Each group of layers has a record of a block, if its blocks hold anything, and each part of a state one. Saving: what is evicted while a
+// plan is made, or published when everything is to be written, is saved by that plan, before its new owner's rows run. Once the step is
+// back the record goes to the store. States are kept that lie at the end of a full block, all parts or none. Restoring: records are read into buffers while
 // the sequence queues; once it is in the batch and has blocks, plans load them, in order, before the sequence's first rows.
 class DiskTier {
  public:
@@ -99,7 +99,7 @@ class DiskTier {
  private:
   struct Save {
     cache::BlockId block = 0;
-    std::int32_t group = 0;
+    std::int32_t piece = 0;
     store::BlockStore::PendingRecord record;
     std::shared_ptr<const store::Prefix> compare;  // not to be written, but compared with the record of these tokens
     std::string what;
@@ -113,11 +113,13 @@ class DiskTier {
   std::shared_ptr<Restoration> find(const cache::SequenceView& sequence, std::int32_t have) const;  // null when the disk has nothing
   bool is_on_its_way(const Restoration& wanted) const;
   bool has_block(const cache::PrefixKey& key) const;
-  bool has_state(const cache::PrefixKey& key) const;
+  bool has_state(const cache::PrefixKey& key) const { return missing_parts(key) == 0; }
+  std::size_t missing_parts(const cache::PrefixKey& key) const;
   bool wants(const cache::PrefixKey& key) const { return !store_.contains(key) && store_.free_buffers() > 0; }
   void add_save(cache::BlockId block, std::int32_t piece, const cache::PrefixKey& key, const cache::SequenceView& sequence);
   // `spare` buffers are left for others.
   void ask(const std::shared_ptr<Restoration>& restoration, std::size_t spare);
+  step::BlockCopy copy_of(cache::BlockId block, std::int32_t piece, std::byte* bytes) const;
   void compare(Save save);
   static void on_arrived(Restoration& restoration, std::int32_t piece, std::optional<store::ReadBlock> block);
   Posted& posted(std::uint64_t plan) { return posted_[plan % posted_.size()]; }
@@ -125,7 +127,7 @@ class DiskTier {
   store::BlockStore& store_;
   cache::PrefixIndex& index_;
   const std::size_t block_tokens_;
-  const std::int32_t groups_;
+  const std::int32_t groups_;  // that have records
   const std::int32_t state_blocks_;
   const std::size_t reserved_buffers_;  // not for prefetching
   std::function<void()> on_progress_;

@@ -112,15 +112,16 @@ struct GivenVectors {
 // Whose contents a block has: a group's of layers, or a part of a recurrent state.
 inline constexpr std::int32_t kStateGroup = -1;
 
-// A whole block of the arena and a buffer of as many bytes, which belongs to the strand until the step is back. What the group does not use
-// of its blocks is zero in the buffer.
+// A whole block of the arena and a buffer of as many bytes, which belongs to the strand until the step is back. What the group, or the
+// state, does not use of its blocks is zero in the buffer.
 struct BlockCopy {
   std::int32_t block = 0;
   std::byte* bytes = nullptr;
   std::int32_t group = 0;  // or kStateGroup
+  std::int32_t part = 0;   // of a state: which of its blocks
 };
 
-// Two blocks of a group that must hold the same bytes.
+// Two blocks of a group that must hold the same, where the group uses them.
 struct BlockCheck {
   std::int32_t block = 0;
   std::int32_t other = 0;

@@ -74,7 +74,7 @@ Result<std::unique_ptr<BlockStore>> BlockStore::open(StoreOptions options, std::
 
 BlockStore::BlockStore(StoreOptions options, Directory directory, std::unique_ptr<Io> io, Post post)
     : options_(std::move(options)), directory_(std::move(directory)), post_(std::move(post)),
-      buffers_(most_record_bytes(options_), std::max<std::size_t>(4, options_.buffer_memory / most_record_bytes(options_))),
+      buffers_(most_record_bytes(options_), std::max(options_.least_buffers, options_.buffer_memory / most_record_bytes(options_))),
       limit_bytes_(options_.limit_bytes), segment_bytes_(segment_bytes(limit_bytes_)), mailbox_(std::make_shared<Mailbox>()),
       io_(std::move(io)), worker_(1) {
   mailbox_->store = this;

@@ -27,7 +27,8 @@ struct StoreOptions {
   std::string identity;                                // see Origin
   std::size_t payload_bytes = 0;                       // of one block
   std::int32_t most_tokens = 0;                        // of one sequence
-  std::size_t buffer_memory = std::size_t{64} << 20U;  // host memory for records on their way
+  std::size_t buffer_memory = std::size_t{64} << 20U;  // host memory for records on their way, but
+  std::size_t least_buffers = 4;                       // so many at least
   std::chrono::milliseconds scan_patience{2000};       // how long opening may look through what is there; the rest is done meanwhile
   std::chrono::seconds write_pause{30};                // after a write has failed
   std::function<std::uint64_t()> clock = wall_clock;

@@ -1,3 +1,6 @@
+#include "model/kv_arena.h"
+
+#include "kernels/select.h"
 #include "model/kv_growth.h"
 
 #include <algorithm>
@@ -45,6 +48,31 @@ TEST(KvLayout, LatentsAreStoredOnce) {
     layout.type = kernels::KvType::kInt8;  // a scale for 64 values, and for all layers whole halves of cache lines
     const std::size_t tokens = static_cast<std::size_t>(block_tokens);
     EXPECT_EQ(layout.block_bytes(), 27U * (tokens * 576 + (tokens * 9 * 2 + 31) / 32 * 32));
+  }
+}
+
+// Of every byte: whether tokens write it, and whether the layout says so.
+TEST(KvLayout, KnowsWhatIsPadding) {
+  for (const KvLayout& layout :
+       {KvLayout{.layers = 2, .kv_heads = 2, .head_dim = 24, .block_tokens = 8, .type = kernels::KvType::kF16},
+        KvLayout{.layers = 2, .kv_heads = 1, .head_dim = 6, .block_tokens = 8, .type = kernels::KvType::kF16},
+        KvLayout{.layers = 2, .kv_heads = 2, .head_dim = 6, .block_tokens = 8, .type = kernels::KvType::kBF16},
+        KvLayout{.layers = 2, .kv_heads = 2, .head_dim = 12, .block_tokens = 8, .type = kernels::KvType::kInt8},
+        KvLayout{.layers = 2, .kv_heads = 1, .head_dim = 28, .block_tokens = 8, .type = kernels::KvType::kInt8, .latent = true}}) {
+    std::vector<bool> written(layout.block_bytes());
+    for (const std::byte before : {std::byte{0x00}, std::byte{0xFF}}) {  // one of the two differs from what is written there
+      const KvArena arena = KvArena::create(layout, 1).value();
+      std::ranges::fill(arena.block(0), before);
+      const std::vector<float> floats(static_cast<std::size_t>(layout.kv_heads * layout.head_dim), 0.37F);
+      for (std::int32_t layer = 0; layer < layout.layers; ++layer)
+        for (std::int32_t slot = 0; slot < layout.block_tokens; ++slot)
+          kernels::best_kernel_table().kv_store(arena.layer(layer), 0, slot, floats.data(), floats.data());
+      for (std::size_t i = 0; i < written.size(); ++i) written[i] = written[i] || arena.block(0)[i] != before;
+    }
+    std::vector<bool> said(layout.block_bytes());
+    layout.for_written(
+        [&](std::size_t at, std::size_t bytes) { std::fill_n(said.begin() + static_cast<std::ptrdiff_t>(at), bytes, true); });
+    EXPECT_EQ(said, written) << layout.head_dim << " values of type " << static_cast<int>(layout.type);
   }
 }
 

@@ -1,4 +1,5 @@
 // The rules of step.h, on the draft model.
+#include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/step_driver.h"
 
@@ -194,6 +195,38 @@ TEST_F(LanguageModelSteps, SaveCheckAndLoadBlocksBeforeTheRows) {
   model_->execute(plan_, result_);
   EXPECT_FALSE(result_.failure);
   EXPECT_EQ(result_.rows.at(0).logprob, original);
+}
+
+// Of a recurrent state, too: what lies behind it in its block, left from whoever had that before, is no part of it.
+TEST(RecurrentSteps, SaveOfAStateWhatIsItsOwn) {
+  LoadOptions options{.kv_type = kernels::KvType::kF16, .max_batch = 1, .end_tokens = {}, .progress = {}};
+  auto model = LanguageModel::load(open_folder_model("lfm2"), kernels::best_kernel_table(), options).value();
+  ASSERT_EQ(model->kv_groups().states.blocks(), 1);
+  model->allocate_kv(3).value();
+  std::vector<std::byte> state(model->kv_groups().block_bytes());
+  step::StepPlan plan;
+  step::StepResult result;
+  const auto saved = [&](std::int32_t keys, std::int32_t place) {
+    plan.clear();
+    plan.starts.push_back({});
+    for (std::int32_t i = 0; i < 16; ++i) plan.tokens.push_back(3 + 5 * i);
+    plan.blocks = {keys, place};
+    plan.rows = {{.slot = 0, .count = 16, .block_count = 1, .state_begin = 1}};
+    model->execute(plan, result);
+    EXPECT_FALSE(result.failure);
+    plan.clear();
+    plan.saves = {{place, state.data(), step::kStateGroup, 0}};
+    model->execute(plan, result);
+    EXPECT_FALSE(result.failure);
+    return state;
+  };
+  const std::vector<std::byte> clean = saved(0, 1);
+  EXPECT_EQ(clean.back(), std::byte{0});
+  EXPECT_EQ(saved(2, 0), clean) << "where keys and values were";
+  plan.clear();
+  plan.saves = {{0, state.data(), step::kStateGroup, 1}};
+  model->execute(plan, result);
+  EXPECT_TRUE(result.failure) << "the state has no second part";
 }
 
 TEST_F(LanguageModelSteps, RefuseAPlanThatPointsOutside) {

@@ -1,5 +1,9 @@
 // Blocks that go to disk and come back, each to whom it belongs. The fake's answers depend on what the blocks hold, so a wrong, stale or
 // half-loaded block changes an answer. Blocks are of 4 tokens unless a test says otherwise.
+#include "sched/disk_tier.h"
+
+#include "cache/block_pool.h"
+#include "cache/prefix_index.h"
 #include "sched/disk_rig.h"
 
 #include <algorithm>
@@ -213,6 +217,66 @@ TEST(DiskTier, WithoutItsStateAPromptIsComputed) {
     mood->fail_one_in = 0;
     server.rig->run_to_end();
   }
+}
+
+// A tier over one published block, without a scheduler.
+struct BareTier {
+  explicit BareTier(const SchedulerOptions& options, std::size_t buffers) : index(pool, 4) {
+    store::StoreOptions wanted;
+    wanted.directory = folder.path();
+    wanted.limit_bytes = 4 << 20;
+    wanted.payload_bytes = 16;
+    wanted.most_tokens = 4;
+    wanted.buffer_memory = 0;
+    wanted.least_buffers = buffers;
+    store = *store::BlockStore::open(wanted, store::make_thread_io(1), [](const auto&) {});
+    tier.emplace(*store, index, options, [] {});
+    node = *pool.allocate();
+    index.insert(cache::PrefixIndex::kNoParent, {{}, tokens, {}}, 0, node);
+    std::vector<cache::BlockId> state;
+    for (std::int32_t part = 0; part < options.state_blocks; ++part) state.push_back(*pool.allocate());
+    if (!state.empty()) index.put_state(node, 4, state);
+  }
+  std::size_t saved() {
+    step::StepPlan plan;
+    tier->complete(plan);
+    return plan.saves.size();
+  }
+
+  Folder folder;
+  cache::BlockPool pool{20};
+  cache::PrefixIndex index;
+  std::vector<std::int32_t> tokens{1, 2, 3, 4};
+  std::unique_ptr<store::BlockStore> store;
+  std::optional<DiskTier> tier;
+  cache::BlockId node = 0;
+};
+
+// A part of it would be of no use.
+TEST(DiskTier, AStateIsSavedAsAWhole) {
+  for (const std::size_t buffers : {4U, 5U, 6U}) {
+    BareTier bare(recurrent_options(20, true), buffers);
+    bare.tier->save(bare.node, 0);  // takes one
+    bare.tier->save(bare.node, cache::PrefixIndex::kState);
+    EXPECT_EQ(bare.saved(), 4U) << buffers;
+    SchedulerOptions larger = recurrent_options(20, true);
+    larger.state_blocks = 5;
+    BareTier other(larger, buffers);
+    other.tier->save(other.node, 0);
+    other.tier->save(other.node, cache::PrefixIndex::kState);
+    EXPECT_EQ(other.saved(), buffers == 6 ? 6U : 1U) << buffers;
+  }
+}
+
+// Blocks of a model without attention only count its positions.
+TEST(DiskTier, BlocksThatHoldNothingHaveNoRecords) {
+  SchedulerOptions options = recurrent_options(20, true);
+  options.block_use = {0.0};
+  BareTier bare(options, 8);
+  bare.tier->save(bare.node, 0);
+  EXPECT_EQ(bare.saved(), 0U);
+  bare.tier->save(bare.node, cache::PrefixIndex::kState);
+  EXPECT_EQ(bare.saved(), 3U);
 }
 
 TEST(DiskTier, SaltsShareNothing) {
