@@ -73,8 +73,10 @@ struct EngineStats {
   std::uint32_t stalled = 0;  // their readers are behind; they keep their blocks while nobody needs them more
   std::uint32_t parked = 0;   // the same, without blocks
   std::uint32_t blocks_total = 0;
-  std::uint32_t blocks_free = 0;    // nobody holds them; cached ones included
-  std::uint32_t blocks_cached = 0;  // of the free ones, those whose contents can still be found
+  std::uint32_t blocks_free = 0;          // nobody holds them; cached ones included
+  std::uint32_t blocks_cached = 0;        // of the free ones, those whose contents can still be found
+  std::uint32_t states_cached = 0;        // checkpoints of recurrent states that sequences may begin with
+  std::uint32_t state_blocks_cached = 0;  // that these take, held by nobody but the cache or not
   static constexpr std::size_t kMostGroups = 16;
   std::uint32_t groups = 0;                               // of layers, each with blocks of its own
   std::array<std::uint32_t, kMostGroups> group_blocks{};  // that each of them holds

@@ -98,6 +98,9 @@ class PrefixIndex {
   static constexpr std::int32_t kState = -1;
   void on_evict(std::function<void(BlockId node, std::int32_t group)> hook) { on_evict_ = std::move(hook); }
 
+  // Blocks of the pool that checkpoints of states take.
+  std::int32_t state_blocks() const { return static_cast<std::int32_t>(state_nodes_.size()); }
+
   // Forgets what nobody holds, without telling anybody. Returns how many of the pool's blocks that were.
   std::int32_t forget_unused();
 

@@ -46,6 +46,8 @@ EngineStats Scheduler::stats() const {
   stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
   count_groups(stats);
   stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());
+  stats.state_blocks_cached = static_cast<std::uint32_t>(roster_.cached_state_blocks());
+  stats.states_cached = options_.state_blocks > 0 ? stats.state_blocks_cached / static_cast<std::uint32_t>(options_.state_blocks) : 0;
   stats.cache_hit_tokens = roster_.cache_hit_tokens();
   stats.cache_miss_tokens = roster_.cache_miss_tokens();
   stats.cache_disk_hit_tokens = roster_.disk_hit_tokens();
