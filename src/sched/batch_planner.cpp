@@ -163,29 +163,41 @@ void BatchPlanner::add_row(Sequence& sequence, PlannedStep& step, step::StepRow 
   step.members.push_back(&sequence);
 }
 
-// Where another prompt may part from this one: behind the last few turns, of which one is edited or left out, and before the last token,
-// which one of the same tokens computes again; and at multiples of the interval. At the earliest behind `end`.
+// Where another prompt may part from this one: behind marked turns and the last few, of which one is edited or left out, and before the last
+// token, which one of the same tokens computes again; and at multiples of the interval. At the earliest behind `end`.
 std::int32_t BatchPlanner::next_checkpoint(Sequence& sequence, std::int32_t end, const step::StepRow& row) const {
   std::int32_t next = state_interval_ > 0 ? (end / state_interval_ + 1) * state_interval_ : std::numeric_limits<std::int32_t>::max();
   if (row.input != step::RowInput::kTokens || sequence.generated() > 0) return next;
   const std::int32_t last = sequence.known() - 1;
   if (end < last) next = std::min(next, last);
-  std::optional<std::int32_t>& first = sequence.state->first_turn_end;
-  if (!first) first = first_turn_end(sequence);
+  RecurrentState& state = *sequence.state;
+  if (!state.first_turn_end) look_for_turns(sequence);
+  if (const auto mark = std::ranges::upper_bound(state.marked_ends, end); mark != state.marked_ends.end() && *mark < last)
+    next = std::min(next, *mark);
   const std::int32_t reached = std::min({next - 1, last, row.position + row.count});
-  for (std::int32_t at = std::max(end + 1, *first); at <= reached; ++at)
-    if (std::ranges::find(turn_ends_, sequence.tokens[static_cast<std::size_t>(at - 1)]) != turn_ends_.end()) return at;
+  for (std::int32_t at = std::max(end + 1, *state.first_turn_end); at <= reached; ++at)
+    if (is_turn_end(sequence, at)) return at;
   return next;
 }
 
-// Of the last few in its prompt.
-std::int32_t BatchPlanner::first_turn_end(const Sequence& sequence) const {
+bool BatchPlanner::is_turn_end(const Sequence& sequence, std::int32_t end) const {
+  return std::ranges::find(turn_ends_, sequence.tokens[static_cast<std::size_t>(end - 1)]) != turn_ends_.end();
+}
+
+// Of its prompt, from the end.
+void BatchPlanner::look_for_turns(Sequence& sequence) const {
   constexpr std::int32_t kTurns = 8;
+  RecurrentState& state = *sequence.state;
+  const std::vector<std::int32_t>& marked = sequence.marked_turns;
+  const std::int32_t wanted = marked.empty() ? kTurns : std::max(kTurns, std::ranges::max(marked) + 1);
+  state.first_turn_end = 1;
   std::int32_t found = 0;
-  for (std::int32_t at = sequence.prompt_tokens; at > 0; --at)
-    if (std::ranges::find(turn_ends_, sequence.tokens[static_cast<std::size_t>(at - 1)]) != turn_ends_.end() && ++found == kTurns)
-      return at;
-  return 1;
+  for (std::int32_t at = sequence.prompt_tokens; at > 0 && found < wanted; --at) {
+    if (!is_turn_end(sequence, at)) continue;
+    if (std::ranges::find(marked, found) != marked.end()) state.marked_ends.push_back(at);
+    if (++found == kTurns) state.first_turn_end = at;
+  }
+  std::ranges::reverse(state.marked_ends);
 }
 
 // Checkpoints are made of blocks to spare only.

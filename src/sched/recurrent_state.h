@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <list>
 #include <optional>
+#include <vector>
 
 namespace braid::sched {
 
@@ -19,8 +20,9 @@ class RecurrentState {
   cache::BlockTable source;
   std::int32_t source_end = 0;
 
-  // Behind ends of turns before this one no copies are made; nothing: nobody has looked yet.
+  // Behind ends of turns before this one no copies are made, but behind the marked ones; nothing: nobody has looked yet.
   std::optional<std::int32_t> first_turn_end;
+  std::vector<std::int32_t> marked_ends;  // in order
 
   // Copies that posted rows make when they have come so far, in order, until they are checkpoints.
   struct Copy {

@@ -86,8 +86,8 @@ struct Sequence {
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
         pooled_output(request.pooled_output), media(std::move(request.media)), media_vectors(std::move(request.media_vectors)),
         adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
-        blocks(pool, groups), fork_source(pool), state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr),
-        progress(groups.block_tokens()) {
+        marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
+        state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
 
@@ -144,6 +144,7 @@ struct Sequence {
   const AdapterUse adapter;
   const std::string cache_salt;
   const Speculation speculation;
+  const std::vector<std::int32_t> marked_turns;
 
   SequencePhase phase = SequencePhase::kWaiting;
   step::SlotId slot = 0;  // valid while in the batch

@@ -136,6 +136,36 @@ Result<net::GenerationCall> message_with(const std::string& members) {
   return read_text(net::anthropic::read_message, body, kFakeModel);
 }
 
+TEST(Messages, MarksOfTheCacheReachTheEngine) {
+  TestServer server;
+  const std::string first = R"({"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]})";
+  server.ask(post("/v1/messages",
+                  R"({"max_tokens":3,"messages":[)" + first + R"(,{"role":"assistant","content":"b"},{"role":"user","content":"c"}]})"));
+  server.on_loop([&] { EXPECT_EQ(server.engine().submitted.at(0).marked_turns, std::vector<std::int32_t>{2}); });
+}
+
+// Of the turns of a prompt, counted from its end, those that a client marks.
+TEST(Messages, MarksOfTheCacheNameTurns) {
+  const std::string mark = R"(,"cache_control":{"type":"ephemeral"}})";
+  const auto marked = [&](const std::string& system, const std::string& tool, const std::string& first, const std::string& result) {
+    const std::string blocks = R"([{"role":"user","content":[{"type":"text","text":"a")" + first + R"(,{"type":"text","text":"b"}]},)" +
+                               R"({"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},)" +
+                               R"({"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r")" + result + R"(]},)" +
+                               R"({"role":"assistant","content":"d"},{"role":"user","content":"e"}])";
+    const std::string tools = R"(,"tools":[{"name":"f","input_schema":{"type":"object"})" + tool + "]";
+    const std::string body = R"({"max_tokens":9,"messages":)" + blocks + tools + system + "}";
+    return read_text(net::anthropic::read_message, body, kFakeModel).value().marked_turns;
+  };
+  using Turns = std::vector<std::int32_t>;
+  const std::string system = R"(,"system":[{"type":"text","text":"s")";
+  EXPECT_EQ(marked("", "}", "}", "}"), Turns{});
+  EXPECT_EQ(marked("", "}", mark, "}"), Turns{4});
+  EXPECT_EQ(marked("", "}", mark, mark), (Turns{2, 4}));
+  EXPECT_EQ(marked(system + mark + "]", "}", "}", mark), (Turns{2, 5}));
+  EXPECT_EQ(marked(system + "}]", mark, "}", "}"), Turns{5}) << "tools stand in the system's turn";
+  EXPECT_EQ(marked("", mark, "}", "}"), Turns{5}) << "or in one that the template makes";
+}
+
 TEST(Messages, ASchemaOfTheAnswerIsHonoured) {
   const std::string format = R"({"type":"json_schema","schema":{"type":"object"}})";
   for (const std::string& members : {R"("output_config":{"effort":"low","format":)" + format + "}", R"("output_format":)" + format}) {

@@ -383,6 +383,19 @@ TEST(OpenAiMessages, SayNothingWhereAClientSaysNull) {
     EXPECT_EQ(*tool_call.find("function")->find("arguments"), Value(ValueDict{}));
 }
 
+// As gateways pass them on: they reach no template.
+TEST(OpenAiMessages, MayMarkWhereTheirPromptIsCached) {
+  const std::string mark = R"("cache_control":{"type":"ephemeral"})";
+  const auto call = messages(R"([{"role":"system","content":[{"type":"text","text":"s",)" + mark + R"(}]},{"role":"user","content":"a"},)" +
+                             R"({"role":"assistant","content":"b",)" + mark + R"(},{"role":"user","content":"c","cache_control":null}])");
+  EXPECT_EQ(call.value().marked_turns, (std::vector<std::int32_t>{1, 3}));
+  const Value all = std::get<ChatPrompt>(call->prompt).messages;
+  EXPECT_EQ((*all.get_if<ValueList>())[2], Value(ValueDict{{"role", "assistant"}, {"content", "b"}}));
+  std::string many;
+  for (int i = 0; i < 40; ++i) many += (i > 0 ? "," : "") + (R"({"role":"user","content":"a",)" + mark + "}");
+  EXPECT_EQ(messages("[" + many + "]").value().marked_turns.size(), 16U);
+}
+
 TEST(OpenAiParameters, MetadataIsBounded) {
   EXPECT_EQ(param_of(chat(R"("metadata":{"a":"b"})")), "accepted");
   EXPECT_EQ(param_of(chat(R"("metadata":{"a":1})")), "metadata.a");

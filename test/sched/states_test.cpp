@@ -86,6 +86,44 @@ TEST(RecurrentStates, AnEditedTurnBeginsBehindTheTurnBeforeIt) {
   }
 }
 
+TEST(RecurrentStates, AMarkedTurnIsKeptHoweverFarBack) {
+  constexpr TokenId kEnd = 996;
+  SchedulerOptions options = with_states(0);
+  options.turn_ends = {kEnd};
+  for (const std::int32_t slice : {9, 255}) {
+    options.max_batch_tokens = slice;
+    Rig rig(options);
+    GenerationRequest request;
+    request.prompt = Rig::prompt_of(198, 1);
+    std::ranges::replace(request.prompt, kEnd, TokenId{995});
+    for (std::size_t at = 9; at < 190; at += 10) request.prompt[at] = kEnd;  // 19 turns, the last one behind token 190
+    const auto prompt = request.prompt;
+    request.marked_turns = {1, 15, 17, 40};
+    request.stop.max_tokens = 3;
+    rig.complete(rig.submit(std::move(request)));
+    const auto cached_of_edit = [&](std::size_t at) {
+      auto edited = prompt;
+      edited[at] = 998;
+      return cached(rig.complete(edited, 3));
+    };
+    EXPECT_EQ(cached_of_edit(185), 180) << slice;
+    EXPECT_EQ(cached_of_edit(66), 40) << "behind the fourth turn, the 16th from the end";
+    EXPECT_EQ(cached_of_edit(38), 20);
+    EXPECT_EQ(cached_of_edit(15), 0);
+  }
+}
+
+TEST(RecurrentStates, AreCounted) {
+  Rig rig(with_states(32));
+  EXPECT_EQ(rig.scheduler->stats().states_cached, 0U);
+  rig.complete(Rig::prompt_of(100, 1), 5);
+  EXPECT_EQ(rig.scheduler->stats().states_cached, 5U) << "32, 64, 96, before the prompt's last token, behind the answer's last but one";
+  EXPECT_EQ(rig.scheduler->stats().state_blocks_cached, 15U);
+  Rig without(Rig::small_options());
+  without.complete(Rig::prompt_of(100, 1), 5);
+  EXPECT_EQ(without.scheduler->stats().states_cached, 0U);
+}
+
 TEST(RecurrentStates, WithoutCheckpointsOnTheWayAnEditedTurnBeginsAnew) {
   Rig rig(with_states(0));
   auto prompt = Rig::prompt_of(150, 1);

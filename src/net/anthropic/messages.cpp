@@ -58,6 +58,7 @@ struct Gathered {
   std::string reasoning = {};
   ValueList calls = {};
   ValueList results = {};  // chat messages of their own
+  bool marked = false;     // some block is where the client wants its prompt cached
 
   void append_text(const std::string& piece) {
     if (!text.empty()) text += '\n';
@@ -171,6 +172,7 @@ Result<Gathered> gather_content(const Value& content, bool assistant, const std:
   for (std::size_t i = 0; i < blocks->size(); ++i) {
     const Result<void> read = gather(gathered, (*blocks)[i], assistant, at_index(path, i));
     if (!read) return read.error();
+    gathered.marked |= is_marked((*blocks)[i]);
   }
   return gathered;
 }
@@ -194,6 +196,11 @@ Result<std::string> block_text(const Value& content, const std::string& path) {
     joined += *text;
   }
   return joined;
+}
+
+bool is_marked(const Value& block) {
+  const Value* mark = block.get_if<ValueDict>() != nullptr ? block.find("cache_control") : nullptr;
+  return mark != nullptr && !mark->is_null();
 }
 
 // Some versions of Claude Code put a line like a header's in front, with a value that changes from turn to turn: the prompt begins behind it.
@@ -222,10 +229,14 @@ Result<void> append_message(ValueList& chat, const Value& message, const std::st
   }
   const bool only_results = gathered->text.empty() && !gathered->results.empty();
   for (Value& result : gathered->results) chat.push_back(std::move(result));
-  if (only_results) return {};
+  if (only_results) {
+    if (gathered->marked) chat.back().get_if<ValueDict>()->emplace_back("cache_control", true);
+    return {};
+  }
   ValueDict entry{{"role", *role}, {"content", std::move(gathered->text)}};
   if (!gathered->reasoning.empty()) entry.emplace_back("reasoning_content", std::move(gathered->reasoning));
   if (!gathered->calls.empty()) entry.emplace_back("tool_calls", std::move(gathered->calls));
+  if (gathered->marked) entry.emplace_back("cache_control", true);
   chat.emplace_back(std::move(entry));
   return {};
 }

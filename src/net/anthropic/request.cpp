@@ -33,6 +33,7 @@ struct MessageFields {
   ValueList messages;                // as chat has them
   std::vector<std::size_t> sources;  // [messages]: the index in the body of the message that each is of
   std::string system;
+  bool system_marked = false;  // that, or a tool, is where the client wants its prompt cached
   Gleaned gleaned;
   Value tools;         // as in the body
   std::string effort;  // how much is to be thought, if at all
@@ -59,10 +60,16 @@ Result<void> read_messages(MessageFields& fields, Value& value, const std::strin
   return {};
 }
 
+bool any_marked(const Value& blocks) {
+  const auto* list = blocks.get_if<ValueList>();
+  return list != nullptr && std::ranges::any_of(*list, is_marked);
+}
+
 Result<void> read_system(MessageFields& fields, Value& value, const std::string& path) {
   Result<std::string> text = block_text(value, path);
   if (!text) return text.error();
   fields.system = without_header_lines(std::move(*text));
+  fields.system_marked |= any_marked(value);
   return {};
 }
 
@@ -73,6 +80,7 @@ Result<void> read_stop_sequences(MessageFields& fields, Value& value, const std:
 
 // Which of them are declared depends on the conversation.
 Result<void> keep_tools(MessageFields& fields, Value& value, const std::string&) {
+  fields.system_marked |= any_marked(value);
   fields.tools = std::move(value);
   return {};
 }
@@ -234,14 +242,20 @@ Result<Wish> read(Value& body, const ServedModel& model, bool counting) {
   fields.chat.wish.items_left_out = std::move(fields.gleaned.left_out);
   tell_effort(fields);
   const bool has_system = !fields.system.empty();
-  if (has_system) fields.messages.insert(fields.messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(fields.system)}});
+  if (has_system) {
+    ValueDict system{{"role", "system"}, {"content", std::move(fields.system)}};
+    if (fields.system_marked) system.emplace_back("cache_control", true);
+    fields.messages.insert(fields.messages.begin(), std::move(system));
+  }
   const auto path_of = [has_system, &fields](std::size_t index) {
     if (has_system && index == 0) return std::string("system");
     return at_index("messages", fields.sources[index - (has_system ? 1 : 0)]);
   };
   const Result<std::shared_ptr<MessageDetails>> details = edit_context(fields, path_of);
   if (!details) return details.error();
+  const auto messages = static_cast<std::int32_t>(fields.messages.size());
   Result<Wish> wish = wish::finish_chat(std::move(fields.chat), std::move(fields.messages), path_of, "messages");
+  if (wish && fields.system_marked && !has_system) wish->marked_turns.push_back(messages);  // the turn that templates make for tools
   if (wish) wish->details = *details;
   return wish;
 }

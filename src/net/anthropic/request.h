@@ -40,5 +40,7 @@ Result<std::string> block_text(const Value& content, const std::string& path);
 
 // Of a system's text: what stands behind the lines that change from turn to turn.
 std::string without_header_lines(std::string text);
+// Has a mark where the client wants its prompt cached ("cache_control").
+bool is_marked(const Value& block);
 
 }  // namespace braid::net::anthropic

@@ -69,6 +69,7 @@ Result<void> finish_common(BodyFields& fields) {
 
 Result<Wish> finish_chat(BodyFields fields, ValueList messages, const MessagePath& path_of, std::string_view field) {
   if (messages.empty()) return invalid_argument(fmt::format("'{}' is empty", field), std::string(field));
+  fields.wish.marked_turns = take_marks(messages);
   Result<void> right = finish_common(fields);
   if (right) right = normalize_messages(messages, path_of);
   if (right) right = finish_tools(fields);

@@ -177,7 +177,30 @@ Result<void> normalize_message(Value& value, std::int64_t& argument_values_left,
   return {};
 }
 
+bool take_mark(ValueDict& members) {
+  const Value* mark = find_member(members, "cache_control");
+  const bool is_marked = mark != nullptr && !mark->is_null();
+  std::erase_if(members, [](const auto& member) { return member.first == "cache_control"; });
+  return is_marked;
+}
+
 }  // namespace
+
+std::vector<std::int32_t> take_marks(ValueList& messages) {
+  constexpr std::size_t kMostMarks = 16;
+  std::vector<std::int32_t> marks;
+  for (std::size_t i = messages.size(); i-- > 0;) {
+    auto* message = messages[i].get_if<ValueDict>();
+    if (message == nullptr) continue;
+    bool is_marked = take_mark(*message);
+    Value* content = find_member(*message, "content");
+    if (auto* parts = content != nullptr ? content->get_if<ValueList>() : nullptr)
+      for (Value& part : *parts)
+        if (auto* members = part.get_if<ValueDict>()) is_marked |= take_mark(*members);
+    if (is_marked && marks.size() < kMostMarks) marks.push_back(static_cast<std::int32_t>(messages.size() - 1 - i));
+  }
+  return marks;
+}
 
 Result<void> normalize_messages(ValueList& messages, const MessagePath& path_of) {
   std::int64_t argument_values_left = json::kMaxValues;

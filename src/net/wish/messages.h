@@ -5,8 +5,10 @@
 #include "braid/value.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace braid::net::wish {
 
@@ -17,5 +19,9 @@ using MessagePath = std::function<std::string(std::size_t index)>;
 // newlines, missing content becomes the words of a refusal, or "" where tool calls stand for it, a tool call's arguments become an
 // object, and members that are null, or no tool calls, are left out. Others pass through. Errors name the path.
 Result<void> normalize_messages(ValueList& messages, const MessagePath& path_of);
+
+// Takes the marks "cache_control" that messages and their content parts have out of them. Of each message that had one, how many come after
+// it; of the last few.
+std::vector<std::int32_t> take_marks(ValueList& messages);
 
 }  // namespace braid::net::wish

@@ -58,11 +58,12 @@ struct Wish {
   std::optional<std::int32_t> priority;     // as in Request; nullopt: what the client's requests have
   Pooling pooling = Pooling::kNone;         // as in GenerationRequest: vectors instead of answers
   PooledOutput pooled_output = PooledOutput::kVector;
-  Speculation speculation;   // as in Request, but for its prediction
-  std::string prediction;    // what the answer may consist of; empty: nothing is known
-  std::string cache_salt;    // as in Request
-  std::string service_tier;  // as it was asked for; empty: not at all
-  bool echo = false;         // each choice begins with its prompt
+  std::vector<std::int32_t> marked_turns;  // chats: as in GenerationRequest
+  Speculation speculation;                 // as in Request, but for its prediction
+  std::string prediction;                  // what the answer may consist of; empty: nothing is known
+  std::string cache_salt;                  // as in Request
+  std::string service_tier;                // as it was asked for; empty: not at all
+  bool echo = false;                       // each choice begins with its prompt
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
