@@ -28,6 +28,14 @@ struct ChatTurn {
   std::vector<TokenId> tokens;
   std::vector<std::uint32_t> logprobs;  // their bits
   std::int32_t cached = 0;
+  std::int32_t cached_again = 0;  // where it was asked for twice
+};
+
+// What clients do besides.
+struct ChatHabits {
+  bool asks_again = false;  // for another answer to each turn
+  std::int32_t lets_go_after =
+      10;  // of the answer's ten tokens so many, as where a stop string ends it while steps are out; goes on from there
 };
 
 inline constexpr int kTurns = 4;
@@ -56,6 +64,7 @@ class Chats {
     options.context_length = 256;
     options.block_tokens = kBlockTokens;
     options.groups = model_->kv_groups().visibilities();
+    options.block_use = model_->kv_groups().block_use();
     options.state_blocks = model_->kv_groups().states.blocks();
     options.state_interval = 32;
     options.blocks = blocks;
@@ -75,40 +84,70 @@ class Chats {
     std::vector<std::vector<ChatTurn>> held(static_cast<std::size_t>(chats));
     int left = chats;
     for (int i = 0; i < chats; ++i)
-      boost::asio::co_spawn(loop, chat(scheduler, static_cast<std::uint32_t>(i), held[static_cast<std::size_t>(i)], left),
+      boost::asio::co_spawn(loop, chat(scheduler, habits, static_cast<std::uint32_t>(i), held[static_cast<std::size_t>(i)], left),
                             boost::asio::detached);
     loop.run();
     stats = scheduler.stats();
     return held;
   }
 
+  // As the choices of one request.
+  std::vector<ChatTurn> ask_at_once(std::size_t count, const std::vector<TokenId>& prompt, const SchedulerOptions& options) {
+    boost::asio::io_context loop;
+    Scheduler scheduler(loop, *model_, options, nullptr);
+    std::vector<ChatTurn> answers(count);
+    std::size_t left = count;
+    for (ChatTurn& answer : answers) boost::asio::co_spawn(loop, choice(scheduler, prompt, answer, left), boost::asio::detached);
+    loop.run();
+    stats = scheduler.stats();
+    return answers;
+  }
+
   EngineStats stats;
+  ChatHabits habits;
 
  private:
+  static boost::asio::awaitable<void> choice(Scheduler& scheduler, const std::vector<TokenId>& prompt, ChatTurn& answer,
+                                             std::size_t& left) {
+    ChatTurn own = co_await ask(scheduler, prompt, 10);
+    answer = std::move(own);
+    if (--left == 0) scheduler.begin_drain();
+  }
+
+  static boost::asio::awaitable<ChatTurn> ask(Scheduler& scheduler, const std::vector<TokenId>& prompt, std::int32_t most) {
+    GenerationRequest request;
+    request.prompt = prompt;
+    request.sampling.temperature = 0.0F;
+    request.sampling.top_logprobs = 0;
+    request.stop.max_tokens = 10;
+    request.stop.ignore_eos = true;
+    const Ticket ticket = scheduler.submit(std::move(request)).value();
+    ChatTurn answer{prompt, {}, {}, 0, 0};
+    for (;;) {
+      const std::optional<TokenEvent> event = co_await ticket->next();
+      if (const auto* finish = std::get_if<Finish>(&*event)) {
+        EXPECT_FALSE(finish->error.has_value());
+        answer.cached = finish->usage.cached_tokens;
+        co_return answer;
+      }
+      answer.tokens.push_back(std::get<Token>(*event).id);
+      answer.logprobs.push_back(std::bit_cast<std::uint32_t>(std::get<Token>(*event).logprob));
+      if (most < 10 && std::cmp_equal(answer.tokens.size(), most)) co_return answer;
+    }
+  }
+
   // kTurns turns, each of the one before, its answer and some new tokens.
-  static boost::asio::awaitable<void> chat(Scheduler& scheduler, std::uint32_t seed, std::vector<ChatTurn>& turns, int& left) {
+  static boost::asio::awaitable<void> chat(Scheduler& scheduler, ChatHabits habits, std::uint32_t seed, std::vector<ChatTurn>& turns,
+                                           int& left) {
     std::mt19937 random(seed);
     std::vector<TokenId> prompt;
     for (int turn = 0; turn < kTurns; ++turn) {
       for (auto i = 5 + random() % 20; i > 0; --i) prompt.push_back(static_cast<TokenId>(3 + random() % 110));
-      GenerationRequest request;
-      request.prompt = prompt;
-      request.sampling.temperature = 0.0F;
-      request.sampling.top_logprobs = 0;
-      request.stop.max_tokens = 10;
-      request.stop.ignore_eos = true;
-      const Ticket ticket = scheduler.submit(std::move(request)).value();
-      ChatTurn answer{prompt, {}, {}, 0};
-      for (bool is_open = true; is_open;) {
-        const std::optional<TokenEvent> event = co_await ticket->next();
-        if (const auto* finish = std::get_if<Finish>(&*event)) {
-          EXPECT_FALSE(finish->error.has_value());
-          answer.cached = finish->usage.cached_tokens;
-          is_open = false;
-        } else {
-          answer.tokens.push_back(std::get<Token>(*event).id);
-          answer.logprobs.push_back(std::bit_cast<std::uint32_t>(std::get<Token>(*event).logprob));
-        }
+      ChatTurn answer = co_await ask(scheduler, prompt, habits.lets_go_after);
+      if (habits.asks_again) {
+        const ChatTurn again = co_await ask(scheduler, prompt, 10);
+        EXPECT_TRUE(std::equal(answer.logprobs.begin(), answer.logprobs.end(), again.logprobs.begin())) << "another answer";
+        answer.cached_again = again.cached;
       }
       prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
       turns.push_back(std::move(answer));

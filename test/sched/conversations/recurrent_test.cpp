@@ -29,6 +29,41 @@ TEST_P(RecurrentChats, AreTheSameBitsColdAndWarmAndInACrowd) {
   }
 }
 
+TEST_P(RecurrentChats, ChoicesOfOnePromptForkItsState) {
+  Chats chats(GetParam());
+  const ChatTurn cold = chats.hold(1, chats.options(false, Chats::kMostBlocks)).front().back();
+  for (const ChatTurn& choice : chats.ask_at_once(5, cold.prompt, chats.options(true, Chats::kMostBlocks))) {
+    EXPECT_EQ(choice.tokens, cold.tokens);
+    EXPECT_EQ(choice.logprobs, cold.logprobs);
+  }
+  EXPECT_GE(chats.stats.cache_hit_tokens, 4 * (cold.prompt.size() - 1)) << "the prompt was computed once";
+}
+
+TEST_P(RecurrentChats, AnotherAnswerToATurnComputesItsLastTokenOnly) {
+  Chats chats(GetParam());
+  chats.habits.asks_again = true;
+  const auto cold = chats.hold(6, chats.options(false, Chats::kMostBlocks));
+  const auto warm = chats.hold(6, chats.options(true, Chats::kMostBlocks));
+  expect_same(cold, warm, "warm");
+  for (const auto& turns : warm)
+    for (const ChatTurn& turn : turns) EXPECT_EQ(turn.cached_again, static_cast<std::int32_t>(turn.prompt.size()) - 1);
+}
+
+// The state has gone on with what nobody wants to hear, and cannot go back: the next turn begins before the answer, and is right.
+TEST_P(RecurrentChats, GoOnWhereAStopStringHasEndedAnAnswerWithinAStep) {
+  Chats chats(GetParam());
+  for (const std::int32_t tokens : {1, 6, 9}) {
+    chats.habits.lets_go_after = tokens;
+    const auto cold = chats.hold(6, chats.options(false, Chats::kMostBlocks));
+    const auto warm = chats.hold(6, chats.options(true, Chats::kMostBlocks));
+    expect_same(cold, warm, "warm");
+    std::uint64_t least = 0;
+    for (const auto& turns : warm)
+      for (std::size_t turn = 1; turn < turns.size(); ++turn) least += turns[turn - 1].prompt.size() - 1;
+    EXPECT_GE(chats.stats.cache_hit_tokens, least);
+  }
+}
+
 class ChatsOnDisk : public testing::TestWithParam<const char*> {
  protected:
   // A life of a server over the folder.
@@ -76,7 +111,8 @@ std::string suite_name(const testing::TestParamInfo<const char*>& suite) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk, testing::Values("lfm2", "granite4", "gemma3", "qwen2-window", "llama-linear"), suite_name);
+INSTANTIATE_TEST_SUITE_P(Models, ChatsOnDisk, testing::Values("lfm2", "granite4", "mamba2", "gemma3", "qwen2-window", "llama-linear"),
+                         suite_name);
 INSTANTIATE_TEST_SUITE_P(Models, RecurrentChats, testing::Values("lfm2", "granite4", "qwen3.5", "falcon-h1", "mamba2", "nemotron-h"),
                          suite_name);
 
