@@ -6,6 +6,7 @@
 #include "perf/model/recoded_weights.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -26,13 +27,27 @@ struct Shape {
   std::uint32_t layers, embedding, feed_forward, heads, kv_heads, vocab, context;
   float rope_base, epsilon;
   bool tied, biased, rope_divisors;
+  std::vector<std::uint32_t> attending = {};  // layers with attention; none: all of them
+  std::uint32_t head_dim = 0;                 // 0: the embedding over the heads
+  std::uint32_t rotated = 0;                  // 0: all of a head
+
+  std::uint32_t head() const { return head_dim > 0 ? head_dim : embedding / heads; }
+  bool attends(std::uint32_t layer) const { return attending.empty() || std::ranges::find(attending, layer) != attending.end(); }
 };
+
+// Of qwen3.5-0.8b.
+constexpr std::uint32_t kDeltaHeads = 16;
+constexpr std::uint32_t kDeltaDim = 128;
+constexpr std::uint32_t kDeltaTaps = 4;
+constexpr std::uint32_t kShortTaps = 3;  // of lfm2-1.2b
 
 const std::map<std::string, Shape> kShapes = {
     {"smollm2-135m", {"llama", 30, 576, 1536, 9, 3, 49152, 8192, 1e5F, 1e-5F, true, false, false}},
     {"qwen2.5-0.5b", {"qwen2", 24, 896, 4864, 14, 2, 151936, 32768, 1e6F, 1e-6F, true, true, false}},
     {"tinyllama-1.1b", {"llama", 22, 2048, 5632, 32, 4, 32000, 2048, 1e4F, 1e-5F, false, false, false}},
     {"llama-3.2-1b", {"llama", 16, 2048, 8192, 32, 8, 128256, 131072, 5e5F, 1e-5F, true, false, true}},
+    {"lfm2-1.2b", {"lfm2", 16, 2048, 8192, 32, 8, 65536, 128000, 1e6F, 1e-5F, true, false, false, {2, 5, 8, 10, 12, 14}}},
+    {"qwen3.5-0.8b", {"qwen35", 24, 1024, 3584, 8, 2, 248320, 262144, 1e7F, 1e-6F, true, false, false, {3, 7, 11, 15, 19, 23}, 256, 64}},
 };
 
 // Q4_K_M is a mix of types, see tensors_of.
@@ -46,7 +61,8 @@ struct Tensor {
   std::string name;
   std::vector<std::uint64_t> shape;  // ggml order
   WeightType type;
-  float deviation;  // 0: all ones
+  float deviation;        // 0: all are
+  float constant = 1.0F;  // this
 };
 
 // In llama.cpp's mix Q4_K_M these are Q6_K: the output matrix, and values and down projections of the first and last eighth of the
@@ -69,27 +85,53 @@ std::vector<Tensor> tensors_of(const Shape& shape, const std::string& type_name)
   const auto vector = [&](const std::string& name, std::uint64_t size, float deviation) {
     tensors.push_back({name, {size}, WeightType::kF32, deviation});
   };
-  const std::uint64_t kv_width = shape.embedding / shape.heads * shape.kv_heads;
+  const std::uint64_t width = std::uint64_t{shape.head()} * shape.heads;
+  const std::uint64_t kv_width = std::uint64_t{shape.head()} * shape.kv_heads;
+  const std::string architecture = shape.architecture;
+  const bool is_delta = architecture == "qwen35";
+  const auto short_convolution = [&](const std::string& layer) {
+    matrix(layer + "shortconv.in_proj.weight", shape.embedding, 3 * std::uint64_t{shape.embedding});
+    tensors.push_back({layer + "shortconv.conv.weight", {kShortTaps, shape.embedding}, WeightType::kF32, 0.5F});
+    matrix(layer + "shortconv.out_proj.weight", shape.embedding, shape.embedding);
+  };
+  const auto delta_rule = [&](const std::string& layer) {
+    const std::uint64_t inner = std::uint64_t{kDeltaHeads} * kDeltaDim;
+    matrix(layer + "attn_qkv.weight", shape.embedding, 3 * inner);
+    matrix(layer + "attn_gate.weight", shape.embedding, inner);
+    matrix(layer + "ssm_alpha.weight", shape.embedding, kDeltaHeads);
+    matrix(layer + "ssm_beta.weight", shape.embedding, kDeltaHeads);
+    tensors.push_back({layer + "ssm_conv1d.weight", {kDeltaTaps, 3 * inner}, WeightType::kF32, 0.5F});
+    tensors.push_back({layer + "ssm_a", {kDeltaHeads}, WeightType::kF32, 0.0F, -1.0F});
+    vector(layer + "ssm_dt.bias", kDeltaHeads, 0.1F);
+    vector(layer + "ssm_norm.weight", kDeltaDim, 0.0F);
+    matrix(layer + "ssm_out.weight", inner, shape.embedding);
+  };
   matrix_of(shape.tied ? better : type, "token_embd.weight", shape.embedding, shape.vocab);
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     const std::string layer = "blk." + std::to_string(i) + ".";
     const WeightType important = takes_more_bits(i, shape.layers) ? better : type;
     vector(layer + "attn_norm.weight", shape.embedding, 0.0F);
-    matrix(layer + "attn_q.weight", shape.embedding, shape.embedding);
-    matrix(layer + "attn_k.weight", shape.embedding, kv_width);
-    matrix_of(important, layer + "attn_v.weight", shape.embedding, kv_width);
+    if (!shape.attends(i)) {
+      is_delta ? delta_rule(layer) : short_convolution(layer);
+    } else {
+      matrix(layer + "attn_q.weight", shape.embedding, is_delta ? 2 * width : width);
+      matrix(layer + "attn_k.weight", shape.embedding, kv_width);
+      matrix_of(important, layer + "attn_v.weight", shape.embedding, kv_width);
+      matrix(layer + "attn_output.weight", width, shape.embedding);
+      if (!shape.attending.empty()) vector(layer + "attn_q_norm.weight", shape.head(), 0.0F);
+      if (!shape.attending.empty()) vector(layer + "attn_k_norm.weight", shape.head(), 0.0F);
+    }
     if (shape.biased) vector(layer + "attn_q.bias", shape.embedding, 0.1F);
     if (shape.biased) vector(layer + "attn_k.bias", kv_width, 0.1F);
     if (shape.biased) vector(layer + "attn_v.bias", kv_width, 0.1F);
-    matrix(layer + "attn_output.weight", shape.embedding, shape.embedding);
-    vector(layer + "ffn_norm.weight", shape.embedding, 0.0F);
+    vector(layer + (is_delta ? "post_attention_norm.weight" : "ffn_norm.weight"), shape.embedding, 0.0F);
     matrix(layer + "ffn_gate.weight", shape.embedding, shape.feed_forward);
     matrix(layer + "ffn_up.weight", shape.embedding, shape.feed_forward);
     matrix_of(important, layer + "ffn_down.weight", shape.feed_forward, shape.embedding);
   }
-  vector("output_norm.weight", shape.embedding, 0.0F);
+  vector(architecture == "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", shape.embedding, 0.0F);
   if (!shape.tied) matrix_of(better, "output.weight", shape.embedding, shape.vocab);
-  if (shape.rope_divisors) vector("rope_freqs.weight", shape.embedding / shape.heads / 2, 0.0F);
+  if (shape.rope_divisors) vector("rope_freqs.weight", shape.head() / 2, 0.0F);
   return tensors;
 }
 
@@ -183,10 +225,26 @@ void write_keys(FileWriter& file, const std::string& name, const Shape& shape, c
   file.key(prefix + "embedding_length", shape.embedding);
   file.key(prefix + "feed_forward_length", shape.feed_forward);
   file.key(prefix + "attention.head_count", shape.heads);
-  file.key(prefix + "attention.head_count_kv", shape.kv_heads);
+  if (shape.attending.empty() || shape.head_dim > 0) {
+    file.key(prefix + "attention.head_count_kv", shape.kv_heads);
+  } else {
+    std::vector<std::int32_t> kv_heads;
+    for (std::uint32_t i = 0; i < shape.layers; ++i) kv_heads.push_back(shape.attends(i) ? static_cast<std::int32_t>(shape.kv_heads) : 0);
+    file.key(prefix + "attention.head_count_kv", kv_heads);
+  }
   file.key(prefix + "attention.layer_norm_rms_epsilon", shape.epsilon);
   file.key(prefix + "rope.freq_base", shape.rope_base);
-  file.key(prefix + "rope.dimension_count", shape.embedding / shape.heads);
+  file.key(prefix + "rope.dimension_count", shape.rotated > 0 ? shape.rotated : shape.head());
+  if (prefix == "lfm2.") file.key(prefix + "shortconv.l_cache", kShortTaps);
+  if (prefix != "qwen35.") return;
+  for (const char* length : {"attention.key_length", "attention.value_length"}) file.key(prefix + length, shape.head());
+  file.key(prefix + "rope.dimension_sections", std::vector<std::int32_t>{11, 11, 10, 0});
+  file.key(prefix + "full_attention_interval", std::uint32_t{4});
+  file.key(prefix + "ssm.conv_kernel", kDeltaTaps);
+  file.key(prefix + "ssm.state_size", kDeltaDim);
+  file.key(prefix + "ssm.group_count", kDeltaHeads);
+  file.key(prefix + "ssm.time_step_rank", kDeltaHeads);
+  file.key(prefix + "ssm.inner_size", kDeltaHeads * kDeltaDim);
 }
 
 std::uint64_t stored_bytes(const Tensor& tensor) {
@@ -216,7 +274,7 @@ void write_model(FileWriter& file, const std::string& name, const Shape& shape, 
     values.resize(tensor.shape[0]);
     encoded.resize(braid::kernels::stored_row_bytes(*braid::kernels::weight_format(tensor.type), static_cast<std::int64_t>(values.size())));
     for (std::uint64_t row = 0; row < (tensor.shape.size() == 2 ? tensor.shape[1] : 1); ++row) {
-      for (float& value : values) value = tensor.deviation == 0.0F ? 1.0F : random.next(tensor.deviation);
+      for (float& value : values) value = tensor.deviation == 0.0F ? tensor.constant : random.next(tensor.deviation);
       braid::kernels::encode_row(tensor.type, values.data(), static_cast<std::int64_t>(values.size()), encoded.data());
       file.bytes(encoded);
     }

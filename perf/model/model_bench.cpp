@@ -81,6 +81,8 @@ class Bench {
     const std::int32_t groups = model_.kv_groups().count();
     plan_.clear();
     for (std::int32_t i = 0; i < rows * per_row * groups; ++i) plan_.blocks.push_back(i % blocks_);
+    const std::int32_t state = model_.kv_groups().states.blocks();  // each sequence has one of its own, behind the blocks of positions
+    for (std::int32_t i = 0; i < rows * state; ++i) plan_.blocks.push_back(blocks_ + i);
     for (std::int32_t row = 0; row < rows; ++row) {
       const auto slot = static_cast<SlotId>(row);
       plan_.starts.push_back({slot, {.temperature = 0.0F}, {.max_tokens = context, .ignore_eos = true, .stop_token_ids = {}}, 0});
@@ -89,7 +91,8 @@ class Bench {
                             .token_begin = static_cast<std::uint32_t>(plan_.tokens.size()),
                             .block_begin = static_cast<std::uint32_t>(row * per_row * groups),
                             .block_count = static_cast<std::uint32_t>(per_row),
-                            .output = RowOutput::kSample});
+                            .output = RowOutput::kSample,
+                            .state_begin = static_cast<std::uint32_t>(rows * per_row * groups + row * state)});
       for (std::int32_t i = 0; i < length; ++i) plan_.tokens.push_back((row * 7919 + i * 104729 + 17) % model_.shape().vocab);
     }
     return step();
@@ -166,7 +169,8 @@ braid::Result<std::string> measure(const Options& options) {
   const std::int32_t block_tokens = (*model)->kv_layout().block_tokens;
   const std::int32_t blocks =
       std::max(most_rows * ((context + block_tokens - 1) / block_tokens), (options.prefill + block_tokens - 1) / block_tokens);
-  if (auto allocated = (*model)->allocate_kv(blocks); !allocated) return allocated.error();
+  if (auto allocated = (*model)->allocate_kv(blocks + most_rows * (*model)->kv_groups().states.blocks()); !allocated)
+    return allocated.error();
 
   Bench bench(**model, blocks, options.cpu_time);
   // As a server that has run for a while: once all memory has been touched, which the first prompt of a new process pays for.
