@@ -18,12 +18,6 @@ std::size_t least_buffers(const model::KvGroups& groups) {
   return std::max<std::size_t>(4, 2 * static_cast<std::size_t>(groups.count() + groups.states.blocks()));
 }
 
-// See Restorer::may_restore.
-bool restores_nothing(const model::KvGroups& groups) {
-  const auto has_window = [](const model::KvGroup& group) { return group.visibility.window > 0; };
-  return groups.states.blocks() > 0 && std::ranges::any_of(groups.groups, has_window);
-}
-
 store::StoreOptions store_options(const DiskOptions& options, const LoadedModel& loaded) {
   store::StoreOptions store;
   store.directory = options.directory;
@@ -48,6 +42,11 @@ net::FileDescriptor take_lock_of(const std::string& directory, std::vector<net::
 }
 
 }  // namespace
+
+bool restores_nothing(const model::KvGroups& groups) {
+  const auto has_window = [](const model::KvGroup& group) { return group.visibility.window > 0; };
+  return groups.states.blocks() > 0 && std::ranges::any_of(groups.groups, has_window);
+}
 
 std::size_t disk_buffer_bytes(const model::KvGroups& groups) {
   return std::max(store::StoreOptions().buffer_memory, least_buffers(groups) * groups.block_bytes());

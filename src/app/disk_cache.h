@@ -17,6 +17,9 @@ namespace braid::app {
 // whole.
 std::size_t disk_buffer_bytes(const model::KvGroups& groups);
 
+// Whether no sequence of such a model is ever restored: see Restorer::may_restore.
+bool restores_nothing(const model::KvGroups& groups);
+
 // As BlockStore::open, which runs its calls on the loop. The model has its kv_identity. Any thread.
 Result<std::unique_ptr<store::BlockStore>> open_store(const DiskOptions& options, const LoadedModel& loaded, boost::asio::io_context& loop,
                                                       net::FileDescriptor predecessors_lock = {});

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <string>
+#include <string_view>
 
 namespace braid::model {
 
@@ -57,6 +59,8 @@ std::vector<Kind> kinds_of(const KvLayout& layout) {
 }
 
 std::string name_of(std::size_t layer, const Kind& kind) { return fmt::format("layers.{}.{}", layer, kind.name); }
+
+std::string state_name(std::size_t layer, std::size_t part) { return fmt::format("layers.{}.state.{}", layer, part); }
 
 std::vector<std::int64_t> shape_of(const KvLayout& layout, const Kind& kind, std::int64_t tokens) {
   return {tokens, layout.kv_heads, kind.width};
@@ -110,8 +114,20 @@ void KvTensors::put_block(std::int64_t index, std::int32_t group, std::span<cons
   });
 }
 
+void KvTensors::put_state(std::int32_t part, std::span<const std::byte> block) {
+  states_.resize(static_cast<std::size_t>(groups_.states.blocks()));
+  states_[static_cast<std::size_t>(part)].assign(block.begin(), block.end());
+}
+
 files::SafeTensors KvTensors::contents() const {
   files::SafeTensors contents;
+  if (!states_.empty())
+    groups_.states.for_parts([&](std::size_t layer, std::size_t part, const StateLayout::Place& place, std::int64_t floats) {
+      const std::span<const std::byte> block = states_[static_cast<std::size_t>(place.block)];
+      contents.tensors.emplace(
+          state_name(layer, part),
+          files::SafeTensor{"F32", {floats}, block.subspan(place.offset, static_cast<std::size_t>(floats) * sizeof(float))});
+    });
   auto tensor = bytes_.begin();
   for_tensors(groups_, [&](std::size_t layer, const KvPlace&, const KvLayout& layout, const Kind& kind) {
     contents.tensors.emplace(name_of(layer, kind), files::SafeTensor{kind.dtype, shape_of(layout, kind, tokens_), *tensor++});
@@ -121,15 +137,15 @@ files::SafeTensors KvTensors::contents() const {
 
 namespace {
 
-Result<const files::SafeTensor*> find_tensor(const files::SafeTensors& from, const std::string& name, const KvLayout& layout,
-                                             const Kind& kind, std::int64_t tokens) {
+Result<const files::SafeTensor*> find_tensor(const files::SafeTensors& from, const std::string& name, std::string_view dtype,
+                                             const std::vector<std::int64_t>& shape) {
   const auto found = from.tensors.find(name);
   if (found == from.tensors.end()) return Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' is missing", name), {}};
   const files::SafeTensor& tensor = found->second;
-  if (tensor.dtype == kind.dtype && tensor.shape == shape_of(layout, kind, tokens)) return &tensor;
+  if (tensor.dtype == dtype && tensor.shape == shape) return &tensor;
   return Error{ErrorCode::kBadFile,
-               fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "), kind.dtype,
-                           fmt::join(shape_of(layout, kind, tokens), ", ")),
+               fmt::format("the tensor '{}' is {} [{}], expected {} [{}]", name, tensor.dtype, fmt::join(tensor.shape, ", "), dtype,
+                           fmt::join(shape, ", ")),
                {}};
 }
 
@@ -141,7 +157,7 @@ Result<void> take_block(const files::SafeTensors& from, const KvGroups& groups, 
   for_tensors(groups, [&](std::size_t layer, const KvPlace& place, const KvLayout& layout, const Kind& kind) {
     if (place.group != group || !taken) return;
     const std::string name = name_of(layer, kind);
-    const auto tensor = find_tensor(from, name, layout, kind, tokens);
+    const auto tensor = find_tensor(from, name, kind.dtype, shape_of(layout, kind, tokens));
     if (!tensor) {
       taken = tensor.error();
       return;
@@ -154,6 +170,20 @@ Result<void> take_block(const files::SafeTensors& from, const KvGroups& groups, 
       std::memcpy(block.data() + in_block, element, kind.element_bytes);
     });
     if (!finite) taken = Error{ErrorCode::kBadFile, fmt::format("the tensor '{}' holds infinities or NaNs", name), {}};
+  });
+  return taken;
+}
+
+Result<void> take_state(const files::SafeTensors& from, const KvGroups& groups, std::int32_t part, std::span<std::byte> block) {
+  Result<void> taken;
+  groups.states.for_parts([&](std::size_t layer, std::size_t index, const StateLayout::Place& place, std::int64_t floats) {
+    if (place.block != part || !taken) return;
+    const auto tensor = find_tensor(from, state_name(layer, index), "F32", {floats});
+    if (!tensor) {
+      taken = tensor.error();
+      return;
+    }
+    std::ranges::copy((*tensor)->bytes, block.begin() + static_cast<std::ptrdiff_t>(place.offset));
   });
   return taken;
 }

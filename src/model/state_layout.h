@@ -25,11 +25,20 @@ class StateLayout {
     std::int32_t block = 0;  // among the state's
     std::size_t offset = 0;  // bytes
   };
-  // Calls use(offset, bytes) for each part of the state's block number `block`. What lies between and behind may hold anything.
+  // Calls use(offset, bytes) for each part of the state's block number `block`, in order. What lies between and behind may hold anything.
   template <class Use>
   void for_written(std::int32_t block, Use&& use) const {
     for (std::size_t i = 0; i < places_.size(); ++i)
       if (places_[i].block == block) use(places_[i].offset, static_cast<std::size_t>(floats_[i]) * sizeof(float));
+  }
+
+  // Calls use(layer, its part, place, floats) for all parts.
+  template <class Use>
+  void for_parts(Use&& use) const {
+    for (std::size_t layer = 0; layer < first_.size(); ++layer) {
+      const std::size_t end = layer + 1 < first_.size() ? first_[layer + 1] : places_.size();
+      for (std::size_t i = first_[layer]; i < end; ++i) use(layer, i - first_[layer], places_[i], floats_[i]);
+    }
   }
 
   const Place& place(std::size_t layer, std::int32_t part) const { return places_[first_[layer] + static_cast<std::size_t>(part)]; }

@@ -7,17 +7,9 @@
 #include <utility>
 
 namespace braid::sched {
-namespace {
-
-std::int32_t groups_with_records(const SchedulerOptions& options) {
-  const bool none = !options.block_use.empty() && std::ranges::all_of(options.block_use, [](double use) { return use == 0.0; });
-  return none ? 0 : static_cast<std::int32_t>(options.groups.size());
-}
-
-}  // namespace
-
 DiskTier::DiskTier(store::BlockStore& store, cache::PrefixIndex& index, const SchedulerOptions& options, std::function<void()> on_progress)
-    : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)), groups_(groups_with_records(options)),
+    : store_(store), index_(index), block_tokens_(static_cast<std::size_t>(options.block_tokens)),
+      groups_(options.block_use.empty() ? static_cast<std::int32_t>(options.groups.size()) : groups_with_records(options.block_use)),
       state_blocks_(options.state_blocks), reserved_buffers_(store.free_buffers() / 2), on_progress_(std::move(on_progress)) {
   store_.on_written(on_progress_);
   static_assert(std::tuple_size_v<decltype(posted_)> == ComputeStrand::kMaxPosted);

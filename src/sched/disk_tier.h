@@ -27,6 +27,12 @@ inline cache::PrefixKey piece_key(const cache::PrefixKey& key, std::int32_t piec
   return {key.low ^ static_cast<std::uint64_t>(piece) * 0x9E3779B97F4A7C15ULL, key.high};
 }
 
+// Groups whose blocks have records; none where blocks hold nothing, as those of a model without attention. `block_use` as in
+// SchedulerOptions.
+inline std::int32_t groups_with_records(const std::vector<double>& block_use) {
+  return std::ranges::all_of(block_use, [](double use) { return use == 0.0; }) ? 0 : static_cast<std::int32_t>(block_use.size());
+}
+
 // What of one sequence is on its way from disk, in order. A sequence owns its own; dropping it cancels.
 //
 // It comes in pieces: what each group of layers has of a block, block after block, then the parts of the recurrent state at the end.

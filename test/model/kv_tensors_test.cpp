@@ -64,6 +64,34 @@ TEST(KvTensors, OfGroupsComeBackToTheirLayers) {
   }
 }
 
+// Each part of a state is a tensor of its layer; what lies between them is nobody's.
+TEST(KvTensors, StatesComeBackToTheirPlaces) {
+  KvGroups groups = group_layers({{{}, 2, 64}, {}, {}}, 8, KvType::kF16);
+  groups.states = StateLayout({{}, {40, 700}, {900, 40}}, groups.block_bytes());
+  ASSERT_EQ(groups.states.blocks(), 2);
+  KvTensors tensors(groups, 16);
+  std::vector<std::vector<std::byte>> blocks;
+  for (std::int32_t part = 0; part < 2; ++part) {
+    blocks.push_back(random_bytes(groups.block_bytes(), static_cast<std::uint32_t>(part)));
+    tensors.put_state(part, blocks.back());
+  }
+  files::SafeTensors contents = tensors.contents();
+  EXPECT_EQ(contents.tensors.size(), 6U);
+  EXPECT_EQ(contents.tensors.at("layers.2.state.0").shape, std::vector<std::int64_t>{900});
+  for (std::int32_t part = 0; part < 2; ++part) {
+    std::vector<std::byte> block(groups.block_bytes()), expected(groups.block_bytes());
+    ASSERT_TRUE(take_state(contents, groups, part, block));
+    groups.states.for_written(part, [&](std::size_t at, std::size_t bytes) {
+      std::memcpy(expected.data() + at, blocks[static_cast<std::size_t>(part)].data() + at, bytes);
+    });
+    EXPECT_EQ(block, expected);
+    EXPECT_NE(block, blocks[static_cast<std::size_t>(part)]);
+  }
+  contents.tensors.erase("layers.1.state.1");
+  std::vector<std::byte> block(groups.block_bytes());
+  EXPECT_THAT(take_state(contents, groups, 0, block).error().message, testing::HasSubstr("layers.1.state.1' is missing"));
+}
+
 class EachKvType : public testing::TestWithParam<KvType> {};
 INSTANTIATE_TEST_SUITE_P(KvTensors, EachKvType, testing::Values(KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8));
 

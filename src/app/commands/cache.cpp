@@ -63,32 +63,45 @@ std::map<std::string, std::string> facts_of(const LoadedModel& loaded) {
           {"kv_limit", fmt::to_string(model.shape().kv_limit)}};
 }
 
+std::int32_t blocks_of(const model::KvGroups& groups, std::size_t tokens) {
+  return (static_cast<std::int32_t>(tokens) + groups.block_tokens() - 1) / groups.block_tokens();
+}
+
+// Besides its blocks a sequence needs its state here, and a copy of it.
+Result<void> check_room(const LoadedModel& loaded, std::size_t tokens) {
+  const model::KvGroups& groups = loaded.language_model->kv_groups();
+  const std::int64_t needed = std::int64_t{blocks_of(groups, tokens)} * groups.count() + 2 * groups.states.blocks();
+  if (needed <= loaded.kv.blocks) return {};
+  return invalid_argument(fmt::format("{} tokens and two states need {} blocks, and the KV pool has {}", tokens, needed, loaded.kv.blocks));
+}
+
 void execute(model::LanguageModel& model, const step::StepPlan& plan) {
   step::StepResult result;
   model.execute(plan, result);
   if (result.failure) std::rethrow_exception(result.failure);
 }
 
-// A file has no place for states, and without these keys and values are of no use.
-Result<void> check_no_states(const LoadedModel& loaded) {
-  if (loaded.language_model->kv_groups().states.blocks() == 0) return {};
-  return Error{ErrorCode::kUnsupported, "the model has recurrent layers, whose states such a file does not hold", {}};
-}
-
-// Computes the tokens into the pool's first blocks, those of a group after those of another, and takes them out. The pool is this thread's:
-// nothing serves.
+// Computes the tokens into the pool's first blocks, those of a group after those of another, then the state and its copy at the end of the
+// full blocks, and takes them out. The pool is this thread's: nothing serves.
 model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>& tokens) {
   const model::KvGroups& groups = model.kv_groups();
   const auto count = static_cast<std::int32_t>(tokens.size());
-  const std::int32_t blocks = (count + groups.block_tokens() - 1) / groups.block_tokens();
+  const std::int32_t blocks = blocks_of(groups, tokens.size());
+  const std::int32_t keys = blocks * groups.count();
+  const std::int32_t state = groups.states.blocks();
+  const std::int32_t full = count / groups.block_tokens() * groups.block_tokens();
   step::StepPlan plan;
   plan.starts.push_back({});
-  for (std::int32_t block = 0; block < blocks * groups.count(); ++block) plan.blocks.push_back(block);
+  for (std::int32_t block = 0; block < keys + 2 * state; ++block) plan.blocks.push_back(block);
   for (std::int32_t begin = 0; begin < count; begin += kStepTokens) {
     step::StepRow row;
     row.position = begin;
     row.count = std::min(kStepTokens, count - begin);
     row.block_count = static_cast<std::uint32_t>(blocks);
+    row.state_begin = static_cast<std::uint32_t>(keys);
+    plan.snapshots.clear();
+    if (state > 0 && begin < full && full <= begin + row.count) plan.snapshots.push_back({full, static_cast<std::uint32_t>(keys + state)});
+    row.snapshot_count = static_cast<std::uint32_t>(plan.snapshots.size());
     plan.tokens.assign(tokens.begin() + begin, tokens.begin() + begin + row.count);
     plan.rows = {row};
     execute(model, plan);
@@ -96,11 +109,17 @@ model::KvTensors compute(model::LanguageModel& model, const std::vector<TokenId>
   }
   model::KvTensors tensors(groups, count);
   std::vector<std::byte> bytes(groups.block_bytes());
-  for (std::int32_t block = 0; block < blocks * groups.count(); ++block) {
+  for (std::int32_t block = 0; block < keys; ++block) {
     plan.clear();
     plan.saves.push_back({block, bytes.data(), block / blocks});
     execute(model, plan);
     tensors.put_block(block % blocks, block / blocks, bytes);
+  }
+  for (std::int32_t part = 0; part < (full > 0 ? state : 0); ++part) {
+    plan.clear();
+    plan.saves.push_back({keys + state + part, bytes.data(), step::kStateGroup, part});
+    execute(model, plan);
+    tensors.put_state(part, bytes);
   }
   return tensors;
 }
@@ -143,19 +162,31 @@ Result<std::int64_t> write_blocks(const files::SafeTensors& contents, const std:
   const cache::SequenceView sequence{{"", options.cache_salt}, tokens, {}};
   index.keys(sequence, keys);
   const auto work = boost::asio::make_work_guard(loop);
-  for (std::size_t i = 0; i < keys.size() * static_cast<std::size_t>(groups.count()); ++i) {
-    const std::size_t block = i / static_cast<std::size_t>(groups.count());
-    const auto group = static_cast<std::int32_t>(i % static_cast<std::size_t>(groups.count()));
-    const cache::PrefixKey key = sched::piece_key(keys[block], group);
-    if (store.contains(key)) continue;
+  // One record: `take` fills its payload.
+  const auto write = [&](std::size_t block, std::int32_t piece, const auto& take) -> Result<void> {
+    const cache::PrefixKey key = sched::piece_key(keys[block], piece);
+    if (store.contains(key)) return {};
     while (store.free_buffers() == 0 && !store.idle()) loop.run_one();
     auto record = store.begin_write(key, sequence.first((block + 1) * static_cast<std::size_t>(groups.block_tokens())));
-    if (!record) break;
+    if (!record) return {};  // which is counted
     std::ranges::fill(record->payload, std::byte{0});
-    const auto taken = model::take_block(contents, groups, group, static_cast<std::int64_t>(tokens.size()),
-                                         static_cast<std::int64_t>(block), record->payload);
-    if (!taken) return taken.error();
-    store.commit(std::move(*record));
+    const Result<void> taken = take(record->payload);
+    if (taken) store.commit(std::move(*record));
+    return taken;
+  };
+  const std::int32_t stored = sched::groups_with_records(groups.block_use());
+  for (std::size_t block = 0; block < keys.size(); ++block)
+    for (std::int32_t group = 0; group < stored; ++group) {
+      const Result<void> written = write(block, group, [&](std::span<std::byte> payload) {
+        return model::take_block(contents, groups, group, static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(block),
+                                 payload);
+      });
+      if (!written) return written.error();
+    }
+  for (std::int32_t part = 0; part < groups.states.blocks() && !keys.empty(); ++part) {
+    const Result<void> written = write(keys.size() - 1, stored + part,
+                                       [&](std::span<std::byte> payload) { return model::take_state(contents, groups, part, payload); });
+    if (!written) return written.error();
   }
   while (!store.idle()) loop.run_one();
   if (store.stats().write_errors > 0 || store.stats().writes_dropped > 0)
@@ -167,13 +198,13 @@ Result<void> export_cache(const CacheExportOptions& options) {
   const auto single = load_quietly(options.model);
   if (!single) return single.error();
   const LoadedModel* const loaded = &single->model;
-  if (const auto none = check_no_states(*loaded); !none) return none.error();
   const Result<std::string> text = options.prompt_file.empty() ? Result<std::string>(options.prompt) : read_file(options.prompt_file);
   if (!text) return text.error();
   const auto tokens = loaded->codec->encode(*text, {});
   if (!tokens) return tokens.error();
   if (tokens->empty() || static_cast<std::int64_t>(tokens->size()) > loaded->kv.context)
     return invalid_argument(fmt::format("the prompt has {} tokens, expected 1 to {}", tokens->size(), loaded->kv.context));
+  if (const auto room = check_room(*loaded, tokens->size()); !room) return room.error();
   const model::KvTensors tensors = compute(*loaded->language_model, *tokens);
   files::SafeTensors contents = tensors.contents();
   contents.metadata = facts_of(*loaded);
@@ -195,7 +226,8 @@ Result<void> import_cache(const CacheImportOptions& options) {
   const auto single = load_quietly(options.model);
   if (!single) return single.error();
   const LoadedModel* const loaded = &single->model;
-  if (const auto none = check_no_states(*loaded); !none) return none.error();
+  if (restores_nothing(loaded->language_model->kv_groups()))
+    return Error{ErrorCode::kUnsupported, "the model has recurrent layers and windows, with which nothing is found on disk", {}};
   if (const auto same = compare_facts(*contents, *loaded); !same) return in_file(same.error());
   const auto tokens = parse_tokens(*contents, loaded->language_model->shape().vocab);
   if (!tokens) return in_file(tokens.error());
