@@ -22,7 +22,8 @@ struct ConstraintSpec {
   struct JsonObject {};  // any JSON object
   struct JsonSchema {
     Value schema;
-    bool strict = false;  // a keyword that restricts and cannot be honoured is an error; otherwise it is left out
+    bool strict = false;  // what restricts and cannot be honoured is an error; otherwise it is left out, if need be the whole schema
+    bool object = false;  // nothing but an object satisfies it, whatever it says
   };
   struct Regex {
     std::string pattern;
@@ -37,7 +38,8 @@ struct ConstraintSpec {
     std::string name;
     std::string text;
     bool is_regex = false;
-  };  // a JSON object with this member alone, a string that the regular expression matches from end to end, or the grammar in Lark's form
+  };  // a JSON object with this member alone, a string that the regular expression matches from end to end, or the grammar in Lark's form;
+      // any string where that cannot be honoured
   struct Literal {
     std::string text;
   };
@@ -91,7 +93,7 @@ class Constraint {
   // The state after `accepted`, tokens of the answer that are there already (after a preemption); usually none. Any thread.
   virtual std::unique_ptr<ConstraintState> start(std::span<const TokenId> accepted) const = 0;
 
-  // The paths of keywords that its schemas have and that were left out. They live as long as this.
+  // The paths of what was left out: keywords of schemas, schemas, and texts of members. They live as long as this.
   virtual std::span<const std::string> left_out() const { return {}; }
 };
 
@@ -113,7 +115,7 @@ class ConstraintCompiler {
  public:
   virtual ~ConstraintCompiler() = default;
 
-  // kInvalidArgument with the path of what cannot be honoured in `param`.
+  // kInvalidArgument with the path of what cannot be honoured and may not be left out in `param`.
   virtual Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const = 0;
 
   // kInvalidArgument when the pattern is not understood or too large. `path` names the field it came from.

@@ -1,13 +1,101 @@
 #include "grammar/compiler.h"
 
+#include "grammar/automaton.h"
 #include "grammar/build.h"
+#include "grammar/productive.h"
 #include "grammar/spec.h"
 #include "grammar/text_search.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace braid::grammar {
+namespace {
+
+struct Compiled {
+  Automaton automaton;
+  std::vector<std::string> left_out;
+};
+
+Error refused(const ConstraintSpec& spec, std::string_view why) {
+  return invalid_argument(fmt::format("{}: {}", spec.path, why), spec.path);
+}
+
+// Without those schemas and members' texts that are objected to and may be left out.
+Result<Compiled> compile_with(const Objection& objects_to, const ConstraintSpec& spec, const Vocabulary& vocabulary) {
+  Grammar grammar;
+  auto translated = translate(spec, vocabulary, grammar, objects_to);
+  if (!translated) return translated.error();
+  if (!all_productive(grammar, translated->parts)) return refused(spec, "no finite text satisfies a part of the constraint");
+  auto automaton = build(grammar, translated->root);
+  if (!automaton) return refused(spec, automaton.error().message);
+  return Compiled{std::move(*automaton), std::move(translated->left_out)};
+}
+
+std::optional<Error> no_objection(const ConstraintSpec&) { return std::nullopt; }
+
+bool is_strict(const ConstraintSpec& part) {
+  const auto* schema = std::get_if<ConstraintSpec::JsonSchema>(&part.kind);
+  return schema != nullptr && schema->strict;
+}
+
+// Objects to parts that cannot be compiled alone, and of those that may be left out to the ones that have no room behind others.
+class PartsAlone {
+ public:
+  explicit PartsAlone(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  // How many states those that may be left out may have together from now on.
+  void make_room(std::size_t states) { room_ = states; }
+
+  // Whether one that may not be left out cannot be compiled alone.
+  bool hopeless() const { return hopeless_; }
+
+  std::optional<Error> judge(const ConstraintSpec& part) {
+    const auto [entry, fresh] = verdicts_.try_emplace(part.path);
+    Verdict& verdict = entry->second;
+    if (fresh) {
+      auto compiled = compile_with(no_objection, part, vocabulary_);
+      if (compiled) verdict.states = compiled->automaton.states.size();
+      if (!compiled) verdict.error = compiled.error();
+    }
+    if (verdict.error) hopeless_ = hopeless_ || is_strict(part);
+    if (verdict.error || is_strict(part)) return verdict.error;
+    if (verdict.states > room_) return refused(part, "the schemas are too large together");
+    room_ -= verdict.states;
+    return std::nullopt;
+  }
+
+ private:
+  struct Verdict {
+    std::optional<Error> error = {};
+    std::size_t states = 0;
+  };
+
+  const Vocabulary& vocabulary_;
+  std::map<std::string, Verdict> verdicts_;  // by path: a part may stand in several places
+  std::size_t room_ = 0;
+  bool hopeless_ = false;
+};
+
+// Which part is at fault only shows where the whole fails.
+Result<Compiled> compile_what_can_be(const ConstraintSpec& spec, const Vocabulary& vocabulary) {
+  constexpr std::size_t kMost = BuildLimits{}.states;  // what holds the parts together takes some of them
+  auto compiled = compile_with(no_objection, spec, vocabulary);
+  if (compiled || !has_parts(spec)) return compiled;
+  PartsAlone parts(vocabulary);
+  const Objection judge = [&parts](const ConstraintSpec& part) { return parts.judge(part); };
+  for (const std::size_t room : {kMost, kMost / 4, kMost / 16, std::size_t{0}}) {
+    parts.make_room(room);
+    compiled = compile_with(judge, spec, vocabulary);
+    if (compiled || parts.hopeless()) break;
+  }
+  return compiled;
+}
+
+}  // namespace
 
 Compiler::Compiler(std::function<Vocabulary()> read_vocabulary, CompilerLimits limits)
     : read_vocabulary_(std::move(read_vocabulary)), limits_(limits), budget_(std::make_shared<MaskBudget>(limits.mask_bytes)) {}
@@ -20,14 +108,10 @@ const std::shared_ptr<const Vocabulary>& Compiler::vocabulary() const {
 Result<std::shared_ptr<const Constraint>> Compiler::compile(const ConstraintSpec& spec) const {
   std::string key = cache_key(spec);
   if (auto constraint = find(key)) return constraint;
-  Grammar grammar;
-  std::vector<std::string> left_out;
-  const auto root = translate(spec, *vocabulary(), grammar, left_out);
-  if (!root) return root.error();
-  auto automaton = build(grammar, *root);
-  if (!automaton) return invalid_argument(fmt::format("{}: {}", spec.path, automaton.error().message), spec.path);
+  auto compiled = compile_what_can_be(spec, *vocabulary());
+  if (!compiled) return compiled.error();
   std::shared_ptr<const Constraint> constraint =
-      std::make_shared<AutomatonConstraint>(vocabulary(), std::move(*automaton), budget_, std::move(left_out));
+      std::make_shared<AutomatonConstraint>(vocabulary(), std::move(compiled->automaton), budget_, std::move(compiled->left_out));
   keep(std::move(key), constraint);
   return constraint;
 }

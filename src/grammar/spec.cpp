@@ -18,25 +18,53 @@ constexpr std::size_t kMaxOptions = 10'000;
 
 Error refused(const std::string& path, std::string_view why) { return invalid_argument(fmt::format("{}: {}", path, why), path); }
 
+// What may be left out alone, unless it is strict.
+bool is_part(const ConstraintSpec& spec) {
+  return std::holds_alternative<ConstraintSpec::JsonSchema>(spec.kind) || std::holds_alternative<ConstraintSpec::TextMember>(spec.kind);
+}
+
 class Translator {
  public:
-  Translator(const Vocabulary& vocabulary, Grammar& grammar, std::vector<std::string>& left_out)
-      : vocabulary_(vocabulary), grammar_(grammar), left_out_(left_out) {}
+  Translator(const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to)
+      : vocabulary_(vocabulary), grammar_(grammar), objects_to_(objects_to) {}
 
   Result<ExprId> translate(const ConstraintSpec& spec) {
     if (nesting_ >= kMaxConstraintNesting) return refused(spec.path, "the constraint nests too deep");
     ++nesting_;
-    Result<ExprId> expr = std::visit([&](const auto& kind) { return of(kind, spec.path); }, spec.kind);
+    Result<ExprId> expr = is_part(spec) ? translate_part(spec) : visit(spec);
     --nesting_;
     return expr;
   }
 
+  Translated take(ExprId root) { return {root, std::move(parts_), std::move(left_out_)}; }
+
  private:
+  Result<ExprId> visit(const ConstraintSpec& spec) {
+    return std::visit([&](const auto& kind) { return of(kind, spec.path); }, spec.kind);
+  }
+
+  // A schema or a member's text.
+  Result<ExprId> translate_part(const ConstraintSpec& spec) {
+    const auto* schema = std::get_if<ConstraintSpec::JsonSchema>(&spec.kind);
+    const std::optional<Error> objection = objects_to_(spec);
+    const std::size_t before = left_out_.size();
+    const Result<ExprId> expr = objection ? Result<ExprId>(*objection) : visit(spec);
+    if (expr) parts_.push_back(*expr);
+    if (expr || (schema != nullptr && schema->strict)) return expr;
+    left_out_.resize(before);  // the whole is
+    left_out_.push_back(spec.path);
+    json::Syntax syntax(grammar_);
+    const auto* member = std::get_if<ConstraintSpec::TextMember>(&spec.kind);
+    if (member != nullptr) return syntax.braces(syntax.member(grammar_.bytes(json::quote(member->name)), syntax.string()));
+    return schema->object ? syntax.object() : syntax.value();
+  }
+
   Result<ExprId> of(const ConstraintSpec::JsonObject&, const std::string&) { return json::Syntax(grammar_).object(); }
 
   Result<ExprId> of(const ConstraintSpec::JsonSchema& kind, const std::string& path) {
     json::Leniency leniency(kind.strict);
-    const auto expr = json::SchemaCompiler(grammar_, kind.schema, path, leniency).compile();
+    json::SchemaCompiler compiler(grammar_, kind.schema, path, leniency);
+    const auto expr = kind.object ? compiler.compile_objects() : compiler.compile();
     for (std::string& place : leniency.take()) left_out_.push_back(std::move(place));
     return expr;
   }
@@ -129,7 +157,9 @@ class Translator {
 
   const Vocabulary& vocabulary_;
   Grammar& grammar_;
-  std::vector<std::string>& left_out_;
+  const Objection& objects_to_;
+  std::vector<ExprId> parts_;
+  std::vector<std::string> left_out_;
   std::size_t nesting_ = 0;
 };
 
@@ -139,7 +169,8 @@ class Key {
   void add(const ConstraintSpec& spec) {
     mark(spec.kind.index());
     std::visit([&](const auto& kind) { of(kind); }, spec.kind);
-    if (const auto* schema = std::get_if<ConstraintSpec::JsonSchema>(&spec.kind)) text(schema->strict ? "" : "." + spec.path);
+    const auto* schema = std::get_if<ConstraintSpec::JsonSchema>(&spec.kind);
+    if (is_part(spec)) text(schema != nullptr && schema->strict ? "" : "." + spec.path);
   }
   std::string take() { return std::move(out_); }
 
@@ -176,7 +207,10 @@ class Key {
   }
 
   void of(const ConstraintSpec::JsonObject&) {}
-  void of(const ConstraintSpec::JsonSchema& kind) { value(kind.schema); }
+  void of(const ConstraintSpec::JsonSchema& kind) {
+    value(kind.schema);
+    mark(kind.object ? 1 : 0);
+  }
   void of(const ConstraintSpec::Regex& kind) { text(kind.pattern); }
   void of(const ConstraintSpec::Choice& kind) {
     mark(kind.options.size());
@@ -212,8 +246,18 @@ class Key {
 
 }  // namespace
 
-Result<ExprId> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, std::vector<std::string>& left_out) {
-  return Translator(vocabulary, grammar, left_out).translate(spec);
+Result<Translated> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to) {
+  Translator translator(vocabulary, grammar, objects_to);
+  const auto root = translator.translate(spec);
+  return root ? Result<Translated>(translator.take(*root)) : root.error();
+}
+
+bool has_parts(const ConstraintSpec& spec) {
+  const auto any = [](const std::vector<ConstraintSpec>& specs) { return std::any_of(specs.begin(), specs.end(), has_parts); };
+  if (const auto* sequence = std::get_if<ConstraintSpec::Sequence>(&spec.kind)) return any(sequence->parts);
+  if (const auto* choice = std::get_if<ConstraintSpec::Alternatives>(&spec.kind)) return any(choice->options);
+  if (const auto* repeat = std::get_if<ConstraintSpec::Repeat>(&spec.kind)) return any(repeat->item);
+  return is_part(spec);
 }
 
 std::string cache_key(const ConstraintSpec& spec) {

@@ -5,15 +5,30 @@
 #include "grammar/grammar.h"
 #include "grammar/vocabulary.h"
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace braid::grammar {
 
-// kInvalidArgument with the path of what cannot be honoured; `left_out` gets the paths of what schemas that are not strict lose.
-Result<ExprId> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, std::vector<std::string>& left_out);
+// Why a schema or a member's text cannot be kept; nullopt: it can.
+using Objection = std::function<std::optional<Error>(const ConstraintSpec& part)>;
 
-// Equal for specs that allow the same texts by the same words, whatever their paths, but for those of schemas that are not strict.
+struct Translated {
+  ExprId root = 0;
+  std::vector<ExprId> parts;          // schemas and members' texts that were kept
+  std::vector<std::string> left_out;  // the paths of what was not
+};
+
+// kInvalidArgument with the path of what cannot be honoured and may not be left out. `objects_to` is asked about each schema and member's
+// text.
+Result<Translated> translate(const ConstraintSpec& spec, const Vocabulary& vocabulary, Grammar& grammar, const Objection& objects_to);
+
+// Whether it has schemas or members' texts.
+bool has_parts(const ConstraintSpec& spec);
+
+// Equal for specs that allow the same texts by the same words, whatever their paths, but for those of what may be left out.
 std::string cache_key(const ConstraintSpec& spec);
 
 }  // namespace braid::grammar

@@ -39,7 +39,7 @@ class Family {
     std::string schema = R"({"type":"object","properties":{"n":{"enum":[1,2]}},"required":["n"],"additionalProperties":false})";
     const Value parameters = *net::json::parse(schema);
     const net::ToolRules rules{{{"f", parameters, true, "tools[0]"}, {"fetch", parameters, true, "tools[1]"}}, false, true};
-    auto compiled = byte_compiler().compile(*net::strict_calls(rules, syntax_, true));
+    auto compiled = byte_compiler().compile(*net::strict_calls(rules, syntax_));
     EXPECT_TRUE(compiled) << chat_template << ": " << compiled.error().message;
     constraint_ = compiled.value();
   }
@@ -106,6 +106,16 @@ TEST(StrictCallsInText, TextThatIsNoCallIsFree) {
                                         "{\"id\": \"x\"}",
                                         "{\"type\": \"circle\", \"r\": 2}",
                                         "{\"name\": \"fet\"}",
+                                        "{\"arguments\": {\"a\": 1}}",
+                                        "{\"arguments\": {\"n\": 3}, \"name\": \"other\"}",
+                                        "{\"arguments\": {}, \"id\": \"x\", \"type\": \"function\"}",
+                                        "{\"parameters\": {\"a\": {}}, \"title\": \"x\"} and more",
+                                        "{\"id\": 1, \"arguments\": {\"n\": 3}, \"name\": 5}",
+                                        "{\"arguments\": \"text\"}",
+                                        "{\"arguments\": \"\"}",
+                                        "{\"arguments\": 5}",
+                                        "{\"arguments\": [{\"n\": 3}]}",
+                                        "{\"arguments\": true, \"name\": \"f\"}",
                                         "{x}",
                                         "[]",
                                         "[1, 2]",

@@ -159,3 +159,127 @@ test("the same of the other forms of calls", async (t) => {
   }
   assert.ok(compared >= 5 * rounds, `${compared} answers were compared`);
 });
+
+// What cannot be honoured of a function's schema, the path of it within the schema, and whether the rest binds.
+const kind = { enum: [1] };
+const object_of = (city) => ({ type: "object", properties: { city, kind }, required: ["kind"] });
+const unusable = {
+  "required within a property": [object_of({ type: "string", required: true }), ".properties.city.required", true],
+  "a type that there is not": [object_of({ type: "any" }), ".properties.city.type", true],
+  "an enum without a value": [object_of({ enum: [] }), ".properties.city.enum", true],
+  "an enum of another type": [object_of({ type: "string", enum: [1] }), ".properties.city.enum", true],
+  "a bound that is a text": [object_of({ type: "string", maxLength: "9" }), ".properties.city.maxLength", true],
+  "a property that is no schema": [object_of("string"), ".properties.city", true],
+  "a reference to nothing": [object_of({ $ref: "#/$defs/City" }), ".properties.city.$ref", true],
+  "a reference to itself": [{ ...object_of({ $ref: "#/$defs/City" }), $defs: { City: { $ref: "#/$defs/City" } } }, ".$defs.City.$ref", true],
+  "unique items": [object_of({ type: "array", items: { type: "string" }, uniqueItems: true }), ".properties.city.uniqueItems", true],
+  "arguments that are no object": [{ ...object_of({}), type: "string" }, ".type", true],
+  "what nothing satisfies": [{ ...object_of(false), required: ["city"] }, "", false],
+  "what never comes to an end": [{ ...object_of({ $ref: "#" }), required: ["city"] }, "", false],
+};
+const usable = object_of({ enum: ["Paris"] });
+
+const parts_of = ({ content }) => content.filter(({ type }) => type === "tool_use").map(({ name, input }) => ({ name, arguments: JSON.stringify(input) }));
+const named_calls = (calls) => (calls ?? []).map(({ function: call }) => call);
+const say = "Call a function for Paris.";
+const grammar = (definition) => ({ type: "grammar", grammar: { syntax: "lark", definition } });
+// For each dialect: where to, its form of a function, of a custom tool, of each choice and of a schema, and the calls of its answer.
+const dialects = {
+  chat: { route: "/v1/chat/completions", asked: { messages: [{ role: "user", content: say }], max_tokens: 60, parallel_tool_calls: false },
+    tool: (name, parameters, strict) => ({ type: "function", function: { name, parameters, strict } }), path: "function.parameters",
+    custom: (name, definition) => ({ type: "custom", custom: { name, format: grammar(definition) } }), formatPath: "custom.format",
+    choice: { auto: "auto", required: "required", named: { type: "function", function: { name: "bad" } }, other: { type: "function", function: { name: "good" } } },
+    format: (schema, strict) => ({ response_format: { type: "json_schema", json_schema: { name: "a", strict, schema } } }), schemaPath: "response_format.json_schema.schema",
+    cut: ({ choices: [{ finish_reason }] }) => finish_reason === "length", text: ({ choices: [{ message }] }) => message.content,
+    calls: ({ choices: [{ message }] }) => (message.tool_calls ?? []).map((call) => call.custom ?? call.function) },
+  responses: { route: "/v1/responses", asked: { input: say, max_output_tokens: 60, store: false, parallel_tool_calls: false },
+    tool: (name, parameters, strict) => ({ type: "function", name, parameters, strict }), path: "parameters",
+    custom: (name, definition) => ({ type: "custom", name, format: { type: "grammar", syntax: "lark", definition } }), formatPath: "format",
+    choice: { auto: "auto", required: "required", named: { type: "function", name: "bad" }, other: { type: "function", name: "good" } },
+    format: (schema, strict) => ({ text: { format: { type: "json_schema", name: "a", strict, schema } } }), schemaPath: "text.format.schema",
+    cut: ({ status }) => status === "incomplete", text: ({ output }) => output.find(({ type }) => type === "message")?.content[0].text,
+    calls: ({ output }) => output.filter(({ type }) => type.endsWith("_call")) },
+  messages: { route: "/v1/messages", asked: { messages: [{ role: "user", content: say }], max_tokens: 60 }, path: "input_schema",
+    tool: (name, input_schema, strict) => ({ name, input_schema, strict }),
+    choice: { auto: { type: "auto" }, required: { type: "any" }, named: { type: "tool", name: "bad" }, other: { type: "tool", name: "good" } },
+    format: (schema, strict) => strict ? null : { output_config: { format: { type: "json_schema", schema } } }, schemaPath: "output_config.format.schema",
+    cut: ({ stop_reason }) => stop_reason === "max_tokens", text: ({ content }) => content.find(({ type }) => type === "text")?.text, calls: parts_of },
+  ollama: { route: "/api/chat", asked: { messages: [{ role: "user", content: say }], stream: false, options: { num_predict: 60 } }, path: "function.parameters",
+    tool: (name, parameters, strict) => ({ type: "function", function: { name, parameters, strict } }), choice: { auto: undefined },
+    format: (format, strict) => strict ? null : { format }, schemaPath: "format", cut: ({ done_reason }) => done_reason === "length",
+    text: ({ message }) => message.content, calls: ({ message }) => named_calls(message.tool_calls).map(({ name, arguments: given }) => ({ name, arguments: JSON.stringify(given) })) },
+};
+
+async function ask(dialect, fields) {
+  const response = await post(url + dialect.route, { model: "default", seed: 7, ...dialect.asked, ...fields });
+  return { status: response.status, ignored: response.headers.get("x-braid-schema-ignored"), answer: await response.json() };
+}
+
+// Arguments are an object, and where they are bound they satisfy the rest of their schema.
+function check_calls(dialect, answer, bound, what) {
+  const calls = dialect.calls(answer);
+  for (const [i, call] of calls.entries()) {
+    if (dialect.cut(answer) && i === calls.length - 1) continue;
+    if (call.input !== undefined && call.arguments === undefined) continue;
+    const given = JSON.parse(call.arguments);
+    assert.ok(given !== null && typeof given === "object" && !Array.isArray(given), what);
+    if (bound[call.name]) assert.equal(given.kind, 1, `${what}: ${call.arguments}`);
+    if (call.name === "good" && bound.good) assert.ok([undefined, "Paris"].includes(given.city), `${what}: ${call.arguments}`);
+  }
+  return calls.length;
+}
+
+for (const [name, dialect] of Object.entries(dialects)) {
+  test(`${name}: of several tools only what cannot be honoured of one is lost`, async () => {
+    const { tool, custom, choice, path: place } = dialect;
+    const neighbours = { none: [], plain: [tool("good", usable)], strict: [tool("good", usable, true)], ...(custom && { custom: [custom("good", "start: /[a-z]{1,9}/")] }) };
+    let called = 0;
+    for (const [fault, [schema, where, rest]] of Object.entries(unusable))
+      for (const [neighbour, others] of Object.entries(neighbours))
+        for (const mode of [...Object.keys(choice), "schema"]) {
+          if (mode === "other" && neighbour !== "plain") continue;
+          const what = `${name}, ${fault} beside ${neighbour}, ${mode}`;
+          const path = `tools[0].${place}${where}`;
+          const fields = { ...(mode === "schema" ? dialect.format({ type: "object", properties: { kind }, required: ["kind"] }, false) : { tool_choice: choice[mode] }) };
+          const lenient = await ask(dialect, { ...fields, tools: [tool("bad", schema), ...others] });
+          assert.equal(lenient.status, 200, `${what}: ${JSON.stringify(lenient.answer)}`);
+          const free = mode === "auto" && ["none", "plain"].includes(neighbour);  // no schema binds
+          assert.equal(lenient.ignored, free || mode === "other" ? null : path, what);
+          const calls = check_calls(dialect, lenient.answer, { bad: rest && !free, good: !free }, what);
+          if (["required", "named", "other"].includes(mode)) assert.ok(calls > 0 || dialect.cut(lenient.answer), what);
+          called += calls;
+          if (mode === "other" || (mode !== "required" && neighbour !== "none")) continue;
+          const strict = await ask(dialect, { ...fields, tools: [tool("bad", schema, true), ...others] });
+          assert.equal(strict.status, 400, what);
+          assert.ok(JSON.stringify(strict.answer).includes(path), `${what}: ${JSON.stringify(strict.answer)}`);
+        }
+    assert.ok(called > (choice.required ? 50 : 3), `${called} calls`);
+  });
+
+  test(`${name}: of a schema only what cannot be honoured is lost`, async () => {
+    for (const [fault, [schema, where, rest]] of Object.entries(unusable)) {
+      if (where === ".type") continue;  // an answer may be a text
+      const lenient = await ask(dialect, dialect.format(schema, false));
+      assert.equal(lenient.status, 200, `${fault}: ${JSON.stringify(lenient.answer)}`);
+      assert.equal(lenient.ignored, dialect.schemaPath + where, fault);
+      if (!dialect.cut(lenient.answer)) assert.ok(!rest || JSON.parse(dialect.text(lenient.answer)).kind === 1, fault);
+      const format = dialect.format(schema, true);
+      if (format === null) continue;
+      const strict = await ask(dialect, format);
+      assert.equal(strict.status, 400, fault);
+      assert.ok(JSON.stringify(strict.answer).includes(dialect.schemaPath + where), JSON.stringify(strict.answer));
+    }
+  });
+
+  if (dialect.custom) test(`${name}: of several custom tools only the form that cannot be honoured is lost`, async () => {
+    for (const definition of ["start: missing", "start: a\na: b \"x\"\nb: a \"y\"", "start: \"x\" start", "start: /(?<=a)b/"])
+      for (const tool_choice of ["auto", "required"])
+        for (const extra of [[], [dialect.tool("plain", usable)]]) {
+          const tools = [dialect.custom("bad", definition), dialect.custom("good", "start: \"yes\" | \"no\""), ...extra];
+          const { status, ignored, answer } = await ask(dialect, { tools, tool_choice });
+          assert.equal(status, 200, JSON.stringify(answer));
+          assert.equal(ignored, `tools[0].${dialect.formatPath}`);
+          for (const call of dialect.calls(answer)) if (call.name === "good" && !dialect.cut(answer)) assert.match(call.input, /^(yes|no)$/);
+        }
+  });
+}

@@ -58,7 +58,7 @@ Result<net::Wish> read(Value& body, const ServedModel& model, BodyKind kind) {
   }
 }
 
-using Answer = Result<std::string> (*)(Value& body, const ServedModel& model);
+using Answer = Result<net::TextAnswer> (*)(Value& body, const ServedModel& model);
 
 // Null for the kinds that generate.
 Answer text_answer(BodyKind kind) {
@@ -103,15 +103,15 @@ void fuzz_body(std::string_view body, BodyKind kind) {
   Result<Value> document = net::json::parse_object(text);
   if (!document) return require_client_error(document.error());
   if (const Answer answer = text_answer(kind)) {
-    const Result<std::string> answered = answer(*document, model);
-    return answered ? require_json(*answered) : require_client_error(answered.error());
+    const Result<net::TextAnswer> answered = answer(*document, model);
+    return answered ? require_json(answered->document) : require_client_error(answered.error());
   }
   Result<net::Wish> wish = read(*document, model, kind);
   if (!wish) return require_client_error(wish.error());
   net::GenerationCall call(std::move(*wish));
   auto prompts = net::encode_prompts(codec, call);
   if (!prompts) return require_client_error(prompts.error());
-  if (call.tools && call.tools->required) net::forced_calls(*call.tools, *call.syntax, true);
+  if (call.tools && call.tools->required) net::forced_calls(*call.tools, *call.syntax);
   call.constraint = net::with_thinking_budget(codec, call);
   const auto requests = net::make_requests(model, call, "id", 1, std::move(*prompts), net::kOpenAiVoice);
   if (!requests) return require_client_error(requests.error());

@@ -146,9 +146,21 @@ line: "+" /(.*)/ LF
   EXPECT_TRUE(accepts(*lark, R"({"input": "*** Begin\n*** Add: a\\b.txt\n+say \"hi\"\n+\n*** End"})"));
   EXPECT_FALSE(accepts(*lark, R"({"input": "*** Begin\n*** End"})"));
   EXPECT_FALSE(accepts(*lark, R"({"input": "*** Begin\n*** Add: a\nsay\n*** End"})"));
-  const auto refused = toy_compiler().compile({ConstraintSpec::TextMember{"input", "start: missing", false}, "tools[0].format"});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().param, "tools[0].format");
+}
+
+// Left recursion, an unknown rule, a text without an end, what Lark cannot say here: any text, and the answer tells which.
+TEST(TextMember, IsAnyTextWhereItsFormCannotBeHonoured) {
+  for (const auto& [text, is_regex] : std::initializer_list<std::pair<const char*, bool>>{{"start: missing", false},
+                                                                                          {"start: a\na: b \"x\"\nb: a \"y\"", false},
+                                                                                          {"start: \"x\" start", false},
+                                                                                          {"(?<=a)b", true},
+                                                                                          {"(", true}}) {
+    const auto any = compile_or_die({ConstraintSpec::TextMember{"input", text, is_regex}, "tools[0].format"});
+    ASSERT_EQ(any->left_out().size(), 1U) << text;
+    EXPECT_EQ(any->left_out().front(), "tools[0].format");
+    EXPECT_TRUE(accepts(*any, R"({"input": "any\ntext"})")) << text;
+    EXPECT_FALSE(accepts(*any, R"({"input": 1})")) << text;
+  }
 }
 
 }  // namespace

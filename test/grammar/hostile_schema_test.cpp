@@ -28,6 +28,15 @@ TEST(HostileSchema, BranchesThatNestDeepAreCompared) {
   EXPECT_TRUE(compile(R"({"type":"string"})", R"({"type":"null"})"));
 }
 
+// Each level has twice the branches of the one above; what is left out ends none of them.
+TEST(HostileSchema, BranchesThatLeadBackToThemselvesComeToAnEnd) {
+  const char* schema = R"({"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a","maxLength":2},{"$ref":"#/$defs/a","minLength":1}]}},
+    "properties":{"a":{"$ref":"#/$defs/a"},"b":{"type":"null"}}})";
+  const auto constraint = compile_or_die(schema_spec(schema, false));
+  EXPECT_FALSE(constraint->left_out().empty());
+  EXPECT_FALSE(accepts(*constraint, "1"));
+}
+
 TEST(HostileSchema, APatternOfParenthesesIsRefused) {
   const ConstraintSpec pattern{ConstraintSpec::Regex{std::string(300'000, '(')}, "guided_regex"};
   const auto refused = toy_compiler().compile(pattern);

@@ -18,7 +18,7 @@ TEST(SchemaRefusal, NamesThePathOfWhatCannotBeHonoured) {
            {R"({"oneOf":[{"type":"object","properties":{"a":{}}},{"type":"object","properties":{"b":{}}}]})", "schema.oneOf[1]"},
            {R"({"$ref":"#/$defs/nope"})", "schema.$ref"},
            {R"({"$ref":"https://example.com/x"})", "schema.$ref"},
-           {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema"},
+           {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})", "schema.$defs.a.$ref"},
            {R"({"$defs":{"a":{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"required":["a"]}},"$ref":"#/$defs/a"})", "schema"},
            {R"({"type":"widget"})", "schema.type"},
            {R"({"type":"string","minLength":-1})", "schema.minLength"},
@@ -49,7 +49,36 @@ TEST(SchemaRefusal, LenientSchemasLoseOnlyWhatCannotBeHonoured) {
            {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "schema.oneOf[1]", "1", "null"},
            {R"({"$ref":"https://example.com/x","type":"null"})", "schema.$ref", "null", "1"},
            {R"({"type":"object","if":{"required":["a"]},"then":{},"properties":{"a":{"type":"null"}}})", "schema.if", R"({"a":null})",
-            R"({"a":1})"}}) {
+            R"({"a":1})"},
+           {R"({"type":"any","maxLength":1})", "schema.type", R"("a")", R"("aa")"},
+           {R"({"type":["string","widget"],"maxLength":1})", "schema.type", R"("a")", R"("aa")"},
+           {R"({"type":"object","properties":{"a":{"type":"null","required":true}}})", "schema.properties.a.required", R"({"a":null})",
+            R"({"a":1})"},
+           {R"({"type":"object","required":["a",1],"properties":{"a":{"type":"null"}}})", "schema.required", R"({"a":null})", "{}"},
+           {R"({"type":"object","properties":{"a":5,"b":{"type":"null"}}})", "schema.properties.a", R"({"a":1,"b":null})", R"({"b":1})"},
+           {R"({"type":"object","properties":[]})", "schema.properties", R"({"a":1})", "1"},
+           {R"({"type":"string","enum":[]})", "schema.enum", R"("a")", "1"},
+           {R"({"type":"string","enum":{"a":1}})", "schema.enum", R"("a")", "1"},
+           {R"({"type":"string","enum":[1]})", "schema.enum", R"("a")", "1"},
+           {R"({"type":"string","const":1})", "schema.const", R"("a")", "1"},
+           {R"({"anyOf":[],"type":"null"})", "schema.anyOf", "null", "1"},
+           {R"({"allOf":["a",{"type":"null"}]})", "schema.allOf[0]", "null", "1"},
+           {R"({"type":"string","minLength":"1","maxLength":1})", "schema.minLength", R"("")", R"("aa")"},
+           {R"({"type":"integer","minimum":"0","maximum":5})", "schema.minimum", "-1", "6"},
+           {R"({"type":"array","items":"string","maxItems":1})", "schema.items", "[1]", "[1,2]"},
+           {R"({"type":"array","items":[{"type":"null"},"x"]})", "schema.prefixItems[1]", "[null,1]", "[1]"},
+           {R"({"$ref":"#/$defs/nope","type":"null"})", "schema.$ref", "null", "1"},
+           {R"({"$ref":1,"type":"null"})", "schema.$ref", "null", "1"},
+           {R"({"type":"object","properties":{"a":{"$ref":"#/$defs/nope"},"b":{"type":"null"}}})", "schema.properties.a.$ref",
+            R"({"a":1,"b":null})", R"({"b":1})"},
+           {R"({"$defs":{"a":{"$ref":"#/$defs/a"}},"type":"object","properties":{"a":{"$ref":"#/$defs/a"},"b":{"type":"null"}}})",
+            "schema.$defs.a.$ref", R"({"a":1,"b":null})", R"({"b":1})"},
+           {R"({"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}},"type":"object","properties":{"a":{"$ref":"#/$defs/a"}}})",
+            "schema.$defs.a.anyOf[0].$ref", R"({"a":1})", R"({"b":1})"},
+           {R"({"$defs":{"a":{"$ref":"#/$defs/a","maxLength":1}},"type":"string","allOf":[{"$ref":"#/$defs/a"}]})", "schema.allOf[0].$ref",
+            R"("a")", R"("aa")"},
+           {R"({"type":"object","propertyNames":{"pattern":5,"maxLength":1},"properties":{"a":{},"bb":{}}})",
+            "schema.propertyNames.pattern", R"({"a":1})", R"({"bb":1})"}}) {
     const auto constraint = compile_or_die(schema_spec(schema, false));
     ASSERT_EQ(constraint->left_out().size(), 1U) << schema;
     EXPECT_EQ(constraint->left_out().front(), path);
@@ -68,6 +97,95 @@ TEST(SchemaRefusal, NamesThePathOfTheRequestThatHasTheSchema) {
   EXPECT_EQ((*toy_compiler().compile(spec))->left_out().front(), "tools[3].parameters.uniqueItems");
 }
 
+// What fails only as a whole: nothing satisfies it, it is too large, it leads back to itself by a way around.
+std::vector<std::string> hopeless_schemas() {
+  std::string large = R"({"properties":{)";
+  for (int i = 0; i < 300; ++i)
+    large += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + R"(":{"const":")" + std::to_string(i) + std::string(300, 'x') + "\"}";
+  return {
+      large + "}}", R"({"properties":{"a":false},"required":["a"]})",
+      R"({"properties":{"a":{"type":"integer","minimum":3,"maximum":2}},"required":["a"]})",
+      R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})",
+      R"({"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/b"}},{"$ref":"#/$defs/b"}]},"b":{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}}})"};
+}
+
+ConstraintSpec call_of(std::string name, ConstraintSpec arguments) {
+  ConstraintSpec begin{ConstraintSpec::Literal{std::move(name)}, "tools"};
+  return {ConstraintSpec::Sequence{{std::move(begin), std::move(arguments)}}, "tools"};
+}
+
+ConstraintSpec arguments_spec(std::string json, bool strict, std::string path) {
+  ConstraintSpec spec = schema_spec(std::move(json), strict);
+  std::get<ConstraintSpec::JsonSchema>(spec.kind).object = true;
+  spec.path = std::move(path);
+  return spec;
+}
+
+TEST(SchemaRefusal, OfSeveralSchemasOnlyTheOneAtFaultIsLost) {
+  const char* good = R"({"properties":{"n":{"enum":[1]}},"required":["n"]})";
+  for (const std::string& schema : hopeless_schemas())
+    for (const bool strict : {true, false}) {
+      const ConstraintSpec spec{ConstraintSpec::Alternatives{{call_of("bad", arguments_spec(schema, false, "tools[0].parameters")),
+                                                              call_of("good", arguments_spec(good, strict, "tools[1].parameters"))}},
+                                "tools"};
+      const auto constraint = compile_or_die(spec);
+      ASSERT_EQ(constraint->left_out().size(), 1U) << schema;
+      EXPECT_EQ(constraint->left_out().front(), "tools[0].parameters");
+      EXPECT_TRUE(accepts(*constraint, R"(bad{"x":2})")) << schema;
+      EXPECT_FALSE(accepts(*constraint, "bad1")) << schema;
+      EXPECT_TRUE(accepts(*constraint, R"(good{"n":1})")) << schema;
+      EXPECT_FALSE(accepts(*constraint, R"(good{"n":2})")) << schema;
+    }
+}
+
+TEST(SchemaRefusal, AStrictOneAmongThemIsNamed) {
+  for (const std::string& schema : hopeless_schemas()) {
+    const ConstraintSpec spec{ConstraintSpec::Alternatives{{call_of("good", arguments_spec("{}", false, "tools[0].parameters")),
+                                                            call_of("bad", arguments_spec(schema, true, "tools[1].parameters"))}},
+                              "tools"};
+    const auto refused = toy_compiler().compile(spec);
+    ASSERT_FALSE(refused) << schema;
+    EXPECT_TRUE(refused.error().param.starts_with("tools[1].parameters")) << refused.error().param;
+  }
+}
+
+// Of those that are each small enough the first ones bind, and strict ones wherever they stand.
+TEST(SchemaRefusal, SchemasThatAreTooLargeTogetherAreLostOneByOne) {
+  std::vector<ConstraintSpec> calls;
+  for (int i = 0; i < 12; ++i) {
+    std::string schema = R"({"properties":{)";
+    for (int k = 0; k < 300; ++k)
+      schema +=
+          (k > 0 ? ",\"property_" : "\"property_") + std::to_string(k) + R"(":{"enum":["some value )" + std::to_string(i + k) + R"("]})";
+    calls.push_back(
+        call_of(std::to_string(i) + ":", arguments_spec(schema + "}}", i == 11, "tools[" + std::to_string(i) + "].parameters")));
+  }
+  const auto constraint = compile_or_die({ConstraintSpec::Alternatives{std::move(calls)}, "tools"});
+  const auto left_out = constraint->left_out();
+  ASSERT_FALSE(left_out.empty());
+  ASSERT_LT(left_out.size(), 11U);
+  EXPECT_EQ(left_out.back(), "tools[10].parameters");
+  EXPECT_FALSE(accepts(*constraint, R"(0:{"property_0":1})"));
+  EXPECT_TRUE(accepts(*constraint, R"(10:{"property_0":1})"));
+  EXPECT_FALSE(accepts(*constraint, R"(11:{"property_0":1})"));
+}
+
+TEST(SchemaRefusal, ArgumentsAreObjects) {
+  for (const char* schema : {R"({"type":"any"})", R"({"type":"string"})", R"({"type":["null","array"]})"}) {
+    const auto lenient = compile_or_die(arguments_spec(schema, false, "parameters"));
+    ASSERT_EQ(lenient->left_out().size(), 1U) << schema;
+    EXPECT_EQ(lenient->left_out().front(), "parameters.type");
+    EXPECT_TRUE(accepts(*lenient, "{}")) << schema;
+    EXPECT_FALSE(accepts(*lenient, R"("a")")) << schema;
+    EXPECT_EQ(toy_compiler().compile(arguments_spec(schema, true, "parameters")).error().param, "parameters.type");
+  }
+  for (const char* schema : {"{}", R"({"type":["object","null"]})", R"({"anyOf":[{"type":"object"},{"type":"null"}]})"}) {
+    const auto strict = compile_or_die(arguments_spec(schema, true, "parameters"));
+    EXPECT_TRUE(accepts(*strict, R"({"a":1})")) << schema;
+    EXPECT_FALSE(accepts(*strict, "null")) << schema;
+  }
+}
+
 TEST(SchemaRefusal, BoundsSizeAndDepth) {
   std::string deep = "true";
   for (int i = 0; i < 120; ++i) deep = R"({"items":)" + deep + "}";
@@ -77,6 +195,10 @@ TEST(SchemaRefusal, BoundsSizeAndDepth) {
   const auto refused = toy_compiler().compile(schema_spec(wide + "}}"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().param, "schema.properties");
+  const auto lenient = compile_or_die(schema_spec(wide + "}}", false));
+  EXPECT_EQ(lenient->left_out().front(), "schema.properties");
+  EXPECT_TRUE(accepts(*lenient, R"({"any":1})"));
+  EXPECT_FALSE(accepts(*lenient, "1"));
 }
 
 std::string repeated(const std::string& before, const std::string& item, int times, const std::string& after) {

@@ -8,7 +8,7 @@
 
 namespace braid::test {
 
-class FakeConstraint final : public Constraint {
+class FakeConstraint : public Constraint {
  public:
   class State final : public ConstraintState {
    public:

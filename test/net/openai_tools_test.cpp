@@ -77,6 +77,20 @@ TEST(OpenAiTools, ChoicesNameFunctions) {
   for (const auto& [fields, expected] : cases) EXPECT_EQ(tools_of(fields), expected) << fields;
 }
 
+TEST(OpenAiTools, AnyNumberWithNamesOf128Characters) {
+  const auto named = [](std::size_t length, int i) { return std::string(length - std::to_string(i).size(), 'n') + std::to_string(i); };
+  std::string tools;
+  for (int i = 0; i < 300; ++i)
+    tools += (i > 0 ? "," : "") + (i % 2 == 0 ? R"({"type":"function","function":{"name":")" + named(128, i) + "\"}}"
+                                              : R"({"type":"custom","custom":{"name":")" + named(128, i) + "\"}}");
+  const auto call = chat_with(R"("tools":[)" + tools + "]");
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_EQ(call->tools->functions.size(), 300U);
+  EXPECT_EQ(call->tools->functions.back().name, named(128, 299));
+  EXPECT_EQ(tools_of(R"("tools":[{"type":"function","function":{"name":")" + named(129, 0) + "\"}}]"), "!tools[0].function.name");
+  EXPECT_EQ(tools_of(R"("tools":[{"type":"custom","custom":{"name":")" + named(129, 0) + "\"}}]"), "!tools[0].custom.name");
+}
+
 TEST(OpenAiTools, CannotBeForcedWithoutACompiler) {
   ServedModel model = kFakeModel;
   model.constraints = nullptr;
@@ -89,9 +103,7 @@ std::string print(const ConstraintSpec& spec);
 
 struct Print {
   std::string operator()(const ConstraintSpec::JsonObject&) const { return "OBJECT"; }
-  std::string operator()(const ConstraintSpec::JsonSchema& schema) const {
-    return schema.schema.find("type") != nullptr ? "SCHEMA" : "SCHEMA WITHOUT TYPE";
-  }
+  std::string operator()(const ConstraintSpec::JsonSchema& schema) const { return schema.object ? "SCHEMA" : "SCHEMA OF ANYTHING"; }
   std::string operator()(const ConstraintSpec::Literal& literal) const { return "'" + literal.text + "'"; }
   std::string operator()(const ConstraintSpec::FreeUntil& free) const { return "...'" + free.end + "'"; }
   std::string operator()(const ConstraintSpec::FreeWithout& free) const { return "[^'" + free.end + "']"; }
@@ -120,7 +132,7 @@ std::string forced(std::string_view chat_template, bool parallel, const net::Rea
   syntax.reasoning = reasoning;
   syntax.begins_in_reasoning = begun;
   net::ToolRules rules{{{"f", ValueDict{{"required", ValueList{}}}, false, "p"}, {"g", {}, false, "p"}}, true, parallel};
-  return print(net::forced_calls(rules, syntax, true));
+  return print(net::forced_calls(rules, syntax));
 }
 
 net::AnswerSyntax syntax_of(std::string_view chat_template, const net::ReasoningTags& reasoning, bool begun) {
@@ -133,7 +145,7 @@ net::AnswerSyntax syntax_of(std::string_view chat_template, const net::Reasoning
 
 std::string strict(std::string_view chat_template, bool is_strict = true, const net::ReasoningTags& reasoning = {}, bool begun = false) {
   const net::ToolRules rules{{{"f", ValueDict{{"required", ValueList{}}}, is_strict, "p"}}, false, true};
-  const auto spec = net::strict_calls(rules, syntax_of(chat_template, reasoning, begun), true);
+  const auto spec = net::strict_calls(rules, syntax_of(chat_template, reasoning, begun));
   return spec ? print(*spec) : "none";
 }
 
@@ -154,7 +166,7 @@ TEST(StrictCalls, BeginAtTheModelsOwnMarkerInFreeText) {
 TEST(StrictCalls, StandBesideAnAnswersSchema) {
   const net::ToolRules rules{{{"f", {}, false, "p"}}, false, false};
   const ConstraintSpec text{ConstraintSpec::JsonObject{}, "response_format"};
-  EXPECT_EQ(print(net::calls_or(rules, syntax_of("<tool_call>", {}, false), text, true)),
+  EXPECT_EQ(print(net::calls_or(rules, syntax_of("<tool_call>", {}, false), text)),
             "((((('<tool_call>\n{\"name\": \"f\", \"arguments\": ' OBJECT '}\n</tool_call>'))) | OBJECT))");
 }
 
@@ -335,37 +347,30 @@ TEST(OpenAiTools, ACustomCallOfTheHistoryIsTheFunctionsThatStandsForIt) {
 }
 
 // The grammar of a custom tool is part of the constraint, and where that cannot be, the answer says so.
-TEST(OpenAiTools, TheFormatOfACustomToolBindsOrIsNamed) {
-  class PickyCompiler final : public ConstraintCompiler {
+TEST(OpenAiTools, TheAnswerTellsOnceWhatItsConstraintLeftOut) {
+  class Lossy final : public FakeConstraint {
+   public:
+    using FakeConstraint::FakeConstraint;
+    std::span<const std::string> left_out() const override { return paths_; }
+
+   private:
+    std::vector<std::string> paths_ = {"tools[1].custom.format", "tools[0].function.parameters.not", "tools[1].custom.format"};
+  };
+  class LossyCompiler final : public ConstraintCompiler {
    public:
     Result<std::shared_ptr<const Constraint>> compile(const ConstraintSpec& spec) const override {
-      if (has_text(spec)) return invalid_argument("too large", spec.path);
-      return std::shared_ptr<const Constraint>(std::make_shared<FakeConstraint>(spec));
+      return std::shared_ptr<const Constraint>(std::make_shared<Lossy>(spec));
     }
     Result<std::shared_ptr<const TextSearch>> search(const std::string&, const std::string& path) const override {
       return invalid_argument("none", path);
     }
-
-   private:
-    static bool has_text(const ConstraintSpec& spec) {
-      if (std::holds_alternative<ConstraintSpec::TextMember>(spec.kind)) return true;
-      const auto* parts = std::get_if<ConstraintSpec::Sequence>(&spec.kind);
-      const auto* options = std::get_if<ConstraintSpec::Alternatives>(&spec.kind);
-      const auto* repeated = std::get_if<ConstraintSpec::Repeat>(&spec.kind);
-      const std::vector<ConstraintSpec> none;
-      const auto& inner = parts != nullptr      ? parts->parts
-                          : options != nullptr  ? options->options
-                          : repeated != nullptr ? repeated->item
-                                                : none;
-      return std::any_of(inner.begin(), inner.end(), has_text);
-    }
   };
   CustomChat chat;
   EXPECT_FALSE(chat.ask("]").headers.contains("x-braid-schema-ignored"));
-  const PickyCompiler picky;
-  chat.server.on_loop([&] { chat.server.model().constraints = &picky; });
-  EXPECT_EQ(chat.ask("]").headers.at("x-braid-schema-ignored"), "tools[1].custom.format");
-  EXPECT_EQ(chat.ask(R"(],"tool_choice":"required")").status, 200);
+  const LossyCompiler lossy;
+  chat.server.on_loop([&] { chat.server.model().constraints = &lossy; });
+  for (const char* choice : {"]", R"(],"tool_choice":"required")"})
+    EXPECT_EQ(chat.ask(choice).headers.at("x-braid-schema-ignored"), "tools[1].custom.format, tools[0].function.parameters.not");
 }
 
 }  // namespace

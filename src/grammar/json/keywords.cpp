@@ -88,6 +88,7 @@ constexpr std::array<std::pair<std::string_view, Type>, 7> kTypeNames = {{{"obje
 const Types kAllTypes = {Type::kObject, Type::kArray, Type::kString, Type::kNumber, Type::kInteger, Type::kBoolean, Type::kNull};
 
 bool is_schema(const Value& value) { return value.get_if<bool>() != nullptr || value.get_if<ValueDict>() != nullptr; }
+bool is_anything(const Value&) { return true; }
 bool is_text(const Value& value) { return value.get_if<std::string>() != nullptr; }
 bool is_number(const Value& value) { return value.number().has_value(); }
 
@@ -129,19 +130,64 @@ std::string_view wrong(Form form, const Value& value) {
     case Form::kSchema:
       return is_schema(value) ? "" : "a schema: an object, true or false";
     case Form::kSchemas:
-      return is_list_of(value, false, is_schema) ? "" : "a list of one or more schemas";
+      return is_list_of(value, false, is_anything) ? "" : "a list of one or more schemas";
     case Form::kNames:
-      return is_list_of(value, true, is_text) ? "" : "a list of strings";
+      return is_list_of(value, true, is_anything) ? "" : "a list of strings";
     case Form::kType:
       return is_type_name(value) || is_list_of(value, false, is_type_name) ? "" : "the name of a type or a list of such";
     case Form::kValues:
-      return is_list_of(value, false, [](const Value&) { return true; }) ? "" : "a list of one or more values";
+      return is_list_of(value, false, is_anything) ? "" : "a list of one or more values";
     case Form::kNamedSchemas:
       break;
   }
-  const auto* dict = value.get_if<ValueDict>();
-  const bool fits = dict != nullptr && std::all_of(dict->begin(), dict->end(), [](const auto& entry) { return is_schema(entry.second); });
-  return fits ? "" : "an object of schemas";
+  return value.get_if<ValueDict>() != nullptr ? "" : "an object of schemas";
+}
+
+// Why a keyword cannot be honoured; empty: it can.
+std::string objection(Form form, const Value& value) {
+  if (form == Form::kNever) return "this schema keyword is not supported";
+  const std::string_view expected = wrong(form, value);
+  return expected.empty() ? "" : fmt::format("must be {}", expected);
+}
+
+// Of a list or dict of the right kind: puts `true` in the place of schemas that are none, and removes names that are none.
+std::optional<Error> mend_parts(Form form, Value& value, const std::string& place, Leniency& leniency) {
+  const auto mend = [&leniency](Value& schema, const std::string& at) -> std::optional<Error> {
+    if (is_schema(schema)) return std::nullopt;
+    schema = true;
+    return leniency.leave_out(at, "must be a schema: an object, true or false");
+  };
+  if (form == Form::kNamedSchemas)
+    for (auto& [name, schema] : *value.get_if<ValueDict>())
+      if (auto error = mend(schema, place + "." + name)) return error;
+  if (form == Form::kSchemas) {
+    auto& list = *value.get_if<ValueList>();
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (auto error = mend(list[i], fmt::format("{}[{}]", place, i))) return error;
+  }
+  if (form == Form::kNames && std::erase_if(*value.get_if<ValueList>(), [](const Value& name) { return !is_text(name); }) > 0)
+    return leniency.leave_out(place, "must be a list of strings");
+  return std::nullopt;
+}
+
+ValueDict modernised(const ValueDict& schema) {
+  const Value* items = find(schema, "items");
+  const bool tuple = items != nullptr && items->get_if<ValueList>() != nullptr;
+  ValueDict out;
+  for (const auto& [name, value] : schema) {
+    const auto* flag = value.get_if<bool>();
+    if (name == "items" && tuple) {
+      if (!value.get_if<ValueList>()->empty()) out.emplace_back("prefixItems", value);
+    } else if (name == "additionalItems") {
+      if (tuple) out.emplace_back("items", value);
+    } else if (flag != nullptr && (name == "exclusiveMinimum" || name == "exclusiveMaximum")) {
+      if (const Value* bound = *flag ? find(schema, name == "exclusiveMinimum" ? "minimum" : "maximum") : nullptr)
+        out.emplace_back(name, *bound);
+    } else {
+      out.emplace_back(name, value);
+    }
+  }
+  return out;
 }
 
 bool mentions(const ValueDict& schema, std::initializer_list<std::string_view> keywords) {
@@ -175,43 +221,26 @@ std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::u
 
 std::optional<Error> Leniency::leave_out(const std::string& place, std::string_view why) {
   if (strict_) return refused(place, why);
-  if (std::find(left_out_.begin(), left_out_.end(), place) == left_out_.end()) left_out_.push_back(place);
+  if (known_.insert(place).second) left_out_.push_back(place);
   return std::nullopt;
 }
 
 bool restricts(std::string_view keyword) { return keyword_named(keyword) != nullptr; }
 
-ValueDict modernised(const ValueDict& schema) {
-  const Value* items = find(schema, "items");
-  const bool tuple = items != nullptr && items->get_if<ValueList>() != nullptr;
+Result<ValueDict> usable_keywords(const ValueDict& schema, const std::string& path, Leniency& leniency) {
   ValueDict out;
-  for (const auto& [name, value] : schema) {
-    const auto* flag = value.get_if<bool>();
-    if (name == "items" && tuple) {
-      if (!value.get_if<ValueList>()->empty()) out.emplace_back("prefixItems", value);
-    } else if (name == "additionalItems") {
-      if (tuple) out.emplace_back("items", value);
-    } else if (flag != nullptr && (name == "exclusiveMinimum" || name == "exclusiveMaximum")) {
-      if (const Value* bound = *flag ? find(schema, name == "exclusiveMinimum" ? "minimum" : "maximum") : nullptr)
-        out.emplace_back(name, *bound);
-    } else {
-      out.emplace_back(name, value);
+  for (auto& [name, value] : modernised(schema)) {
+    if (const Keyword* keyword = keyword_named(name)) {
+      const std::string place = path + "." + name;
+      if (const std::string why = objection(keyword->form, value); !why.empty()) {
+        if (auto error = leniency.leave_out(place, why)) return *error;
+        continue;
+      }
+      if (auto error = mend_parts(keyword->form, value, place, leniency)) return *error;
     }
+    out.emplace_back(name, std::move(value));
   }
   return out;
-}
-
-std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path, Leniency& leniency) {
-  for (const auto& [name, value] : schema) {
-    const Keyword* keyword = keyword_named(name);
-    if (keyword == nullptr) continue;
-    const std::string place = path + "." + name;
-    if (const std::string_view expected = wrong(keyword->form, value); !expected.empty())
-      return invalid_argument(fmt::format("{} must be {}", place, expected), place);
-    if (keyword->form != Form::kNever) continue;
-    if (auto error = leniency.leave_out(place, "this schema keyword is not supported")) return error;
-  }
-  return std::nullopt;
 }
 
 Types types_of(const ValueDict& schema) {

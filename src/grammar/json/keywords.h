@@ -29,15 +29,14 @@ class Leniency {
 
  private:
   bool strict_;
-  std::vector<std::string> left_out_;  // each place once
+  std::vector<std::string> left_out_;  // in the order in which they were found
+  std::set<std::string> known_;        // the same
 };
 
-// The schema in the words of draft 2020-12: tuples and exclusive bounds of earlier drafts.
-ValueDict modernised(const ValueDict& schema);
-
-// Checks the type of every keyword's value; what is unknown is an annotation. kInvalidArgument for a wrong one, and, as `leniency` says, for
-// one that restricts and is never honoured.
-std::optional<Error> check_keywords(const ValueDict& schema, const std::string& path, Leniency& leniency);
+// The schema in the words of draft 2020-12 (tuples and exclusive bounds are from earlier ones too), with values of the right kinds: a
+// keyword whose value is of another or that is never honoured is left out, and in a list or dict only what is wrong of it. What is unknown
+// is an annotation.
+Result<ValueDict> usable_keywords(const ValueDict& schema, const std::string& path, Leniency& leniency);
 
 // Whether a keyword restricts what satisfies a schema, as far as it is known.
 bool restricts(std::string_view keyword);
@@ -53,7 +52,7 @@ bool has_type(const Types& types, const Value& value);
 
 const Value* find(const ValueDict& schema, std::string_view keyword);
 
-// A count such as maxLength, which check_keywords found to be one.
+// A count such as maxLength.
 std::uint32_t count_or(const ValueDict& schema, std::string_view keyword, std::uint32_t otherwise);
 
 // Whether a value that has one of the schema's types is within its lengths and bounds.

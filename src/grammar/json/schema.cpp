@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <utility>
 
 namespace braid::grammar::json {
 namespace {
@@ -46,6 +47,12 @@ const Value* step_into(const Value& value, const std::string& step) {
   return end.ec == std::errc() && end.ptr == step.data() + step.size() && index < list->size() ? &(*list)[index] : nullptr;
 }
 
+constexpr const char* kBackToItself = "the reference leads back to itself";
+
+std::string nowhere(const std::string& reference) {
+  return reference.starts_with("#") ? fmt::format("there is no \"{}\"", reference) : "only references within the schema are supported";
+}
+
 const std::string* only_reference(const Value& schema) {
   const auto* dict = schema.get_if<ValueDict>();
   const Value* reference = dict == nullptr ? nullptr : find(*dict, "$ref");
@@ -58,8 +65,11 @@ const std::string* only_reference(const Value& schema) {
 SchemaCompiler::Expr SchemaCompiler::compile(const Value& schema, const std::string& path) {
   if (const auto* flag = schema.get_if<bool>()) return *flag ? syntax_.value() : grammar_.nothing();
   const auto* dict = schema.get_if<ValueDict>();
-  if (dict == nullptr) return refused(path, "a schema is an object, true or false");
-  if (depth_ >= kMaxDepth) return refused(path, fmt::format("the schema nests deeper than {} levels", kMaxDepth));
+  std::optional<Error> error;
+  if (dict == nullptr) error = leniency_.leave_out(path, "a schema is an object, true or false");
+  if (depth_ >= kMaxDepth) error = leniency_.leave_out(path, fmt::format("the schema nests deeper than {} levels", kMaxDepth));
+  if (error) return *error;
+  if (dict == nullptr || depth_ >= kMaxDepth) return syntax_.value();
   if (++schemas_ > kMaxSchemas) return refused(path, fmt::format("the schema consists of more than {} schemas", kMaxSchemas));
   ++depth_;
   Expr expr = compile_keywords(*dict, path);
@@ -67,21 +77,43 @@ SchemaCompiler::Expr SchemaCompiler::compile(const Value& schema, const std::str
   return expr;
 }
 
+SchemaCompiler::Expr SchemaCompiler::compile_within(const Value& schema, const std::string& path) {
+  std::set<std::string> open = std::exchange(open_references_, {});
+  Expr expr = compile(schema, path);
+  open_references_ = std::move(open);
+  return expr;
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_objects() {
+  const auto* written = root_.get_if<ValueDict>();
+  auto schema = written == nullptr ? Result<ValueDict>(ValueDict{}) : usable_keywords(*written, path_, leniency_);
+  if (!schema) return schema.error();
+  if (!types_of(*schema).contains(Type::kObject) && find(*schema, "type") != nullptr)
+    if (auto error = leniency_.leave_out(path_ + ".type", "must be \"object\"")) return *error;
+  ValueDict objects = without(*schema, "type");
+  objects.emplace_back("type", "object");
+  return compile(objects, path_);
+}
+
 SchemaCompiler::Expr SchemaCompiler::compile_keywords(const ValueDict& written, const std::string& path) {
-  const ValueDict schema = modernised(written);
-  if (auto error = check_keywords(schema, path, leniency_)) return *error;
+  const auto usable = usable_keywords(written, path, leniency_);
+  if (!usable) return usable.error();
+  const ValueDict& schema = *usable;
   if (const Value* reference = find(schema, "$ref")) {
     const std::string& name = *reference->get_if<std::string>();
     const ValueDict siblings = without(schema, "$ref");
-    if (!name.starts_with("#") && identified(name) == nullptr) {
-      if (auto error = leniency_.leave_out(path + ".$ref", "only references within the schema are supported")) return *error;
+    if (!has_constraints(siblings)) return compile_reference(name, path);
+    const Value* target = target_of(name);
+    if (target == nullptr || open_references_.contains(name)) {
+      if (auto error = leniency_.leave_out(path + ".$ref", target == nullptr ? nowhere(name) : kBackToItself)) return *error;
       return compile(siblings, path);
     }
-    if (!has_constraints(siblings)) return compile_reference(name, path);
-    const auto target = target_of(name, path);
-    if (!target) return target.error();
-    const auto merged = merge(siblings, **target, path);
-    return merged ? compile(*merged, path) : merged.error();
+    const auto merged = merge(siblings, *target, path);
+    if (!merged) return merged.error();
+    open_references_.insert(name);
+    Expr expr = compile(*merged, path);
+    open_references_.erase(name);
+    return expr;
   }
   if (find(schema, "not") != nullptr) return compile_not(schema, path);
   if (find(schema, "allOf") != nullptr) return compile_all_of(schema, path);
@@ -135,7 +167,10 @@ SchemaCompiler::Expr SchemaCompiler::compile_all_of(const ValueDict& schema, con
   const auto& parts = *find(schema, "allOf")->get_if<ValueList>();
   const ValueDict siblings = without(schema, "allOf");
   if (parts.size() == 1 && !has_constraints(siblings)) return compile(parts.front(), path + ".allOf[0]");
-  if (parts.size() > kMaxJoined) return refused(path + ".allOf", fmt::format("{} schemas can be joined", kMaxJoined));
+  if (parts.size() > kMaxJoined) {
+    if (auto error = leniency_.leave_out(path + ".allOf", fmt::format("{} schemas can be joined", kMaxJoined))) return *error;
+    return compile(siblings, path);
+  }
   Value merged = siblings;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto next = merge(merged, parts[i], fmt::format("{}.allOf[{}]", path, i));
@@ -152,9 +187,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_branches(const ValueDict& schema, s
   std::vector<ExprId> options;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const std::string place = fmt::format("{}.{}[{}]", path, keyword, i);
-    const auto target = resolve(branches[i], place);
-    if (!target) return target.error();
-    resolved.push_back(*target);
+    resolved.push_back(&resolve(branches[i]));
     Value branch = branches[i];
     if (has_constraints(siblings)) {
       auto merged = merge(siblings, branch, place);
@@ -202,21 +235,34 @@ SchemaCompiler::Expr SchemaCompiler::compile_values(const ValueDict& schema, con
     if (!has_type(types, values[i]) || (constant != nullptr && !same_value(*constant, values[i]))) continue;
     options.push_back(syntax_.constant(values[i]));
   }
-  if (options.empty()) return refused(path + (list == nullptr ? ".const" : ".enum"), "no value of it satisfies the rest of the schema");
-  return grammar_.choice(std::move(options));
+  if (!options.empty()) return grammar_.choice(std::move(options));
+  const char* name = list == nullptr ? "const" : "enum";
+  if (auto error = leniency_.leave_out(fmt::format("{}.{}", path, name), "no value of it satisfies the rest of the schema")) return *error;
+  return compile(without(schema, name), path);
 }
 
 SchemaCompiler::Expr SchemaCompiler::compile_reference(const std::string& reference, const std::string& path) {
-  if (const auto known = references_.find(reference); known != references_.end()) return known->second;
-  const auto target = target_of(reference, path);
-  if (!target) return target.error();
+  const bool goes_back = open_references_.contains(reference);
+  if (const auto known = references_.find(reference); known != references_.end() && !goes_back) return known->second;
+  const Value* target = goes_back ? nullptr : target_of(reference);
+  if (target == nullptr) {
+    if (auto error = leniency_.leave_out(path + ".$ref", goes_back ? kBackToItself : nowhere(reference))) return *error;
+    return syntax_.value();
+  }
+  open_references_.insert(reference);
+  Expr expr = compile_target(reference, *target);
+  open_references_.erase(reference);
+  return expr;
+}
+
+SchemaCompiler::Expr SchemaCompiler::compile_target(const std::string& reference, const Value& target) {
   const RuleId rule = grammar_.declare(reference);
   const ExprId call = grammar_.call(rule);
   references_.emplace(reference, call);
   std::string place = path_;
   if (!reference.starts_with("#")) place += '.';
   for (const char c : reference.substr(reference.starts_with("#") ? 1 : 0)) place += c == '/' ? '.' : c;
-  const Expr body = compile(**target, place);
+  const Expr body = compile(target, place);
   if (!body) return body;
   grammar_.define(rule, *body);
   return call;
@@ -239,46 +285,45 @@ const Value* SchemaCompiler::identified(const std::string& reference) const {
   return nullptr;
 }
 
-Result<const Value*> SchemaCompiler::target_of(const std::string& reference, const std::string& path) const {
-  if (reference != "#" && !reference.starts_with("#/")) {
-    const Value* target = identified(reference);
-    return target != nullptr ? Result<const Value*>(target) : refused(path + ".$ref", fmt::format("there is no \"{}\"", reference));
-  }
+const Value* SchemaCompiler::target_of(const std::string& reference) const {
+  if (reference != "#" && !reference.starts_with("#/")) return identified(reference);
   const Value* value = &root_;
   for (std::size_t at = 1; at < reference.size();) {
     const std::size_t end = std::min(reference.find('/', at + 1), reference.size());
     value = step_into(*value, decode_step(std::string_view(reference).substr(at + 1, end - at - 1)));
-    if (value == nullptr) return refused(path + ".$ref", fmt::format("there is no \"{}\"", reference));
+    if (value == nullptr) return nullptr;
     at = end;
   }
   return value;
 }
 
-Result<const Value*> SchemaCompiler::resolve(const Value& schema, const std::string& path) const {
+const Value& SchemaCompiler::resolve(const Value& schema) const {
   const Value* value = &schema;
   for (std::size_t steps = 0; steps < kMaxDepth; ++steps) {
     const std::string* reference = only_reference(*value);
-    if (reference == nullptr) return value;
-    const auto target = target_of(*reference, path);
-    if (!target) return target.error();
-    value = *target;
+    const Value* target = reference == nullptr ? nullptr : target_of(*reference);
+    if (target == nullptr) break;
+    value = target;
   }
-  return refused(path, "a reference leads back to itself");
+  return *value;
 }
 
 Result<Value> SchemaCompiler::expanded(const Value& schema, const std::string& path, std::size_t steps) {
   const auto* written = schema.get_if<ValueDict>();
   if (written == nullptr) return schema;
-  const ValueDict dict = modernised(*written);
-  if (auto error = check_keywords(dict, path, leniency_)) return *error;
-  const Value* reference = find(dict, "$ref");
-  if (reference == nullptr) return Value(dict);
-  if (steps >= kMaxDepth) return refused(path, "a reference leads back to itself");
-  const auto target = target_of(*reference->get_if<std::string>(), path);
-  if (!target) return target.error();
-  const auto rest = expanded(**target, path, steps + 1);
+  const auto dict = usable_keywords(*written, path, leniency_);
+  if (!dict) return dict.error();
+  const Value* reference = find(*dict, "$ref");
+  if (reference == nullptr) return Value(*dict);
+  const auto& name = *reference->get_if<std::string>();
+  const Value* target = target_of(name);
+  if (target == nullptr || steps >= kMaxDepth) {
+    if (auto error = leniency_.leave_out(path + ".$ref", target == nullptr ? nowhere(name) : kBackToItself)) return *error;
+    return Value(without(*dict, "$ref"));
+  }
+  const auto rest = expanded(*target, path, steps + 1);
   if (!rest || rest->get_if<ValueDict>() == nullptr) return rest;
-  return merge_schemas(without(dict, "$ref"), *rest->get_if<ValueDict>(), path, leniency_);
+  return merge_schemas(without(*dict, "$ref"), *rest->get_if<ValueDict>(), path, leniency_);
 }
 
 Result<Value> SchemaCompiler::merge(const Value& a, const Value& b, const std::string& path) {

@@ -27,17 +27,22 @@ class SchemaCompiler {
   SchemaCompiler(Grammar& grammar, const Value& root, std::string path, Leniency& leniency)
       : grammar_(grammar), syntax_(grammar), root_(root), path_(std::move(path)), leniency_(leniency) {}
 
-  // kInvalidArgument with the path of a keyword that is wrong, or that cannot be honoured and may not be left out.
+  // kInvalidArgument with the path of a keyword that cannot be honoured and may not be left out, or of a schema that is too large.
   Result<ExprId> compile() { return compile(root_, path_); }
+  // Of what satisfies the schema only objects.
+  Result<ExprId> compile_objects();
 
  private:
   using Expr = Result<ExprId>;
 
   Expr compile(const Value& schema, const std::string& path);
+  // A schema of what stands within the value of the one that is being compiled.
+  Expr compile_within(const Value& schema, const std::string& path);
   Expr compile_keywords(const ValueDict& schema, const std::string& path);
   Expr compile_not(const ValueDict& schema, const std::string& path);
   Expr compile_all_of(const ValueDict& schema, const std::string& path);
   Expr compile_reference(const std::string& reference, const std::string& path);
+  Expr compile_target(const std::string& reference, const Value& target);
   Expr compile_branches(const ValueDict& schema, std::string_view keyword, const std::string& path);
   // That no value satisfies two of the schemas.
   std::optional<Error> tell_apart(const std::vector<const Value*>& branches, const std::string& path);
@@ -60,10 +65,13 @@ class SchemaCompiler {
     std::set<std::string> required;
     bool forbidden = false;  // one that is required has a name that may not be
     bool listed = false;     // no others may be
+    bool unknown = false;    // they are too many
   };
   std::optional<Error> name_members(const ValueDict& schema, Members& out, const std::string& path);
   std::optional<Error> add_patterns(const ValueDict& schema, Members& out, const std::string& path);
   std::optional<Error> restrict_names(const ValueDict& schema, Members& out, const std::string& path);
+  std::optional<Error> list_names(const ValueDict& schema, const ValueList& names, Members& out, const std::string& path);
+  std::optional<Error> give_up(Members& out, const std::string& place, std::string_view why);
   bool matches_pattern(const ValueDict& schema, const std::string& name);
   // The members that a schema does not name, as one repeatable expression; nothing() when it allows none.
   Expr compile_other_members(const ValueDict& schema, const Members& names, const std::string& path);
@@ -77,9 +85,10 @@ class SchemaCompiler {
   };
   ExprId members(const std::vector<Member>& named, ExprId other, std::uint32_t other_min, std::uint32_t other_max);
 
-  // The schema that a chain of references without other keywords ends at.
-  Result<const Value*> resolve(const Value& schema, const std::string& path) const;
-  Result<const Value*> target_of(const std::string& reference, const std::string& path) const;
+  // The schema that a chain of references without other keywords ends at, or the reference that leads nowhere.
+  const Value& resolve(const Value& schema) const;
+  // Null where the reference leads nowhere.
+  const Value* target_of(const std::string& reference) const;
   // The part of the schema that `reference` names by $id or $anchor; null where there is none.
   const Value* identified(const std::string& reference) const;
   // The schema without a $ref of its own.
@@ -94,6 +103,7 @@ class SchemaCompiler {
   Leniency& leniency_;
   TextLanguages languages_;
   std::map<std::string, ExprId> references_;      // as calls
+  std::set<std::string> open_references_;         // whose targets are being compiled for this very value
   std::map<std::vector<ExprId>, ExprId> unions_;  // by branches: a schema often repeats a union wherever it is used
   std::size_t depth_ = 0;
   std::size_t schemas_ = 0;

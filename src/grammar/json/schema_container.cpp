@@ -7,7 +7,8 @@
 namespace braid::grammar::json {
 namespace {
 
-constexpr std::size_t kMaxProperties = 1000;   // of one object
+constexpr std::size_t kMaxProperties = 1000;  // of one object
+constexpr std::string_view kTooManyProperties = "an object may have 1000 properties";
 constexpr std::size_t kMaxExcludedName = 256;  // bytes of a property's name that additional ones must differ from
 
 constexpr std::size_t kMaxPatternMatches = 10'000;
@@ -31,7 +32,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   if (prefix != nullptr) {
     const auto& schemas = *prefix->get_if<ValueList>();
     for (std::size_t i = 0; i < schemas.size() && i < max; ++i) {
-      const Expr item = compile(schemas[i], fmt::format("{}.prefixItems[{}]", path, i));
+      const Expr item = compile_within(schemas[i], fmt::format("{}.prefixItems[{}]", path, i));
       if (!item) return item;
       first.push_back({*item, i < min});
     }
@@ -43,7 +44,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   if (items == nullptr && prefix != nullptr && min == 0) more = 0;  // none are invented
   ExprId rest = grammar_.nothing();
   if (more > 0) {
-    const Expr item = items == nullptr ? syntax_.value() : compile(*items, path + ".items");
+    const Expr item = items == nullptr ? syntax_.value() : compile_within(*items, path + ".items");
     if (!item) return item;
     rest = *item;
   }
@@ -72,6 +73,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
 SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, const std::string& path) {
   Members names;
   if (auto error = name_members(schema, names, path)) return *error;
+  if (names.unknown) return syntax_.object();
   Expr other = compile_other_members(schema, names, path);
   if (!other) return other;
   const std::uint32_t min = count_or(schema, "minProperties", 0);
@@ -90,7 +92,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
       required = true;
       --owed;
     }
-    const Expr expr = compile(value, path + ".properties." + name);
+    const Expr expr = compile_within(value, path + ".properties." + name);
     if (!expr) return expr;
     if (*expr == grammar_.nothing() && !required) continue;
     list.push_back({syntax_.member(grammar_.bytes(quote(name)), *expr), required});
@@ -117,8 +119,7 @@ std::optional<Error> SchemaCompiler::name_members(const ValueDict& schema, Membe
   if (required != nullptr)
     for (const Value& item : *required->get_if<ValueList>()) out.required.insert(*item.get_if<std::string>());
   if (out.named.size() > kMaxProperties || out.required.size() > kMaxProperties)
-    return refused(path + (out.named.size() > kMaxProperties ? ".properties" : ".required"),
-                   fmt::format("an object may have {} properties", kMaxProperties));
+    return give_up(out, path + (out.named.size() > kMaxProperties ? ".properties" : ".required"), kTooManyProperties);
   if (required != nullptr)
     for (const Value& item : *required->get_if<ValueList>()) {
       const std::string& name = *item.get_if<std::string>();
@@ -126,6 +127,11 @@ std::optional<Error> SchemaCompiler::name_members(const ValueDict& schema, Membe
     }
   if (auto error = add_patterns(schema, out, path)) return error;
   return restrict_names(schema, out, path);
+}
+
+std::optional<Error> SchemaCompiler::give_up(Members& out, const std::string& place, std::string_view why) {
+  out.unknown = true;
+  return leniency_.leave_out(place, why);
 }
 
 bool SchemaCompiler::matches_pattern(const ValueDict& schema, const std::string& name) {
@@ -143,7 +149,8 @@ std::optional<Error> SchemaCompiler::add_patterns(const ValueDict& schema, Membe
   const Value* patterns = find(schema, "patternProperties");
   if (patterns == nullptr) return std::nullopt;
   const auto& list = *patterns->get_if<ValueDict>();
-  if (list.size() * out.named.size() > kMaxPatternMatches) return refused(path + ".patternProperties", "too many patterns and properties");
+  if (list.size() * out.named.size() > kMaxPatternMatches)
+    return give_up(out, path + ".patternProperties", "too many patterns and properties");
   for (const auto& [pattern, value] : list) {
     const auto language = languages_.regex(pattern, true);
     if (!language) continue;  // left out where the patterns' own members are made
@@ -155,36 +162,39 @@ std::optional<Error> SchemaCompiler::add_patterns(const ValueDict& schema, Membe
 
 std::optional<Error> SchemaCompiler::restrict_names(const ValueDict& schema, Members& out, const std::string& path) {
   const Value* written = find(schema, "propertyNames");
-  if (written == nullptr) return std::nullopt;
-  const auto rule = resolve(*written, path + ".propertyNames");
+  if (written == nullptr || *written == Value(true)) return std::nullopt;
+  const std::string place = path + ".propertyNames";
+  const auto* dict = resolve(*written).get_if<ValueDict>();
+  const auto rule = dict == nullptr ? Result<ValueDict>(ValueDict{}) : usable_keywords(*dict, place, leniency_);
   if (!rule) return rule.error();
-  const auto* dict = (*rule)->get_if<ValueDict>();
-  const Value* values = dict == nullptr ? nullptr : find(*dict, find(*dict, "enum") != nullptr ? "enum" : "const");
-  if (values != nullptr) {
-    const bool closed = additional_of(schema) != nullptr ? *additional_of(schema) == Value(false) : find(schema, "properties") != nullptr;
-    const ValueList list = values->get_if<ValueList>() != nullptr ? *values->get_if<ValueList>() : ValueList{*values};
-    const auto is_listed = [&](const std::string& name) { return std::find(list.begin(), list.end(), Value(name)) != list.end(); };
-    out.forbidden = !std::all_of(out.required.begin(), out.required.end(), is_listed);
-    std::erase_if(out.named, [&](const auto& member) { return !is_listed(member.first); });
-    out.listed = true;
-    for (const Value& item : list)
-      if (const auto* name = item.get_if<std::string>(); name != nullptr && !closed && find(out.named, *name) == nullptr)
-        out.named.emplace_back(*name, additional_of(schema) == nullptr ? Value(true) : *additional_of(schema));
-    if (out.named.size() > kMaxProperties)
-      return refused(path + ".propertyNames", fmt::format("an object may have {} properties", kMaxProperties));
-    return std::nullopt;
-  }
+  const Value* values = find(*rule, find(*rule, "enum") != nullptr ? "enum" : "const");
+  if (values != nullptr)
+    return list_names(schema, values->get_if<ValueList>() != nullptr ? *values->get_if<ValueList>() : ValueList{*values}, out, place);
   if (out.named.empty()) return std::nullopt;
   static const std::set<std::string_view> kTold = {"type", "format", "pattern", "minLength", "maxLength"};
   if (dict == nullptr ||
-      std::any_of(dict->begin(), dict->end(), [](const auto& m) { return restricts(m.first) && !kTold.contains(m.first); }))
-    return leniency_.leave_out(path + ".propertyNames", "this is not supported beside properties or required");
-  const auto pattern = patterns_of(*dict, path + ".propertyNames");
+      std::any_of(rule->begin(), rule->end(), [](const auto& m) { return restricts(m.first) && !kTold.contains(m.first); }))
+    return leniency_.leave_out(place, "this is not supported beside properties or required");
+  const auto pattern = patterns_of(*rule, place);
   if (!pattern) return pattern.error();
-  const auto allowed = [&](const std::string& name) { return within_bounds(*dict, Value(name)) && languages_.matches(*pattern, name); };
+  const auto allowed = [&](const std::string& name) { return within_bounds(*rule, Value(name)) && languages_.matches(*pattern, name); };
   out.forbidden = !std::all_of(out.required.begin(), out.required.end(), allowed);
   std::erase_if(out.named, [&](const auto& member) { return !allowed(member.first); });
   return std::nullopt;
+}
+
+// `place` is that of propertyNames, which allow `names` only.
+std::optional<Error> SchemaCompiler::list_names(const ValueDict& schema, const ValueList& names, Members& out, const std::string& place) {
+  const Value* additional = additional_of(schema);
+  const bool closed = additional != nullptr ? *additional == Value(false) : find(schema, "properties") != nullptr;
+  const auto is_listed = [&](const std::string& name) { return std::find(names.begin(), names.end(), Value(name)) != names.end(); };
+  out.forbidden = !std::all_of(out.required.begin(), out.required.end(), is_listed);
+  std::erase_if(out.named, [&](const auto& member) { return !is_listed(member.first); });
+  out.listed = true;
+  for (const Value& item : names)
+    if (const auto* name = item.get_if<std::string>(); name != nullptr && !closed && find(out.named, *name) == nullptr)
+      out.named.emplace_back(*name, additional == nullptr ? Value(true) : *additional);
+  return out.named.size() > kMaxProperties ? give_up(out, place, kTooManyProperties) : std::nullopt;
 }
 
 // Members in order, each with a comma before it unless it is the first that is there.
@@ -220,7 +230,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& sche
   if (invented || (additional != nullptr && *additional == Value(false))) return grammar_.nothing();
   const Expr key = compile_keys(schema, names, path);
   if (!key || *key == grammar_.nothing()) return key;
-  const Expr value = additional == nullptr ? syntax_.value() : compile(*additional, path + ".additionalProperties");
+  const Expr value = additional == nullptr ? syntax_.value() : compile_within(*additional, path + ".additionalProperties");
   return value && *value != grammar_.nothing() ? Expr(syntax_.member(*key, *value)) : value;
 }
 
@@ -243,8 +253,11 @@ SchemaCompiler::Expr SchemaCompiler::compile_pattern_members(const ValueDict& sc
     for (std::size_t k = 0; k < patterns.size(); ++k)
       if (const auto other = languages_.regex(patterns[k].first, true); k != i && other) others.push_back(*other);
     const Expr key = compile_text(languages_.both({*language, languages_.complement(languages_.either(std::move(others)))}));
-    if (!key) return refused(place, key.error().message);
-    const Expr value = compile(patterns[i].second, place);
+    if (!key) {
+      if (auto error = leniency_.leave_out(place, key.error().message)) return *error;
+      continue;
+    }
+    const Expr value = compile_within(patterns[i].second, place);
     if (!value) return value;
     if (*value != grammar_.nothing()) options.push_back(syntax_.member(*key, *value));
   }
@@ -258,10 +271,9 @@ SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const
     std::vector<std::string> taken(names.required.begin(), names.required.end());
     if (const Value* properties = find(schema, "properties"))
       for (const auto& [name, value] : *properties->get_if<ValueDict>()) taken.push_back(name);
-    for (const std::string& name : taken)
-      if (name.size() > kMaxExcludedName)
-        return refused(path + ".properties",
-                       fmt::format("names above {} bytes are not supported beside additionalProperties", kMaxExcludedName));
+    // Beside a long name none are invented.
+    if (std::any_of(taken.begin(), taken.end(), [](const std::string& name) { return name.size() > kMaxExcludedName; }))
+      return grammar_.nothing();
     return taken.empty() ? syntax_.string() : syntax_.string_except(taken);
   }
   if (*rule == Value(false)) return grammar_.nothing();
@@ -271,7 +283,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_keys(const ValueDict& schema, const
   if (!types_of(key).contains(Type::kString)) return grammar_.nothing();
   std::erase_if(key, [](const auto& entry) { return entry.first == "type"; });
   key.emplace_back("type", "string");
-  return compile(key, path + ".propertyNames");
+  return compile_within(key, path + ".propertyNames");
 }
 
 }  // namespace braid::grammar::json

@@ -9,7 +9,7 @@ namespace {
 using Spec = ConstraintSpec;
 
 // One call of `function` without what surrounds the list of calls. `opened`: the marker that begins it is there already.
-Spec call_of(const ToolFunction& function, const CallSyntax& syntax, bool schemas, bool opened) {
+Spec call_of(const ToolFunction& function, const CallSyntax& syntax, bool opened) {
   std::string before = fmt::format(R"({{"name": "{}", "{}": )", function.name, syntax.arguments_key);
   std::string after = "}";
   if (syntax.form == CallSyntax::Form::kNamed && !syntax.list) {
@@ -29,14 +29,14 @@ Spec call_of(const ToolFunction& function, const CallSyntax& syntax, bool schema
   } else {
     parts.push_back(literal(std::move(before), function.path));
   }
-  parts.push_back(arguments_of(function, schemas));
+  parts.push_back(arguments_of(function));
   if (!after.empty()) parts.push_back(literal(std::move(after), function.path));
   return sequence(std::move(parts), function.path);
 }
 
-Spec any_call(const ToolRules& rules, const CallSyntax& syntax, bool schemas, bool opened) {
+Spec any_call(const ToolRules& rules, const CallSyntax& syntax, bool opened) {
   std::vector<Spec> options;
-  for (const ToolFunction& function : rules.functions) options.push_back(call_of(function, syntax, schemas, opened));
+  for (const ToolFunction& function : rules.functions) options.push_back(call_of(function, syntax, opened));
   return {Spec::Alternatives{std::move(options)}, kToolsPath};
 }
 
@@ -52,25 +52,22 @@ Spec literal(std::string text, const std::string& path) { return {Spec::Literal{
 
 Spec sequence(std::vector<Spec> parts, const std::string& path) { return {Spec::Sequence{std::move(parts)}, path}; }
 
-Spec arguments_of(const ToolFunction& function, bool schemas) {
-  if (function.format && schemas)
-    return {Spec::TextMember{kCustomInput, function.format->text, function.format->is_regex}, function.format->path};
+Spec arguments_of(const ToolFunction& function) {
+  if (function.format) return {Spec::TextMember{kCustomInput, function.format->text, function.format->is_regex}, function.format->path};
   const auto* schema = function.parameters.get_if<ValueDict>();
-  if (!schemas || schema == nullptr || schema->empty()) return {Spec::JsonObject{}, function.path};
-  ValueDict object = *schema;
-  if (function.parameters.find("type") == nullptr) object.emplace_back("type", "object");
-  return {Spec::JsonSchema{std::move(object), function.strict}, function.path};
+  if (schema == nullptr || schema->empty()) return {Spec::JsonObject{}, function.path};
+  return {Spec::JsonSchema{function.parameters, function.strict, true}, function.path};
 }
 
 // Calls and what stands between them; `opened` as above, of a list and its first call.
-void append_calls(std::vector<Spec>& parts, const ToolRules& rules, const CallSyntax& syntax, bool schemas, bool opened) {
+void append_calls(std::vector<Spec>& parts, const ToolRules& rules, const CallSyntax& syntax, bool opened) {
   const std::string separator = separator_of(syntax);
   if (syntax.list) parts.push_back(literal((opened ? "" : syntax.begin.front()) + "[", kToolsPath));
-  parts.push_back(any_call(rules, syntax, schemas, opened));
+  parts.push_back(any_call(rules, syntax, opened));
   if (rules.parallel && !(opened && !syntax.list)) {
     std::vector<Spec> further;
     if (!separator.empty()) further.push_back(literal(separator, kToolsPath));
-    further.push_back(any_call(rules, syntax, schemas, false));
+    further.push_back(any_call(rules, syntax, false));
     parts.push_back({Spec::Repeat{{sequence(std::move(further), kToolsPath)}, 0, kMaxFurtherCalls}, kToolsPath});
   }
   if (syntax.list) parts.push_back(literal("]" + (syntax.end.empty() ? std::string() : syntax.end.front()), kToolsPath));

@@ -16,10 +16,10 @@ inline constexpr std::int32_t kMaxFurtherCalls = 31;  // a small model may not f
 ConstraintSpec literal(std::string text, const std::string& path);
 ConstraintSpec sequence(std::vector<ConstraintSpec> parts, const std::string& path);
 
-// The arguments of a call: an object, of the function's schema with `schemas`.
-ConstraintSpec arguments_of(const ToolFunction& function, bool schemas);
+// The arguments of a call: an object, of the function's schema or with the text that its format says.
+ConstraintSpec arguments_of(const ToolFunction& function);
 
 // Calls and what stands between them. `opened`: the marker that begins the first one, or the list of them, is there already.
-void append_calls(std::vector<ConstraintSpec>& parts, const ToolRules& rules, const CallSyntax& syntax, bool schemas, bool opened);
+void append_calls(std::vector<ConstraintSpec>& parts, const ToolRules& rules, const CallSyntax& syntax, bool opened);
 
 }  // namespace braid::net

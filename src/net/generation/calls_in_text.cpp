@@ -31,7 +31,7 @@ Spec marker(const std::string& text) { return either({literal(text, kToolsPath),
 
 class Builder {
  public:
-  Builder(const ToolRules& rules, const CallSyntax& syntax, bool schemas) : rules_(rules), syntax_(syntax), schemas_(schemas) {
+  Builder(const ToolRules& rules, const CallSyntax& syntax) : rules_(rules), syntax_(syntax) {
     for (const ToolFunction& function : rules.functions) names_.push_back(function.name);
     for (const std::string& begin : syntax.begin)
       if (firsts_.find(begin.front()) == std::string::npos) firsts_ += begin.front();
@@ -109,15 +109,15 @@ class Builder {
     for (const ToolFunction& function : rules_.functions)
       options.push_back(in_order(
           {regex(fmt::format(R"({1}{0}:{0}"{2}"{0},{0}{3}{0}:{0})", kAnySpace, kNameMember, escaped(function.name), kArgumentsMember)),
-           arguments_of(function, schemas_), regex(fmt::format(R"({}\}})", kAnySpace))}));
+           arguments_of(function), regex(fmt::format(R"({}\}})", kAnySpace))}));
     return in_order({begin_of_object(), either(std::move(options))});
   }
 
   Spec python_call() const {
     std::vector<Spec> options;
     for (const ToolFunction& function : rules_.functions)
-      options.push_back(in_order(
-          {literal(function.name + "(**", function.path), arguments_of(function, schemas_), regex(fmt::format(R"({}\))", kAnySpace))}));
+      options.push_back(
+          in_order({literal(function.name + "(**", function.path), arguments_of(function), regex(fmt::format(R"({}\))", kAnySpace))}));
     return either(std::move(options));
   }
 
@@ -126,10 +126,26 @@ class Builder {
     const std::string no_string = fmt::format(R"([^" \n\r\t{}])", escaped(firsts_));
     std::vector<Spec> options;
     options.push_back(regex("\"" + strings_but(kCallMembers)));
-    options.push_back(regex(fmt::format(R"({1}{0}:{0}(?:{2}|"{3}))", kAnySpace, kNameMember, no_string, strings_but(names_))));
+    options.push_back(regex(other_name(no_string)));
+    options.push_back(in_order({regex(fmt::format(R"({1}{0}:{0})", kAnySpace, kArgumentsMember)), nameless_arguments(no_string)}));
     options.push_back(regex(fmt::format(R"({1}{0}:{0}{2}{0}\}})", kAnySpace, kHarmlessMember, kScalarValue)));
     options.push_back(regex(no_string));
     return in_order({begin_of_object(), either(std::move(options))});
+  }
+
+  // A name that is no function's.
+  std::string other_name(const std::string& no_string) const {
+    return fmt::format(R"({1}{0}:{0}(?:{2}|"{3}))", kAnySpace, kNameMember, no_string, strings_but(names_));
+  }
+
+  // A value that is no arguments, which null and a string with an object are; or an object, and what follows it names no function.
+  Spec nameless_arguments(const std::string& no_string) const {
+    const std::string begin = fmt::format(R"((?:{0},{0}{1}{0}:{0}{2})*{0})", kAnySpace, kHarmlessMember, kScalarValue);
+    std::vector<Spec> ends = {regex(R"(\})"), regex(fmt::format(R"(,{0}"{1})", kAnySpace, strings_but(kCallMembers))),
+                              regex(fmt::format(R"(,{0}{1})", kAnySpace, other_name(no_string)))};
+    std::vector<Spec> options = {regex(fmt::format(R"((?:""|"[A-Za-z0-9]|[^n\{{" \n\r\t{}]))", escaped(firsts_))),
+                                 in_order({{Spec::JsonObject{}, kToolsPath}, regex(begin), either(std::move(ends))})};
+    return either(std::move(options));
   }
 
   // What stands in a list and begins no call.
@@ -140,15 +156,14 @@ class Builder {
 
   const ToolRules& rules_;
   const CallSyntax& syntax_;
-  const bool schemas_;
   std::vector<std::string> names_;
   std::string firsts_;  // of the markers: a character that parts ways with a call must not begin one
 };
 
 }  // namespace
 
-ConstraintSpec calls_in_text(const ToolRules& rules, const CallSyntax& syntax, bool schemas, const std::string& not_first) {
-  return Builder(rules, syntax, schemas).build(not_first);
+ConstraintSpec calls_in_text(const ToolRules& rules, const CallSyntax& syntax, const std::string& not_first) {
+  return Builder(rules, syntax).build(not_first);
 }
 
 }  // namespace braid::net

@@ -21,15 +21,15 @@ Spec after_any_reasoning(const AnswerSyntax& answer, std::vector<Spec> parts) {
 
 }  // namespace
 
-ConstraintSpec forced_calls(const ToolRules& rules, const AnswerSyntax& answer, bool schemas) {
+ConstraintSpec forced_calls(const ToolRules& rules, const AnswerSyntax& answer) {
   std::vector<Spec> parts;
-  append_calls(parts, rules, *answer.calls, schemas, false);
+  append_calls(parts, rules, *answer.calls, false);
   return after_any_reasoning(answer, std::move(parts));
 }
 
-ConstraintSpec calls_or(const ToolRules& rules, const AnswerSyntax& answer, ConstraintSpec text, bool schemas) {
+ConstraintSpec calls_or(const ToolRules& rules, const AnswerSyntax& answer, ConstraintSpec text) {
   std::vector<Spec> calls;
-  append_calls(calls, rules, *answer.calls, schemas, false);
+  append_calls(calls, rules, *answer.calls, false);
   std::vector<Spec> options;
   options.push_back(sequence(std::move(calls), kToolsPath));
   options.push_back(std::move(text));

@@ -7,12 +7,11 @@
 
 namespace braid::net {
 
-// In the model's own syntax, so that the parser of answers finds them. A reasoning model may think first. Without `schemas` the
-// arguments may be any JSON object.
-ConstraintSpec forced_calls(const ToolRules& rules, const AnswerSyntax& syntax, bool schemas);
+// In the model's own syntax, so that the parser of answers finds them. A reasoning model may think first.
+ConstraintSpec forced_calls(const ToolRules& rules, const AnswerSyntax& syntax);
 
 // Calls as above, or `text`, the constraint of an answer without calls.
-ConstraintSpec calls_or(const ToolRules& rules, const AnswerSyntax& syntax, ConstraintSpec text, bool schemas);
+ConstraintSpec calls_or(const ToolRules& rules, const AnswerSyntax& syntax, ConstraintSpec text);
 
 // `answer` after the reasoning that the prompt has begun, if it has.
 ConstraintSpec after_reasoning(const AnswerSyntax& syntax, ConstraintSpec answer);

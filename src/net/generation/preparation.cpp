@@ -108,27 +108,10 @@ struct Preparation {
     return {};
   }
 
-  // Grammars of custom tools that cannot be kept: the answer says which.
-  bool leave_out_formats() {
-    bool any = false;
-    if (!call->tools) return false;
-    for (ToolFunction& function : call->tools->functions) {
-      if (!function.format) continue;
-      call->schema_ignored.push_back(std::exchange(function.format, std::nullopt)->path);
-      any = true;
-    }
-    return any;
-  }
-
-  // Schemas of functions that are not strict are honoured where they can be.
   Result<void> compile() {
-    const auto is_strict = [](const ToolFunction& function) { return function.strict; };
-    const bool strict = call->tools && std::any_of(call->tools->functions.begin(), call->tools->functions.end(), is_strict);
-    std::optional<ConstraintSpec> spec = whole_spec(true);
+    const std::optional<ConstraintSpec> spec = whole_spec();
     if (!spec || model->constraints == nullptr) return {};
     auto constraint = model->constraints->compile(*spec);
-    if (!constraint && leave_out_formats()) constraint = model->constraints->compile(*(spec = whole_spec(true)));
-    if (!constraint && call->tools && !strict) constraint = model->constraints->compile(*whole_spec(false));
     if (!constraint) return constraint.error();
     for (const std::string& path : (*constraint)->left_out())  // a schema may stand in several places of a constraint
       if (std::ranges::find(call->schema_ignored, path) == call->schema_ignored.end()) call->schema_ignored.push_back(path);
@@ -136,12 +119,12 @@ struct Preparation {
     return {};
   }
 
-  // What binds the answer; with tools, `schemas` are those of their arguments.
-  std::optional<ConstraintSpec> whole_spec(bool schemas) const {
+  // What binds the answer.
+  std::optional<ConstraintSpec> whole_spec() const {
     const bool callable = call->tools && call->syntax && call->syntax->calls != nullptr;
-    if (callable && call->tools->required) return forced_calls(*call->tools, *call->syntax, schemas);
-    if (callable && call->constraint_spec) return calls_or(*call->tools, *call->syntax, *call->constraint_spec, schemas);
-    if (callable) return strict_calls(*call->tools, *call->syntax, schemas);
+    if (callable && call->tools->required) return forced_calls(*call->tools, *call->syntax);
+    if (callable && call->constraint_spec) return calls_or(*call->tools, *call->syntax, *call->constraint_spec);
+    if (callable) return strict_calls(*call->tools, *call->syntax);
     if (!call->syntax || !call->constraint_spec) return call->constraint_spec;
     return after_reasoning(*call->syntax, *call->constraint_spec);
   }

@@ -20,9 +20,9 @@ const std::string* common_end(const std::vector<std::string>& markers) {
 }
 
 // Free text in which the marker begins a call.
-Spec calls_behind(const std::string& marker, const ToolRules& rules, const CallSyntax& syntax, bool schemas) {
+Spec calls_behind(const std::string& marker, const ToolRules& rules, const CallSyntax& syntax) {
   std::vector<Spec> call = {{Spec::FreeUntil{marker}, kToolsPath}};
-  append_calls(call, rules, syntax, schemas, true);
+  append_calls(call, rules, syntax, true);
   std::vector<Spec> parts;
   parts.push_back({Spec::Repeat{{sequence(std::move(call), kToolsPath)}, 0, rules.parallel ? -1 : 1}, kToolsPath});
   parts.push_back({Spec::FreeWithout{marker}, kToolsPath});
@@ -31,7 +31,7 @@ Spec calls_behind(const std::string& marker, const ToolRules& rules, const CallS
 
 }  // namespace
 
-std::optional<ConstraintSpec> strict_calls(const ToolRules& rules, const AnswerSyntax& answer, bool schemas) {
+std::optional<ConstraintSpec> strict_calls(const ToolRules& rules, const AnswerSyntax& answer) {
   const CallSyntax& syntax = *answer.calls;
   const bool strict = std::any_of(rules.functions.begin(), rules.functions.end(), [](const ToolFunction& one) { return one.strict; });
   if (!strict) return std::nullopt;
@@ -41,8 +41,7 @@ std::optional<ConstraintSpec> strict_calls(const ToolRules& rules, const AnswerS
   const ReasoningTags& tags = answer.reasoning;
   const bool may_think = !tags.open.empty() && !answer.begins_in_reasoning;
   const std::string thought_begin = may_think ? tags.open.substr(0, 1) : "";
-  ConstraintSpec spoken =
-      may_be_text ? calls_in_text(rules, syntax, schemas, thought_begin) : calls_behind(*marker, rules, syntax, schemas);
+  ConstraintSpec spoken = may_be_text ? calls_in_text(rules, syntax, thought_begin) : calls_behind(*marker, rules, syntax);
   if (!may_think && !answer.begins_in_reasoning) return spoken;
   // Within its thoughts a marker means nothing. They may also not come to an end.
   std::vector<Spec> thought;

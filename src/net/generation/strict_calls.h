@@ -10,7 +10,7 @@
 namespace braid::net {
 
 // Free text in which a call, as soon as it is one to the parser of answers, is of a declared function, and its arguments satisfy its
-// schema. nullopt where no function is strict. Without `schemas` as for forced_calls().
-std::optional<ConstraintSpec> strict_calls(const ToolRules& rules, const AnswerSyntax& syntax, bool schemas);
+// schema. nullopt where no function is strict.
+std::optional<ConstraintSpec> strict_calls(const ToolRules& rules, const AnswerSyntax& syntax);
 
 }  // namespace braid::net
