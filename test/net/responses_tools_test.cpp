@@ -313,5 +313,35 @@ TEST(ResponsesTools, TruncationDropsTheOldestCallsOfTheOnlyTurn) {
   });
 }
 
+// What stands before the first turn and what has no turn at all goes, too; rules stay.
+TEST(ResponsesTools, TruncationDropsWhateverIsOldest) {
+  const std::string x(340, 'x');
+  const auto item = [](const char* role, const std::string& text) { return fmt::format(R"({{"role":"{}","content":"{}"}})", role, text); };
+  const auto turn = [](const char* role, const std::string& text) { return fmt::format("{}:{};", role, text); };
+  const std::string output = R"({"type":"function_call_output","call_id":"c","output":")" + x + "\"}";
+  const std::string rule = item("developer", "rule");
+  const std::pair<std::string, std::string> cases[] = {
+      {item("assistant", x + x + x) + "," + rule + "," + item("user", "last"), turn("developer", "rule") + turn("user", "last")},
+      {rule + "," + output + "," + item("assistant", x) + "," + output + "," + item("user", "a") + "," + item("assistant", "b") + "," +
+           item("user", "last"),
+       turn("developer", "rule") + turn("user", "a") + turn("assistant", "b") + turn("user", "last")},
+      {rule + "," + item("assistant", "a" + x) + "," + item("assistant", "b" + x) + "," + item("assistant", "c" + x) + "," +
+           item("developer", "more"),
+       turn("developer", "rule") + turn("assistant", "b" + x) + turn("assistant", "c" + x) + turn("developer", "more")},
+      {item("user", x) + "," + item("user", "task") + "," + item("assistant", "a" + x) + "," + item("assistant", "b" + x) + "," +
+           item("assistant", "c" + x),
+       turn("user", x) + turn("user", "task") + turn("assistant", "c" + x)},
+  };
+  TestServer server;
+  for (const auto& [items, prompt] : cases)
+    ASSERT_EQ(server.ask(post("/v1/responses", R"({"truncation":"auto","input":[)" + items + "]}")).status, 200) << items;
+  server.on_loop([&] {
+    for (std::size_t i = 0; i < std::size(cases); ++i) {
+      const auto& ids = server.engine().submitted[i].prompt;
+      EXPECT_EQ(std::string(ids.begin(), ids.end()), cases[i].second + "assistant:") << i;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace braid::test

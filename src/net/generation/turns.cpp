@@ -16,24 +16,24 @@ bool has_role(const Value& message, const char* role) {
   return own != nullptr && *own == Value(role);
 }
 
-// A part of the conversation that may be left out, and how far from its front: whole turns, and of the last one, where it is all there
-// is, the oldest answers with what their calls gave.
+// Parts of the conversation that may be left out: its front, and of what stays the oldest answers with what their calls gave.
 struct Cut {
-  std::size_t begin;
-  std::size_t end;
-  std::size_t inner_end;  // behind the user's words of the last turn; 0: nothing of it
+  std::size_t end;        // of the front
+  std::size_t inner_end;  // of the answers, which begin with the first one behind the front; 0: none of them
 };
 
-// From few to most.
+// From few to most: what stands before the first turn, whole turns, and of the last one, where it is all there is, its answers but the last.
 std::vector<Cut> cuts_of(const ValueList& messages) {
   const std::vector<std::size_t> turns = find_turns(messages);
-  std::vector<Cut> cuts;
-  for (std::size_t i = 1; i < turns.size(); ++i) cuts.push_back({turns.front(), turns[i], 0});
+  const std::size_t last = turns.empty() ? 0 : turns.back();
   std::vector<std::size_t> answers;  // of the last turn
-  for (std::size_t i = turns.empty() ? 0 : turns.back(); i < messages.size(); ++i)
+  for (std::size_t i = last; i < messages.size(); ++i)
     if (has_role(messages[i], "assistant")) answers.push_back(i);
-  const std::size_t front = turns.empty() ? 0 : turns.front();
-  for (std::size_t i = 1; i < answers.size(); ++i) cuts.push_back({front, turns.empty() ? 0 : turns.back(), answers[i]});
+  std::vector<Cut> cuts;
+  for (const std::size_t turn : turns)
+    if (turn > 0) cuts.push_back({turn, 0});
+  for (const std::size_t answer : answers)
+    if (answer > answers.front()) cuts.push_back(turns.empty() ? Cut{answer, 0} : Cut{last, answer});
   return cuts;
 }
 
@@ -53,7 +53,7 @@ ChatPrompt without(const ChatPrompt& whole, const Cut& cut) {
     while (!has_role(messages[first], "assistant")) ++first;
     erase_unruling(messages, first, cut.inner_end);
   }
-  erase_unruling(messages, cut.begin, cut.end);
+  erase_unruling(messages, 0, cut.end);
   return rest;
 }
 
