@@ -401,6 +401,16 @@ TEST(WholeObject, EndsWhereTheLastValueBegan) {
       {R"({"a":{"b":)", R"({"a":{}})"},
       {R"({"a":tr)", R"({"a":true})"},
       {R"({"a":1} x)", R"({"a":1})"},
+      {R"({"a":"b\)", R"({"a":"b"})"},
+      {R"({"a":"b\\)", R"({"a":"b\\"})"},
+      {R"({"a":"b\n)", R"({"a":"b\n"})"},
+      {R"({"a":"b\u12)", R"({"a":"b"})"},
+      {R"({"a":"b\ud83d)", R"({"a":"b"})"},
+      {R"({"a":"b\ud83d\)", R"({"a":"b"})"},
+      {R"({"a":"b\ud83d\ude0)", R"({"a":"b"})"},
+      {R"({"a":"b\ud83d\ude00)", R"({"a":"b\ud83d\ude00"})"},
+      {R"({"a":"\ud83dc)", R"({"a":"\ud83dc"})"},
+      {R"({"a":{"b\u)", R"({"a":{}})"},
   };
   for (const auto& [text, whole] : cases) EXPECT_EQ(net::whole_object(text), whole) << text;
 }

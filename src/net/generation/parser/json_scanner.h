@@ -21,6 +21,7 @@ class JsonScanner {
   // write and JSON forbids, are escaped. Nothing may follow kComplete, kEnded or kInvalid but close().
   Status feed(char c, std::string& out);
 
+  bool in_escape() const { return state_ == State::kEscape || state_ == State::kUnicode; }
   bool before_member() const { return state_ == State::kFirstKey || state_ == State::kNextKey; }
   // Within a member of an object, before its value.
   bool in_member_name() const;
