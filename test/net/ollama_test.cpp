@@ -68,6 +68,15 @@ TEST(Ollama, ACallIsOneLineWithItsArguments) {
   EXPECT_THAT(reply.body, HasSubstr(R"("function":{"index":0,"name":"f","arguments":{"x":1}}}]},"done":false})"));
 }
 
+TEST(Ollama, LeavesToolsOutThatOnlyAProviderRuns) {
+  TestServer server;
+  const std::string body = R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"web_search"},{"type":"function",)"
+                           R"("function":{"name":"f"}},{"type":"code_interpreter","container":{}}]})";
+  const Reply reply = server.ask(post("/api/chat", body));
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.headers.at("x-braid-tools-ignored"), "code_interpreter, web_search");
+}
+
 TEST(Ollama, SaysWhyAnAnswerEndedAndWhatWentWrong) {
   TestServer server;
   server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("a", FinishReason::kLength); }; });

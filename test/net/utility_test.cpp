@@ -3,6 +3,7 @@
 #include "net/test_server.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -216,6 +217,22 @@ TEST(Timings, DoNotCountTheFirstTokenAsGeneration) {
               HasSubstr(R"("predicted_n":5,"predicted_ms":40.000,"predicted_per_token_ms":10.000,"predicted_per_second":100.000)"));
   EXPECT_THAT(timings_of(1),
               HasSubstr(R"("predicted_n":1,"predicted_ms":0.000,"predicted_per_token_ms":0.000,"predicted_per_second":0.000)"));
+}
+
+TEST(Utility, WhatCountsTokensTellsWhichToolsItLeavesOut) {
+  TestServer server;
+  const std::string_view tools = R"("tools":[{"type":"web_search"},{"type":"mcp"},{"type":"web_search"}])";
+  for (const auto& [route, input] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"/v1/messages/count_tokens", R"("messages":[{"role":"user","content":"a"}])"},
+           {"/v1/responses/input_tokens", R"("input":"a")"},
+           {"/tokenize", R"("messages":[{"role":"user","content":"a"}])"},
+           {"/apply-template", R"("messages":[{"role":"user","content":"a"}])"}}) {
+    const Reply reply = server.ask(post(route, fmt::format("{{{},{}}}", input, tools)));
+    ASSERT_EQ(reply.status, 200) << route << reply.body;
+    ASSERT_TRUE(reply.headers.contains("x-braid-tools-ignored")) << route;
+    EXPECT_EQ(reply.headers.at("x-braid-tools-ignored"), "mcp, web_search") << route;
+    EXPECT_FALSE(server.ask(post(route, fmt::format("{{{}}}", input))).headers.contains("x-braid-tools-ignored")) << route;
+  }
 }
 
 }  // namespace

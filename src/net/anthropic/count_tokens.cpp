@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <memory>
+#include <string>
+#include <utility>
 
 namespace braid::net::anthropic {
 
-Result<std::string> count_tokens(Value& body, const ServedModel& model) {
+Result<TextAnswer> count_tokens(Value& body, const ServedModel& model) {
   Result<Wish> wish = read_count(body, model);
   if (!wish) return wish.error();
   GenerationCall call(std::move(*wish));
@@ -21,7 +23,7 @@ Result<std::string> count_tokens(Value& body, const ServedModel& model) {
   const auto& edits = std::static_pointer_cast<const MessageDetails>(call.details)->applied_edits;
   for (std::size_t i = 0; edits && i < edits->size(); ++i) tokens += (*edits)[i].tokens;
   if (edits) answer += fmt::format(R"(,"context_management":{{"original_input_tokens":{}}})", tokens);
-  return answer + "}";
+  return TextAnswer{answer + "}", std::move(call.tools_left_out)};
 }
 
 }  // namespace braid::net::anthropic

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 #include <utility>
 
 namespace braid::net::anthropic {
@@ -15,8 +14,7 @@ using json::at_index;
 using json::at_key;
 using wish::BodyFields;
 
-constexpr wish::ToolForm kToolForm = {
-    .holder = "", .parameters = "input_schema", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = kMostNameBytes};
+constexpr wish::ToolForm kToolForm = {.holder = "", .parameters = "input_schema", .most_name_bytes = kMostNameBytes};
 
 // The type of a tool that is none of the client's own; null: it is one.
 const std::string* foreign_type(const Value& tool) {

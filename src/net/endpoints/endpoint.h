@@ -49,7 +49,7 @@ using Errand = boost::asio::awaitable<bool> (*)(std::shared_ptr<Service>, std::s
 
 // As a TextJob, of what the server remembers of its client, too. Any thread; it may be long with a short body.
 struct RecalledJob {
-  Result<std::string> (*run)(Value& body, const ServedModel& model, Dialects& dialects, std::string_view client);
+  Result<TextAnswer> (*run)(Value& body, const ServedModel& model, Dialects& dialects, std::string_view client);
 };
 
 struct Endpoint {

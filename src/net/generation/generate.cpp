@@ -112,7 +112,7 @@ class Generation final : WakeHint {
   // In the log, and in a header if that has a name.
   void tell_left_out(const char* header, std::string_view message, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    const std::string list = name_list(std::set<std::string_view>(names.begin(), names.end()));
+    const std::string list = sorted_name_list(names);
     record_.log(spdlog::level::debug, message, "names", list);
     if (*header != '\0') request_.answer_headers.emplace_back(header, list);
   }

@@ -1,5 +1,7 @@
 #include "net/generation/name_list.h"
 
+#include <set>
+
 namespace braid::net {
 
 std::string header_name(std::string_view name) {
@@ -14,6 +16,10 @@ std::string header_name(std::string_view name) {
     }
   }
   return out;
+}
+
+std::string sorted_name_list(const std::vector<std::string>& names) {
+  return name_list(std::set<std::string_view>(names.begin(), names.end()));
 }
 
 }  // namespace braid::net

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace braid::net {
 
@@ -21,5 +22,8 @@ std::string name_list(const Names& names) {
   }
   return list;
 }
+
+// The same of each name once, in order.
+std::string sorted_name_list(const std::vector<std::string>& names);
 
 }  // namespace braid::net

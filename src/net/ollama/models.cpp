@@ -109,7 +109,7 @@ http::Response version() {
   return response;
 }
 
-Result<std::string> show(Value&, const ServedModel& model) {
+Result<TextAnswer> show(Value&, const ServedModel& model) {
   const std::string source(model.codec->template_source(ChatPrompt()));
   std::string out = R"({"modelfile":)" + json::quoted("FROM " + model.id + "\n") + R"(,"parameters":)" +
                     json::quoted(parameters_of(model)) + R"(,"template":)";
@@ -120,7 +120,7 @@ Result<std::string> show(Value&, const ServedModel& model) {
   fmt::format_to(std::back_inserter(out), R"(,"general.parameter_count":{},{}:{}}},)", model.parameters,
                  json::quoted(model.architecture + ".context_length"), model.context_length);
   append_capabilities(out, model);
-  return out + "}";
+  return TextAnswer{out + "}"};
 }
 
 }  // namespace braid::net::ollama

@@ -4,6 +4,7 @@
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "braid/value.h"
+#include "net/generation/text_answer.h"
 #include "net/http/response.h"
 
 #include <string>
@@ -23,6 +24,6 @@ http::Response root();
 http::Response version();
 
 // {"model":…} → its details, its template and what it can do. A text job.
-Result<std::string> show(Value& body, const ServedModel& model);
+Result<TextAnswer> show(Value& body, const ServedModel& model);
 
 }  // namespace braid::net::ollama

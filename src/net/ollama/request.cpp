@@ -9,7 +9,6 @@
 
 #include <array>
 #include <fmt/format.h>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,8 +24,7 @@ using json::at_key;
 using wish::BodyFields;
 using wish::Parameter;
 
-constexpr wish::ToolForm kToolForm = {
-    .holder = "function", .parameters = "parameters", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
+constexpr wish::ToolForm kToolForm = {.holder = "function", .parameters = "parameters", .most_name_bytes = 128};
 
 bool is_empty(const Value& value) {
   const auto* list = value.get_if<ValueList>();
@@ -88,15 +86,28 @@ Result<void> read_messages(BodyFields& fields, Value& value, const std::string& 
   return {};
 }
 
+// Of another type is what only a provider's server runs.
 Result<void> read_tools(BodyFields& fields, Value& value, const std::string& path) {
-  const auto* list = value.get_if<ValueList>();
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+  auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return json::wrong_type(path, "an array", value);
+  fields.functions.clear();
+  fields.chat.tools = Value();
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    Value& tool = (*list)[i];
+    const Value* type = tool.find("type");
+    const auto* name = type != nullptr ? type->get_if<std::string>() : nullptr;
+    if (name != nullptr && *name != kToolForm.holder) {
+      fields.wish.tools_left_out.push_back(*name);
+      continue;
+    }
     const std::string function_path = at_key(at_index(path, i), kToolForm.holder);
-    const Value* function = (*list)[i].find(kToolForm.holder);
+    const Value* function = tool.find(kToolForm.holder);
     if (function == nullptr) return invalid_argument(fmt::format("'{}' is missing", function_path), function_path);
     if (function->get_if<ValueDict>() == nullptr) return json::wrong_type(function_path, "an object", *function);
+    const Result<void> added = wish::add_tool(fields, std::move(tool), at_index(path, i), kToolForm);
+    if (!added) return added;
   }
-  return wish::read_tools(fields, value, path, kToolForm);
+  return {};
 }
 
 constexpr std::array kCommon = {

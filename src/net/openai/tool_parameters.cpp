@@ -7,7 +7,6 @@
 
 #include <array>
 #include <fmt/format.h>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,8 +18,7 @@ using json::at_index;
 using json::at_key;
 using Mode = wish::ToolChoice::Mode;
 
-constexpr wish::ToolForm kForm = {
-    .holder = "function", .parameters = "parameters", .most_tools = std::numeric_limits<std::size_t>::max(), .most_name_bytes = 128};
+constexpr wish::ToolForm kForm = {.holder = "function", .parameters = "parameters", .most_name_bytes = 128};
 
 // The member `key` of an object, which must be there and be an object itself.
 Result<const Value*> object_member(const Value& value, std::string_view key, const std::string& path) {
@@ -50,8 +48,7 @@ Result<std::optional<std::string>> holder_of(const Value& value, const std::stri
 Result<void> add_custom(wish::BodyFields& fields, const Value& custom, const std::string& path) {
   Result<wish::CustomTool> tool = wish::custom_tool(custom, custom.find("format"), at_key(path, "format"));
   if (!tool) return tool.error();
-  const wish::ToolForm form = {
-      .holder = "", .parameters = "parameters", .most_tools = kForm.most_tools, .most_name_bytes = kForm.most_name_bytes};
+  const wish::ToolForm form = {.holder = "", .parameters = "parameters", .most_name_bytes = kForm.most_name_bytes};
   const Result<void> added = wish::add_tool(fields, std::move(tool->function), path, form);
   if (added) wish::mark_custom(fields, std::move(tool->format));
   return added;

@@ -10,13 +10,14 @@
 
 namespace braid::net::responses {
 
-Result<std::string> input_tokens(Value& body, const ServedModel& model, const Shelf& shelf) {
+Result<TextAnswer> input_tokens(Value& body, const ServedModel& model, const Shelf& shelf) {
   Result<Wish> wish = read_response(body, model, shelf);
   if (!wish) return wish.error();
   GenerationCall call(std::move(*wish));
   const auto prompts = call.drops_oldest_turns ? encode_last_turns(model, call) : encode_prompts(*model.codec, call);
   if (!prompts) return prompts.error();
-  return fmt::format(R"({{"object":"response.input_tokens","input_tokens":{}}})", prompts->front().size());
+  return TextAnswer{fmt::format(R"({{"object":"response.input_tokens","input_tokens":{}}})", prompts->front().size()),
+                    std::move(call.tools_left_out)};
 }
 
 }  // namespace braid::net::responses

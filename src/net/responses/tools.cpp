@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 #include <utility>
 
 namespace braid::net::responses {
@@ -19,10 +18,7 @@ using wish::ToolChoice;
 
 constexpr std::size_t kMostNameBytes = 128;  // of a tool and of a namespace
 constexpr std::string_view kDivider = "__";
-constexpr wish::ToolForm kForm = {.holder = "",
-                                  .parameters = "parameters",
-                                  .most_tools = std::numeric_limits<std::size_t>::max(),
-                                  .most_name_bytes = 2 * kMostNameBytes + kDivider.size()};
+constexpr wish::ToolForm kForm = {.holder = "", .parameters = "parameters", .most_name_bytes = 2 * kMostNameBytes + kDivider.size()};
 
 // Reads the tools of one list: of the request, or of a namespace in it.
 struct ToolReader {

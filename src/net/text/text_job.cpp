@@ -1,5 +1,6 @@
 #include "net/text/text_job.h"
 
+#include "net/generation/name_list.h"
 #include "net/json/parse.h"
 #include "net/service/asked_model.h"
 #include "net/service/codec_jobs.h"
@@ -42,7 +43,7 @@ asio::awaitable<Result<void>> in_its_place(Service& service, Abandonment& abando
 }
 
 // Parsing and the work itself run here or on the codec worker; between them the model is found on the loop.
-asio::awaitable<Result<std::string>> run(Service& service, http::Connection& connection, const TextWork& job, std::string& body) {
+asio::awaitable<Result<TextAnswer>> run(Service& service, http::Connection& connection, const TextWork& job, std::string& body) {
   if (const Result<void> serves = check_service(service.status); !serves) co_return serves.error();
   const bool is_short = !job.is_long && body.size() <= service.options.max_inline_body_bytes;
   Abandonment abandonment;
@@ -60,7 +61,7 @@ asio::awaitable<Result<std::string>> run(Service& service, http::Connection& con
     model = co_await await_model(service.status, abandonment, std::move(*asked));
   }
   if (!model) co_return model.error();
-  Result<std::string> answer = std::string();
+  Result<TextAnswer> answer = TextAnswer();
   std::function<void()> work = [&] { answer = job.run(*document, **model); };
   if (const Result<void> ran = co_await in_its_place(service, abandonment, is_short, work); !ran) co_return ran.error();
   co_return answer;
@@ -70,7 +71,7 @@ asio::awaitable<Result<std::string>> run(Service& service, http::Connection& con
 
 asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, std::shared_ptr<http::Connection> connection, TextWork work,
                                             std::string body) {
-  Result<std::string> answer = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+  Result<TextAnswer> answer = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
   try {
     answer = co_await run(*service, *connection, work, body);
   } catch (const std::exception& bug) {
@@ -78,7 +79,8 @@ asio::awaitable<http::Response> answer_text(std::shared_ptr<Service> service, st
   }
   if (!answer) co_return work.voice->refuse(answer.error());
   http::Response response;
-  response.body = std::move(*answer);
+  response.body = std::move(answer->document);
+  if (!answer->tools_left_out.empty()) response.headers.emplace_back("X-Braid-Tools-Ignored", sorted_name_list(answer->tools_left_out));
   co_return response;
 }
 

@@ -5,6 +5,7 @@
 #include "braid/served_model.h"
 #include "braid/value.h"
 #include "net/generation/dialect.h"
+#include "net/generation/text_answer.h"
 #include "net/http/connection.h"
 #include "net/http/response.h"
 #include "net/service/service.h"
@@ -17,14 +18,14 @@
 namespace braid::net {
 
 struct TextJob {
-  // From a body, a JSON object, to the JSON document of the answer. Touches what is immutable of the model only: any thread.
-  Result<std::string> (*run)(Value& body, const ServedModel& model);
+  // Of a body, a JSON object. Touches what is immutable of the model only: any thread.
+  Result<TextAnswer> (*run)(Value& body, const ServedModel& model);
   const Voice* voice = &kOpenAiVoice;
 };
 
 // The same with what it was bound to, which any thread may use as well.
 struct TextWork {
-  std::function<Result<std::string>(Value& body, const ServedModel& model)> run;
+  std::function<Result<TextAnswer>(Value& body, const ServedModel& model)> run;
   const Voice* voice = &kOpenAiVoice;
   bool is_long = false;  // whatever the size of its body
 };

@@ -24,14 +24,16 @@ Result<bool> flag(const Value& body, std::initializer_list<const char*> names, b
   return fallback;
 }
 
-Result<RenderedChat> rendered_chat(Value& body, const ServedModel& model) {
+// Adds the tools that it leaves out to `answer`.
+Result<RenderedChat> rendered_chat(Value& body, const ServedModel& model, TextAnswer& answer) {
   Result<Wish> wish = openai::read_chat(body, model);
   if (!wish) return wish.error();
+  answer.tools_left_out = std::move(wish->tools_left_out);
   return render_chat(*model.codec, std::get<ChatPrompt>(wish->prompt));
 }
 
-Result<std::vector<TokenId>> encode_chat(Value& body, const ServedModel& model) {
-  const Result<RenderedChat> rendered = rendered_chat(body, model);
+Result<std::vector<TokenId>> encode_chat(Value& body, const ServedModel& model, TextAnswer& answer) {
+  const Result<RenderedChat> rendered = rendered_chat(body, model, answer);
   if (!rendered) return rendered.error();
   return model.codec->encode(rendered->text, {.add_special = false, .parse_special = true, .literal = rendered->literal});
 }
@@ -86,16 +88,17 @@ bool adds_space(const TextCodec& codec) {
 
 }  // namespace
 
-Result<std::string> tokenize(Value& body, const ServedModel& model) {
+Result<TextAnswer> tokenize(Value& body, const ServedModel& model) {
   const Result<bool> with_pieces = flag(body, {"with_pieces"}, false);
   if (!with_pieces) return with_pieces.error();
   const Result<bool> with_strings = flag(body, {"return_token_strs"}, false);
   if (!with_strings) return with_strings.error();
+  TextAnswer answer;
   const Value* messages = body.find("messages");
   const bool is_chat = messages != nullptr && !messages->is_null();
-  const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model) : encode_text(body, *model.codec);
+  const Result<std::vector<TokenId>> ids = is_chat ? encode_chat(body, model, answer) : encode_text(body, *model.codec);
   if (!ids) return ids.error();
-  std::string out = R"({"tokens":[)";
+  std::string& out = answer.document = R"({"tokens":[)";
   if (*with_pieces) {
     for (std::size_t i = 0; i < ids->size(); ++i) {
       if (i > 0) out += ',';
@@ -106,10 +109,11 @@ Result<std::string> tokenize(Value& body, const ServedModel& model) {
   }
   fmt::format_to(std::back_inserter(out), R"(],"count":{},"max_model_len":{})", ids->size(), model.context_length);
   if (*with_strings) append_strings(out, *model.codec, *ids);
-  return out + '}';
+  out += '}';
+  return answer;
 }
 
-Result<std::string> detokenize(Value& body, const ServedModel& model) {
+Result<TextAnswer> detokenize(Value& body, const ServedModel& model) {
   const Value* tokens = body.find("tokens");
   if (tokens == nullptr) return invalid_argument("'tokens' is missing", "tokens");
   const Result<std::vector<TokenId>> ids = wish::read_token_ids(*tokens, "tokens", model);
@@ -117,19 +121,19 @@ Result<std::string> detokenize(Value& body, const ServedModel& model) {
   std::string content;
   for (const TokenId id : *ids) content += model.codec->token_bytes(id);
   if (content.starts_with(' ') && adds_space(*model.codec)) content.erase(0, 1);
-  std::string out = R"({"content":)";
-  json::append_lossy_string(out, content);
-  out += '}';
-  return out;
+  TextAnswer answer{R"({"content":)"};
+  json::append_lossy_string(answer.document, content);
+  answer.document += '}';
+  return answer;
 }
 
-Result<std::string> apply_template(Value& body, const ServedModel& model) {
-  const Result<RenderedChat> rendered = rendered_chat(body, model);
+Result<TextAnswer> apply_template(Value& body, const ServedModel& model) {
+  TextAnswer answer{R"({"prompt":)"};
+  const Result<RenderedChat> rendered = rendered_chat(body, model, answer);
   if (!rendered) return rendered.error();
-  std::string out = R"({"prompt":)";
-  json::append_lossy_string(out, rendered->text);
-  out += '}';
-  return out;
+  json::append_lossy_string(answer.document, rendered->text);
+  answer.document += '}';
+  return answer;
 }
 
 }  // namespace braid::net::text

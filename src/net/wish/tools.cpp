@@ -12,7 +12,6 @@
 namespace braid::net::wish {
 namespace {
 
-using json::at_index;
 using json::at_key;
 using Mode = ToolChoice::Mode;
 
@@ -83,20 +82,6 @@ Result<std::string> read_function_name(const Value& function, const std::string&
   if (letters && !text->empty() && text->size() <= most_bytes) return text;
   return invalid_argument(fmt::format("'{}' must be 1 to {} letters, digits, underscores, dashes or dots", name_path, most_bytes),
                           name_path);
-}
-
-Result<void> read_tools(BodyFields& fields, Value& value, const std::string& path, const ToolForm& form) {
-  auto* list = value.get_if<ValueList>();
-  if (list == nullptr) return json::wrong_type(path, "an array", value);
-  if (list->size() > form.most_tools)
-    return invalid_argument(fmt::format("'{}' has {} tools, at most {} may be given", path, list->size(), form.most_tools), path);
-  fields.functions.clear();
-  fields.chat.tools = Value();
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const Result<void> added = add_tool(fields, std::move((*list)[i]), at_index(path, i), form);
-    if (!added) return added;
-  }
-  return {};
 }
 
 Result<void> add_tool(BodyFields& fields, Value tool, const std::string& path, const ToolForm& form) {

@@ -15,14 +15,10 @@ namespace braid::net::wish {
 struct ToolForm {
   std::string_view holder;      // the member that holds them; empty: the tool itself
   std::string_view parameters;  // the name of the schema
-  std::size_t most_tools;
   std::size_t most_name_bytes;
 };
 
-// The tools of `value`, an array, all of which are functions: declared in `fields`, and written there as templates expect them.
-Result<void> read_tools(BodyFields& fields, Value& value, const std::string& path, const ToolForm& form);
-
-// One of them, behind those that `fields` has. `path` is where it stands.
+// A function, behind those that `fields` has: declared there, and written as templates expect it. `path` is where it stands.
 Result<void> add_tool(BodyFields& fields, Value tool, const std::string& path, const ToolForm& form);
 
 // The member `name` of a function: letters, digits, underscores, dashes or dots.
