@@ -169,6 +169,7 @@ TEST(CommandLine, ServeTakesWhoMayAskAndWhatIsWrittenDown) {
 
 TEST(CommandLine, DefaultsOfRequests) {
   EXPECT_FALSE(std::get<ServeOptions>(parse({"serve"})).defaults.temperature);
+  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--top-p", "0"})).defaults.top_p, 0.0F);
   const auto options = std::get<ServeOptions>(parse({"serve",
                                                      "--temperature",
                                                      "0.5",

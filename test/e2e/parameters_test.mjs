@@ -91,6 +91,17 @@ test("penalties, biases and extensions change the answer", async () => {
   assert.ok((await text({ temperature: 1, mirostat: 2, dry_multiplier: 0.8, xtc_probability: 0.5, seed: 1 })).length > 0);
 });
 
+test("a share of nothing is the most probable token, also as the server's default", async (t) => {
+  const body = { prompt: "Once upon a time", max_tokens: 24, seed: 4 };
+  const text_of = async (url, more) => (await (await post(`${url}/v1/completions`, { ...body, ...more })).json()).choices[0].text;
+  const greedy = await text_of(server.url, { temperature: 0 });
+  assert.notEqual(await text_of(server.url, { temperature: 1.5 }), greedy);
+  assert.equal(await text_of(server.url, { temperature: 1.5, top_p: 0 }), greedy);
+  const other = await serve(t, ["--top-p", "0", "--temperature", "1.5"]);
+  assert.equal(await text_of(other.url, {}), greedy);
+  assert.notEqual(await text_of(other.url, { top_p: 1 }), greedy);
+});
+
 test("usage all along, and timings", async () => {
   const counts = [];
   let timings;

@@ -69,6 +69,8 @@ const dialects = {
     ({ response: text, done_reason }) => ({ text, cut: done_reason === "length" })],
   "llama-server's schema": ["/completion", (json_schema) => ({ prompt: content, n_predict: max_tokens, json_schema }),
     ({ content: text, stop_type }) => ({ text, cut: stop_type === "limit" })],
+  "llama-server's gap": ["/infill", (json_schema) => ({ input_prefix: content, input_suffix: ".", n_predict: max_tokens, json_schema }),
+    ({ content: text, stop_type }) => ({ text, cut: stop_type === "limit" })],
 };
 
 // Where nobody asks for it, a call that is not forced is bound to be an object and no more.

@@ -308,7 +308,8 @@ TEST_F(Migration, NothingThatChangesTheAnswerIsIgnored) {
       {kCompletion, R"("preserved_tokens":["<a>"])"},   {kCompletion, R"("repetition_detection":{"a":1})"},
       {kChat, R"("thinking_forced_open":true)"},        {kChat, R"("reasoning_in_content":true)"},
       {kChat, R"("guided_whitespace_pattern":"x")"},    {"/v1/embeddings", R"("use_activation":false)"},
-      {"/v1/embeddings", R"("embed_dtype":"float16")"}, {"/embedding", R"("embd_normalize":2.5)"}};
+      {"/v1/embeddings", R"("embed_dtype":"float16")"}, {"/embedding", R"("embd_normalize":2.5)"},
+      {"/v1/embeddings", R"("embd_normalize":"l2")"}};
   for (const auto& [path, field] : refused) {
     const Reply reply = server_.ask(
         post(path, std::string(R"({"messages":[{"role":"user","content":"a"}],"prompt":"a","input":"a","content":"a",)") + field + "}"));
@@ -326,6 +327,30 @@ TEST_F(Migration, SeveralAnswersAreRefusedWhereThereIsOne) {
     EXPECT_EQ(reply.status, 400) << path;
     expect_in(reply.body, "'n_cmpl'");
   }
+}
+
+TEST_F(Migration, PromptIdsStandForAnyConversation) {
+  for (const auto& [path, fields] : {std::pair("/v1/chat/completions", "\"stream\":false"), std::pair("/v1/messages", "\"max_tokens\":3"),
+                                     std::pair("/v1/responses", "\"store\":false")}) {
+    const std::string body = std::string("{\"prompt_token_ids\":[65,66,67],") + fields;
+    EXPECT_EQ(server_.ask(post(path, body + "}")).status, 200) << path;
+    EXPECT_EQ(last().prompt, (std::vector<TokenId>{65, 66, 67})) << path;
+    const char* conversation = R"(,"messages":[{"role":"user","content":"a"}]})";
+    server_.ask(post(path, body + (path == std::string_view("/v1/responses") ? R"(,"input":"a"})" : conversation)));
+    EXPECT_EQ(last().prompt, (std::vector<TokenId>{65, 66, 67})) << path;
+    EXPECT_EQ(server_.ask(post(path, std::string("{\"prompt_token_ids\":[],") + fields + conversation)).status, 400) << path;
+  }
+}
+
+TEST_F(Migration, WhatAnAnswerHasNoPlaceForIsRefused) {
+  for (const char* field : {R"("return_token_ids":true)", R"("return_tokens":true)", R"("prompt_logprobs":1)", R"("return_progress":true)",
+                            R"("echo":true)", R"("logprobs":true)", R"("n_probs":3)"})
+    for (const auto& [path, rest] : {std::pair("/v1/messages", R"("max_tokens":3,"messages":[{"role":"user","content":"a"}])"),
+                                     std::pair("/v1/responses", R"("input":"a")")}) {
+      const bool tells = path == std::string_view("/v1/responses") && std::string_view(field).find("prob") != std::string_view::npos &&
+                         std::string_view(field).find("prompt") == std::string_view::npos;
+      EXPECT_EQ(server_.ask(post(path, std::string("{") + rest + "," + field + "}")).status, tells ? 200 : 400) << path << field;
+    }
 }
 
 TEST_F(Migration, OtherNamesAreServed) {
@@ -420,6 +445,12 @@ TEST_F(Migration, VectorsAreAsLongAsTheyAreWanted) {
   expect_in(vector("0"), "[[24570,-32760]]");
   expect_in(vector("1"), "[[0.42857143,-0.5714286]]");
   expect_in(vector("2"), "[[0.6,-0.8]]");
+  const auto openai = [this](const char* fields) { return ask("/v1/embeddings", R"({"input":"a")" + std::string(fields) + "}"); };
+  expect_in(openai(R"(,"embd_normalize":-1)"), "[3,-4]");
+  expect_in(openai(R"(,"embd_normalize":0)"), "[24570,-32760]");
+  expect_in(openai(R"(,"embd_normalize":1)"), "[0.42857143,-0.5714286]");
+  expect_in(openai(R"(,"embd_normalize":2)"), "[0.6,-0.8]");
+  expect_in(openai(""), "[0.6,-0.8]");
 }
 
 }  // namespace

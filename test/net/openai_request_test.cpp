@@ -291,6 +291,18 @@ TEST(OpenAiParameters, TheOperatorsDefaultsHoldWhereARequestSaysNothing) {
   EXPECT_EQ(read_text(net::openai::read_completion, R"({"prompt":"a"})", model)->max_tokens, 33);
 }
 
+// --top-p 0, as in a request: the least share, so that the most probable token is left.
+TEST(OpenAiParameters, ADefaultShareOfNothingIsTheMostProbableToken) {
+  ServedModel model = kFakeModel;
+  model.defaults.top_p = 0.0F;
+  const auto silent = chat_with(R"("user":"x")", model);
+  const auto own = chat_with(R"("top_p":0)");
+  ASSERT_TRUE(silent && own);
+  EXPECT_GT(silent->sampling.top_p, 0.0F);
+  EXPECT_EQ(silent->sampling.top_p, own->sampling.top_p);
+  EXPECT_EQ(chat_with(R"("top_p":0.5)", model)->sampling.top_p, 0.5F);
+}
+
 TEST(OpenAiParameters, UnknownNamesAreRefusedWhereTheOperatorWantsIt) {
   ServedModel model = kFakeModel;
   model.defaults.strict_parameters = true;

@@ -163,6 +163,11 @@ Result<void> refuse_choices(BodyFields&, Value&, const std::string& path) {
   return invalid_argument(fmt::format("'{}' is not supported: a message is one answer", path), path);
 }
 
+Result<void> refuse_logprobs(BodyFields&, Value& value, const std::string& path) {
+  if (value == Value(false) || value == Value(0)) return {};
+  return invalid_argument(fmt::format("'{}' is not supported: a message tells of no log-probabilities", path), path);
+}
+
 Result<void> read_max_tokens(BodyFields& fields, Value& value, const std::string& path) {
   const Result<std::int64_t> count = json::read_integer(value, path, 1);
   if (!count) return count.error();
@@ -176,6 +181,9 @@ constexpr std::array kNarrower = {
     wish::Parameter{"temperature", wish::NumberRule{&SamplingParams::temperature, 0.0F, 1.0F}},
     wish::Parameter{"n", refuse_choices},
     wish::Parameter{"n_cmpl", refuse_choices},
+    wish::Parameter{"logprobs", refuse_logprobs},
+    wish::Parameter{"top_logprobs", refuse_logprobs},
+    wish::Parameter{"n_probs", refuse_logprobs},
     wish::Parameter{"metadata", wish::accept_object},
     wish::Parameter{"service_tier", wish::accept_string},
 };
@@ -192,7 +200,7 @@ Result<void> read_members(MessageFields& fields, ValueDict& body) {
     } else if (std::any_of(kNarrower.begin(), kNarrower.end(), is_named)) {
       read = wish::read_parameter(fields.chat, name, value, name, own);
     } else {
-      read = wish::read_parameter(fields.chat, name, value, name, wish::chat_tables());
+      read = wish::read_parameter(fields.chat, name, value, name, wish::foreign_tables());
     }
     if (!read) return read;
   }
@@ -234,7 +242,9 @@ Result<Wish> read(Value& body, const ServedModel& model, bool counting) {
   MessageFields fields(model);
   const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
   if (!read) return read.error();
-  if (fields.messages.empty()) return invalid_argument("'messages' is missing", "messages");
+  if (fields.messages.empty() && fields.chat.wish.prompt_ids.empty()) return invalid_argument("'messages' is missing", "messages");
+  if (fields.messages.empty()) fields.messages = wish::unread_messages();
+  fields.sources.resize(fields.messages.size());  // of those that stand for ids
   if (!fields.chat.wish.max_tokens && !counting) return invalid_argument("'max_tokens' is missing", "max_tokens");
   const Result<void> tools =
       fields.tools.is_null() ? Result<void>() : read_tools(fields.chat, fields.tools, fields.gleaned.referenced_tools, "tools");

@@ -111,15 +111,11 @@ Result<Wish> read_infill(Value& body, const ServedModel& model) {
 }
 
 Result<Wish> read_embedding(Value& body, const ServedModel& model) {
-  constexpr std::int64_t kMostNorm = 64;
   auto& members = *body.get_if<ValueDict>();
   const auto details = std::make_shared<EmbeddingDetails>();
-  if (const Value* norm = body.find("embd_normalize"); norm != nullptr && !norm->is_null()) {
-    const Result<std::int64_t> read = json::read_integer(*norm, "embd_normalize", -1, kMostNorm);
-    if (!read) return read.error();
-    details->norm = static_cast<int>(*read);
-  }
-  std::erase_if(members, [](const auto& member) { return member.first == "embd_normalize"; });
+  const Result<int> norm = openai::take_norm(body, openai::kUnitNorm);
+  if (!norm) return norm.error();
+  details->norm = *norm;
   for (auto& [name, value] : members)
     if (name == "content") name = "input";
   Result<Wish> wish = openai::read_embeddings(body, model);

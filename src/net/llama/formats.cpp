@@ -5,6 +5,7 @@
 #include "net/generation/whole_format.h"
 #include "net/http/error_response.h"
 #include "net/json/write.h"
+#include "net/openai/embeddings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -162,11 +163,12 @@ class EmbeddingFormat final : public WholeFormat {
     out += '[';
     for (std::size_t i = 0; i < choices.size(); ++i) {
       fmt::format_to(std::back_inserter(out), R"({}{{"index":{},"embedding":[[)", i > 0 ? "," : "", i);
-      const double divisor = length_of(choices[i].vector);
+      std::vector<float> vector = choices[i].vector;
+      openai::scale_by_norm(vector, norm_);
       std::string_view separator = "";
-      for (const float value : choices[i].vector) {
+      for (const float value : vector) {
         out += std::exchange(separator, ",");
-        json::append_float(out, static_cast<float>(value / divisor));
+        json::append_float(out, value);
       }
       out += "]]}";
     }
@@ -174,19 +176,6 @@ class EmbeddingFormat final : public WholeFormat {
   }
 
  private:
-  // What a vector is divided by; 1 for one of zeros.
-  double length_of(const std::vector<float>& vector) const {
-    constexpr double kInt16 = 32760.0;  // that the largest value becomes
-    if (norm_ < 0) return 1.0;
-    double sum = 0.0;
-    for (const float value : vector) {
-      const double size = std::fabs(static_cast<double>(value));
-      sum = norm_ == 0 ? std::max(sum, size / kInt16) : sum + std::pow(size, norm_);
-    }
-    if (sum == 0.0) return 1.0;
-    return norm_ == 0 ? sum : std::pow(sum, 1.0 / norm_);
-  }
-
   int norm_;
 };
 

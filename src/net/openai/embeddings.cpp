@@ -28,7 +28,7 @@ namespace {
 // What becomes of a pooled vector.
 struct VectorForm {
   std::size_t dimensions = 0;  // its first ones; 0: all
-  bool unit_length = true;
+  int norm = kUnitNorm;
 };
 
 struct EmbeddingDetails final : DialectDetails {
@@ -36,18 +36,19 @@ struct EmbeddingDetails final : DialectDetails {
   VectorForm form;
 };
 
-// In place, so that its length is 1. A vector of zeros stays.
-void normalize(std::vector<float>& vector) {
+double length_by(int norm, std::span<const float> vector) {
+  constexpr double kLargest = 32760.0;  // what the largest value becomes with 0
   double sum = 0.0;
-  for (const float value : vector) sum += static_cast<double>(value) * value;
-  if (sum == 0.0) return;
-  const double scale = 1.0 / std::sqrt(sum);
-  for (float& value : vector) value = static_cast<float>(value * scale);
+  for (const float value : vector) {
+    const double size = std::fabs(static_cast<double>(value));
+    sum = norm == 0 ? std::max(sum, size / kLargest) : sum + (norm == kUnitNorm ? size * size : std::pow(size, norm));
+  }
+  return norm == 0 ? sum : norm == kUnitNorm ? std::sqrt(sum) : std::pow(sum, 1.0 / norm);
 }
 
 std::vector<float> formed(std::vector<float> vector, const VectorForm& form) {
   if (form.dimensions > 0 && form.dimensions < vector.size()) vector.resize(form.dimensions);
-  if (form.unit_length) normalize(vector);
+  scale_by_norm(vector, form.norm);
   return vector;
 }
 
@@ -179,6 +180,21 @@ constexpr std::array kEmbedded = {
 
 }  // namespace
 
+Result<int> take_norm(Value& body, int otherwise) {
+  constexpr std::int64_t kMostNorm = 64;
+  const std::optional<Value> given = take(body, "embd_normalize");
+  if (!given) return otherwise;
+  const Result<std::int64_t> norm = json::read_integer(*given, "embd_normalize", kNoNorm, kMostNorm);
+  return norm ? Result<int>(static_cast<int>(*norm)) : norm.error();
+}
+
+void scale_by_norm(std::vector<float>& vector, int norm) {
+  const double length = norm == kNoNorm ? 0.0 : length_by(norm, vector);
+  if (length == 0.0) return;
+  const double scale = 1.0 / length;
+  for (float& value : vector) value = static_cast<float>(value * scale);
+}
+
 Result<void> read_truncation(Value& body, Wish& wish) {
   const std::optional<Value> given = take(body, "truncate_prompt_tokens");
   if (!given) return {};
@@ -196,12 +212,15 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model) {
   const auto details = std::make_shared<EmbeddingDetails>();
   const Result<std::size_t> dimensions = read_dimensions(body, model.vectors);
   if (!dimensions) return dimensions.error();
-  details->form = {*dimensions, model.vectors.unit_length};
+  const Result<int> norm = take_norm(body, model.vectors.unit_length ? kUnitNorm : kNoNorm);
+  if (!norm) return norm.error();
+  details->form = {*dimensions, *norm};
   for (const char* name : {"normalize", "embed_normalize"}) {
     const std::optional<Value> given = take(body, name);
-    const Result<bool> normalizes = given ? json::read_bool(*given, name) : Result<bool>(details->form.unit_length);
+    if (!given) continue;
+    const Result<bool> normalizes = json::read_bool(*given, name);
     if (!normalizes) return normalizes.error();
-    details->form.unit_length = *normalizes;
+    details->form.norm = *normalizes ? kUnitNorm : kNoNorm;
   }
   const Result<std::string> words = read_prompt_words(body, model.vectors);
   if (!words) return words.error();

@@ -20,6 +20,16 @@ Result<Wish> read_embeddings(Value& body, const ServedModel& model);
 // {"object":"list","data":[{"object":"embedding","index":0,"embedding":…}],"model":…,"usage":…}; each vector has the length 1.
 std::unique_ptr<AnswerFormat> embeddings_format(const ServedModel& model, const GenerationCall& call);
 
+// By which norm vectors are made equally long: their length is 1, or they stay as they are. With 0 their largest value is that of 16 bits.
+inline constexpr int kUnitNorm = 2;
+inline constexpr int kNoNorm = -1;
+
+// The member embd_normalize, llama-server's, taken out of the body; `otherwise` where there is none.
+Result<int> take_norm(Value& body, int otherwise);
+
+// In place. A vector of zeros stays.
+void scale_by_norm(std::vector<float>& vector, int norm);
+
 // […] with the length 1; one of zeros stays as it is.
 void append_unit_vector(std::string& out, std::vector<float> vector);
 

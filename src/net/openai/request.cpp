@@ -85,17 +85,8 @@ constexpr std::array kCompletion = {
     Parameter{"prompt_token_ids", read_prompt_ids},
 };
 
-// In place of the messages, as a template would write them.
-Result<void> read_chat_prompt_ids(BodyFields& fields, Value& value, const std::string& path) {
-  Result<std::vector<TokenId>> ids = wish::read_token_ids(value, path, fields.model);
-  if (!ids) return ids.error();
-  fields.wish.prompt_ids = std::move(*ids);
-  return {};
-}
-
 constexpr std::array kChat = {
     Parameter{"messages", read_messages},
-    Parameter{"prompt_token_ids", read_chat_prompt_ids},
     Parameter{"echo", FlagRule{&Wish::echo}},
 };
 
@@ -164,7 +155,7 @@ Result<Wish> read_chat(Value& body, const ServedModel& model) {
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!fields.messages && fields.wish.prompt_ids.empty()) return invalid_argument("'messages' is missing", "messages");
-  if (!fields.messages) fields.messages = ValueList{ValueDict{{"role", "user"}, {"content", ""}}};  // the ids are the prompt
+  if (!fields.messages) fields.messages = wish::unread_messages();
   ValueList messages = std::move(*fields.messages->get_if<ValueList>());
   const auto path_of = [](std::size_t index) { return json::at_index("messages", index); };
   return wish::finish_chat(std::move(fields), std::move(messages), path_of, "messages");

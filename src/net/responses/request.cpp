@@ -194,8 +194,8 @@ Result<void> read_members(ResponseFields& fields, ValueDict& body) {
   for (auto& [name, value] : body) {
     if (value.is_null()) continue;
     const auto* known = std::find_if(kOwn.begin(), kOwn.end(), [&key = name](const OwnParameter& p) { return p.name == key; });
-    const Result<void> read =
-        known != kOwn.end() ? known->read(fields, value, name) : wish::read_parameter(fields.chat, name, value, name, wish::chat_tables());
+    const Result<void> read = known != kOwn.end() ? known->read(fields, value, name)
+                                                  : wish::read_parameter(fields.chat, name, value, name, wish::foreign_tables());
     if (!read) return read;
   }
   return {};
@@ -263,8 +263,9 @@ Result<Wish> read_response(Value& body, const ServedModel& model, const Shelf& s
   const Result<void> read = read_members(fields, *body.get_if<ValueDict>());
   if (!read) return read.error();
   resolve_choice(fields.chat.tool_choice, fields.details->tools);
-  if (fields.details->input.empty()) return invalid_argument("'input' is missing", "input");
+  if (fields.details->input.empty() && fields.chat.wish.prompt_ids.empty()) return invalid_argument("'input' is missing", "input");
   ValueList messages = fields.details->conversation;
+  if (messages.empty() && !fields.chat.wish.prompt_ids.empty()) messages = wish::unread_messages();
   const bool has_instructions = !fields.instructions.empty();
   if (has_instructions) messages.insert(messages.begin(), ValueDict{{"role", "system"}, {"content", std::move(fields.instructions)}});
   const auto path_of = [first = has_instructions ? 1U : 0U, recalled = fields.recalled](std::size_t index) -> std::string {

@@ -53,7 +53,17 @@ Result<void> read_documents(BodyFields& fields, Value& value, const std::string&
   return {};
 }
 
+// In place of the messages, as a template would write them.
+Result<void> read_prompt_ids(BodyFields& fields, Value& value, const std::string& path) {
+  Result<std::vector<TokenId>> ids = read_token_ids(value, path, fields.model);
+  if (!ids) return ids.error();
+  if (ids->empty()) return invalid_argument(fmt::format("'{}' is empty: it gives no token to start from", path), path);
+  fields.wish.prompt_ids = std::move(*ids);
+  return {};
+}
+
 constexpr std::array kChat = {
+    Parameter{"prompt_token_ids", read_prompt_ids},
     Parameter{"documents", read_documents},
     Parameter{"logprobs", read_chat_logprobs},
     Parameter{"top_logprobs", read_top_logprobs},
@@ -89,9 +99,18 @@ Result<void> read_reasoning_effort(BodyFields& fields, Value& value, const std::
 
 std::span<const Parameter> chat_parameters() { return kChat; }
 
+ValueList unread_messages() { return {ValueDict{{"role", "user"}, {"content", ""}}}; }
+
 Tables chat_tables() {
   static const std::array tables = {chat_parameters(),  common_parameters(),      sampling_parameters(),     structured_output_parameters(),
                                     token_parameters(), speculation_parameters(), other_server_parameters(), refused_parameters()};
+  return tables;
+}
+
+Tables foreign_tables() {
+  static const std::array tables = {
+      untold_parameters(), chat_parameters(),         common_parameters(), sampling_parameters(), structured_output_parameters(),
+      token_parameters(),  other_server_parameters(), refused_parameters()};
   return tables;
 }
 

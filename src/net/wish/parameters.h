@@ -75,6 +75,9 @@ Result<void> encode_breakers(BodyFields& fields);
 // nothing to this server, and stand here so that they are known.
 std::span<const Parameter> refused_parameters();
 
+// What the answers of Messages and Responses have no place for: refused there likewise.
+std::span<const Parameter> untold_parameters();
+
 using Tables = std::span<const std::span<const Parameter>>;
 
 // Applies the first of `tables` that knows each member of `body`; null members are left out.
@@ -85,6 +88,11 @@ Result<void> read_parameter(BodyFields& fields, std::string_view name, Value& va
 
 // chat_parameters() and all that completions take too.
 Tables chat_tables();
+// The same for the dialects whose answers have no place for what OpenAI's may tell of tokens: such wishes are refused.
+Tables foreign_tables();
+
+// What stands for a chat's messages when its prompt is given in tokens.
+ValueList unread_messages();
 
 // Readers that dialects give other names.
 Result<void> read_stop(BodyFields& fields, Value& value, const std::string& path);

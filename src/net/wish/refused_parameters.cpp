@@ -55,6 +55,8 @@ Result<void> only_one(BodyFields&, Value& value, const std::string& path) {
   return *number == 1.0F ? Result<void>() : refuse(path, " unless it is 1");
 }
 
+Result<void> only_nothing(BodyFields&, Value&, const std::string& path) { return refuse(path, ""); }
+
 Result<void> accept_number(BodyFields&, Value& value, const std::string& path) {
   const Result<float> number = json::read_number(value, path, std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max());
   return number ? Result<void>() : number.error();
@@ -134,8 +136,14 @@ constexpr std::array kRefused = {
     Parameter{"sse_ping_interval", accept_number},
 };
 
+constexpr std::array kUntold = {
+    Parameter{"return_token_ids", only_false}, Parameter{"return_tokens", only_false}, Parameter{"prompt_logprobs", only_nothing},
+    Parameter{"return_progress", only_false},  Parameter{"echo", only_false},
+};
+
 }  // namespace
 
 std::span<const Parameter> refused_parameters() { return kRefused; }
+std::span<const Parameter> untold_parameters() { return kUntold; }
 
 }  // namespace braid::net::wish

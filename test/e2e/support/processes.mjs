@@ -51,9 +51,21 @@ export class Process {
   }
 }
 
-// The embedded model with a longer context written into its metadata.
+// `model` with tokens that mark a gap, written in front of its metadata; what is inserted keeps its tensors aligned.
+function with_gap(model) {
+  const text = (value) => { const bytes = Buffer.alloc(8 + value.length); bytes.writeBigUInt64LE(BigInt(value.length)); bytes.write(value, 8); return bytes; };
+  const whole = (value) => { const bytes = Buffer.alloc(4); bytes.writeUInt32LE(value); return bytes; };
+  const added = ["pre", "suf", "mid"].map((name, i) => Buffer.concat([text(`tokenizer.ggml.fim_${name}_token_id`), whole(4), whole(100 + i)]));
+  const length = added.reduce((sum, { length }) => sum + length, 0) + text("note").length + 4 + 8;
+  added.push(text("note"), whole(8), text(" ".repeat((32 - length % 32) % 32)));
+  const head = Buffer.from(model.subarray(0, 24));
+  head.writeBigUInt64LE(head.readBigUInt64LE(16) + 4n, 16);
+  return Buffer.concat([head, ...added, model.subarray(24)]);
+}
+
+// The embedded model with a longer context written into its metadata, and with tokens for a gap, which it was not trained to fill.
 export function longModel(t) {
-  const model = readFileSync(path.join(sourceFolder, "models/demo-q8_0.gguf"));
+  const model = with_gap(readFileSync(path.join(sourceFolder, "models/demo-q8_0.gguf")));
   const value = model.indexOf(".context_length") + ".context_length".length + 4;
   assert.equal(model.readUInt32LE(value), 1024);
   model.writeUInt32LE(65536, value);
