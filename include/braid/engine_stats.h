@@ -26,6 +26,21 @@ struct DurationHistogram {
   }
 };
 
+// How often numbers of tokens fell between the bounds, and their sum.
+struct TokenHistogram {
+  static constexpr std::array<double, 13> kBounds = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};  // not cumulative; the last one is above every bound
+  std::uint64_t sum = 0;
+
+  void observe(std::uint64_t tokens) {
+    std::size_t bucket = 0;
+    while (bucket < kBounds.size() && static_cast<double>(tokens) > kBounds[bucket]) ++bucket;
+    ++counts[bucket];
+    sum += tokens;
+  }
+};
+
 // The prefix cache's disk tier. Sizes are of now, the rest only grows.
 struct DiskCacheStats {
   std::uint64_t records = 0;  // blocks that can be found
@@ -70,8 +85,11 @@ struct EngineStats {
   std::uint32_t most_running = 0;     // that may run at once
   std::uint32_t prefilling = 0;
   std::uint32_t decoding = 0;
-  std::uint32_t stalled = 0;  // their readers are behind; they keep their blocks while nobody needs them more
-  std::uint32_t parked = 0;   // the same, without blocks
+  std::uint32_t stalled = 0;       // their readers are behind; they keep their blocks while nobody needs them more
+  std::uint32_t parked = 0;        // the same, without blocks
+  TokenHistogram step_tokens;      // of prompts and answers, that a step computed
+  std::uint32_t block_tokens = 0;  // positions of a block
+  bool caches_prefixes = false;    // blocks are found again
   std::uint32_t blocks_total = 0;
   std::uint32_t blocks_free = 0;          // nobody holds them; cached ones included
   std::uint32_t blocks_cached = 0;        // of the free ones, those whose contents can still be found

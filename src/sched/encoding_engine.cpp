@@ -188,6 +188,7 @@ void EncodingEngine::on_returned() {
     }
     if (executor_.is_done && pass_seconds_ > 0.0) {
       counters_.prompt_tokens += tokens;
+      counters_.step_tokens.observe(tokens);
       counters_.prefill_tokens_per_second = static_cast<double>(tokens) / pass_seconds_;
     }
     executor_.pass.reset();

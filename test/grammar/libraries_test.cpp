@@ -87,5 +87,55 @@ TEST(Libraries, StrictSchemasAreRefusedForWhatOthersLose) {
   }
 }
 
+// The schemas that a schema consists of, by their paths, as far as errors name them by where they stand.
+void collect_schemas(Value& schema, const std::string& path, std::vector<std::pair<std::string, Value*>>& out) {
+  if (schema.get_if<ValueDict>() == nullptr) return;
+  out.emplace_back(path, &schema);
+  for (auto& [name, value] : *schema.get_if<ValueDict>()) {
+    if (name == "items" || name == "additionalProperties") collect_schemas(value, path + "." + name, out);
+    if (auto* properties = value.get_if<ValueDict>(); properties != nullptr && name == "properties")
+      for (auto& [property, inner] : *properties) collect_schemas(inner, path + ".properties." + property, out);
+    if (auto* branches = value.get_if<ValueList>(); branches != nullptr && name == "anyOf")
+      for (std::size_t i = 0; i < branches->size(); ++i) collect_schemas((*branches)[i], fmt::format("{}.anyOf[{}]", path, i), out);
+  }
+}
+
+// A keyword that cannot be honoured, put anywhere into a schema, is lost alone: the rest is the schema without it.
+TEST(Libraries, AFaultAnywhereInThemIsLostAlone) {
+  const std::pair<const char*, Value> faults[] = {
+      {"type", "any"},   {"type", ValueList{}},  {"required", true},         {"enum", ValueList{}},       {"minLength", "1"},
+      {"maximum", true}, {"anyOf", ValueDict{}}, {"$ref", "#/$defs/nobody"}, {"properties", ValueList{}}, {"contains", true},
+      {"pattern", 5},    {"items", "string"}};
+  std::mt19937 random(37);
+  for (const Case& one : cases()) {
+    Value faulty = one.schema;
+    std::vector<std::pair<std::string, Value*>> places;
+    collect_schemas(faulty, "schema", places);
+    if (places.empty()) continue;
+    const auto& [keyword, value] = faults[random() % std::size(faults)];
+    const auto& [path, place] = places[random() % places.size()];
+    auto& members = *place->get_if<ValueDict>();
+    std::erase_if(members, [&keyword = keyword](const auto& member) { return member.first == keyword; });
+    const Value mended = faulty;
+    members.emplace_back(keyword, value);
+    SCOPED_TRACE(fmt::format("{}: {}, {}.{}", one.library, one.name, path, keyword));
+    const auto lenient = toy_compiler().compile(spec(faulty, false));
+    const auto without = toy_compiler().compile(spec(mended, false));
+    ASSERT_TRUE(lenient && without);
+    std::vector<std::string> lost(without.value()->left_out().begin(), without.value()->left_out().end());
+    lost.push_back(fmt::format("{}.{}", path, keyword));
+    std::vector<std::string> told((*lenient)->left_out().begin(), (*lenient)->left_out().end());
+    std::ranges::sort(lost);
+    std::ranges::sort(told);
+    EXPECT_EQ(told, lost);
+    EXPECT_FALSE(toy_compiler().compile(spec(faulty, true)));
+    for (const auto& [from, to] : {std::pair(*lenient, *without), std::pair(*without, *lenient)}) {
+      const Walk walk = random_walk(*from, random, 20, 300);
+      if (!walk.ended) continue;
+      EXPECT_TRUE(accepts(*to, walk.text)) << walk.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace braid::test

@@ -143,6 +143,15 @@ void expect_accepts(const char* schema, std::initializer_list<const char*> good,
   for (const char* text : bad) EXPECT_FALSE(accepts(*constraint, text)) << schema << " " << text;
 }
 
+// They may have more digits than are read: what is made is on the right side of the bound as it was written.
+TEST(JsonSchema, HonoursBoundsWithLongFractions) {
+  expect_accepts(R"({"type":"number","maximum":0.1234567890123456789})", {"0.1234567890123456", "0.1"},
+                 {"0.12345678901234568", "0.1234567890123456790"});
+  expect_accepts(R"({"type":"number","minimum":-0.1234567890123456789})", {"-0.1234567890123456", "0"}, {"-0.12345678901234568"});
+  expect_accepts(R"({"type":"number","minimum":3.14159265358979323846,"maximum":3.2})", {"3.15", "3.1416"}, {"3.141592653589793"});
+  expect_accepts(R"({"type":"number","maximum":1e17,"minimum":1e-20})", {"100000000000000000", "0.00000000000000000001"}, {});
+}
+
 TEST(JsonSchema, UnknownFormatsAndKeywordsAreAnnotations) {
   expect_accepts(R"({"type":"string","format":"house-number","unknown":{"a":1},"x-own":2,"nullable":true})", {R"("")", R"("12b")"}, {"1"});
   expect_accepts(R"({"format":"house-number"})", {"1", R"("a")"}, {});

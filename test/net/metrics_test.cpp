@@ -237,6 +237,8 @@ TEST(Metrics, HaveOtherServersNamesWhereTheyAreWanted) {
   server.ask(post("/v1/completions", R"({"prompt":"a"})"));
   server.on_loop([&] { server.engine().script = [](const GenerationRequest&) { return events_of("H", FinishReason::kLength); }; });
   server.ask(post("/v1/completions", R"({"prompt":"a","max_tokens":1,"stream":true})"));
+  for (const char* probe : {"/health", "/metrics", "/v1/models"}) server.ask(get(probe));
+  server.ask(post("/v1/completions", R"({"prompt":1.5})"));
   const std::string text = server.ask(get("/metrics")).body;
   const Types types = served(text);
   // What the boards that vLLM publishes look at, of its versions from 0.6 on, and all that llama-server has.
@@ -250,7 +252,7 @@ TEST(Metrics, HaveOtherServersNamesWhereTheyAreWanted) {
        {"e2e_request_latency_seconds", "time_to_first_token_seconds", "time_per_output_token_seconds", "inter_token_latency_seconds",
         "request_time_per_output_token_seconds", "request_prompt_tokens", "request_generation_tokens", "request_queue_time_seconds",
         "request_prefill_time_seconds", "request_decode_time_seconds", "request_inference_time_seconds",
-        "request_max_num_generation_tokens", "request_params_max_tokens", "request_params_n"}) {
+        "request_max_num_generation_tokens", "request_params_max_tokens", "request_params_n", "iteration_tokens_total"}) {
     EXPECT_EQ(types.at(std::string("vllm:") + name), "histogram") << name;
     EXPECT_NE(text.find(std::string("vllm:") + name + "_sum{model_name=\"fake-model\"} "), std::string::npos) << name;
   }
@@ -268,6 +270,8 @@ TEST(Metrics, HaveOtherServersNamesWhereTheyAreWanted) {
                                         {"requests_deferred", "gauge"}})
     EXPECT_EQ(types.at("llamacpp:" + name), type) << name;
   for (const std::string_view line : {"vllm:time_to_first_token_seconds_count{model_name=\"fake-model\"} 2\n", "braid_active_requests ",
+                                      "vllm:e2e_request_latency_seconds_count{model_name=\"fake-model\"} 2\n",
+                                      "vllm:cache_config_info{model_name=\"fake-model\",block_size=\"",
                                       "vllm:request_success_total{model_name=\"fake-model\",finished_reason=\"length\"} 1\n",
                                       "vllm:request_success_total{model_name=\"fake-model\",finished_reason=\"stop\"} 1\n",
                                       "vllm:request_generation_tokens_sum{model_name=\"fake-model\"} 3\n",

@@ -1,6 +1,7 @@
 #include "sched/rig.h"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 namespace braid::sched::test {
@@ -285,6 +286,8 @@ TEST(Scheduler, StatsCountTheWork) {
   EXPECT_EQ(stats.prompt_tokens, 50U);
   EXPECT_EQ(stats.generated_tokens, 60U);
   EXPECT_EQ(stats.steps, rig.model.steps().size());
+  EXPECT_EQ(stats.step_tokens.sum, 50U + 10 * 5) << "prompts give the first tokens";
+  EXPECT_EQ(std::accumulate(stats.step_tokens.counts.begin(), stats.step_tokens.counts.end(), std::uint64_t{0}), stats.steps);
   EXPECT_GT(stats.prefill_seconds, 0.0);
   EXPECT_GT(stats.decode_seconds, 0.0);
 }

@@ -22,6 +22,12 @@ constexpr std::size_t kMostFraction = 30;
 constexpr std::uint32_t kSmallModulus = 100;
 constexpr std::uint32_t kMaxModulus = 1000;
 
+std::size_t significant_digits(const Decimal& number) {
+  const std::string digits = number.whole + number.fraction;
+  const std::size_t first = digits.find_first_not_of('0');
+  return first == std::string::npos ? 0 : digits.find_last_not_of('0') + 1 - first;
+}
+
 // As it is, or the next double inwards where it is excluded and numbers next to it may be read as the same double: where they, as `fine`
 // says, or it have many digits.
 struct Bound {
@@ -31,9 +37,9 @@ struct Bound {
 
 Bound bound_of(const Value& value, bool excluded, bool least, bool fine = false) {
   const Decimal exact = decimal_of(value);
-  // What has been read as a double may lie on the wrong side of it.
+  // What has been read as a double may lie on the wrong side of it: in a request it may have had further digits.
   const auto* real = value.get_if<double>();
-  const bool rounded = real != nullptr && std::fabs(*real) >= 0x1p63;
+  const bool rounded = real != nullptr && (std::fabs(*real) >= 0x1p63 || significant_digits(exact) > kDistinctDigits);
   if ((!excluded || (exact.size() <= kDistinctDigits && !fine)) && !rounded) return {exact, excluded};
   const double away = least ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   double next = std::nextafter(*value.number(), away);

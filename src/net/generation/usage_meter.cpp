@@ -62,6 +62,7 @@ void UsageMeter::count_answer(bool complete, std::int32_t choices, std::int32_t 
   counters_.choices.observe(choices);
   counters_.queue_ms.observe(usage_.queue_ms);
   counters_.prefill_ms.observe(usage_.prompt_ms);
+  counters_.answer_ms.observe(milliseconds(Clock::now() - start_));
   const auto prompts = static_cast<std::int64_t>(prompts_);  // of several, the mean stands for the longest
   const std::int64_t tokens = usage_.prompt_tokens / prompts + usage_.completion_tokens / (prompts * choices);
   counters_.longest_tokens = std::max(counters_.longest_tokens, tokens);

@@ -114,6 +114,7 @@ struct Counters {
   Histogram prefill_ms{kRequestBounds};  // from the queue to the first token
   Histogram decode_ms{kRequestBounds};   // from the first token to the last
   Histogram inference_ms{kRequestBounds};
+  Histogram answer_ms{kRequestBounds};  // from the request's arrival to the end
   Histogram mean_token_ms{kTokenBounds};
   std::uint64_t ended_whole = 0;    // choices: by the model, a stop rule or a call
   std::uint64_t ended_cut = 0;      // by max_tokens

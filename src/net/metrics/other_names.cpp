@@ -40,11 +40,23 @@ class Named {
     families_.histogram(prefix_ + std::string(name), help, histogram.bounds(), histogram.counts(), histogram.sum());
   }
 
+  void tokens(std::string_view name, std::string_view help, const TokenHistogram& histogram) {
+    families_.histogram(prefix_ + std::string(name), help, TokenHistogram::kBounds, histogram.counts, static_cast<double>(histogram.sum));
+  }
+
   // Of milliseconds, in seconds.
   void seconds(std::string_view name, std::string_view help, const Histogram& of_ms) {
     std::vector<double> bounds(of_ms.bounds().begin(), of_ms.bounds().end());
     for (double& bound : bounds) bound *= kMilliseconds;
     families_.histogram(prefix_ + std::string(name), help, bounds, of_ms.counts(), of_ms.sum() * kMilliseconds);
+  }
+
+  // What is always 1 and tells by its labels.
+  void told(std::string_view name, std::string_view help, std::vector<prometheus::ClientMetric::Label> labels) {
+    prometheus::ClientMetric metric;
+    metric.gauge.value = 1.0;
+    metric.label = std::move(labels);
+    families_.add({prefix_ + std::string(name), std::string(help), MetricType::Gauge, {std::move(metric)}});
   }
 
   void labelled(MetricType type, std::string_view name, std::string_view help, std::string_view label,
@@ -64,6 +76,11 @@ void add_vllm_engine(Named& vllm, const EngineStats& engine) {
   vllm.gauge("num_requests_swapped", "Requests in the queue that have run before.", engine.preempted);
   for (const char* name : {"kv_cache_usage_perc", "gpu_cache_usage_perc"})
     vllm.gauge(name, "Share of the KV pool that is held, 1 is all.", used_share(engine));
+  vllm.tokens("iteration_tokens_total", "Tokens of prompts and answers that a step computed.", engine.step_tokens);
+  vllm.told("cache_config_info", "What the KV pool is made of.",
+            {{"block_size", std::to_string(engine.block_tokens)},
+             {"enable_prefix_caching", engine.caches_prefixes ? "True" : "False"},
+             {"num_gpu_blocks", std::to_string(engine.blocks_total)}});
   vllm.counter("num_preemptions_total", "Sequences that gave their KV memory up.", engine.preemptions);
   vllm.counter("prompt_tokens_total", "Prompt tokens computed.", engine.prompt_tokens);
   vllm.counter("prompt_tokens_cached_total", "Prompt tokens found in the prefix cache.", engine.cache_hit_tokens);
@@ -86,7 +103,7 @@ void add_vllm_requests(Named& vllm, const Counters& counters) {
   for (const char* name : {"inter_token_latency_seconds", "time_per_output_token_seconds"})
     vllm.seconds(name, "Between two tokens of a choice.", counters.inter_token_ms);
   vllm.seconds("request_time_per_output_token_seconds", "The mean of them in an answer.", counters.mean_token_ms);
-  vllm.seconds("e2e_request_latency_seconds", "From a request's arrival to the end of its answer.", counters.request_ms);
+  vllm.seconds("e2e_request_latency_seconds", "From a request's arrival to the end of its answer.", counters.answer_ms);
   vllm.seconds("request_queue_time_seconds", "From a generation's arrival to its place in the batch.", counters.queue_ms);
   vllm.seconds("request_prefill_time_seconds", "From there to the first token.", counters.prefill_ms);
   vllm.seconds("request_decode_time_seconds", "From there to the last one.", counters.decode_ms);
