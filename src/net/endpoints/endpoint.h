@@ -35,6 +35,7 @@ struct Question {
   std::string_view query;     // behind the "?", as sent
   std::string& body;
   bool speaks_anthropic;    // the client
+  bool prefers_html;        // the same
   std::string_view client;  // the name of its account; empty: anonymous, or one without a key at an endpoint that needs none
 };
 

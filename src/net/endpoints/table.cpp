@@ -13,6 +13,7 @@
 #include "net/ollama/dialects.h"
 #include "net/ollama/models.h"
 #include "net/openai/models.h"
+#include "net/page/page.h"
 #include "net/predict/predict.h"
 #include "net/responses/cancel.h"
 #include "net/responses/input_tokens.h"
@@ -60,7 +61,12 @@ constexpr Answer kResetPrefixCache = [](Q q) { return admin::reset_prefix_cache(
 constexpr Answer kTokenizerInfo = [](Q q) { return text::tokenizer_info(q.service.status, q.query); };
 constexpr Answer kOllamaTags = [](Q q) { return ollama::tags(q.service.status); };
 constexpr Answer kOllamaPs = [](Q q) { return ollama::running(q.service.status); };
-constexpr Answer kOllamaRoot = [](Q) { return ollama::root(); };
+constexpr Answer kRoot = [](Q q) {
+  http::Response response = q.prefers_html ? page::index() : ollama::root();
+  response.headers.emplace_back("Vary", "Accept");
+  return response;
+};
+constexpr Answer kPageFile = [](Q q) { return page::file(q.argument); };
 constexpr Answer kOllamaVersion = [](Q) { return ollama::version(); };
 constexpr Answer kOpenApi = [](Q) { return docs::openapi(); };
 constexpr Answer kDocs = [](Q) { return docs::page(); };
@@ -99,7 +105,8 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/api/show", false, Caller::kKey, TextJob{ollama::show, &ollama::kVoice}},
     {Method::kGet, "/api/tags", false, Caller::kKey, kOllamaTags},
     {Method::kGet, "/api/ps", false, Caller::kKey, kOllamaPs},
-    {Method::kGet, "/", false, Caller::kAnybody, kOllamaRoot},
+    {Method::kGet, "/", false, Caller::kAnybody, kRoot},
+    {Method::kGet, "/page/", true, Caller::kAnybody, kPageFile},
     {Method::kGet, "/api/version", false, Caller::kAnybody, kOllamaVersion},
     {Method::kGet, "/models", false, Caller::kKey, kModels},
     {Method::kGet, "/models/", true, Caller::kKey, kModel},

@@ -23,6 +23,7 @@ struct Request {
   bool asks_private_network = false;  // has Access-Control-Request-Private-Network: true
   std::string content_coding;         // Content-Encoding of the body, or empty
   std::string capability;             // X-Braid-Token, or empty
+  bool prefers_html = false;          // its Accept names text/html, as that of a browser that opens a page
   bool speaks_anthropic = false;      // has anthropic-version, which clients of that API send
   std::string forwarded_for;          // X-Forwarded-For, several joined by commas
   std::string body;

@@ -151,6 +151,7 @@ Request RequestReader::header() const {
   request.asked_headers = std::string(message[beast_http::field::access_control_request_headers]);
   request.asks_private_network = boost::beast::iequals(message["Access-Control-Request-Private-Network"], "true");
   request.content_coding = std::string(message[beast_http::field::content_encoding]);
+  request.prefers_html = message[beast_http::field::accept].find("text/html") != std::string_view::npos;
   request.speaks_anthropic = message.count("anthropic-version") > 0;
   request.capability = std::string(message["X-Braid-Token"]);
   const auto [begin, end] = message.equal_range("X-Forwarded-For");

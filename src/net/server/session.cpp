@@ -235,7 +235,7 @@ asio::awaitable<bool> answer(std::shared_ptr<Service> service, Dialects& dialect
   }
   if (takes_work(endpoint)) co_return co_await work(service, dialects, connection, request, endpoint, *account, record);
   Response response = std::get<Answer>(endpoint.handler)(
-      {*service, dialects, route.argument, route.query, request.body, request.speaks_anthropic, record.key});
+      {*service, dialects, route.argument, route.query, request.body, request.speaks_anthropic, request.prefers_html, record.key});
   if (response.status >= 400) voice.sign(response, request.request_id);
   co_return co_await conclude(*service, *connection, request, response, keep_alive, record);
 }

@@ -1,0 +1,16 @@
+// The web page: GET / for browsers, and the files that it consists of at /page/NAME. They are part of the binary, and nothing of the page
+// comes from anywhere else.
+#pragma once
+
+#include "net/http/response.h"
+
+#include <string_view>
+
+namespace braid::net::page {
+
+http::Response index();
+
+// One of the page's files by its name; 404 when it has no such file.
+http::Response file(std::string_view name);
+
+}  // namespace braid::net::page
