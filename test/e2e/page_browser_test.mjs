@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { browser, count, finished, open_page, press, send, texts } from "./support/browser.mjs";
+import { stream_in_front } from "./support/stream.mjs";
 import { longModel, serve, serveScript, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -248,3 +249,39 @@ test("everything is reached by the keyboard", async () => {
   for (const name of ["to-engine", "key-button", "new-conversation", "Some Markdown", "messages", "Edit", "Again", "composer-text", "setting-model", "setting-system", "Parameters"])
     assert.ok(reached.has(name), `${name} among ${[...reached].join(" | ")}`);
 });
+
+const kParts = {
+  "of all kinds": (i) => `## Part ${i}\n\nSome *words* about \`item_${i}\`, with [a link](https://a.example/${i}) and **more** of them.\n\n- one\n- two\n\n` +
+    `\`\`\`js\nconst value_${i} = ${i};\n\`\`\`\n\n| a | b |\n|---|---|\n| ${i} | 2 |\n\n`,
+  "that is one paragraph": (i) => `and so the ${i}th of the words goes on `,
+};
+
+for (const [kind, part] of Object.entries(kParts)) {
+  test(`an answer of 10,000 tokens ${kind} is shown as it comes`, async (t) => {
+    let text = "";
+    for (let i = 0; text.length < 40_000; ++i) text += part(i);
+    const url = await stream_in_front(suite, script.url, text, 1000);
+    const page = await open_page(started, url);
+    await page.evaluate(() => {
+      window.gaps = [];
+      window.added = 0;
+      let last = performance.now();
+      const frame = (now) => { window.gaps.push(now - last); last = now; requestAnimationFrame(frame); };
+      requestAnimationFrame(frame);
+      new MutationObserver((records) => { for (const record of records) window.added += record.addedNodes.length; })
+        .observe(document.querySelector("#messages"), { childList: true, subtree: true });
+    });
+    await send(page, "Much.");
+    const { gaps, added, blocks, frames } = await page.evaluate(() => {
+      const sorted = window.gaps.toSorted((a, b) => a - b);
+      const at = (share) => sorted[Math.floor(share * (sorted.length - 1))].toFixed(0);
+      return { gaps: `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, most ${at(1)} ms`, added: window.added, frames: sorted.length,
+        blocks: document.querySelector(".markdown").children.length };
+    });
+    t.diagnostic(`gaps between frames: ${gaps}`);
+    // What is finished is not made again: at a frame the last two blocks are, beside what is new.
+    assert.ok(added <= 4 * frames + 3 * blocks + 50, `${added} elements were put in for ${blocks} blocks in ${frames} frames`);
+    assert.equal(await page.$eval(".markdown", (shown) => shown.textContent.includes("999") || shown.children.length > 100), true);
+    assert.deepEqual(page.faults, []);
+  });
+}
