@@ -41,6 +41,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   ModelReportOptions info_options;
   std::string config;
   const CLI::App* serve = add_serve(app, serve_options, config);
+  ConfigOptions config_options;
+  const CLI::App* configuration = add_config(app, config_options);
   const CLI::App* run = add_run(app, run_options);
   const CLI::App* info = add_info(app, info_options);
   bench::BenchOptions bench_options;
@@ -60,7 +62,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
     if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
-    if (!config.empty()) apply_config_file(*app.get_subcommand("serve"), config);
+    if (*serve) configure(*app.get_subcommand("serve"), config);
     if (const std::string fault = value_fault(*serve); !fault.empty()) throw CLI::ValidationError(fault);
   } catch (const CLI::CallForHelp&) {
     const auto [command, path] = named_command(app);
@@ -76,6 +78,7 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (const std::string fault = serve_fault(serve_options); !fault.empty()) return mistake(app, fault);
     return serve_options;
   }
+  if (*configuration) return config_options;
   if (*run) {
     settle_run_arguments(run_options);
     return run_options;
@@ -91,7 +94,7 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (const std::string fault = export_fault(export_options); !fault.empty()) return mistake(app, fault);
     return export_options;
   }
-  return mistake(app, "a command is needed: serve, run, info, convert, quantize, split, merge, cache or bench");
+  return mistake(app, "a command is needed: serve, config, run, info, convert, quantize, split, merge, cache or bench");
 }
 
 }  // namespace braid::app

@@ -15,8 +15,9 @@ struct Farewell {
   std::string text;
 };
 
-using Command = std::variant<ServeOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions,
-                             ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions, MergeCommandOptions, Farewell>;
+using Command =
+    std::variant<ServeOptions, ConfigOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions,
+                 ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions, MergeCommandOptions, Farewell>;
 
 Command parse_command_line(int argc, const char* const* argv);
 

@@ -1,11 +1,18 @@
 #include "app/config_file.h"
 
+#include "app/foreign_settings.h"
 #include "app/whole_file.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 #include <yaml-cpp/yaml.h>
 
@@ -14,23 +21,76 @@ namespace {
 
 constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20U;
 
-void apply_entry(CLI::App& command, const std::string& key, const YAML::Node& value) {
-  CLI::Option* option = command.get_option_no_throw("--" + key);
-  if (option == nullptr) option = command.get_option_no_throw(key);  // positional
-  if (option == nullptr || key == "config" || key == "help") throw CLI::ValidationError(fmt::format("there is no option '{}'", key));
-  const bool is_list = value.IsSequence() && option->get_items_expected_max() > 1;
+bool is_configurable(const CLI::Option& option) {
+  const std::string key = key_of(option);
+  return !key.empty() && key != "config" && key != "help";
+}
+
+// The command's own options and those of its groups.
+void for_each_option(CLI::App& command, const std::function<void(CLI::Option&)>& visit) {
+  for (CLI::Option* option : command.get_options([](const CLI::Option*) { return true; }))
+    if (is_configurable(*option)) visit(*option);
+  for (CLI::App* group : sections_of(command)) for_each_option(*group, visit);
+}
+
+CLI::Option* find_option(CLI::App& command, const std::string& key) {
+  CLI::Option* found = nullptr;
+  for_each_option(command, [&](CLI::Option& option) {
+    if (key_of(option) == key) found = &option;
+  });
+  return found;
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// How many characters have to be changed, put in or left out.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string no_option(CLI::App& command, const std::string& key) {
+  if (const std::string_view told = foreign_setting(key); !told.empty()) return fmt::format("there is no option '{}': {}", key, told);
+  std::string nearest;
+  std::size_t least = std::max<std::size_t>(2, key.size() / 3) + 1;
+  const auto compare = [&](const std::string& other) {
+    const std::size_t steps = distance(key, other);
+    if (steps >= least) return;
+    least = steps;
+    nearest = other;
+  };
+  for_each_option(command, [&](CLI::Option& option) { compare(key_of(option)); });
+  for (const CLI::App* group : sections_of(command)) compare(section_name(*group));
+  return nearest.empty() ? fmt::format("there is no option '{}'", key)
+                         : fmt::format("there is no option '{}': is '{}' meant?", key, nearest);
+}
+
+void apply_entry(CLI::Option& option, const YAML::Node& value) {
+  const std::string key = key_of(option);
+  const bool is_list = value.IsSequence() && option.get_items_expected_max() > 1;
   if (!value.IsScalar() && !is_list) throw CLI::ValidationError(fmt::format("'{}' wants one plain value", key));
-  if (option->count() > 0) return;
-  const bool is_flag = option->get_items_expected_max() == 0;
+  const bool is_flag = option.get_items_expected_max() == 0;
   bool flag = true;
   if (is_flag && !YAML::convert<bool>::decode(value, flag)) throw CLI::ValidationError(fmt::format("'{}' wants true or false", key));
-  if (!flag) return;
+  if (option.count() > 0 || !flag) return;
   if (is_list) {
-    for (const YAML::Node& item : value) option->add_result(item.as<std::string>());
+    for (const YAML::Node& item : value) option.add_result(item.as<std::string>());
   } else {
-    option->add_result(is_flag ? "true" : value.Scalar());
+    option.add_result(is_flag ? "true" : value.Scalar());
   }
-  option->run_callback();
+  option.run_callback();
 }
 
 // The file's one document; null when it has none.
@@ -48,24 +108,139 @@ YAML::Node load(const std::string& path) {
   }
 }
 
-}  // namespace
+// Reads one file into a command's options.
+class FileReader {
+ public:
+  FileReader(CLI::App& command, const std::string& path) : command_(command), path_(path) {}
 
-void apply_config_file(CLI::App& command, const std::string& path) {
-  const YAML::Node root = load(path);
-  if (root.IsNull()) return;
-  if (!root.IsMap()) throw CLI::FileError(fmt::format("{}: the file must be a list of 'option: value' lines", path));
-  std::set<std::string> seen;
-  for (const auto& entry : root) {
-    try {
-      const std::string& key = entry.first.Scalar();
-      if (!seen.insert(key).second) throw CLI::ValidationError(fmt::format("'{}' stands here for the second time", key));
-      apply_entry(command, key, entry.second);
-    } catch (const CLI::ParseError& e) {
-      throw CLI::FileError(fmt::format("{}:{}: {}", path, entry.first.Mark().line + 1, e.what()));
-    } catch (const YAML::Exception& e) {
-      throw CLI::FileError(fmt::format("{}:{}: {}", path, entry.first.Mark().line + 1, e.msg));
+  void read() {
+    const YAML::Node root = load(path_);
+    if (root.IsNull()) return;
+    if (!root.IsMap()) throw CLI::FileError(fmt::format("{}: the file must be a list of 'option: value' lines", path_));
+    read_entries(root, nullptr);
+  }
+
+ private:
+  // Of the whole file, or of a section.
+  void read_entries(const YAML::Node& entries, CLI::App* section) {
+    for (const auto& entry : entries) {
+      try {
+        read_entry(entry.first.Scalar(), entry.second, section);
+      } catch (const CLI::FileError&) {
+        throw;  // of an entry of this section: it has its own line
+      } catch (const CLI::ParseError& e) {
+        throw CLI::FileError(fmt::format("{}:{}: {}", path_, entry.first.Mark().line + 1, e.what()));
+      } catch (const YAML::Exception& e) {
+        throw CLI::FileError(fmt::format("{}:{}: {}", path_, entry.first.Mark().line + 1, e.msg));
+      }
     }
   }
+
+  void read_entry(const std::string& key, const YAML::Node& value, CLI::App* section) {
+    CLI::App* const begun = section == nullptr && (value.IsMap() || value.IsNull()) ? find_section(key) : nullptr;
+    if (!seen_.insert(begun != nullptr ? key + ':' : key).second)
+      throw CLI::ValidationError(fmt::format("'{}' stands here for the second time", key));
+    if (begun != nullptr) return read_entries(value, begun);
+    CLI::Option* const option = find_option(command_, key);
+    if (option == nullptr) throw CLI::ValidationError(no_option(command_, key));
+    if (section != nullptr && find_option(*section, key) == nullptr && key != "model")
+      throw CLI::ValidationError(fmt::format("'{}' is no option of the section '{}'", key, section_name(*section)));
+    apply_entry(*option, value);
+  }
+
+  CLI::App* find_section(const std::string& name) {
+    for (CLI::App* group : sections_of(command_))
+      if (section_name(*group) == name) return group;
+    return nullptr;
+  }
+
+  CLI::App& command_;
+  const std::string& path_;
+  std::set<std::string> seen_;
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// A variable that is empty counts as none. Several values stand between commas.
+void read_variable(CLI::Option& option) {
+  const std::string name = variable_of(key_of(option));
+  const std::string text = variable(name.c_str());
+  if (text.empty() || option.count() > 0) return;
+  try {
+    YAML::Node value(text);
+    const bool is_flag = option.get_items_expected_max() == 0;
+    bool flag = true;
+    if (is_flag && !YAML::convert<bool>::decode(value, flag)) throw CLI::ValidationError("wants true or false");
+    if (!flag) return;
+    if (option.get_items_expected_max() > 1) {
+      for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        option.add_result(text.substr(begin, end - begin));
+        begin = end + 1;
+      }
+    } else {
+      option.add_result(is_flag ? "true" : text);
+    }
+    option.run_callback();
+  } catch (const CLI::ParseError& e) {
+    throw CLI::ValidationError(fmt::format("{}: {}", name, e.what()));
+  }
+}
+
+// The file that is read where none is named.
+std::string usual_file() {
+  if (std::string named = variable("BRAID_CONFIG"); !named.empty()) return named;
+  const std::string home = variable("HOME");
+  std::string folder = variable("XDG_CONFIG_HOME");
+  if (folder.empty() && !home.empty()) folder = home + "/.config";
+  std::error_code unreadable;
+  for (const std::string& path : {folder.empty() ? std::string() : folder + "/braid/braid.yaml", std::string("/etc/braid/braid.yaml")})
+    if (!path.empty() && std::filesystem::is_regular_file(path, unreadable)) return path;
+  return {};
+}
+
+}  // namespace
+
+std::vector<CLI::App*> sections_of(CLI::App& command) {
+  return command.get_subcommands([](const CLI::App* sub) { return sub->get_name().empty(); });
+}
+
+std::string section_name(const CLI::App& group) {
+  const std::string& title = group.get_group();
+  return lower_case(title.substr(0, title.find(' ')));
+}
+
+std::string key_of(const CLI::Option& option) {
+  std::string name = option.get_name();
+  name.erase(0, name.find_first_not_of('-'));
+  return name;
+}
+
+std::string variable_of(const std::string& key) {
+  std::string name = "BRAID_" + key;
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+Configuration configure(CLI::App& command, const std::string& named) {
+  Configuration configuration;
+  const auto note = [&](Origin origin) {
+    for_each_option(command, [&](CLI::Option& option) {
+      if (option.count() > 0) configuration.origins.try_emplace(&option, origin);
+    });
+  };
+  note(Origin::kCommandLine);
+  for_each_option(command, read_variable);
+  note(Origin::kEnvironment);
+  configuration.file = named.empty() ? usual_file() : named;
+  if (configuration.file == "off") configuration.file.clear();
+  if (!configuration.file.empty()) FileReader(command, configuration.file).read();
+  note(Origin::kFile);
+  for_each_option(command, [&](CLI::Option& option) { configuration.origins.try_emplace(&option, Origin::kDefault); });
+  return configuration;
 }
 
 }  // namespace braid::app

@@ -106,6 +106,13 @@ struct ServedModelOptions {
   std::optional<Pooling> pooling = {};  // nullopt: what its files say
 };
 
+// Of `braid config`: what `braid serve` would read.
+struct ConfigOptions {
+  enum class Action { kCheck, kShow, kInit };
+  Action action = Action::kCheck;
+  std::string file;  // to look at, or to write; empty: the usual one, or standard output
+};
+
 struct RunOptions {
   ModelOptions model;
   std::string prompt;           // empty: an interactive chat

@@ -292,60 +292,6 @@ TEST(CommandLine, EnvironmentChoosesTheTier) {
   EXPECT_EQ(options.model.isa, kernels::Isa::kScalar);
 }
 
-class ConfigFile : public testing::Test {
- protected:
-  const char* write(const char* text) {
-    std::ofstream(path_) << text;
-    return path_.c_str();
-  }
-
- private:
-  test::Folder folder_;
-  std::string path_ = folder_ / "config.yaml";
-};
-
-TEST_F(ConfigFile, SetsWhatTheCommandLineLeavesAlone) {
-  const char* path = write("port: 9000\nmax-batch: 4   # few\nkv-memory: 1GiB\nno-warmup: true\nmodel: m.gguf\nalias: a\n");
-  const auto options = std::get<ServeOptions>(parse({"serve", "--config", path, "--port", "9001"}));
-  EXPECT_EQ(options.http.listen.front().port, 9001);
-  EXPECT_EQ(options.batch.max_batch, 4);
-  EXPECT_EQ(options.model.kv_memory, 1ULL << 30U);
-  EXPECT_EQ(options.files, std::vector<std::string>{"m.gguf"});
-  EXPECT_TRUE(options.no_warmup);
-}
-
-TEST_F(ConfigFile, ListsAreForOptionsThatTakeSeveral) {
-  const auto options = std::get<ServeOptions>(parse({"serve", "--config", write("listen: ['127.0.0.1:1', '[::1]:2']\n")}));
-  ASSERT_EQ(options.http.listen.size(), 2U);
-  EXPECT_EQ(options.http.listen[1].host, "::1");
-}
-
-TEST_F(ConfigFile, FlagsMayBeFalse) {
-  EXPECT_FALSE(std::get<ServeOptions>(parse({"serve", "--config", write("no-warmup: false\n")})).no_warmup);
-}
-
-TEST_F(ConfigFile, AListGivesAnOptionSeveralTimes) {
-  const auto options = std::get<ServeOptions>(parse({"serve", "--config", write("cors-origin: [https://a.example, https://b.example]\n")}));
-  EXPECT_EQ(options.http.cors_origins, (std::vector<std::string>{"https://a.example", "https://b.example"}));
-  EXPECT_EQ(std::get<ServeOptions>(parse({"serve", "--config", write("cors-origin: https://a.example\n")})).http.cors_origins.size(), 1U);
-}
-
-TEST_F(ConfigFile, MistakesNameTheLine) {
-  EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nmax-wating: 7\n")}), HasSubstr(".yaml:2: there is no option 'max-wating'"));
-  EXPECT_THAT(mistake({"serve", "--config", write("\n\nport: many\n")}), HasSubstr(".yaml:3: --port: 'many'"));
-  EXPECT_THAT(mistake({"serve", "--config", write("port: [1, 2]\n")}), HasSubstr(".yaml:1: 'port' wants one plain value"));
-  EXPECT_THAT(mistake({"serve", "--config", write("no-model: perhaps\n")}), HasSubstr(".yaml:1: 'no-model' wants true or false"));
-  EXPECT_THAT(mistake({"serve", "--config", write("port: 1\nhost: ::1\nport: 2\n")}),
-              HasSubstr(".yaml:3: 'port' stands here for the second time"));
-  EXPECT_THAT(mistake({"serve", "--config", write("---\nport: 1\n---\nport: many\n")}), HasSubstr("one document"));
-  EXPECT_THAT(mistake({"serve", "--config", write("api-key-file: ''\n")}), HasSubstr("--api-key-file: the value is empty"));
-  EXPECT_THAT(mistake({"serve", "--config", testing::TempDir().c_str()}), HasSubstr("--config: cannot read"));
-  EXPECT_THAT(mistake({"serve", "--config", write("port: {\n")}), HasSubstr(".yaml:"));
-  EXPECT_THAT(mistake({"serve", "--config", write("just text")}), HasSubstr("option: value"));
-  EXPECT_THAT(mistake({"serve", "--config", "/dev/zero"}), HasSubstr("'/dev/zero' is larger than 1 MiB"));
-  EXPECT_THAT(mistake({"serve", "--config", "/does/not/exist.yaml"}), HasSubstr("cannot read '/does/not/exist.yaml'"));
-}
-
 TEST(CommandLine, ConvertTakesATypeAndServeRoundsWhileLoading) {
   const auto convert = std::get<ConvertCommandOptions>(parse({"convert", "folder", "out.gguf", "--type", "q8_0"}));
   EXPECT_EQ(convert.input, "folder");

@@ -4,6 +4,7 @@
 
 #include "app/bench/bench.h"
 #include "app/options.h"
+#include "braid/result.h"
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -13,6 +14,10 @@ namespace braid::app {
 CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config);
 std::string value_fault(const CLI::App& serve);
 std::string serve_fault(const ServeOptions& options);
+
+CLI::App* add_config(CLI::App& app, ConfigOptions& options);
+// What the command says: of a file that is wrong, why.
+Result<std::string> config_text(const ConfigOptions& options);
 
 CLI::App* add_run(CLI::App& app, RunOptions& options);
 void settle_run_arguments(RunOptions& options);  // `braid run "Tell me a story"` means the embedded model

@@ -8,6 +8,7 @@
 namespace braid::app {
 
 int run_command(const ServeOptions& options);
+int run_command(const ConfigOptions& options);
 int run_command(const RunOptions& options);
 int run_command(const ModelReportOptions& options);
 int run_command(const bench::BenchOptions& options);

@@ -1,0 +1,50 @@
+// `braid config`, and where the options of a server come from.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { braid, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+
+test("a new file is right, is not written over, and can be served with", async (t) => {
+  const file = join(temporaryFolder(t), "braid.yaml");
+  assert.equal((await braid(t, ["config", "init", file])).code, 0);
+  const text = readFileSync(file, "utf8");
+  assert.match(text, /^batching:\n/m);
+  assert.deepEqual((await braid(t, ["config", "check", file])).stdout, `${file} is right`);
+  const again = await braid(t, ["config", "init", file]);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /it is there already/);
+  assert.equal(readFileSync(file, "utf8"), text);
+  await serve(t, ["--config", file, "--kv-memory", "64M"]);
+});
+
+test("a mistake is told with its line and the nearest key", async (t) => {
+  const file = join(temporaryFolder(t), "braid.yaml");
+  writeFileSync(file, "batching:\n  max-batch: 4\n  max-waitng: 7\n");
+  for (const args of [["config", "check", file], ["serve", "--config", file]]) {
+    const { code, stderr } = await braid(t, args);
+    assert.equal(code, 2);
+    assert.match(stderr, /braid\.yaml:3: there is no option 'max-waitng': is 'max-waiting' meant\?/);
+  }
+});
+
+test("the command line comes before the environment, and that before the file", async (t) => {
+  const file = join(temporaryFolder(t), "braid.yaml");
+  writeFileSync(file, "alias: of-file\nmodel:\n  kv-memory: 64M\nanswers:\n  max-tokens: 3\n");
+  const ids = async (args, env) => {
+    const server = await serve(t, ["--config", file, ...args], { env });
+    return (await (await fetch(`${server.url}/v1/models`)).json()).data.map((model) => model.id);
+  };
+  assert.deepEqual(await ids([], {}), ["of-file"]);
+  assert.deepEqual(await ids([], { BRAID_ALIAS: "of-environment" }), ["of-environment"]);
+  assert.deepEqual(await ids(["--alias", "of-line"], { BRAID_ALIAS: "of-environment" }), ["of-line"]);
+  const { stdout } = await braid(t, ["config", "show", file], { env: { ...process.env, BRAID_MAX_TOKENS: "5" } });
+  assert.match(stdout, /^alias: 'of-file' {2}# file$/m);
+  assert.match(stdout, /^max-tokens: '5' {2}# environment$/m);
+  assert.match(stdout, /^block-size: 16 {2}# default$/m);
+});
+
+test("the shipped file is right", async (t) => {
+  const { code, stderr } = await braid(t, ["config", "check", join(sourceFolder, "deploy/braid.yaml")]);
+  assert.equal(code, 0, stderr);
+});
