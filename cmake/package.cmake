@@ -7,16 +7,32 @@ function(braid_package_file file destination)
   install(FILES ${file} DESTINATION ${destination} COMPONENT package EXCLUDE_FROM_ALL ${ARGN})
 endfunction()
 
-# The unit as shipped is for a binary that was installed by hand.
-file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/braid.service unit)
-string(REPLACE /usr/local/bin/ /usr/bin/ unit "${unit}")
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/package/braid.service CONTENT "${unit}" @ONLY)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/deploy/systemd/braid.service)
+# The units as shipped are for a binary that was installed by hand.
+foreach(name braid braid-user)
+  file(READ ${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.service unit)
+  string(REPLACE /usr/local/bin/ /usr/bin/ unit "${unit}")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/package/${name}.service CONTENT "${unit}" @ONLY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.service)
+endforeach()
 
 braid_package_file(${PROJECT_BINARY_DIR}/package/braid.service lib/systemd/system)
+braid_package_file(${PROJECT_BINARY_DIR}/package/braid-user.service lib/systemd/user RENAME braid.service)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/systemd/braid.socket lib/systemd/system)
 braid_package_file(${PROJECT_SOURCE_DIR}/deploy/braid.yaml /etc/braid)
-braid_package_file(${PROJECT_SOURCE_DIR}/deploy/nginx/braid.conf share/doc/braid/examples/nginx)
+foreach(example nginx/braid.conf nginx/braid-upstreams.conf caddy/Caddyfile haproxy/braid.cfg envoy/envoy.yaml grafana/braid.json
+    prometheus/alerts.yml prometheus/prometheus.yml kubernetes/braid.yaml openrc/braid)
+  get_filename_component(folder ${example} DIRECTORY)
+  braid_package_file(${PROJECT_SOURCE_DIR}/deploy/${example} share/doc/braid/examples/${folder})
+endforeach()
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/completions/braid.bash share/bash-completion/completions RENAME braid)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/completions/braid.zsh share/zsh/vendor-completions RENAME _braid)
+braid_package_file(${PROJECT_SOURCE_DIR}/deploy/completions/braid.fish share/fish/vendor_completions.d)
+
+# The manual is what --help says, as pages.
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/braid.1 DEPENDS braid ${PROJECT_SOURCE_DIR}/scripts/manual VERBATIM
+  COMMAND ${PROJECT_SOURCE_DIR}/scripts/manual $<TARGET_FILE:braid> ${PROJECT_BINARY_DIR}/package/braid.1)
+add_custom_target(braid_manual ALL DEPENDS ${PROJECT_BINARY_DIR}/package/braid.1)
+braid_package_file(${PROJECT_BINARY_DIR}/package/braid.1 share/man/man1)
 braid_package_file(${PROJECT_SOURCE_DIR}/LICENSE share/doc/braid RENAME copyright)
 foreach(document README.md docs/metrics.md models/MODEL_CARD.md)
   braid_package_file(${PROJECT_SOURCE_DIR}/${document} share/doc/braid)

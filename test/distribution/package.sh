@@ -9,7 +9,8 @@ cpack --config "$1/CPackConfig.cmake" -B "$folder" >"$folder/log" || { cat "$fol
 package=$(echo "$folder"/*.deb)
 dpkg-deb -I "$package"
 dpkg-deb -x "$package" "$folder/root"
-for file in etc/braid/braid.yaml usr/lib/systemd/system/braid.{service,socket} usr/share/doc/braid/{copyright,README.md}; do
+for file in etc/braid/braid.yaml usr/lib/systemd/{system/braid.{service,socket},user/braid.service} usr/share/doc/braid/{copyright,README.md} \
+  usr/share/man/man1/braid.1 usr/share/bash-completion/completions/braid; do
   [ -s "$folder/root/$file" ] || fail "it lacks /$file"
 done
 dpkg-deb --ctrl-tarfile "$package" | tar -xO ./conffiles | grep -qx /etc/braid/braid.yaml || fail "the configuration would be overwritten"

@@ -1,9 +1,9 @@
-// What deploy/ has for those who watch the server: each name in it is a figure that the server has.
+// What deploy/ and scripts/manual have for those who run the server, held against the server.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { braidBinary, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 
 const deploy = join(sourceFolder, "deploy");
 const read = (...names) => readFileSync(join(deploy, ...names), "utf8");
@@ -43,4 +43,45 @@ test("promtool takes the alerts, their tests, the board's expressions and the se
   const server = await serve(t, ["--kv-memory", "64M"]);
   // 3: it would have named some of them otherwise (milliseconds, which clients and boards know by now).
   await promtool(["check", "metrics"], { input: await (await fetch(`${server.url}/metrics`)).text() }, [0, 3]);
+});
+
+test("shells complete commands, options and their values", async (t) => {
+  const complete = async (...words) => {
+    const script = `_braid_program='${braidBinary}'; source '${join(deploy, "completions/braid.bash")}'; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _braid; echo "\${COMPREPLY[@]}"`;
+    return (await run(t, "bash", ["-c", script, "bash", "braid", ...words])).stdout.split(" ");
+  };
+  assert.deepEqual(await complete("qu"), ["quantize"]);
+  assert.deepEqual(await complete("serve", "--max-ba"), ["--max-batch", "--max-batch-tokens"]);
+  assert.deepEqual(await complete("serve", "--metrics", "o"), ["on", "off"]);
+  assert.deepEqual(await complete("cache", "im"), ["import"]);
+});
+
+test("the manual has every option that --help tells of, and nothing that is no roff", async (t) => {
+  const file = join(temporaryFolder(t), "braid.1");
+  const made = await run(t, join(sourceFolder, "scripts/manual"), [braidBinary, file]);
+  assert.equal(made.code, 0, made.stderr);
+  const page = readFileSync(file, "utf8");
+  const help = (await run(t, braidBinary, ["serve", "--help"])).stdout;
+  const options = [...help.matchAll(/^ *(--[a-z-]+)/gm)].map(([, name]) => name.replaceAll("-", "\\-"));
+  assert.ok(options.length > 50);
+  for (const option of options) assert.ok(page.includes(option), option);
+  assert.doesNotMatch(page, /^['.](?!TH|SH|SS|nf|fi|B |I |TP|TQ)/m);
+});
+
+test("the service may do little: systemd-analyze gives it at most 2.5 of 10", { skip: !process.env.BRAID_SYSTEMD_ANALYZE }, async (t) => {
+  const { code, stdout, stderr } = await run(t, process.env.BRAID_SYSTEMD_ANALYZE,
+    ["security", "--no-pager", "--offline=true", "--threshold=25", join(deploy, "systemd/braid.service")]);
+  assert.equal(code, 0, stdout + stderr);
+  assert.match(stdout, /Overall exposure level for braid.service: [012]\.\d/);
+});
+
+test("what ends a server has the time that the server takes for it", () => {
+  const seconds = (text, pattern) => Number(text.match(pattern)[1]);
+  const pods = read("kubernetes", "braid.yaml");
+  const drain = seconds(pods, /"--drain-delay", "(\d+)s"/) + seconds(pods, /"--drain-timeout", "(\d+)s"/);
+  assert.ok(seconds(pods, /terminationGracePeriodSeconds: (\d+)/) >= drain + 5);
+  const shipped = seconds(read("braid.yaml"), /^drain-timeout: (\d+)s/m);
+  assert.ok(seconds(read("systemd", "braid.service"), /^TimeoutStopSec=(\d+)/m) >= shipped + 5);
+  assert.ok(seconds(read("openrc", "braid"), /^retry="TERM\/(\d+)/m) >= shipped + 5);
+  assert.ok(10 > seconds(read("docker", "Dockerfile"), /"--drain-timeout", "(\d+)s"/), "Docker kills after 10 s");
 });
