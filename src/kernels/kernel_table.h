@@ -6,6 +6,7 @@
 // otherwise.
 #pragma once
 
+#include "kernels/low_rank.h"
 #include "kernels/recurrence.h"
 #include "kernels/weight_type.h"
 
@@ -28,6 +29,7 @@ struct PackedMatrix {
   std::int64_t outputs = 0;
   std::int64_t inputs = 0;
   const std::byte* data = nullptr;  // 64-byte aligned
+  std::uint32_t number = 0;         // which of its model's matrices it is, counted from 1; kernels do not look at it
 
   std::int64_t panels() const { return (outputs + kPanel - 1) / kPanel; }
 };
@@ -169,6 +171,9 @@ struct KernelTable {
   void (*convolve)(const ConvolutionArgs& args, std::int64_t begin, std::int64_t end) noexcept = nullptr;  // these channels
   void (*selective_scan)(const SelectiveScanArgs& args) noexcept = nullptr;
   void (*delta_rule)(const DeltaRuleArgs& args) noexcept = nullptr;
+
+  // --- adapters (low_rank.h) -----------------------------------------------------------------------------------------------
+  void (*column_sums)(const ColumnSumsArgs& args, std::int64_t begin, std::int64_t end) noexcept = nullptr;  // these columns
 
   // --- attention -----------------------------------------------------------------------------------------------------------
   // Writes one token's keys and values [kv_heads, head_dim] into its slot of a block, rounded to the pool's type; of a latent pool its keys.

@@ -47,7 +47,7 @@ struct Product {
 // Rows for the scalar tier.
 struct PreparedRows {
   explicit PreparedRows(const Product& product) : rows(prepared_bytes(product.weights.type, product.weights.inputs, product.rows)) {
-    const auto& [type, outputs, inputs, data] = product.weights;
+    const auto& [type, outputs, inputs, data, number] = product.weights;
     test::scalar_tier().prepare_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, rows.data());
   }
   AlignedBytes rows;
@@ -58,7 +58,7 @@ struct Prepared : PreparedRows {
   explicit Prepared(const Product& product)
       : PreparedRows(product), tiles(static_cast<std::size_t>(amx::row_tiles(product.rows) *
                                                               amx::PreparedTiles(product.weights.type, product.weights.inputs).bytes)) {
-    const auto& [type, outputs, inputs, data] = product.weights;
+    const auto& [type, outputs, inputs, data, number] = product.weights;
     std::memset(tiles.data(), 0xFF, tiles.size());
     amx::prepare_tile_rows(type, product.x.data(), inputs, {0, product.rows, product.rows}, inputs, tiles.data());
   }
@@ -108,7 +108,7 @@ TEST_F(EmulatedAmx, OneRowByFourPanelsEqualsScalarBitForBit) {
 // Panels from `first_part` on, then those before, without a stop between them.
 void expect_scalar_product(const Product& product, std::int64_t first_part) {
   const Prepared prepared(product);
-  const auto& [type, outputs, inputs, data] = product.weights;
+  const auto& [type, outputs, inputs, data, number] = product.weights;
   std::vector<float> expected(static_cast<std::size_t>(product.rows * outputs)), found(expected);
   MatmulArgs args{&product.weights, prepared.rows.data(), product.rows, expected.data(), outputs, false};
   test::multiply_all(test::scalar_tier(), args);

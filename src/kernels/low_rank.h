@@ -1,0 +1,26 @@
+// What a low-rank product (adapters) takes: sums over the rows of a narrow or a flat matrix, one column as independent of the others as of
+// threads, so that tiers and batches give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braid::kernels {
+
+// Columns come in whole groups, padded with zeros: of 16 floats, a vector of the widest tier.
+inline constexpr std::int64_t kColumnGroup = 16;
+
+constexpr std::int64_t whole_column_groups(std::int64_t columns) { return (columns + kColumnGroup - 1) / kColumnGroup * kColumnGroup; }
+
+// out[c - begin] = sum_r x[r] * weights[r, c], for columns [begin, end), which are whole groups. Rows r of one remainder by 4 are a chain of
+// fused multiply-adds in their order; the four are added as (0 + 1) + (2 + 3).
+struct ColumnSumsArgs {
+  const float* x = nullptr;            // [rows]
+  const std::byte* weights = nullptr;  // [rows, stride], float32 or, with `half`, bf16
+  bool half = false;
+  std::int64_t rows = 0;
+  std::int64_t stride = 0;  // columns from a row to the next, whole groups
+  float* out = nullptr;
+};
+
+}  // namespace braid::kernels

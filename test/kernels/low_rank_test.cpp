@@ -1,0 +1,66 @@
+// Low-rank products: every tier as the scalar one, and the scalar one as the sums that they are.
+#include "kernels/half.h"
+#include "kernels/tiers.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+namespace braid::kernels {
+namespace {
+
+class LowRank : public testing::TestWithParam<const KernelTable*> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, LowRank, testing::ValuesIn(test::machine_tiers()), test::TierName());
+
+struct Columns {
+  std::vector<float> x, weights;
+  std::vector<std::byte> stored;
+  ColumnSumsArgs args;
+
+  Columns(test::Random& random, std::int64_t rows, std::int64_t stride, bool half)
+      : x(test::random_floats(random, rows)), weights(test::random_floats(random, rows * stride)) {
+    if (half)
+      for (float& weight : weights) weight = bf16_to_float(float_to_bf16(weight));
+    stored.resize(weights.size() * (half ? 2 : 4));
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::uint16_t bits = float_to_bf16(weights[i]);
+      half ? std::memcpy(&stored[2 * i], &bits, 2) : std::memcpy(&stored[4 * i], &weights[i], 4);
+    }
+    args = {.x = x.data(), .weights = stored.data(), .half = half, .rows = rows, .stride = stride};
+  }
+};
+
+TEST_P(LowRank, AddsUpColumns) {
+  test::Random random(5);
+  for (const bool half : {false, true}) {
+    for (const std::int64_t rows : {1, 3, 4, 8, 17, 64, 203}) {
+      for (const std::int64_t groups : {1, 2, 5}) {
+        const std::int64_t stride = groups * kColumnGroup;
+        Columns columns(random, rows, stride, half);
+        std::vector<float> found(static_cast<std::size_t>(stride), -1.0F);
+        std::vector<float> expected(found);
+        columns.args.out = expected.data();
+        test::scalar_tier().column_sums(columns.args, 0, stride);
+        columns.args.out = found.data();
+        GetParam()->column_sums(columns.args, 0, stride);
+        EXPECT_EQ(found, expected) << rows << " rows, " << groups << " groups";
+        columns.args.out = found.data() + stride - kColumnGroup;  // of the last group alone
+        GetParam()->column_sums(columns.args, stride - kColumnGroup, stride);
+        EXPECT_EQ(found, expected);
+        for (std::int64_t c = 0; c < stride; ++c) {
+          double sum = 0.0;
+          double size = 0.0;
+          for (std::int64_t r = 0; r < rows; ++r) {
+            const double term = double{columns.x[static_cast<std::size_t>(r)]} * columns.weights[static_cast<std::size_t>(r * stride + c)];
+            sum += term;
+            size += std::fabs(term);
+          }
+          ASSERT_NEAR(found[static_cast<std::size_t>(c)], sum, 1e-6 * size) << "a few roundings of the largest partial sum";
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::kernels
