@@ -67,6 +67,13 @@ Result<HfFolder> HfFolder::open(const std::string& path) {
   return folder;
 }
 
+HfFolder HfFolder::of_config(std::string path, std::string config) {
+  HfFolder folder;
+  folder.path_ = std::move(path);
+  folder.config_ = std::move(config);
+  return folder;
+}
+
 Result<std::optional<std::string>> HfFolder::text(std::string_view name) const {
   const std::string path = fmt::format("{}/{}", path_, name);
   if (!exists(path)) return std::optional<std::string>();

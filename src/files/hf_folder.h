@@ -22,6 +22,9 @@ class HfFolder {
   // kBadFile or kUnsupported with a sentence that names the file: every length and offset is checked, and the index against the files.
   static Result<HfFolder> open(const std::string& path);
 
+  // A folder of which nothing but its config.json is known; `path` is for messages.
+  static HfFolder of_config(std::string path, std::string config);
+
   const std::string& path() const { return path_; }
   const std::string& config() const { return config_; }  // the text of config.json
   // The text of another file of the folder; nothing when there is none.

@@ -2,6 +2,7 @@
 
 #include "model/families/family.h"
 #include "model/families/folder_decoder.h"
+#include "model/families/joined_rows.h"
 
 #include <algorithm>
 #include <array>
@@ -96,7 +97,9 @@ Result<ModelShape> describe_model(const files::GgufFile& file) {
   return model;
 }
 
-Result<files::GgufContents> read_folder(const files::HfFolder& folder) {
+namespace {
+
+Result<files::GgufContents> read_folder_with(const files::HfFolder& folder, const FolderReader::Stands& stands) {
   FolderConfig config(folder.config(), folder.path() + "/config.json");
   if (config.error) return *config.error;
   const auto reads = [&](const Family* family) {
@@ -109,13 +112,104 @@ Result<files::GgufContents> read_folder(const files::HfFolder& folder) {
   }
   if (config.flag({"is_encoder_decoder"}, false))
     config.fail(ErrorCode::kUnsupported, "is_encoder_decoder is true: this server computes decoders only");
-  FolderReader in(folder, std::move(config), (*family)->architecture);
+  FolderReader in(folder, std::move(config), (*family)->architecture, stands);
   if (!in.config.error) (*family)->translate(in);
   // Where the family reads no experts, but the configuration has some, their tensors are refused later; a sentence says it better.
   for (const std::string_view key : {"num_local_experts", "num_experts"})
     if (!in.has_key("expert_count")) refuse_option(in, key);
   if (in.config.error) return *in.config.error;
   return in.take();
+}
+
+// A module's rows, which nobody reads.
+class ModuleRows : public files::CodedRows {
+ public:
+  ModuleRows(std::string name, std::int64_t rows) : name_(std::move(name)), rows_(rows) {}
+
+  const std::string& name() const { return name_; }
+  std::int64_t rows() const override { return rows_; }
+  void read(std::int64_t, float*) const override {}
+  void encode(std::int64_t, std::byte*) const override {}
+  std::vector<std::span<const std::byte>> other_bytes() const override { return {}; }
+
+ private:
+  std::string name_;
+  std::int64_t rows_;
+};
+
+std::string without_weight(const std::string& name) { return name.ends_with(".weight") ? name.substr(0, name.size() - 7) : name; }
+
+void add_places(const files::GgufTensor& tensor, std::vector<ModulePlace>& places) {
+  const auto add = [&](const ModuleRows* rows, std::int32_t expert, const files::GgufTensor& own) {
+    if (rows == nullptr) return;
+    places.push_back({rows->name(), without_weight(tensor.name), expert, own.order, own.columns, own.factors});
+  };
+  add(dynamic_cast<const ModuleRows*>(tensor.coded.get()), -1, tensor);
+  const auto* joined = dynamic_cast<const JoinedRows*>(tensor.coded.get());
+  for (std::size_t i = 0; joined != nullptr && i < joined->parts().size(); ++i)
+    add(dynamic_cast<const ModuleRows*>(joined->parts()[i].coded.get()), static_cast<std::int32_t>(i), joined->parts()[i]);
+}
+
+std::string_view activation_name(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+    case Activation::kClampedSwish:
+      return "silu";
+    case Activation::kGelu:
+      return "gelu";
+    case Activation::kGeluTanh:
+      return "gelu_pytorch_tanh";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kReluSquared:
+      return "relu2";
+    case Activation::kXielu:
+      return "xielu";
+  }
+  return "silu";
+}
+
+}  // namespace
+
+Result<files::GgufContents> read_folder(const files::HfFolder& folder) { return read_folder_with(folder, {}); }
+
+Result<std::vector<ModulePlace>> place_modules(const files::HfFolder& folder,
+                                               const std::map<std::string, std::pair<std::int64_t, std::int64_t>>& modules) {
+  FolderReader::Stands stands;
+  for (const auto& [name, size] : modules)
+    stands.emplace(name + ".weight", FolderReader::Stand{std::make_shared<ModuleRows>(name, size.first), size.second});
+  const Result<files::GgufContents> contents = read_folder_with(folder, stands);
+  if (!contents) return contents.error();
+  std::vector<ModulePlace> places;
+  for (const files::GgufTensor& tensor : contents->tensors) add_places(tensor, places);
+  for (const auto& [name, size] : modules)
+    if (std::ranges::find(places, name, &ModulePlace::module) == places.end())
+      return Error{ErrorCode::kUnsupported, fmt::format("{}: the module {} cannot be adapted by this build", folder.path(), name), {}};
+  return places;
+}
+
+Result<std::string> config_like(const ModelShape& model) {
+  const auto* family = std::ranges::find(kFamilies, model.architecture, &Family::architecture);
+  if (family == kFamilies.end() || (*family)->folder_types.front().empty())
+    return Error{ErrorCode::kUnsupported, fmt::format("folders of the architecture {} are not known", model.architecture), {}};
+  const LayerShape& layer = model.layers.front();
+  const AttentionShape& attention = layer.attention;
+  const auto rotated = attention.rotary == kNoRotary ? 0 : model.rotary[static_cast<std::size_t>(attention.rotary)].rotated;
+  std::string text =
+      fmt::format(R"({{"model_type":"{}","hidden_size":{},"num_hidden_layers":{},"vocab_size":{},"max_position_embeddings":{},)"
+                  R"("num_attention_heads":{},"num_key_value_heads":{},"head_dim":{},"partial_rotary_factor":{},"intermediate_size":{},)"
+                  R"("hidden_act":"{}","rope_theta":10000.0,"rms_norm_eps":1e-5,"layer_norm_eps":1e-5,"tie_word_embeddings":false)",
+                  layer.experts && model.architecture == "llama" ? "mixtral" : (*family)->folder_types.front(), model.embedding,
+                  model.layers.size(), model.vocab, model.context_length, std::max(1, attention.heads), std::max(1, attention.kv_heads),
+                  std::max(1, attention.head_dim), rotated > 0 ? static_cast<double>(rotated) / attention.head_dim : 1.0,
+                  std::max(1, layer.feed_forward.width), activation_name(layer.feed_forward.activation));
+  if (layer.experts)
+    text += fmt::format(R"(,"num_experts":{0},"num_local_experts":{0},"num_experts_per_tok":{1},"moe_intermediate_size":{2})",
+                        layer.experts->router.experts(), layer.experts->router.chosen, layer.experts->each.width);
+  // Of Granite and Falcon.
+  text += fmt::format(R"(,"shared_intermediate_size":{},"new_decoder_architecture":{},"multi_query":{})", layer.feed_forward.width,
+                      attention.kv_heads > 1, attention.kv_heads == 1);
+  return text + "}";
 }
 
 std::string known_architectures() { return fmt::format("{}", fmt::join(architectures(), ", ")); }

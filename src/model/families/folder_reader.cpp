@@ -144,7 +144,7 @@ RowOrder consecutive_rows(std::int32_t first, std::int32_t count) {
   return order;
 }
 
-FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_config, std::string_view architecture)
+FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_config, std::string_view architecture, const Stands& stands)
     : config(std::move(own_config)), folder_(folder), architecture_(architecture) {
   metadata_.emplace_back("general.architecture", std::string(architecture));
   metadata_.emplace_back("general.name", folder.path().substr(folder.path().rfind('/') + 1));
@@ -158,6 +158,18 @@ FolderReader::FolderReader(const files::HfFolder& folder, FolderConfig own_confi
   }
   for (const auto& [name, coded] : quantized.matrices)
     if (const auto own = own_name(name)) add_coded(*own, coded);
+  for (const auto& [name, stand] : stands)
+    if (const auto own = own_name(name)) add_stand(*own, stand);
+}
+
+// Of the type that the others of its kind have.
+void FolderReader::add_stand(const std::string& name, const Stand& stand) {
+  files::GgufTensor& tensor = tensors_[name];
+  if (tensor.name.empty()) tensor.type = static_cast<std::uint32_t>(kernels::WeightType::kF32);
+  tensor.name = name;
+  tensor.shape = {stand.columns, stand.rows->rows()};
+  tensor.bytes = {};
+  tensor.coded = stand.rows;
 }
 
 void FolderReader::add_coded(const std::string& name, std::shared_ptr<const CodedMatrix> coded) {

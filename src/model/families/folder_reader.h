@@ -34,7 +34,14 @@ class FolderReader {
  public:
   using Names = std::span<const std::pair<std::string_view, std::string_view>>;
 
-  FolderReader(const files::HfFolder& folder, FolderConfig config, std::string_view architecture);
+  // Weights whose rows stand in the place of the folder's, by their names: where these come to lie is what is wanted.
+  struct Stand {
+    std::shared_ptr<const files::CodedRows> rows;
+    std::int64_t columns = 0;
+  };
+  using Stands = std::map<std::string, Stand>;
+
+  FolderReader(const files::HfFolder& folder, FolderConfig config, std::string_view architecture, const Stands& stands = {});
 
   FolderConfig config;
   const files::HfFolder& folder() const { return folder_; }
@@ -90,6 +97,7 @@ class FolderReader {
  private:
   void add_stored(const std::string& name, const files::SafeTensor& stored);
   void add_coded(const std::string& name, std::shared_ptr<const CodedMatrix> coded);
+  void add_stand(const std::string& name, const Stand& stand);
 
   const files::HfFolder& folder_;
   std::string architecture_;

@@ -20,6 +20,8 @@ class JoinedRows : public files::CodedRows {
   void encode(std::int64_t row, std::byte* out) const override;
   std::vector<std::span<const std::byte>> other_bytes() const override;
 
+  const std::vector<files::GgufTensor>& parts() const { return parts_; }
+
  private:
   const files::GgufTensor& part_of(std::int64_t row) const { return parts_[static_cast<std::size_t>(row / rows_each_)]; }
 
