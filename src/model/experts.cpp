@@ -20,13 +20,14 @@ void Experts::add(std::int64_t rows, const ExpertsShape& shape, const ExpertsWei
   choose(rows, shape.router, weights, space);
   sort(rows, shape.router, space.routes);
   project(shape, weights, space);
-  prepare(weights, &FeedForwardWeights::down, space,
+  prepare(weights, &FeedForwardWeights::down, nullptr, space,
           [&](std::int64_t place, float* scratch) { return activated(place, shape, weights, space, scratch); });
   std::size_t count = 0;
   for (std::size_t expert = 0; expert < weights.each.size(); ++expert)
     if (space.routes.rows_of(expert) > 0)
       space.routes.products[count++] = product(weights, &FeedForwardWeights::down, expert, space.expert_out, space);
   products_.run_prepared({space.routes.products, count});
+  adapt(weights, &FeedForwardWeights::down, false, space.expert_out, space);
   combine(rows, shape, weights, space);
 }
 
@@ -63,6 +64,7 @@ void Experts::sort(std::int64_t rows, const RouterShape& shape, const Routes& ro
 void Experts::project(const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const {
   const FeedForwardWeights& first = weights.each.front();
   const bool gated = shape.each.gated;
+  if (space.adapted.any()) space.adapted.make_room(2 * std::int64_t{space.routes.begin[weights.each.size()]});
   const bool together = gated && first.gate.matrix.type == first.up.matrix.type;  // on the same prepared rows
   const auto normed = [&](std::int64_t place, float*) { return space.normed[space.routes.row_of[place]]; };
   std::size_t count = 0;
@@ -73,26 +75,28 @@ void Experts::project(const ExpertsShape& shape, const ExpertsWeights& weights, 
   const auto up = [&](std::size_t expert) {
     space.routes.products[count++] = product(weights, &FeedForwardWeights::up, expert, space.expert_up, space);
   };
-  if (gated) prepare(weights, &FeedForwardWeights::gate, space, normed);
+  if (gated) prepare(weights, &FeedForwardWeights::gate, together ? &FeedForwardWeights::up : nullptr, space, normed);
   for (std::size_t expert = 0; gated && expert < weights.each.size(); ++expert) {
     const std::int64_t rows = space.routes.rows_of(expert);
     if (rows == 0) continue;
     PreparedProduct& gate = space.routes.products[count++];
     gate = product(weights, &FeedForwardWeights::gate, expert, space.expert_gate, space);
-    const bool fused = fuses_swiglu(table_, rows, shape.each, weights.each[expert]);
+    const bool fused = fuses_swiglu(table_, rows, shape.each, weights.each[expert], space);
     if (fused) gate.product.up = &weights.each[expert].up.matrix;
     if (together && !fused) up(expert);
   }
   run();
-  if (together) return;
-  prepare(weights, &FeedForwardWeights::up, space, normed);
+  if (gated) adapt(weights, &FeedForwardWeights::gate, false, space.expert_gate, space);
+  if (together) return adapt(weights, &FeedForwardWeights::up, true, space.expert_up, space);
+  prepare(weights, &FeedForwardWeights::up, nullptr, space, normed);
   for (std::size_t expert = 0; expert < weights.each.size(); ++expert)
     if (space.routes.rows_of(expert) > 0) up(expert);
   run();
+  adapt(weights, &FeedForwardWeights::up, false, space.expert_up, space);
 }
 
 template <class Input>
-void Experts::prepare(const ExpertsWeights& weights, Part part, Workspace& space, Input&& input) const {
+void Experts::prepare(const ExpertsWeights& weights, Part part, Part other, Workspace& space, Input&& input) const {
   const Routes& routes = space.routes;
   const kernels::PackedMatrix& matrix = (weights.each.front().*part).matrix;
   std::size_t used = 0;
@@ -106,8 +110,29 @@ void Experts::prepare(const ExpertsWeights& weights, Part part, Workspace& space
     for (std::int64_t place = begin; place < end; ++place) {
       const auto expert = static_cast<std::size_t>(routes.expert_of[place]);
       const std::int64_t index = place - routes.begin[expert];
-      table_.prepare_rows(matrix.type, input(place, scratch), matrix.inputs, {index, index + 1, routes.rows_of(expert)}, matrix.inputs,
+      const float* x = input(place, scratch);
+      table_.prepare_rows(matrix.type, x, matrix.inputs, {index, index + 1, routes.rows_of(expert)}, matrix.inputs,
                           space.prepared + routes.prepared_at[expert]);
+      const AdapterSet* set = space.adapted.of_row(routes.row_of[place]);
+      if (set == nullptr) continue;
+      const FeedForwardWeights& own = weights.each[expert];
+      products_.low_rank().down(*set, (own.*part).matrix.number, x, space.adapted.down(2 * place));
+      if (other != nullptr) products_.low_rank().down(*set, (own.*other).matrix.number, x, space.adapted.down(2 * place + 1));
+    }
+  });
+}
+
+void Experts::adapt(const ExpertsWeights& weights, Part part, bool is_other, const Rows& out, Workspace& space) const {
+  if (!space.adapted.any()) return;
+  const Routes& routes = space.routes;
+  team_.for_chunks(routes.begin[weights.each.size()], kRowChunk, [&](std::int64_t from, std::int64_t to, int) {
+    for (std::int64_t place = from; place < to; ++place) {
+      const AdapterSet* set = space.adapted.of_row(routes.row_of[place]);
+      if (set == nullptr) continue;
+      const kernels::PackedMatrix& matrix = (weights.each[static_cast<std::size_t>(routes.expert_of[place])].*part).matrix;
+      for (std::int64_t begin = 0; begin < matrix.outputs; begin += LowRank::kBlock)
+        products_.low_rank().up(*set, matrix.number, space.adapted.down(2 * place + (is_other ? 1 : 0)), begin,
+                                std::min(matrix.outputs, begin + LowRank::kBlock), out[place]);
     }
   });
 }
@@ -125,7 +150,7 @@ const float* Experts::activated(std::int64_t place, const ExpertsShape& shape, c
   const auto expert = static_cast<std::size_t>(space.routes.expert_of[place]);
   const FeedForwardWeights& own = weights.each[expert];
   float* gate = space.expert_gate[place];
-  if (fuses_swiglu(table_, space.routes.rows_of(expert), shape.each, own)) return gate;
+  if (fuses_swiglu(table_, space.routes.rows_of(expert), shape.each, own, space)) return gate;
   float* up = space.expert_up[place];
   if (!own.gate.bias.empty()) table_.add(gate, own.gate.bias.data(), shape.each.width);
   if (!own.up.bias.empty()) table_.add(up, own.up.bias.data(), shape.each.width);

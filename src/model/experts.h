@@ -32,9 +32,12 @@ class Experts {
   static void sort(std::int64_t rows, const RouterShape& shape, const Routes& routes);
   // Fills space.expert_gate, and space.expert_up where that is not fused.
   void project(const ExpertsShape& shape, const ExpertsWeights& weights, Workspace& space) const;
-  // Prepares the rows of all places for products of a part. input(place, scratch) gives their values; it may compute them in `scratch`.
+  // Prepares the rows of all places for products of a part, and of another one that reads the same rows, if any. input(place, scratch) gives
+  // their values; it may compute them in `scratch`.
   template <class Input>
-  void prepare(const ExpertsWeights& weights, Part part, Workspace& space, Input&& input) const;
+  void prepare(const ExpertsWeights& weights, Part part, Part other, Workspace& space, Input&& input) const;
+  // Adds to the results of a part what the rows' adapters do; is_other: it was the other one.
+  void adapt(const ExpertsWeights& weights, Part part, bool is_other, const Rows& out, Workspace& space) const;
   PreparedProduct product(const ExpertsWeights& weights, Part part, std::size_t expert, const Rows& out, const Workspace& space) const;
   // One place between the products, in `scratch` or where it lies.
   const float* activated(std::int64_t place, const ExpertsShape& shape, const ExpertsWeights& weights, const Workspace& space,

@@ -16,7 +16,7 @@ void FeedForward::run(std::int64_t rows, const LayerShape& layer_shape, const La
   project(rows, shape, layer.feed_forward, space, [&](std::int64_t row, float* scratch) {
     return residual_.read(row, layer_shape.feed_forward_norm, layer.feed_forward_norm, space, scratch);
   });
-  const bool fused = fuses_swiglu(table_, rows, shape, layer.feed_forward);
+  const bool fused = fuses_swiglu(table_, rows, shape, layer.feed_forward, space);
   residual_.add(layer.feed_forward.down, layer_shape.feed_forward_post_norm, layer.feed_forward_post_norm, layer_shape.residual_scale, rows,
                 space, [&](std::int64_t row, float* scratch) { return activated(row, fused, shape, space, scratch); });
 }
@@ -40,7 +40,7 @@ void FeedForward::share(std::int64_t rows, const LayerShape& layer_shape, const 
     return;
   }
   project(rows, shape, layer.feed_forward, space, [&](std::int64_t row, float*) { return space.normed[row]; });
-  const bool fused = fuses_swiglu(table_, rows, shape, layer.feed_forward);
+  const bool fused = fuses_swiglu(table_, rows, shape, layer.feed_forward, space);
   const Product down{&layer.feed_forward.down.matrix, space.branch};
   products_.run({&down, 1}, rows, space, [&](std::int64_t row, float* scratch) { return activated(row, fused, shape, space, scratch); });
   products_.add_bias(layer.feed_forward.down, space.branch, rows);
@@ -58,7 +58,7 @@ void FeedForward::share(std::int64_t rows, const LayerShape& layer_shape, const 
 template <class Input>
 void FeedForward::project(std::int64_t rows, const FeedForwardShape& shape, const FeedForwardWeights& weights, Workspace& space,
                           Input&& input) const {
-  const bool fused = fuses_swiglu(table_, rows, shape, weights);
+  const bool fused = fuses_swiglu(table_, rows, shape, weights, space);
   const std::array projections{Product{&weights.gate.matrix, space.gate, false, fused ? &weights.up.matrix : nullptr},
                                Product{&weights.up.matrix, space.up}};
   const std::size_t first = shape.gated ? 0 : 1;

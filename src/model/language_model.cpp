@@ -88,7 +88,7 @@ LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
       team_(*options_.team), weights_(std::move(weights)),
       head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
-      ropes_(rope_tables(model_, weights_.rope_divisors, context_)), transformer_(model_, weights_, ropes_, table, team_),
+      ropes_(rope_tables(model_, weights_.rope_divisors, context_)), transformer_(model_, weights_, ropes_, table, team_, &adapters_),
       space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
       hidden_(static_cast<std::size_t>(model_.embedding)), next_(slots_.size(), 0), drafts_(slots_.size(), model_.vocab, options_.drafter) {
   samplers_.reserve(static_cast<std::size_t>(team_.size()));
@@ -231,7 +231,7 @@ void LanguageModel::add_row(const step::StepPlan& plan, std::size_t index, step:
     const auto place = static_cast<std::size_t>(i);
     const TokenId token = !row.from_sampler() ? plan.tokens[row.token_begin + place] : i == 0 ? slot.last_token() : guesses[place - 1];
     const std::int32_t position = row_result.position + i;
-    pass_.tokens.push_back({token, position, tables, row.block_count});
+    pass_.tokens.push_back({.token = token, .position = position, .tables = tables, .table_size = row.block_count, .adapter = row.adapter});
     if (row.given_count > 0) give_vector(plan, row, i);
     if (state_blocks > 0) {
       step::PassSequence& sequence = pass_.sequences.back();

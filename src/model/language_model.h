@@ -7,6 +7,7 @@
 #include "files/progress.h"
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/adapters/adapter_table.h"
 #include "model/drafting/drafter.h"
 #include "model/drafting/drafts.h"
 #include "model/kv_arena.h"
@@ -89,6 +90,10 @@ class LanguageModel final : public step::StepExecutor {
   // Bytes of the pool that have been promised and have no pages yet. Any thread.
   std::uint64_t untouched_kv_bytes() const { return kv_growth_ ? kv_->bytes() - kv_growth_->present() : 0; }
 
+  // What rows name by their adapter.
+  AdapterTable& adapters() { return adapters_; }
+  const Weights& weights() const { return weights_; }
+
   // A plan that breaks step.h's rules sets `failure` before anything is changed.
   void execute(const step::StepPlan& plan, step::StepResult& result) override;
 
@@ -148,6 +153,7 @@ class LanguageModel final : public step::StepExecutor {
   const Weights weights_;
   const ClassHead head_;
   const std::vector<RopeTable> ropes_;
+  AdapterTable adapters_;
   const Transformer transformer_;
   Workspace space_;
   std::optional<KvArena> kv_;

@@ -41,7 +41,7 @@ void LanguageModel::check(const step::StepPlan& plan) const {
             "tokens out of range");
     check_given(row, plan);
     check_state(row, plan);
-    require(row.adapter == 0, "no such adapter");
+    require(row.adapter == 0 || adapters_.find(row.adapter) != nullptr, "no such adapter");
     const bool verifies = row.output == step::RowOutput::kVerify;
     require(verifies ? row.from_sampler() && row.slack >= 0 && row.drafts >= 0 : row.slack == 0 && row.drafts == 0,
             "drafts of no such row");

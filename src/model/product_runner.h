@@ -3,6 +3,7 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/adapters/low_rank.h"
 #include "model/product.h"
 #include "model/rows.h"
 #include "model/weights.h"
@@ -21,13 +22,14 @@ namespace braid::model {
 class ProductRunner {
  public:
   // Both outlive the runner.
-  ProductRunner(const kernels::KernelTable& table, kernels::ThreadTeam& team) : table_(table), team_(team) {}
+  ProductRunner(const kernels::KernelTable& table, kernels::ThreadTeam& team) : table_(table), team_(team), low_rank_(table, team) {}
 
   static constexpr std::size_t kMostProducts = 4;
 
-  // Runs at most kMostProducts products that read the same rows. input(row, scratch) gives a row's values; it may compute them in `scratch`.
+  // Runs at most kMostProducts products that read the same rows, and adds what the rows' adapters do. input(row, scratch) gives a row's values;
+  // it may compute them in `scratch`. The rows are those of the pass from first_row on.
   template <class Input>
-  void run(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input) const {
+  void run(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input, std::int64_t first_row = 0) const {
     // Neighbours of one weight type share the prepared rows; another type (as in mixed quantisations) prepares them again.
     assert(products.size() <= kMostProducts);
     std::array<PreparedProduct, kMostProducts> prepared;
@@ -35,18 +37,30 @@ class ProductRunner {
       const kernels::PackedMatrix& first = *products.front().weights;
       const auto same = std::ranges::find_if(products, [&](const Product& product) { return product.weights->type != first.type; });
       const auto count = static_cast<std::size_t>(same - products.begin());
+      const std::span<const Product> group = products.first(count);
+      const bool adapted = space.adapted.any();
+      if (adapted) low_rank_.begin(group, rows, first_row, space.adapted);
       team_.for_chunks(rows, kRowChunk, [&](std::int64_t begin, std::int64_t end, int member) {
         auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
-        for (std::int64_t row = begin; row < end; ++row)
-          table_.prepare_rows(first.type, input(row, scratch), first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
+        for (std::int64_t row = begin; row < end; ++row) {
+          const float* x = input(row, scratch);
+          table_.prepare_rows(first.type, x, first.inputs, {row, row + 1, rows}, first.inputs, space.prepared);
+          if (adapted) low_rank_.down(group, row, first_row, x, space.adapted);
+        }
       });
-      std::ranges::transform(products.first(count), prepared.begin(), [&](const Product& product) {
+      std::ranges::transform(group, prepared.begin(), [&](const Product& product) {
         return PreparedProduct{product, space.prepared, rows};
       });
       run_prepared(std::span(prepared).first(count));
+      if (adapted) {
+        replace(group, rows, space, input, first_row);
+        low_rank_.up(group, rows, first_row, space.adapted);
+      }
       products = products.subspan(count);
     }
   }
+
+  const LowRank& low_rank() const { return low_rank_; }
 
   // Runs products whose rows are prepared.
   void run_prepared(std::span<const PreparedProduct> products) const;
@@ -62,8 +76,31 @@ class ProductRunner {
  private:
   class ClaimedPanels;
 
+  // Products with matrices of the rows' adapters in the place of the model's: as many neighbours together as have the same one.
+  template <class Input>
+  void replace(std::span<const Product> products, std::int64_t rows, Workspace& space, Input&& input, std::int64_t first_row) const {
+    for (const Product& product : products) {
+      const auto own = [&](std::int64_t row) { return LowRank::replacement(space.adapted.of_row(first_row + row), *product.weights); };
+      for (std::int64_t begin = 0, end = 0; begin < rows; begin = end) {
+        const kernels::PackedMatrix* weights = own(begin);
+        for (end = begin + 1; end < rows && own(end) == weights;) ++end;
+        if (weights == nullptr) continue;
+        std::byte* prepared = space.adapted.prepared(table_.prepared_bytes(weights->type, weights->inputs, end - begin));
+        team_.for_chunks(end - begin, kRowChunk, [&](std::int64_t from, std::int64_t to, int member) {
+          auto* scratch = reinterpret_cast<float*>(space.scratch_of(member));
+          for (std::int64_t row = from; row < to; ++row)
+            table_.prepare_rows(weights->type, input(begin + row, scratch), weights->inputs, {row, row + 1, end - begin}, weights->inputs,
+                                prepared);
+        });
+        const PreparedProduct one{{weights, Rows{product.out[begin], product.out.stride}}, prepared, end - begin};
+        run_prepared({&one, 1});
+      }
+    }
+  }
+
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
+  const LowRank low_rank_;
 };
 
 }  // namespace braid::model

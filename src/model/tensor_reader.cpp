@@ -90,7 +90,7 @@ void TensorReader::matrix(const LinearShape& shape, kernels::PackedMatrix& out) 
 
 void TensorReader::note(const files::GgufTensor& tensor, const LinearShape& shape, std::int64_t skipped, kernels::PackedMatrix& out) {
   const kernels::WeightType type = packed_type(tensor, shape);
-  out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr};
+  out = {.type = type, .outputs = shape.outputs, .inputs = shape.inputs, .data = nullptr, .number = matrices() + 1};
   matrices_.push_back({&tensor, shape, skipped, &out, packed_bytes_});
   packed_bytes_ += (table_.packed_bytes(type, shape.outputs, shape.inputs) + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
 }

@@ -53,6 +53,7 @@ class TensorReader {
   void refuse_others(std::string_view architecture);
 
   std::size_t packed_bytes() const { return packed_bytes_; }
+  std::uint32_t matrices() const { return static_cast<std::uint32_t>(matrices_.size()); }
 
   // Packs what matrix() noted into one mapping and completes the matrices.
   Result<files::Mapping> pack(kernels::ThreadTeam& team, const files::Progress& progress, files::HugePages pages) const;

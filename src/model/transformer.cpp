@@ -7,13 +7,14 @@
 
 namespace braid::model {
 Transformer::Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes,
-                         const kernels::KernelTable& table, kernels::ThreadTeam& team)
-    : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), products_(table, team),
+                         const kernels::KernelTable& table, kernels::ThreadTeam& team, const AdapterTable* adapters)
+    : model_(model), weights_(weights), ropes_(ropes), table_(table), team_(team), adapters_(adapters), products_(table, team),
       residual_(table, team, products_), attention_(model, table, team, products_, residual_),
       convolution_(table, team, products_, residual_), selective_(table, team, products_, residual_),
       delta_(table, team, products_, residual_), feed_forward_(table, team, products_, residual_) {}
 
 Transformer::PassState Transformer::begin(const step::Pass& pass, Workspace& space) const {
+  space.adapted.begin(pass, adapters_);
   embed(pass, space);
   return {.layer = 0, .rows = static_cast<std::int64_t>(pass.tokens.size())};
 }
@@ -50,9 +51,12 @@ bool Transformer::advance(const step::Pass& pass, const KvArena& kv, Workspace& 
 
 void Transformer::logits(std::int64_t begin, std::int64_t count, Workspace& space) const {
   const Product product{&weights_.output, space.logits};
-  products_.run({&product, 1}, count, space, [&](std::int64_t row, float* scratch) {
+  products_.run(
+      {&product, 1}, count, space,
+      [&](std::int64_t row, float* scratch) {
     return residual_.read(begin + row, model_.output.norm, weights_.output_norm, space, scratch);
-  });
+      },
+      begin);
   finish_logits(count, space);
   for (std::int64_t row = 0; row < count; ++row)
     if (!in_range(space.residual[begin + row], model_.embedding))
@@ -80,6 +84,7 @@ void Transformer::hidden(std::int64_t picked, const Workspace& space, float* out
 
 // After the last layer's keys and values, or states, only the rows picked matter: they move to the front.
 std::int64_t Transformer::keep_rows(std::span<const std::int32_t> picked, const LayerShape& shape, Workspace& space) const {
+  space.adapted.keep(picked);
   std::int64_t to = 0;
   for (const std::int32_t from : picked) {
     std::copy_n(space.residual[from], model_.embedding, space.residual[to]);
@@ -104,6 +109,8 @@ void Transformer::embed(const step::Pass& pass, Workspace& space) const {
         std::copy_n(pass.given.data() + token.given * model_.embedding, model_.embedding, space.residual[row]);
       } else {
         table_.unpack_row(weights_.embedding, token.token, space.residual[row]);
+        if (const AdapterSet* set = space.adapted.of_row(row))
+          products_.low_rank().embed(*set, weights_.embedding, token.token, space.residual[row]);
         if (model_.input.scale != 1.0F)
           std::transform(space.residual[row], space.residual[row] + model_.embedding, space.residual[row],
                          [&](float x) { return x * model_.input.scale; });

@@ -5,6 +5,7 @@
 
 #include "kernels/kernel_table.h"
 #include "kernels/thread_team.h"
+#include "model/adapters/adapter_table.h"
 #include "model/attention.h"
 #include "model/delta_rule.h"
 #include "model/feed_forward.h"
@@ -26,9 +27,9 @@ namespace braid::model {
 
 class Transformer {
  public:
-  // All arguments outlive the transformer. `ropes`: one for each of model.rotary.
+  // All arguments outlive the transformer. `ropes`: one for each of model.rotary; `adapters`: what tokens name, or null.
   Transformer(const ModelShape& model, const Weights& weights, std::span<const RopeTable> ropes, const kernels::KernelTable& table,
-              kernels::ThreadTeam& team);
+              kernels::ThreadTeam& team, const AdapterTable* adapters = nullptr);
   Transformer(const Transformer&) = delete;  // its parts refer to each other
   Transformer& operator=(const Transformer&) = delete;
 
@@ -64,6 +65,7 @@ class Transformer {
   const std::span<const RopeTable> ropes_;
   const kernels::KernelTable& table_;
   kernels::ThreadTeam& team_;
+  const AdapterTable* adapters_;
   const ProductRunner products_;
   const ResidualStream residual_;
   const Attention attention_;

@@ -201,8 +201,15 @@ std::optional<Error> read_checked(TensorReader& reader, const files::GgufFile& f
   if (!reader.error() && !std::ranges::all_of(weights.rope_divisors, all_usable))
     return Error{ErrorCode::kBadFile, file.name() + ": the rope divisors are not all positive numbers", {}};
   weights.packed_bytes = reader.packed_bytes();
+  weights.matrices = reader.matrices() + 1;
   weights.parameters = parameters_of(file);
   return reader.error();
+}
+
+// Where the file ties them; adapters tell them apart.
+void tie_output(Weights& weights) {
+  weights.output = weights.embedding;
+  weights.output.number = weights.matrices;
 }
 
 }  // namespace
@@ -226,7 +233,7 @@ Result<Weights> load_weights(const files::GgufFile& file, const ModelShape& mode
   auto storage = reader.pack(team, progress, pages);
   if (!storage) return storage.error();
   weights.storage = std::move(*storage);
-  if (weights.output.data == nullptr) weights.output = weights.embedding;
+  if (weights.output.data == nullptr) tie_output(weights);
   return weights;
 }
 
@@ -235,7 +242,7 @@ Result<Weights> check_weights(const files::GgufFile& file, const ModelShape& mod
   TensorReader reader = reader_of(file, table, packing);
   Weights weights;
   if (auto error = read_checked(reader, file, model, context, weights)) return *error;
-  if (weights.output.inputs == 0) weights.output = weights.embedding;
+  if (weights.output.inputs == 0) tie_output(weights);
   return weights;
 }
 

@@ -115,6 +115,7 @@ struct Weights {
   ClassHead head;
   files::Mapping storage;
   std::uint64_t packed_bytes = 0;  // of all matrices
+  std::uint32_t matrices = 0;      // the largest PackedMatrix::number
   std::int64_t parameters = 0;     // values of all tensors of the file
 };
 

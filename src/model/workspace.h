@@ -3,6 +3,7 @@
 
 #include "files/mapping.h"
 #include "kernels/kernel_table.h"
+#include "model/adapters/adapted_rows.h"
 #include "model/model_shape.h"
 #include "model/routes.h"
 #include "model/rows.h"
@@ -85,6 +86,7 @@ struct Workspace {
   float* parts = nullptr;                           // [parts, heads, part_floats]
   std::byte* scratch = nullptr;                     // [members, scratch_stride]: a row to be prepared, or the attention kernel's
   std::size_t scratch_stride = 0;
+  AdaptedRows adapted;
   files::Mapping storage;
 
   std::byte* scratch_of(int member) const { return scratch + static_cast<std::size_t>(member) * scratch_stride; }

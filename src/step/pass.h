@@ -20,6 +20,7 @@ struct PassToken {
   std::uint32_t tables = 0;
   std::uint32_t table_size = 0;
   std::int32_t given = kEmbedded;  // which vector of Pass::given is its embedding
+  std::uint32_t adapter = 0;       // StepRow::adapter
 
   static constexpr std::int32_t kEmbedded = -1;  // the model's own
 };

@@ -1,6 +1,7 @@
 // The contract: a request's tokens and log-probabilities are the same bits whatever else is in the batch, however its prefill is
 // sliced, whether it is preempted, and at any number of threads.
 #include "kernels/kv_type.h"
+#include "model/adapter_models.h"
 #include "model/folder_models.h"
 #include "model/forward_harness.h"
 #include "model/mixture_model.h"
@@ -250,6 +251,56 @@ TEST_P(NumericsContractOfFolders, HoldsForEveryScheduleOnEveryTierAndEveryKvType
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, NumericsContractOfFolders, testing::Values("deepseek-v3", "gpt-oss"), folder_test_name);
+
+// Rows of several adapters and of none in one batch: float32, bf16, magnitudes, and two with scales.
+std::vector<DrivenAnswer> adapted_answers(const files::GgufFile& file, const kernels::KernelTable& table, int threads,
+                                          const std::vector<DrivenRequest>& requests, const Schedule& schedule) {
+  LoadOptions options{
+      .threads = threads, .kv_type = kernels::KvType::kF32, .max_batch = 64, .pass_rows = 100, .end_tokens = {2}, .progress = {}};
+  auto model = LanguageModel::load(file, table, options).value();
+  model->allocate_kv(kBlocks).value();
+  const auto tuned = adapting::RandomAdapter{.seed = 1, .rank = 4}.build(*model, table);
+  const auto half = adapting::RandomAdapter{.seed = 2, .rank = 19, .half = true}.build(*model, table);
+  const auto sized = adapting::RandomAdapter{.seed = 3, .rank = 2, .magnitudes = true}.build(*model, table);
+  model->adapters().set(1, adapting::only(tuned));
+  model->adapters().set(2, adapting::only(half));
+  model->adapters().set(900, adapting::only(sized));
+  model->adapters().set(4, std::make_shared<AdapterSet>(std::vector<AdapterSet::Part>{{tuned, 0.5F}, {half, -0.25F}}));
+  return StepDriver(*model, kBlocks).run(requests, schedule);
+}
+
+// In all orders and pieces, and what names none has the bits that it has where there are none.
+void expect_contract_of_adapters(const files::GgufFile& file, std::uint32_t tokens, std::size_t scalar_requests) {
+  constexpr std::uint32_t kAdapters[] = {0, 1, 2, 900, 4};
+  auto requests = make_requests(20, tokens);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].adapter = kAdapters[i % 5];
+  std::vector<DrivenAnswer> scalar;
+  for (const auto* table : available_tables()) {
+    auto some = requests;
+    if (table->isa == kernels::Isa::kScalar) some.resize(scalar_requests);
+    const std::string tier = table->name;
+    const auto alone = adapted_answers(file, *table, 1, some, {});
+    expect_same(alone, adapted_answers(file, *table, 2, some, {.at_once = 30}), tier + ": together");
+    expect_same(alone, adapted_answers(file, *table, 2, some, {.at_once = 9, .shuffle = true, .slice = 7, .preempt = 0.1, .seed = 3}),
+                tier + ": small slices, preempted");
+    auto plain = some;
+    for (DrivenRequest& request : plain) request.adapter = 0;
+    const auto base = answers_of(file, *table, {.kv_type = kernels::KvType::kF32}, plain, {.at_once = 30});
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      EXPECT_EQ(same_bytes(alone[i].logprobs, base[i].logprobs) && alone[i].tokens == base[i].tokens,
+                some[i].adapter == 0 || alone[i].logprobs.empty())
+          << tier << ", request " << i;
+    }
+    if (scalar.empty()) scalar = alone;
+    expect_same(scalar, {alone.begin(), alone.begin() + static_cast<std::ptrdiff_t>(scalar.size())}, tier + ": as the scalar tier");
+  }
+}
+
+TEST(NumericsContractOfAdapters, HoldsForEveryScheduleOnEveryTier) { expect_contract_of_adapters(draft_model(), kDraftTokens, 5); }
+
+TEST(NumericsContractOfAdapters, HoldsForExperts) {
+  expect_contract_of_adapters(MixtureModel{.type = kernels::WeightType::kQ8_0}.file(), MixtureModel::kVocab - 10, 5);
+}
 
 // Gemma 2's windows and caps over contexts of several chunks, which a team splits.
 TEST(NumericsContract, HoldsForLongContextsWithWindowsInSomeLayers) {

@@ -70,6 +70,7 @@ void StepDriver::add_start(Sequence& sequence, const DrivenRequest& request, std
 void StepDriver::add_row(Sequence& sequence, const DrivenRequest& request, std::int32_t generated) {
   if (!sequence.started) add_start(sequence, request, generated);
   step::StepRow row{.slot = sequence.slot, .position = sequence.computed};
+  row.adapter = request.adapter;
   const auto left = static_cast<std::int32_t>(sequence.known.size()) - sequence.computed;
   if (left <= 0) row.input = step::RowInput::kSampled;
   row.count = row.from_sampler() ? 1 : slice_ > 0 ? std::min(left, std::uniform_int_distribution<std::int32_t>(1, slice_)(random_)) : left;

@@ -17,6 +17,7 @@ struct DrivenRequest {
   std::vector<MediaSpan> media = {};
   MediaVectors media_vectors = {};
   Pooling pooling = Pooling::kNone;  // other than kNone: the answer is a vector
+  std::uint32_t adapter = 0;         // StepRow::adapter
 };
 
 struct DrivenAnswer {

@@ -1,0 +1,79 @@
+// What changes some of a model's matrices for the requests that name it (Hu et al. 2021), ready to compute with.
+#pragma once
+
+#include "files/mapping.h"
+#include "kernels/kernel_table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid::model {
+
+// up (down x), both transposed: columns are added up (kernels/low_rank.h). For an embedding `down` has a row for each token.
+struct LowRankFactors {
+  static constexpr std::int32_t kMostRank = 1024;
+
+  std::int32_t rank = 0;  // 0: none
+  std::int64_t inputs = 0;
+  float scale = 1.0F;  // of the product
+  bool half = false;   // bf16, otherwise float32
+  std::int64_t down_stride = 0;
+  std::int64_t up_stride = 0;
+  const std::byte* down = nullptr;  // [inputs, down_stride]
+  const std::byte* up = nullptr;    // [rank, up_stride]
+
+  std::size_t value_bytes() const { return half ? 2 : 4; }
+};
+
+// y = magnitude * (W x + scale up (down x)) + bias, where W may be a matrix of the adapter's own.
+struct AdaptedMatrix {
+  LowRankFactors low_rank;
+  std::vector<float> magnitude;       // [outputs] (DoRA, Liu et al. 2024), what the rows of the sum are multiplied by; empty: ones
+  std::vector<float> bias;            // [outputs], what is added to the model's own; empty: zeros
+  kernels::PackedMatrix replacement;  // of the output and the embedding only; no inputs: none
+};
+
+// A revision of an adapter. Immutable; any thread.
+struct Adapter {
+  std::string revision;             // 32 hexadecimal digits, of all that its answers depend on
+  std::vector<std::int32_t> place;  // by PackedMatrix::number: index into `matrices`, or -1
+  std::vector<AdaptedMatrix> matrices;
+  files::Mapping storage;  // what they point into
+  std::int64_t parameters = 0;
+  std::int32_t rank = 0;    // the largest
+  std::int64_t widest = 0;  // the largest down_stride
+
+  const AdaptedMatrix* find(std::uint32_t number) const {
+    const std::int32_t at = number < place.size() ? place[number] : -1;
+    return at < 0 ? nullptr : &matrices[static_cast<std::size_t>(at)];
+  }
+  // Whether its parts can be taken in a share only, or beside those of others.
+  bool is_linear() const {
+    return std::ranges::all_of(matrices, [](const AdaptedMatrix& m) { return m.magnitude.empty() && m.replacement.inputs == 0; });
+  }
+};
+
+// What a request uses: several adapters together, each times a scale. One that is not linear is alone, and whole.
+struct AdapterSet {
+  struct Part {
+    std::shared_ptr<const Adapter> adapter;
+    float scale = 1.0F;
+  };
+
+  explicit AdapterSet(std::vector<Part> its_parts) : parts(std::move(its_parts)) {
+    for (const Part& part : parts) width += part.adapter->widest;
+  }
+
+  // The only one's, where what it has of the matrix cannot be shared.
+  const AdaptedMatrix* whole(std::uint32_t number) const { return parts.front().adapter->find(number); }
+
+  const std::vector<Part> parts;  // at least one
+  std::int64_t width = 0;         // floats that come down for one matrix
+};
+
+}  // namespace braid::model

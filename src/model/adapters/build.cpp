@@ -1,0 +1,303 @@
+#include "model/adapters/build.h"
+
+#include "kernels/half.h"
+#include "model/adapters/matrices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace braid::model {
+namespace {
+
+using kernels::WeightType;
+using Role = ModelMatrix::Role;
+
+constexpr std::size_t kPartOfAdapter = 64;  // bytes that each begins at a multiple of
+
+// A stored matrix beside one of the base's that it is about: a tensor of the base may hold several.
+struct AdaptedPair {
+  const StoredMatrix* stored;
+  const ModelMatrix* base;
+
+  bool is_table() const { return base->role == Role::kEmbedding; }
+  std::int64_t inputs() const { return is_table() ? base->shape.outputs : base->shape.inputs; }
+  std::int64_t outputs() const { return is_table() ? base->shape.inputs : base->shape.outputs; }
+  std::int64_t stored_outputs() const { return !is_table() && base->shape.stored_outputs > 0 ? base->shape.stored_outputs : outputs(); }
+  std::int64_t rank() const { return stored->up.empty() ? 0 : stored->up.columns(); }
+  bool half() const { return stored->down.type == WeightType::kBF16 && stored->up.type == WeightType::kBF16 && stored->factors.empty(); }
+  // The stored row that is the output's.
+  std::int64_t row(std::int64_t output) const {
+    const std::int64_t row = is_table() ? output : base->shape.stored_row(output);
+    return stored->order.empty() ? row : stored->order[static_cast<std::size_t>(row)];
+  }
+  float factor(std::int64_t output) const {
+    const std::vector<float>& factors = stored->factors;
+    if (factors.size() < 2) return factors.empty() ? 1.0F : factors.front();
+    return factors[static_cast<std::size_t>(is_table() ? output : base->shape.stored_row(output))];
+  }
+};
+
+class AdapterBuilder {
+ public:
+  AdapterBuilder(const StoredAdapter& stored, const Weights& weights, const kernels::KernelTable& table)
+      : stored_(stored), weights_(weights), table_(table), adapter_(std::make_shared<Adapter>()) {}
+
+  Result<std::shared_ptr<const Adapter>> build(const ModelShape& model) {
+    const std::vector<ModelMatrix> all = matrices_of(model, weights_);
+    for (const StoredMatrix& matrix : stored_.matrices) find(matrix, all);
+    for (const AdaptedPair& pair : pairs_) check(pair);
+    if (stored_.all_layers) check_layers(all);
+    if (error_) return *error_;
+    auto storage = files::Mapping::reserve(std::max<std::size_t>(1, bytes()), "an adapter");
+    if (!storage) return storage.error();
+    adapter_->storage = std::move(*storage);
+    adapter_->place.assign(weights_.matrices + 1, -1);
+    for (const AdaptedPair& pair : pairs_) fill(pair);
+    if (error_) return *error_;
+    adapter_->revision = stored_.revision();
+    return std::shared_ptr<const Adapter>(std::move(adapter_));
+  }
+
+ private:
+  void fail(ErrorCode code, const std::string& tensor, const std::string& what) {
+    if (!error_) error_ = Error{code, fmt::format("{}: tensor {}: {}", stored_.name, tensor, what), {}};
+  }
+
+  void find(const StoredMatrix& stored, const std::vector<ModelMatrix>& all) {
+    bool any = false;
+    for (const ModelMatrix& base : all) {
+      if (base.shape.name != stored.name || base.expert != stored.expert) continue;
+      pairs_.push_back({&stored, &base});
+      any = true;
+    }
+    if (!any)
+      fail(ErrorCode::kUnsupported, stored.said_by(), fmt::format("the base has no matrix {} that an adapter can change", stored.name));
+  }
+
+  void expect_shape(const StoredTensor& tensor, std::initializer_list<std::int64_t> shape, const AdaptedPair& pair) {
+    if (tensor.empty() || std::ranges::equal(tensor.shape, shape)) return;
+    fail(ErrorCode::kBadFile, tensor.name,
+         fmt::format("found shape [{}], expected [{}], as {} of the base has it", fmt::join(tensor.shape, ", "), fmt::join(shape, ", "),
+                     pair.stored->name));
+  }
+
+  void check(const AdaptedPair& pair) {
+    const StoredMatrix& stored = *pair.stored;
+    if (stored.down.empty() != stored.up.empty())
+      return fail(ErrorCode::kBadFile, stored.said_by(), "is one of two; the other one is missing");
+    if (!stored.order.empty() && std::cmp_not_equal(stored.order.size(), pair.stored_outputs()))
+      return fail(
+          ErrorCode::kBadFile, stored.said_by(),
+          fmt::format("has {} outputs, expected {}, as {} of the base has them", stored.order.size(), pair.stored_outputs(), stored.name));
+    // Of a module that the base's file parts the rows are more.
+    const std::int64_t least = stored.order.empty() ? pair.stored_outputs() : std::ranges::max(stored.order) + std::int64_t{1};
+    const auto rows_of = [&](const StoredTensor& tensor) { return tensor.empty() ? least : tensor.shape.front(); };
+    const std::int64_t rows = stored.order.empty() ? least : std::max(least, rows_of(stored.up));
+    if (!stored.up.empty()) {
+      const std::int64_t rank = stored.up.columns();
+      if (stored.up.shape.size() != 2 || rank < 1 || rank > LowRankFactors::kMostRank)
+        return fail(
+            ErrorCode::kBadFile, stored.up.name,
+            fmt::format("found shape [{}], expected a rank of 1 to {}", fmt::join(stored.up.shape, ", "), LowRankFactors::kMostRank));
+      expect_shape(stored.up, {rows, rank}, pair);
+      stored.turned ? expect_shape(stored.down, {pair.inputs(), rank}, pair) : expect_shape(stored.down, {rank, pair.inputs()}, pair);
+    }
+    for (const StoredTensor* vector : {&stored.up_bias, &stored.magnitude, &stored.bias}) expect_shape(*vector, {rows}, pair);
+    if (pair.is_table() && (!stored.magnitude.empty() || !stored.bias.empty() || !stored.up_bias.empty()))
+      fail(ErrorCode::kUnsupported, stored.said_by(), "this build adapts embeddings without magnitudes and biases");
+    if (!stored.replacement.empty() && pair.base->role == Role::kProduct)
+      return fail(ErrorCode::kUnsupported, stored.replacement.name,
+                  "whole weights (modules_to_save) are taken of the embedding and the output only");
+    expect_shape(stored.replacement, {pair.base->shape.outputs, pair.base->shape.inputs}, pair);
+  }
+
+  // Files that have lost tensors: of "blk.3.attn_q" what is there of "blk.2.attn_q".
+  void check_layers(const std::vector<ModelMatrix>& all) {
+    const auto part_of = [](const std::string& name) {
+      return name.starts_with("blk.") ? name.substr(std::min(name.size(), name.find('.', 4))) : std::string();
+    };
+    std::map<std::string, const StoredMatrix*> parts;
+    for (const AdaptedPair& pair : pairs_)
+      if (const std::string part = part_of(pair.stored->name); !part.empty() && pair.rank() > 0) parts.emplace(part, pair.stored);
+    for (const ModelMatrix& base : all) {
+      const auto sibling = parts.find(part_of(base.shape.name));
+      const bool is_there = std::ranges::any_of(
+          pairs_, [&](const AdaptedPair& pair) { return pair.base->shape.name == base.shape.name && pair.base->expert == base.expert; });
+      if (sibling == parts.end() || is_there) continue;
+      fail(ErrorCode::kBadFile, base.shape.name + " (as the base's file calls it)",
+           fmt::format("is missing; {} is there, and every layer is to be adapted alike", sibling->second->said_by()));
+    }
+  }
+
+  static std::size_t aligned(std::size_t bytes) { return (bytes + kPartOfAdapter - 1) / kPartOfAdapter * kPartOfAdapter; }
+
+  static std::size_t down_bytes(const AdaptedPair& pair) {
+    return aligned(static_cast<std::size_t>(pair.inputs() * kernels::whole_column_groups(pair.rank())) * (pair.half() ? 2 : 4));
+  }
+  static std::size_t up_bytes(const AdaptedPair& pair) {
+    return aligned(static_cast<std::size_t>(pair.rank() * kernels::whole_column_groups(pair.outputs())) * (pair.half() ? 2 : 4));
+  }
+  std::size_t replacement_bytes(const AdaptedPair& pair) const {
+    const StoredTensor& own = pair.stored->replacement;
+    return own.empty() ? 0 : aligned(table_.packed_bytes(own.type, own.shape[0], own.shape[1]));
+  }
+
+  std::size_t bytes() const {
+    std::size_t all = 0;
+    for (const AdaptedPair& pair : pairs_) all += down_bytes(pair) + up_bytes(pair) + replacement_bytes(pair);
+    return all;
+  }
+
+  std::byte* take(std::size_t bytes) {
+    std::byte* begin = adapter_->storage.data() + used_;
+    used_ += bytes;
+    return begin;
+  }
+
+  // Several modules may be about one matrix: a fused one of a folder has a name of its own, so that is none of ours.
+  void fill(const AdaptedPair& pair) {
+    std::int32_t& place = adapter_->place[pair.base->packed->number];
+    if (place >= 0) return fail(ErrorCode::kBadFile, pair.stored->said_by(), "another tensor is about the same matrix of the base");
+    place = static_cast<std::int32_t>(adapter_->matrices.size());
+    AdaptedMatrix& matrix = adapter_->matrices.emplace_back();
+    if (pair.rank() > 0) {
+      fill_factors(pair, matrix.low_rank);
+      adapter_->parameters += pair.rank() * (pair.inputs() + pair.outputs());
+      adapter_->rank = std::max(adapter_->rank, matrix.low_rank.rank);
+      adapter_->widest = std::max(adapter_->widest, matrix.low_rank.down_stride);
+    }
+    fill_biases(pair, matrix.bias);
+    if (!pair.stored->magnitude.empty()) fill_magnitude(pair, matrix.magnitude);
+    if (!pair.stored->replacement.empty()) fill_replacement(pair, matrix.replacement);
+  }
+
+  static void put(std::byte* to, std::int64_t at, bool half, float value) {
+    if (half) {
+      const std::uint16_t bits = kernels::float_to_bf16(value);
+      std::memcpy(to + 2 * at, &bits, sizeof bits);
+    } else {
+      std::memcpy(to + 4 * at, &value, sizeof value);
+    }
+  }
+
+  void fill_factors(const AdaptedPair& pair, LowRankFactors& factors) {
+    const StoredMatrix& stored = *pair.stored;
+    const bool half = pair.half();
+    const std::int64_t rank = pair.rank();
+    std::byte* down = take(down_bytes(pair));
+    std::byte* up = take(up_bytes(pair));
+    factors = {.rank = static_cast<std::int32_t>(rank),
+               .inputs = pair.inputs(),
+               .scale = stored.scale,
+               .half = half,
+               .down_stride = kernels::whole_column_groups(rank),
+               .up_stride = kernels::whole_column_groups(pair.outputs()),
+               .down = down,
+               .up = up};
+    std::vector<float> row(static_cast<std::size_t>(std::max(pair.inputs(), rank)));
+    const std::int64_t rows = stored.down.shape.front();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      stored.down.read_row(r, row.data());
+      for (std::int64_t i = 0; i < stored.down.columns(); ++i) {
+        const auto from = static_cast<std::size_t>(stored.columns.empty() ? i : stored.columns[static_cast<std::size_t>(i)]);
+        put(down, stored.turned ? r * factors.down_stride + i : i * factors.down_stride + r, half, row[from]);
+      }
+    }
+    for (std::int64_t output = 0; output < pair.outputs(); ++output) {
+      stored.up.read_row(pair.row(output), row.data());
+      const float factor = pair.factor(output);
+      for (std::int64_t r = 0; r < rank; ++r) put(up, r * factors.up_stride + output, half, row[static_cast<std::size_t>(r)] * factor);
+    }
+  }
+
+  static std::vector<float> values_of(const StoredTensor& tensor) {
+    std::vector<float> values(static_cast<std::size_t>(tensor.columns()));
+    tensor.read_row(0, values.data());
+    return values;
+  }
+
+  void fill_biases(const AdaptedPair& pair, std::vector<float>& bias) {
+    const StoredMatrix& stored = *pair.stored;
+    if (stored.bias.empty() && stored.up_bias.empty()) return;
+    const std::vector<float> whole = stored.bias.empty() ? std::vector<float>() : values_of(stored.bias);
+    const std::vector<float> added = stored.up_bias.empty() ? std::vector<float>() : values_of(stored.up_bias);
+    const std::vector<float>& base = *pair.base->bias;
+    bias.assign(static_cast<std::size_t>(pair.outputs()), 0.0F);
+    for (std::int64_t output = 0; output < pair.outputs(); ++output) {
+      const auto at = static_cast<std::size_t>(output);
+      const auto row = static_cast<std::size_t>(pair.row(output));
+      if (!whole.empty()) bias[at] = whole[row] * pair.factor(output) - (base.empty() ? 0.0F : base[at]);
+      if (!added.empty()) bias[at] += stored.scale * added[row] * pair.factor(output);
+    }
+  }
+
+  // magnitude / |W + scale up down|, of each output.
+  void fill_magnitude(const AdaptedPair& pair, std::vector<float>& magnitude) {
+    const StoredMatrix& stored = *pair.stored;
+    if (!stored.up_bias.empty())
+      return fail(ErrorCode::kUnsupported, stored.up_bias.name, "this build takes no bias of a product beside magnitudes");
+    const std::vector<float> lengths = values_of(stored.magnitude);
+    const std::int64_t inputs = pair.inputs();
+    const std::int64_t stride = kernels::whole_column_groups(inputs);
+    const std::int64_t rank = pair.rank();
+    std::vector<float> down(static_cast<std::size_t>(rank * stride));
+    std::vector<float> row(static_cast<std::size_t>(stride));
+    for (std::int64_t r = 0; r < rank; ++r) {
+      stored.down.read_row(r, row.data());
+      for (std::int64_t i = 0; i < inputs; ++i)
+        down[static_cast<std::size_t>(r * stride + i)] =
+            row[static_cast<std::size_t>(stored.columns.empty() ? i : stored.columns[static_cast<std::size_t>(i)])];
+    }
+    std::vector<float> up(static_cast<std::size_t>(rank));
+    std::vector<float> sum(static_cast<std::size_t>(stride));
+    magnitude.resize(static_cast<std::size_t>(pair.outputs()));
+    for (std::int64_t output = 0; output < pair.outputs(); ++output) {
+      const float factor = pair.factor(output);
+      stored.up.read_row(pair.row(output), up.data());
+      std::ranges::transform(up, up.begin(), [&](float value) { return value * factor * stored.scale; });
+      table_.column_sums(
+          {.x = up.data(), .weights = reinterpret_cast<const std::byte*>(down.data()), .rows = rank, .stride = stride, .out = sum.data()},
+          0, stride);
+      table_.unpack_row(*pair.base->packed, output, row.data());
+      double squares = 0.0;
+      for (std::int64_t i = 0; i < inputs; ++i) {
+        const double value = double{row[static_cast<std::size_t>(i)]} + sum[static_cast<std::size_t>(i)];
+        squares += value * value;
+      }
+      const float length = lengths[static_cast<std::size_t>(pair.row(output))] * factor;
+      magnitude[static_cast<std::size_t>(output)] = squares > 0.0 ? static_cast<float>(length / std::sqrt(squares)) : 0.0F;
+    }
+  }
+
+  void fill_replacement(const AdaptedPair& pair, kernels::PackedMatrix& replacement) {
+    const StoredTensor& own = pair.stored->replacement;
+    std::byte* packed = take(replacement_bytes(pair));
+    const std::vector<std::byte> rows(own.bytes.begin(), own.bytes.end());  // at an address that its type allows
+    replacement = {.type = own.type, .outputs = own.shape[0], .inputs = own.shape[1], .data = packed, .number = pair.base->packed->number};
+    table_.pack(own.type, rows.data(), own.shape[0], own.shape[1], packed, 0, replacement.panels());
+    adapter_->parameters += own.shape[0] * own.shape[1];
+  }
+
+  const StoredAdapter& stored_;
+  const Weights& weights_;
+  const kernels::KernelTable& table_;
+  std::shared_ptr<Adapter> adapter_;
+  std::vector<AdaptedPair> pairs_;
+  std::size_t used_ = 0;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Adapter>> build_adapter(const StoredAdapter& stored, const ModelShape& model, const Weights& weights,
+                                                     const kernels::KernelTable& table) {
+  return AdapterBuilder(stored, weights, table).build(model);
+}
+
+}  // namespace braid::model

@@ -1,0 +1,153 @@
+#include "model/adapters/low_rank.h"
+
+#include "kernels/half.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace braid::model {
+namespace {
+
+constexpr std::int64_t kItemsEach = 8;  // blocks of outputs that are claimed together
+
+std::int64_t blocks_of(std::int64_t outputs) { return (outputs + LowRank::kBlock - 1) / LowRank::kBlock; }
+
+// Where rows of a product with magnitudes are put aside: of product `place`, row `row` of `rows`.
+std::int64_t aside(std::int64_t place, std::int64_t row, std::int64_t rows, std::int64_t widest) { return (place * rows + row) * widest; }
+
+std::int64_t widest_of(std::span<const Product> products) {
+  std::int64_t widest = 0;
+  for (const Product& product : products) widest = std::max(widest, product.weights->outputs);
+  return widest;
+}
+
+}  // namespace
+
+bool LowRank::puts_aside(const AdapterSet* set, const Product& product) {
+  if (set == nullptr || !product.accumulate) return false;
+  const AdaptedMatrix* matrix = set->whole(product.weights->number);
+  return matrix != nullptr && !matrix->magnitude.empty();
+}
+
+const kernels::PackedMatrix* LowRank::replacement(const AdapterSet* set, const kernels::PackedMatrix& weights) {
+  const AdaptedMatrix* matrix = set != nullptr ? set->whole(weights.number) : nullptr;
+  return matrix != nullptr && matrix->replacement.inputs > 0 ? &matrix->replacement : nullptr;
+}
+
+void LowRank::begin(std::span<const Product> products, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const {
+  adapted.make_room(rows * static_cast<std::int64_t>(products.size()));
+  const std::int64_t widest = widest_of(products);
+  float* saved = nullptr;
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const Product& product = products[i];
+      if (!puts_aside(adapted.of_row(first_row + row), product)) continue;
+      if (saved == nullptr) saved = adapted.saved(rows * static_cast<std::int64_t>(products.size()) * widest);
+      const std::int64_t outputs = product.weights->outputs;
+      std::copy_n(product.out[row], outputs, saved + aside(static_cast<std::int64_t>(i), row, rows, widest));
+      std::fill_n(product.out[row], outputs, 0.0F);
+    }
+  }
+}
+
+void LowRank::down(std::span<const Product> products, std::int64_t row, std::int64_t first_row, const float* x,
+                   AdaptedRows& adapted) const {
+  const AdapterSet* set = adapted.of_row(first_row + row);
+  if (set == nullptr) return;
+  const auto count = static_cast<std::int64_t>(products.size());
+  for (std::int64_t i = 0; i < count; ++i)
+    down(*set, products[static_cast<std::size_t>(i)].weights->number, x, adapted.down(row * count + i));
+}
+
+void LowRank::up(std::span<const Product> products, std::int64_t rows, std::int64_t first_row, AdaptedRows& adapted) const {
+  const auto count = static_cast<std::int64_t>(products.size());
+  const std::int64_t widest = widest_of(products);
+  const std::int64_t blocks = blocks_of(widest);
+  const std::span<const std::int32_t> order = adapted.order();
+  const auto in_order = static_cast<std::int64_t>(order.size());
+  // Rows of one adapter one after the other, so that a block of its matrix stays in the nearest cache.
+  team_.for_chunks(count * blocks * in_order, kItemsEach, [&](std::int64_t from, std::int64_t to, int) {
+    for (std::int64_t item = from; item < to; ++item) {
+      const std::int64_t row = order[static_cast<std::size_t>(item % in_order)] - first_row;
+      const std::int64_t place = item / in_order / blocks;
+      const std::int64_t first = item / in_order % blocks * kBlock;
+      const Product& product = products[static_cast<std::size_t>(place)];
+      const std::int64_t outputs = product.weights->outputs;
+      if (row < 0 || row >= rows || first >= outputs) continue;
+      const AdapterSet& set = *adapted.of_row(first_row + row);
+      const std::int64_t end = std::min(outputs, first + kBlock);
+      float* out = product.out[row];
+      up(set, product.weights->number, adapted.down(row * count + place), first, end, out);
+      if (!puts_aside(&set, product)) continue;
+      const float* saved = adapted.saved(0) + aside(place, row, rows, widest);
+      for (std::int64_t i = first; i < end; ++i) out[i] = saved[i] + out[i];
+    }
+  });
+}
+
+void LowRank::down(const AdapterSet& set, std::uint32_t number, const float* x, float* down) const {
+  for (const AdapterSet::Part& part : set.parts) {
+    const AdaptedMatrix* matrix = part.adapter->find(number);
+    if (matrix == nullptr || matrix->low_rank.rank == 0) continue;
+    const LowRankFactors& factors = matrix->low_rank;
+    const std::int64_t inputs = factors.inputs;
+    table_.column_sums({.x = x, .weights = factors.down, .half = factors.half, .rows = inputs, .stride = factors.down_stride, .out = down},
+                       0, factors.down_stride);
+    const float scale = factors.scale * part.scale;
+    std::transform(down, down + factors.rank, down, [scale](float t) { return t * scale; });
+    down += part.adapter->widest;
+  }
+}
+
+void LowRank::up(const AdapterSet& set, std::uint32_t number, const float* down, std::int64_t begin, std::int64_t end, float* out) const {
+  alignas(64) std::array<float, kBlock> added;
+  for (const AdapterSet::Part& part : set.parts) {
+    const AdaptedMatrix* matrix = part.adapter->find(number);
+    if (matrix == nullptr) continue;
+    if (const LowRankFactors& factors = matrix->low_rank; factors.rank > 0) {
+      table_.column_sums(
+          {.x = down, .weights = factors.up, .half = factors.half, .rows = factors.rank, .stride = factors.up_stride, .out = added.data()},
+          begin, kernels::whole_column_groups(end));
+      table_.add(out + begin, added.data(), end - begin);
+      down += part.adapter->widest;
+    }
+    for (std::int64_t i = begin; !matrix->magnitude.empty() && i < end; ++i) out[i] *= matrix->magnitude[static_cast<std::size_t>(i)];
+    for (std::int64_t i = begin; !matrix->bias.empty() && i < end; ++i) out[i] += part.scale * matrix->bias[static_cast<std::size_t>(i)];
+  }
+}
+
+void LowRank::embed(const AdapterSet& set, const kernels::PackedMatrix& embedding, std::int32_t token, float* out) const {
+  if (const kernels::PackedMatrix* own = replacement(&set, embedding)) table_.unpack_row(*own, token, out);
+  for (const AdapterSet::Part& part : set.parts) {
+    const AdaptedMatrix* matrix = part.adapter->find(embedding.number);
+    if (matrix == nullptr || matrix->low_rank.rank == 0) continue;
+    const LowRankFactors& factors = matrix->low_rank;
+    const std::byte* row = factors.down + static_cast<std::size_t>(token * factors.down_stride) * factors.value_bytes();
+    alignas(64) std::array<float, kBlock> added;
+    std::array<float, LowRankFactors::kMostRank> down;
+    const float scale = factors.scale * part.scale;
+    for (std::int32_t i = 0; i < factors.rank; ++i) {
+      float value = 0.0F;
+      if (factors.half) {
+        value = kernels::bf16_to_float(kernels::load_half(row + 2 * i));
+      } else {
+        std::memcpy(&value, row + 4 * i, sizeof value);
+      }
+      down[static_cast<std::size_t>(i)] = value * scale;
+    }
+    for (std::int64_t begin = 0; begin < embedding.inputs; begin += kBlock) {
+      const std::int64_t end = std::min(embedding.inputs, begin + kBlock);
+      table_.column_sums({.x = down.data(),
+                          .weights = factors.up,
+                          .half = factors.half,
+                          .rows = factors.rank,
+                          .stride = factors.up_stride,
+                          .out = added.data()},
+                         begin, kernels::whole_column_groups(end));
+      table_.add(out + begin, added.data(), end - begin);
+    }
+  }
+}
+
+}  // namespace braid::model

@@ -1,0 +1,193 @@
+#include "model/adapters/peft_config.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <regex>
+#include <simdjson.h>
+
+namespace braid::model {
+namespace {
+
+using simdjson::dom::element;
+
+constexpr std::size_t kMostPatterns = 4096;
+constexpr std::size_t kMostPatternLength = 512;
+constexpr double kMostRank = 1 << 20;
+
+// What would change the sum, unless it is false, null, 0 or empty.
+constexpr std::string_view kUnknownKinds[] = {"alora_invocation_tokens",
+                                              "target_parameters",
+                                              "trainable_token_indices",
+                                              "layer_replication",
+                                              "use_qalora",
+                                              "arrow_config",
+                                              "use_bdlora",
+                                              "velora_config"};
+
+bool is_plain(std::string_view pattern) {
+  return std::ranges::all_of(pattern, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+bool ends_in(std::string_view module, std::string_view name) {
+  if (!module.ends_with(name)) return false;
+  return module.size() == name.size() || module[module.size() - name.size() - 1] == '.';
+}
+
+// In time that grows with the product of both lengths: no pattern of a file may hold a thread up.
+std::regex compiled(const std::string& pattern) {
+  auto flags = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  flags |= std::regex_constants::__polynomial;
+#endif
+  return std::regex("(.*\\.)?(" + pattern + ")", flags);
+}
+
+bool is_off(const element& value) {
+  bool flag = false;
+  double number = 0.0;
+  simdjson::dom::array array;
+  simdjson::dom::object object;
+  if (value.is_null()) return true;
+  if (value.get(flag) == simdjson::SUCCESS) return !flag;
+  if (value.get(number) == simdjson::SUCCESS) return number == 0.0;
+  if (value.get(array) == simdjson::SUCCESS) return array.size() == 0;
+  if (value.get(object) == simdjson::SUCCESS) return object.size() == 0;
+  return false;
+}
+
+class PeftReader {
+ public:
+  PeftReader(element root, std::string path) : root_(root) { config.path = std::move(path); }
+
+  PeftConfig config;
+  std::optional<Error> error;
+
+  void fail(ErrorCode code, const std::string& what) {
+    if (!error) error = Error{code, fmt::format("{}: {}", config.path, what), {}};
+  }
+
+  std::optional<element> find(std::string_view key) const {
+    element value;
+    if (root_[key].get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
+    return value;
+  }
+
+  double number(std::string_view key, double fallback, double low, double high) {
+    const auto value = find(key);
+    if (!value) return fallback;
+    double number = 0.0;
+    if (value->get(number) != simdjson::SUCCESS || !(number >= low && number <= high)) {
+      fail(ErrorCode::kBadFile, fmt::format("'{}' is {}, expected a number of {} to {}", key, simdjson::minify(*value), low, high));
+      return fallback;
+    }
+    return number;
+  }
+
+  bool flag(std::string_view key) {
+    const auto value = find(key);
+    bool on = false;
+    if (value && value->get(on) != simdjson::SUCCESS) fail(ErrorCode::kBadFile, fmt::format("'{}' is neither true nor false", key));
+    return on;
+  }
+
+  std::vector<std::pair<std::string, double>> patterns(std::string_view key, double low, double high) {
+    std::vector<std::pair<std::string, double>> all;
+    const auto value = find(key);
+    simdjson::dom::object object;
+    if (!value) return all;
+    if (value->get(object) != simdjson::SUCCESS || object.size() > kMostPatterns) {
+      fail(ErrorCode::kBadFile, fmt::format("'{}' is no object of at most {} patterns", key, kMostPatterns));
+      return all;
+    }
+    for (const auto& [pattern, entry] : object) {
+      double number = 0.0;
+      if (entry.get(number) != simdjson::SUCCESS || !(number >= low && number <= high) || pattern.size() > kMostPatternLength)
+        fail(ErrorCode::kBadFile, fmt::format("'{}' has no number of {} to {} for \"{}\"", key, low, high, pattern));
+      check(key, std::string(pattern));
+      all.emplace_back(pattern, number);
+    }
+    return all;
+  }
+
+  void check(std::string_view key, const std::string& pattern) {
+    if (is_plain(pattern)) return;
+    try {
+      compiled(pattern);
+    } catch (const std::regex_error& fault) {
+      fail(ErrorCode::kBadFile, fmt::format("'{}': \"{}\" is no regular expression: {}", key, pattern, fault.what()));
+    }
+  }
+
+  // Which modules are adapted the tensors tell. A list of names, or "all-linear", means all layers; a regular expression anything.
+  void read_targets() {
+    const auto value = find("target_modules");
+    simdjson::dom::array array;
+    std::string_view text;
+    const bool names = value && (value->get(array) == simdjson::SUCCESS || (value->get(text) == simdjson::SUCCESS && text == "all-linear"));
+    const auto limits = [&](std::string_view key) { return find(key).has_value() && !is_off(*find(key)); };
+    config.all_layers = names && !limits("layers_to_transform") && !limits("exclude_modules");
+    simdjson::dom::array::iterator entry = array.begin();
+    for (std::size_t i = 0; config.all_layers && value->is_array() && i < array.size(); ++i, ++entry)
+      if (std::string_view name; (*entry).get(name) != simdjson::SUCCESS || name.find_first_of("0123456789") != std::string_view::npos)
+        config.all_layers = false;  // a layer's own
+  }
+
+  void read() {
+    std::string_view kind;
+    if (root_["peft_type"].get(kind) == simdjson::SUCCESS && kind != "LORA")
+      fail(ErrorCode::kUnsupported, fmt::format("'peft_type' is \"{}\", expected \"LORA\"", kind));
+    config.rank = static_cast<std::int32_t>(number("r", 8, 1, kMostRank));
+    config.alpha = number("lora_alpha", 8, -1e9, 1e9);
+    config.by_root = flag("use_rslora");
+    config.magnitudes = flag("use_dora");
+    config.rank_pattern = patterns("rank_pattern", 1, kMostRank);
+    config.alpha_pattern = patterns("alpha_pattern", -1e9, 1e9);
+    read_targets();
+    for (const std::string_view key : kUnknownKinds)
+      if (const auto value = find(key); value && !is_off(*value))
+        fail(ErrorCode::kUnsupported, fmt::format("'{}' is set, which this build cannot compute", key));
+  }
+
+ private:
+  element root_;
+};
+
+// The first pattern that is about the module.
+double of_pattern(const std::vector<std::pair<std::string, double>>& patterns, std::string_view module, double fallback) {
+  const auto found = std::ranges::find_if(patterns, [&](const auto& entry) { return matches_module(entry.first, module); });
+  return found == patterns.end() ? fallback : found->second;
+}
+
+}  // namespace
+
+Result<PeftConfig> PeftConfig::parse(const std::string& text, std::string path) {
+  simdjson::dom::parser parser;
+  element root;
+  simdjson::dom::object object;
+  if (const auto failure = parser.parse(text).get(root); failure != simdjson::SUCCESS || root.get(object) != simdjson::SUCCESS)
+    return Error{ErrorCode::kBadFile, fmt::format("{}: is not a JSON object", path), {}};
+  PeftReader reader(root, std::move(path));
+  reader.read();
+  if (reader.error) return *reader.error;
+  return std::move(reader.config);
+}
+
+std::int32_t PeftConfig::rank_of(std::string_view module) const {
+  return static_cast<std::int32_t>(of_pattern(rank_pattern, module, rank));
+}
+
+double PeftConfig::alpha_of(std::string_view module) const { return of_pattern(alpha_pattern, module, alpha); }
+
+float PeftConfig::scale_of(std::string_view module, std::int32_t its_rank) const {
+  return static_cast<float>(alpha_of(module) / (by_root ? std::sqrt(static_cast<double>(its_rank)) : static_cast<double>(its_rank)));
+}
+
+bool matches_module(const std::string& pattern, std::string_view module) {
+  if (is_plain(pattern)) return ends_in(module, pattern);
+  return std::regex_match(module.begin(), module.end(), compiled(pattern));
+}
+
+}  // namespace braid::model

@@ -1,0 +1,36 @@
+// adapter_config.json, as PEFT writes it for LoRA and what is made of it.
+#pragma once
+
+#include "braid/result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::model {
+
+struct PeftConfig {
+  std::string path;  // for messages
+  std::int32_t rank = 8;
+  double alpha = 8.0;
+  bool by_root = false;                                                     // rsLoRA (Kalajdzievski 2023): alpha / sqrt(rank)
+  bool magnitudes = false;                                                  // DoRA
+  std::vector<std::pair<std::string, double>> rank_pattern, alpha_pattern;  // regular expressions of modules, in their order
+  bool all_layers = false;                                                  // what is adapted in one layer is in all that have it
+
+  // kBadFile; kUnsupported: something is set that changes the sum and that this build lacks. The message names the key.
+  static Result<PeftConfig> parse(const std::string& text, std::string path);
+
+  // As the patterns have them for a module of the base ("model.layers.0.self_attn.q_proj").
+  std::int32_t rank_of(std::string_view module) const;
+  double alpha_of(std::string_view module) const;
+  // What the product of a module's matrices of this rank is multiplied by.
+  float scale_of(std::string_view module, std::int32_t its_rank) const;
+};
+
+// Whether a pattern is about a module: "(.*\.)?(pattern)", as PEFT matches.
+bool matches_module(const std::string& pattern, std::string_view module);
+
+}  // namespace braid::model

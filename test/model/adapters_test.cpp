@@ -1,0 +1,425 @@
+// Adapters against what the base computes with them merged into its weights.
+#include "model/adapter_models.h"
+#include "model/folder_models.h"
+#include "model/forward_harness.h"
+#include "model/mixture_model.h"
+#include "model/step_driver.h"
+#include "support/gguf_writer.h"
+
+#include <gmock/gmock.h>
+#include <set>
+
+namespace braid::model::test::adapting {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int32_t kBlocks = 96;
+
+std::unique_ptr<LanguageModel> load(const files::GgufFile& file, const kernels::KernelTable& table) {
+  LoadOptions options{.kv_type = kernels::KvType::kF32, .max_batch = 4, .end_tokens = {}, .progress = {}};
+  options.packing.float_type = kernels::WeightType::kF32;
+  auto model = LanguageModel::load(file, table, options).value();
+  model->allocate_kv(kBlocks).value();
+  return model;
+}
+
+files::GgufFile open_model(const std::string& path) {
+  return files::GgufFile::from_contents(read_folder(files::HfFolder::open(path).value()).value());
+}
+
+// Log-probabilities of a prompt's tokens and those of a short greedy answer.
+DrivenAnswer scores(LanguageModel& model, std::uint32_t adapter = 0) {
+  std::mt19937 random(3);
+  DrivenRequest request{.prompt = std::vector<TokenId>(40),
+                        .sampling = {.temperature = 0.0F, .top_logprobs = 0},
+                        .stop = {.max_tokens = 4, .stop_token_ids = {}}};
+  for (TokenId& id : request.prompt) id = static_cast<TokenId>(3 + random() % 110);
+  request.prompt_logprobs = 0;
+  request.adapter = adapter;
+  return StepDriver(model, kBlocks).run({request}, {}).front();
+}
+
+float distance(const DrivenAnswer& a, const DrivenAnswer& b) {
+  float most = 0.0F;
+  for (std::size_t i = 0; i < a.scored.size(); ++i) most = std::max(most, std::fabs(a.scored[i].logprob - b.scored[i].logprob));
+  return most;
+}
+
+bool has_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::ranges::any_of(parts, [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+// A module of a layer that is a matrix, and that this build adapts.
+bool is_adapted(const std::string& name, const files::SafeTensor& tensor) {
+  return name.ends_with(".weight") && tensor.shape.size() == 2 && has_any(name, {".layers.", ".h.", ".blocks."}) &&
+         !has_any(name, {"norm", "ln_", "conv", "kv_b_proj", "embed", "shared_expert_gate", "q_proj.0.", "alpha", ".A_log"}) &&
+         has_any(tensor.dtype, {"F32", "BF16", "F16"});
+}
+
+std::shared_ptr<const Adapter> adapter_of(const std::string& path, LanguageModel& model, const std::string& base,
+                                          const kernels::KernelTable& table) {
+  const Result<StoredAdapter> stored = read_adapter(path, {model.shape(), base});
+  EXPECT_TRUE(stored) << (stored ? "" : stored.error().message);
+  if (!stored) return nullptr;
+  const auto built = build_adapter(*stored, model.shape(), model.weights(), table);
+  EXPECT_TRUE(built) << (built ? "" : built.error().message);
+  return built ? *built : nullptr;
+}
+
+// Every matrix of the layers of every family, whatever a file makes of its rows.
+class AdaptersOfFamilies : public testing::TestWithParam<std::string> {};
+
+TEST_P(AdaptersOfFamilies, ComputeWhatTheMergedModelDoes) {
+  const auto& table = kernels::best_kernel_table();
+  const files::HfFolder base = files::HfFolder::open(folder_path(GetParam())).value();
+  const bool turned = GetParam() == "gpt2";
+  std::mt19937 random(17);
+  Tensors adapter;
+  std::map<std::string, Values> merged;
+  for (const auto& [name, tensor] : base.tensors()) {
+    if (!is_adapted(name, tensor)) continue;
+    Values weights = values_of(tensor);
+    const std::int64_t outputs = turned ? weights.columns() : weights.rows();
+    const std::int64_t inputs = turned ? weights.rows() : weights.columns();
+    const Values down = random_values(random, {3, inputs}, 1.0F / std::sqrt(static_cast<float>(inputs)));
+    const Values up = random_values(random, {outputs, 3}, 0.1F);
+    merge(weights, up, down, 2.0F, turned);
+    merged.emplace(name, std::move(weights));
+    const std::string module = "base_model.model." + name.substr(0, name.size() - 7);
+    adapter.add(module + ".lora_A.weight", down);
+    adapter.add(module + ".lora_B.weight", up);
+  }
+  const braid::test::Folder folder;
+  std::filesystem::create_directory(folder / "merged");
+  std::filesystem::create_directory(folder / "adapter");
+  write_folder(base, merged, folder / "merged", base.config());
+  write_file(folder / "adapter/adapter_config.json",
+             std::string(R"({"peft_type":"LORA","r":3,"lora_alpha":6,"target_modules":"all-linear"})"));
+  write_file(folder / "adapter/adapter_model.safetensors", adapter.file());
+
+  auto model = load(open_model(base.path()), table);
+  const auto tuned = adapter_of(folder / "adapter", *model, base.path(), table);
+  ASSERT_NE(tuned, nullptr);
+  model->adapters().set(7, only(tuned));
+  const DrivenAnswer plain = scores(*model);
+  const DrivenAnswer adapted = scores(*model, 7);
+  const DrivenAnswer expected = scores(*load(open_model(folder / "merged"), table));
+  EXPECT_LT(distance(adapted, expected), 2e-3F);
+  EXPECT_GT(distance(adapted, plain), 0.05F) << "it does something";
+}
+
+std::vector<std::string> adapted_families() {
+  std::vector<std::string> names = folder_models();
+  std::erase_if(names, [](const std::string& name) { return name == "gpt-oss-mxfp4" || name == "gemma3-wrapped"; });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, AdaptersOfFamilies, testing::ValuesIn(adapted_families()), folder_test_name);
+
+// A file says as much about its model as a folder does, as far as an adapter's names and rows depend on it.
+TEST(AdapterNames, LieInAFileWhereTheFolderHasThem) {
+  // Of these a folder says more than can be told from a shape: an adapter for such a file is a GGUF file, too.
+  const std::set<std::string> unlike = {"apertus",          "bamba",         "deepseek-v2", "deepseek-v3",  "falcon-h1",
+                                        "falcon-h1-normed", "glm4-moe-lite", "granite4",    "granite4-moe", "kimi-k2",
+                                        "mamba2",           "nemotron-h",    "qwen3-next",  "qwen3.5",      "qwen3.5-moe"};
+  for (const std::string& name : adapted_families()) {
+    const files::HfFolder folder = files::HfFolder::open(folder_path(name)).value();
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> modules;
+    for (const auto& [tensor, stored] : folder.tensors())
+      if (is_adapted(tensor, stored)) {
+        auto size = std::pair(stored.shape[0], stored.shape[1]);
+        if (name == "gpt2") std::swap(size.first, size.second);
+        modules.emplace(tensor.substr(0, tensor.size() - 7), size);
+      }
+    const ModelShape shape = describe_model(open_model(folder.path())).value();
+    const Result<std::string> config = config_like(shape);
+    ASSERT_TRUE(config) << name;
+    const auto found = place_modules(files::HfFolder::of_config("a file", *config), modules);
+    const auto expected = place_modules(folder, modules).value();
+    const auto key = [](const ModulePlace& place) {
+      return std::tuple(place.module, place.tensor, place.expert, place.order, place.columns, place.factors);
+    };
+    std::set<decltype(key(expected.front()))> of_file, of_folder;
+    if (found)
+      for (const ModulePlace& place : *found) of_file.insert(key(place));
+    for (const ModulePlace& place : expected) of_folder.insert(key(place));
+    EXPECT_EQ(found ? of_file == of_folder : unlike.contains(name), true) << name << ": " << (found ? "elsewhere" : found.error().message);
+  }
+}
+
+// A base with an adapter of some matrices, and the base that they make of it.
+class AdapterKinds : public testing::Test {
+ protected:
+  AdapterKinds() {
+    for (const char* name : {"adapter", "merged"}) std::filesystem::create_directory(folder_ / name);
+  }
+
+  static std::string module(int layer, const std::string& part) { return "model.layers." + std::to_string(layer) + "." + part; }
+
+  Values base(const std::string& name) const { return values_of(base_.tensors().at(name + ".weight")); }
+
+  // One of a rank, merged with that scale.
+  void add(const std::string& name, std::int64_t rank, float scale, bool magnitudes = false) {
+    Values weights = base(name);
+    const Values down = random_values(random_, {rank, weights.columns()}, 0.2F);
+    const Values up = random_values(random_, {weights.rows(), rank}, 0.2F);
+    tensors_.add("base_model.model." + name + ".lora_A.weight", down);
+    tensors_.add("base_model.model." + name + ".lora_B.weight", up);
+    merge(weights, up, down, scale, false);
+    if (magnitudes) {
+      const Values lengths = random_values(random_, {weights.rows()}, 0.2F);
+      Values shifted = lengths;
+      for (float& length : shifted.at) length += 1.0F;
+      tensors_.add("base_model.model." + name + ".lora_magnitude_vector", shifted);
+      set_lengths(weights, shifted.at);
+    }
+    merged_.insert_or_assign(name + ".weight", std::move(weights));
+  }
+
+  void expect_merged(const std::string& config, const std::string& base_config = {}) {
+    write_folder(base_, merged_, folder_ / "merged", base_config.empty() ? base_.config() : base_config);
+    write_file(folder_ / "adapter/adapter_config.json", config);
+    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    for (const auto* table : available_tables()) {
+      auto model = load(open_model(base_.path()), *table);
+      const auto tuned = adapter_of(folder_ / "adapter", *model, base_.path(), *table);
+      ASSERT_NE(tuned, nullptr);
+      model->adapters().set(1, only(tuned));
+      const DrivenAnswer adapted = scores(*model, 1);
+      const DrivenAnswer expected = scores(*load(open_model(folder_ / "merged"), *table));
+      EXPECT_LT(distance(adapted, expected), 2e-3F) << table->name;
+      EXPECT_GT(distance(adapted, scores(*model)), 0.02F) << table->name;
+      EXPECT_EQ(adapted.tokens, expected.tokens) << table->name;
+    }
+  }
+
+  // What reading it says.
+  std::string fault(const std::string& config) {
+    write_file(folder_ / "adapter/adapter_config.json", config);
+    write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+    if (!model_) model_ = load(open_model(base_.path()), kernels::best_kernel_table());
+    const auto stored = read_adapter(folder_ / "adapter", {model_->shape(), base_.path()});
+    if (!stored) return stored.error().message;
+    const auto built = build_adapter(*stored, model_->shape(), model_->weights(), kernels::best_kernel_table());
+    return built ? "" : built.error().message;
+  }
+
+  const files::HfFolder base_ = files::HfFolder::open(folder_path("mistral")).value();
+  const braid::test::Folder folder_;
+  std::mt19937 random_{23};
+  Tensors tensors_;
+  std::map<std::string, Values> merged_;
+  std::unique_ptr<LanguageModel> model_;
+};
+
+TEST_F(AdapterKinds, ScaleByTheRootOfTheRank) {
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 6.0F / 2.0F);
+  expect_merged(R"({"peft_type":"LORA","r":4,"lora_alpha":6,"use_rslora":true,"target_modules":["q_proj"]})");
+}
+
+TEST_F(AdapterKinds, KeepMagnitudesOfRows) {
+  for (int layer = 0; layer < 3; ++layer)
+    for (const char* part : {"self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj"})
+      add(module(layer, part), 5, 2.0F, true);
+  expect_merged(R"({"peft_type":"LORA","r":5,"lora_alpha":10,"use_dora":true,"target_modules":"all-linear"})");
+}
+
+TEST_F(AdapterKinds, HaveRanksAndScalesByPatterns) {
+  add(module(0, "self_attn.q_proj"), 2, 8.0F / 2);
+  add(module(1, "self_attn.q_proj"), 3, 9.0F / 3);
+  add(module(2, "self_attn.q_proj"), 2, 8.0F / 2);
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "mlp.up_proj"), 6, 3.0F / 6);
+  expect_merged(R"({"peft_type":"LORA","r":2,"lora_alpha":8,"target_modules":["q_proj","up_proj"],
+                    "rank_pattern":{"layers\\.1\\.self_attn.q_proj":3,"up_proj":6},
+                    "alpha_pattern":{"model.layers.[1].self_attn.*":9,"^model.*up_proj":3}})");
+}
+
+TEST_F(AdapterKinds, ChangeBiases) {
+  const std::string name = module(1, "self_attn.v_proj");
+  add(name, 4, 1.0F);
+  const Values bias = random_values(random_, {base(name).rows()}, 0.3F);
+  tensors_.add("base_model.model." + name + ".bias", bias);
+  tensors_.add("base_model.model." + name + ".lora_B.bias", Values{{base(name).rows()}, std::vector<float>(bias.at.size(), 0.5F)});
+  Values whole = bias;
+  for (float& value : whole.at) value += 0.5F;
+  merged_.emplace(name + ".bias", whole);
+  for (int layer = 0; layer < 3; ++layer)
+    for (const char* part : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
+      const std::string other = module(layer, std::string("self_attn.") + part);
+      if (other != name)
+        merged_.emplace(other + ".bias", Values{{base(other).rows()}, std::vector<float>(static_cast<std::size_t>(base(other).rows()))});
+    }
+  std::string config = base_.config();
+  config.replace(config.find('{'), 1, R"({"attention_bias":true,)");
+  const std::size_t at = config.find("\"model_type\": \"mistral\"");
+  ASSERT_NE(at, std::string::npos);
+  config.replace(at, 23, "\"model_type\": \"llama\"");
+  expect_merged(R"({"r":4,"lora_alpha":4,"bias":"lora_only","lora_bias":true,"target_modules":["v_proj"],"layers_to_transform":[1]})",
+                config);
+}
+
+TEST_F(AdapterKinds, AdaptEmbeddingsAndHeads) {
+  Values table = base("model.embed_tokens");
+  const Values down = random_values(random_, {4, table.rows()}, 0.3F);
+  const Values up = random_values(random_, {table.columns(), 4}, 0.3F);
+  tensors_.add("base_model.model.model.embed_tokens.lora_embedding_A", down);
+  tensors_.add("base_model.model.model.embed_tokens.lora_embedding_B", up);
+  for (std::int64_t token = 0; token < table.rows(); ++token)
+    for (std::int64_t i = 0; i < table.columns(); ++i)
+      for (std::int64_t r = 0; r < 4; ++r)
+        table.at[static_cast<std::size_t>(token * table.columns() + i)] +=
+            0.5F * down.at[static_cast<std::size_t>(r * table.rows() + token)] * up.at[static_cast<std::size_t>(i * 4 + r)];
+  merged_.emplace("model.embed_tokens.weight", table);
+  add("lm_head", 4, 0.5F);
+  expect_merged(R"({"r":4,"lora_alpha":2,"target_modules":["embed_tokens","lm_head"]})");
+}
+
+TEST_F(AdapterKinds, BringWholeEmbeddingsAndHeads) {
+  for (const std::string name : {"lm_head", "model.embed_tokens"}) {
+    Values whole = base(name);
+    for (float& value : whole.at) value += std::normal_distribution<float>(0.0F, 0.1F)(random_);
+    tensors_.add("base_model.model." + name + (name == "lm_head" ? ".modules_to_save.weight" : ".weight"), whole);
+    merged_.emplace(name + ".weight", whole);
+  }
+  add(module(2, "mlp.down_proj"), 2, 1.0F);
+  expect_merged(R"({"r":2,"lora_alpha":2,"target_modules":".*\\.2\\.mlp\\.down_proj","modules_to_save":["lm_head","embed_tokens"]})");
+}
+
+TEST_F(AdapterKinds, SayWhatDoesNotFit) {
+  const std::string config = R"({"r":4,"lora_alpha":4,"target_modules":["q_proj"]})";
+  const std::string q = "base_model.model.model.layers.1.self_attn.q_proj";
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
+  EXPECT_EQ(fault(config), "");
+  EXPECT_THAT(fault(R"({"r":8,"lora_alpha":4})"), HasSubstr("q_proj.lora_B.weight: has the rank 4, and adapter_config.json says 8"));
+  EXPECT_THAT(fault(R"({"peft_type":"IA3"})"), HasSubstr("'peft_type' is \"IA3\", expected \"LORA\""));
+  EXPECT_THAT(fault(R"({"r":0})"), HasSubstr("'r' is 0, expected a number of 1 to"));
+  EXPECT_THAT(fault(R"({"r":4,"target_parameters":["x"]})"), HasSubstr("'target_parameters' is set"));
+  EXPECT_THAT(fault(R"({"r":4,"alpha_pattern":{"(":4}})"), HasSubstr("is no regular expression"));
+  EXPECT_THAT(fault(R"({"r":4,"use_dora":true})"), HasSubstr("q_proj.lora_magnitude_vector: is missing"));
+  EXPECT_THAT(fault("[]"), HasSubstr("is not a JSON object"));
+
+  tensors_[q + ".lora_A.weight"].dtype = "I32";
+  EXPECT_THAT(fault(config), HasSubstr(q + ".lora_A.weight: found type I32, expected F32, F16 or BF16"));
+  tensors_.add(q + ".lora_A.weight", random_values(random_, {4, 40}, 1.0F));
+  EXPECT_THAT(fault(config), HasSubstr(q + ".lora_A.weight: found shape [4, 40], expected [4, 32], as blk.1.attn_q of the base has it"));
+  tensors_.add(q + ".lora_A.weight", random_values(random_, {4, 32}, 1.0F));
+  tensors_.add(q + ".lora_B.weight", random_values(random_, {40, 4}, 1.0F));
+  EXPECT_THAT(fault(config), HasSubstr(q + ".lora_B.weight: found shape [40, 4], expected [64, 4]"));
+  tensors_.remove(q + ".lora_B.weight");
+  EXPECT_THAT(fault(config), HasSubstr("layers.1.self_attn.q_proj.lora_B.weight: is missing"));
+  tensors_.remove(q + ".lora_A.weight");
+  EXPECT_THAT(fault(config), HasSubstr("blk.1.attn_q (as the base's file calls it): is missing"));
+  EXPECT_EQ(fault(R"({"r":4,"lora_alpha":4,"target_modules":["q_proj"],"layers_to_transform":[0,2]})"), "");
+  tensors_.add("base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight", random_values(random_, {4, 32}, 1.0F));
+  tensors_.add("base_model.model.model.layers.7.self_attn.q_proj.lora_B.weight", random_values(random_, {64, 4}, 1.0F));
+  EXPECT_THAT(fault(R"({"r":4})"), HasSubstr("the base has no matrix blk.7.attn_q"));
+  tensors_.remove("base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight");
+  tensors_.remove("base_model.model.model.layers.7.self_attn.q_proj.lora_B.weight");
+  tensors_.add("base_model.model.model.norm.weight", random_values(random_, {32}, 1.0F));
+  EXPECT_NE(fault(R"({"r":4})"), "");
+  tensors_.remove("base_model.model.model.norm.weight");
+  tensors_.add("base_model.model.model.layers.0.mlp.up_proj.ia3_l", random_values(random_, {32}, 1.0F));
+  EXPECT_THAT(fault(R"({"r":4})"), HasSubstr("up_proj.ia3_l: is no part of a LoRA"));
+}
+
+// The same sums from a GGUF file, whose rows lie as the base's.
+TEST_F(AdapterKinds, AreTheSameFromAGgufFile) {
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
+  write_file(folder_ / "adapter/adapter_config.json", std::string(R"({"r":4,"lora_alpha":2})"));
+  write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+  const auto& table = kernels::best_kernel_table();
+  auto model = load(open_model(base_.path()), table);
+  const StoredAdapter stored = read_adapter(folder_ / "adapter", {model->shape(), base_.path()}).value();
+  braid::test::GgufWriter writer;
+  writer.string("general.type", "adapter").string("general.architecture", "llama").string("adapter.type", "lora");
+  writer.f32("adapter.lora.alpha", 2.0F);
+  for (const StoredMatrix& matrix : stored.matrices) {
+    std::vector<std::byte> up;  // in the base's order
+    for (const std::int32_t row : matrix.order) {
+      const auto bytes = matrix.up.bytes.subspan(static_cast<std::size_t>(row) * 16, 16);
+      up.insert(up.end(), bytes.begin(), bytes.end());
+    }
+    writer.tensor(matrix.name + ".weight.lora_a", 0, {32, 4}, {matrix.down.bytes.begin(), matrix.down.bytes.end()});
+    writer.tensor(matrix.name + ".weight.lora_b", 0, {4, 64}, up);
+  }
+  const auto source = writer.source("tuned.gguf");
+  write_file(folder_ / "tuned.gguf", std::vector<std::byte>(source->bytes().begin(), source->bytes().end()));
+  model->adapters().set(1, only(build_adapter(stored, model->shape(), model->weights(), table).value()));
+  model->adapters().set(2, only(adapter_of(folder_ / "tuned.gguf", *model, base_.path(), table)));
+  const DrivenAnswer peft = scores(*model, 1);
+  const DrivenAnswer gguf = scores(*model, 2);
+  EXPECT_EQ(distance(peft, gguf), 0.0F);
+  EXPECT_EQ(peft.logprobs, gguf.logprobs);
+  EXPECT_GT(distance(peft, scores(*model)), 0.02F);
+}
+
+// Two at once, with scales, are their sum.
+TEST_F(AdapterKinds, AddUpWithScales) {
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "mlp.gate_proj"), 4, 1.0F);
+  write_file(folder_ / "adapter/adapter_config.json", std::string(R"({"r":4,"lora_alpha":4})"));
+  write_file(folder_ / "adapter/adapter_model.safetensors", tensors_.file());
+  const auto& table = kernels::best_kernel_table();
+  auto model = load(open_model(base_.path()), table);
+  const auto tuned = adapter_of(folder_ / "adapter", *model, base_.path(), table);
+  ASSERT_NE(tuned, nullptr);
+  using Parts = std::vector<AdapterSet::Part>;
+  model->adapters().set(1, only(tuned));
+  model->adapters().set(2, std::make_shared<AdapterSet>(Parts{{tuned, 0.25F}, {tuned, 0.75F}}));
+  model->adapters().set(3, only(tuned, 0.0F));
+  EXPECT_LT(distance(scores(*model, 1), scores(*model, 2)), 1e-3F);
+  EXPECT_EQ(distance(scores(*model, 3), scores(*model)), 0.0F);
+  EXPECT_GT(distance(scores(*model, 1), scores(*model)), 0.02F);
+}
+
+// Of experts, in each of them and in the router.
+TEST(Adapters, AdaptEachExpert) {
+  const MixtureModel mixture;
+  const files::GgufFile file = mixture.file();
+  const auto& table = kernels::best_kernel_table();
+  constexpr std::int64_t kWidth = MixtureModel::kWidth;
+  auto model = load(file, table);
+  braid::test::GgufWriter writer;
+  writer.string("general.type", "adapter").string("general.architecture", "qwen2moe").string("adapter.type", "lora");
+  std::mt19937 random(9);
+  const auto bytes_of = [](const Values& values) {
+    const auto* begin = reinterpret_cast<const std::byte*>(values.at.data());
+    return std::vector<std::byte>(begin, begin + values.at.size() * 4);
+  };
+  for (const char* part : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+    const std::string name = "blk.1." + std::string(part) + ".weight";
+    writer.tensor(name + ".lora_a", 0, {kWidth, 2, 8}, bytes_of(random_values(random, {8, 2, kWidth}, 0.1F)));
+    writer.tensor(name + ".lora_b", 0, {2, kWidth, 8}, bytes_of(random_values(random, {8, kWidth, 2}, 0.1F)));
+  }
+  const auto stored = read_gguf_adapter(writer.source("experts.gguf"), {model->shape(), ""}).value();
+  const auto tuned = build_adapter(stored, model->shape(), model->weights(), table).value();
+  EXPECT_EQ(tuned->matrices.size(), 24U);
+  model->adapters().set(1, only(tuned));
+
+  // The base with them merged.
+  std::vector<files::GgufTensor> tensors = file.tensors();
+  std::vector<std::vector<std::byte>> owned;
+  for (files::GgufTensor& tensor : tensors) {
+    if (!tensor.name.starts_with("blk.1.ffn_") || !tensor.name.ends_with("_exps.weight")) continue;
+    std::vector<std::byte>& bytes = owned.emplace_back(tensor.bytes.begin(), tensor.bytes.end());
+    for (const StoredMatrix& matrix : stored.matrices) {
+      if (matrix.name + ".weight" != tensor.name) continue;
+      Values weights{{kWidth, kWidth}, std::vector<float>(kWidth * kWidth)};
+      std::byte* at = bytes.data() + static_cast<std::size_t>(matrix.expert) * weights.at.size() * 4;
+      std::memcpy(weights.at.data(), at, weights.at.size() * 4);
+      Values up{{kWidth, 2}, std::vector<float>(2 * kWidth)}, down{{2, kWidth}, std::vector<float>(2 * kWidth)};
+      std::memcpy(up.at.data(), matrix.up.bytes.data(), up.at.size() * 4);
+      std::memcpy(down.at.data(), matrix.down.bytes.data(), down.at.size() * 4);
+      merge(weights, up, down, 1.0F, false);
+      std::memcpy(at, weights.at.data(), weights.at.size() * 4);
+    }
+    tensor.bytes = bytes;
+  }
+  files::GgufContents contents{.sources = {braid::files::owned_bytes({}, "merged")}, .metadata = file.metadata(), .tensors = tensors};
+  auto merged = load(files::GgufFile::from_contents(std::move(contents)), table);
+  EXPECT_LT(distance(scores(*model, 1), scores(*merged)), 2e-3F);
+  EXPECT_GT(distance(scores(*model, 1), scores(*model)), 0.02F);
+}
+
+}  // namespace
+}  // namespace braid::model::test::adapting
