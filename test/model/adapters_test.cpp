@@ -421,5 +421,30 @@ TEST(Adapters, AdaptEachExpert) {
   EXPECT_GT(distance(scores(*model, 1), scores(*model)), 0.02F);
 }
 
+// Files from outside, cut and changed anywhere, are read or refused.
+TEST_F(AdapterKinds, SurviveChangedFiles) {
+  for (int layer = 0; layer < 3; ++layer) add(module(layer, "self_attn.q_proj"), 4, 1.0F);
+  const auto& table = kernels::best_kernel_table();
+  auto model = load(open_model(base_.path()), table);
+  const std::string config = R"({"peft_type":"LORA","r":4,"lora_alpha":2,"rank_pattern":{"q.*":4},"target_modules":["q_proj"]})";
+  const std::vector<std::byte> file = tensors_.file();
+  std::mt19937 random(31);
+  int read = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<std::byte> bytes = file;
+    if (round % 4 == 0) bytes.resize(random() % bytes.size());
+    for (int i = 0; i < 3 && !bytes.empty(); ++i)
+      bytes[random() % std::min<std::size_t>(bytes.size(), 900)] = static_cast<std::byte>(random() % 256);
+    std::string text = config;
+    if (round % 3 == 0) text[random() % text.size()] = static_cast<char>(random() % 128);
+    auto parsed = PeftConfig::parse(text, "config");
+    if (!parsed) continue;
+    const auto stored = read_peft_tensors(std::make_shared<const PeftConfig>(std::move(*parsed)),
+                                          braid::files::owned_bytes(bytes, "changed"), {model->shape(), base_.path()});
+    if (stored && build_adapter(*stored, model->shape(), model->weights(), table)) ++read;
+  }
+  EXPECT_LT(read, 400);
+}
+
 }  // namespace
 }  // namespace braid::model::test::adapting
