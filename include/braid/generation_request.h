@@ -79,8 +79,9 @@ struct StopRules {
 
 // What changes the model's weights for a request.
 struct AdapterUse {
-  std::uint32_t index = 0;  // of the model's adapters, counted from 1; 0: none
-  std::string revision;     // cached blocks are those of the same one; empty without an adapter
+  std::uint32_t index = 0;                 // of the model's adapters, counted from 1; 0: none
+  std::string revision;                    // cached blocks are those of the same one; empty without an adapter
+  std::shared_ptr<const void> lease = {};  // while it lives, the index stands for them
 };
 
 // Immutable once submitted.

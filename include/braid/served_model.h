@@ -3,6 +3,7 @@
 
 #include "braid/constraint.h"
 #include "braid/engine.h"
+#include "braid/generation_request.h"
 #include "braid/model_name.h"
 #include "braid/pooled_model.h"
 #include "braid/predictor.h"
@@ -20,6 +21,8 @@
 #include <vector>
 
 namespace braid {
+
+class Adapters;
 
 // From what tokens of a model's answers can be guessed.
 struct DraftMeans {
@@ -58,6 +61,8 @@ struct ServedModel {
   bool generates = true;         // false: it reads whole texts and makes no answer
   std::uint64_t bytes = 0;       // of its weights
   std::string weight_type = {};  // of most of them, such as Q4_K; empty: not known
+  Adapters* adapters = nullptr;  // whose base it is, owned as the engine; null: it can have none
+  AdapterUse adapter = {};       // that its requests use
 };
 
 // A model in use: while one lives, it is not unloaded. Loop only; the model itself may be read on any thread.

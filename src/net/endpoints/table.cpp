@@ -1,3 +1,4 @@
+#include "net/adapters/adapters.h"
 #include "net/admin/cache_stats.h"
 #include "net/admin/metrics.h"
 #include "net/admin/prefix_cache.h"
@@ -59,6 +60,11 @@ constexpr Answer kProps = [](Q q) { return admin::props(q.service, q.query); };
 constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.query, q.client); };
 constexpr Answer kResetPrefixCache = [](Q q) { return admin::reset_prefix_cache(q.service, q.body); };
 constexpr Answer kTokenizerInfo = [](Q q) { return text::tokenizer_info(q.service.status, q.query); };
+constexpr Answer kAdapters = [](Q q) { return adapters::list(q.service.status); };
+constexpr Answer kAdapter = [](Q q) { return adapters::show(q.service.status, q.argument); };
+constexpr Answer kUnloadAdapter = [](Q q) { return adapters::unload(q.service.status, q.argument); };
+constexpr Answer kUnloadLora = [](Q q) { return adapters::unload_lora(q.service.status, q.body); };
+constexpr Answer kLlamaAdapters = [](Q q) { return adapters::llama_list(q.service.status); };
 constexpr Answer kOllamaTags = [](Q q) { return ollama::tags(q.service.status); };
 constexpr Answer kOllamaPs = [](Q q) { return ollama::running(q.service.status); };
 constexpr Answer kRoot = [](Q q) {
@@ -115,6 +121,14 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/load", false, Caller::kMetricsReader, kLoad},
     {Method::kGet, "/cache/stats", false, Caller::kKey, kCacheStats},
     {Method::kGet, "/tokenizer_info", false, Caller::kKey, kTokenizerInfo},
+    {Method::kPost, "/adapters", false, Caller::kAdministrator, adapters::load},
+    {Method::kGet, "/adapters", false, Caller::kKey, kAdapters},
+    {Method::kGet, "/adapters/", true, Caller::kKey, kAdapter},
+    {Method::kDelete, "/adapters/", true, Caller::kAdministrator, kUnloadAdapter},
+    {Method::kPost, "/load_lora_adapter", false, Caller::kAdministrator, adapters::load_lora},
+    {Method::kPost, "/unload_lora_adapter", false, Caller::kAdministrator, kUnloadLora},
+    {Method::kPost, "/update_adapter_weights", false, Caller::kAdministrator, adapters::update},
+    {Method::kGet, "/lora-adapters", false, Caller::kKey, kLlamaAdapters},
     {Method::kPost, "/reset_prefix_cache", false, Caller::kAdministrator, kResetPrefixCache},
     {Method::kPost, "/reload", false, Caller::kAdministrator, kReload},
     {Method::kGet, "/health", false, Caller::kAnybody, kHealth},

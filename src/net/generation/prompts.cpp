@@ -261,6 +261,7 @@ Result<std::vector<GenerationRequest>> make_requests(const ServedModel& model, c
       GenerationRequest& request = requests.emplace_back(request_of(call, prompt, model.context_length));
       const std::size_t choice = requests.size() - 1;
       request.second_text = second;
+      request.adapter = model.adapter;
       if (i > 0 && !call.stream) request.prompt_logprobs = -1;  // the first candidate's are those of all
       request.id = choice_id(id, choice, total);
       request.sampling.seed = seed;

@@ -1,21 +1,102 @@
 #include "net/service/asked_model.h"
 
+#include "braid/model_name.h"
 #include "net/json/fields.h"
 
+#include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace braid::net {
 
 namespace asio = boost::asio;
 
-Result<AskedModel> asked_model(const Value& body) {
-  const Value* name = body.find("model");
-  if (name == nullptr || name->is_null()) return AskedModel{};
-  Result<std::string> text = json::read_string(*name, "model");
-  if (!text) return text.error();
-  return AskedModel{std::move(*text)};
+namespace {
+
+constexpr float kMostScale = 1e4F;
+
+// A name, or an object with a scale beside it; `key` is what tells which one it is.
+Result<AdapterChoice> read_choice(const Value& value, const std::string& path, std::string_view key) {
+  if (value.get_if<std::string>() != nullptr) return AdapterChoice{*value.get_if<std::string>()};
+  const Value* which = value.find(key);
+  if (which == nullptr) return json::wrong_type(path, fmt::format("an object with '{}'", key), value);
+  AdapterChoice choice;
+  if (key == "id") {
+    const Result<std::int64_t> number = json::read_integer(*which, json::at_key(path, key), 0, std::numeric_limits<std::int32_t>::max());
+    if (!number) return number.error();
+    choice.number = static_cast<std::uint32_t>(*number);
+  } else {
+    Result<std::string> name = json::read_string(*which, json::at_key(path, key));
+    if (!name) return name.error();
+    choice.name = std::move(*name);
+  }
+  if (const Value* scale = value.find("scale"); scale != nullptr && !scale->is_null()) {
+    const Result<float> number = json::read_number(*scale, json::at_key(path, "scale"), -kMostScale, kMostScale);
+    if (!number) return number.error();
+    choice.scale = *number;
+  }
+  return choice;
+}
+
+Result<void> read_choices(const Value& value, const std::string& path, std::string_view key, std::vector<AdapterChoice>& choices) {
+  if (value.is_null()) return {};
+  const auto* list = value.get_if<ValueList>();
+  const std::size_t count = list != nullptr ? list->size() : 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    Result<AdapterChoice> choice = read_choice(list != nullptr ? (*list)[i] : value, list != nullptr ? json::at_index(path, i) : path, key);
+    if (!choice) return choice.error();
+    choices.push_back(std::move(*choice));
+  }
+  return {};
+}
+
+// What a base is with the adapters that are asked for.
+Result<ModelHold> with_adapters(ModelHold base, std::span<const AdapterChoice> choices) {
+  if (choices.empty()) return base;
+  if (base->adapters == nullptr) return invalid_argument(fmt::format("the model '{}' takes no adapters", base->id), "adapter");
+  Adapters& adapters = *base->adapters;
+  return adapters.apply(std::move(base), choices);
+}
+
+}  // namespace
+
+Result<AskedModel> asked_model(Value& body) {
+  AskedModel asked;
+  if (const Value* name = body.find("model"); name != nullptr && !name->is_null()) {
+    Result<std::string> text = json::read_string(*name, "model");
+    if (!text) return text.error();
+    asked.name = std::move(*text);
+  }
+  for (const auto& [member, key] : {std::pair<std::string, std::string_view>{"adapter", "name"}, {"lora", "id"}}) {
+    const Value* value = body.find(member);
+    if (value == nullptr) continue;
+    const Result<void> read = read_choices(*value, member, key, asked.adapters);
+    if (!read) return read.error();
+    std::erase_if(*body.get_if<ValueDict>(), [&name = member](const auto& field) { return field.first == name; });
+  }
+  return asked;
+}
+
+std::optional<AdaptedName> adapted_name(const ModelDirectory& models, std::string_view name) {
+  const auto is_id = [&](const ServedModel* model) { return model->id == name; };
+  if (std::ranges::any_of(models.all(), is_id)) return std::nullopt;
+  const std::size_t colon = name.rfind(':');
+  const std::string_view head = name.substr(0, colon == std::string_view::npos ? 0 : colon);
+  const std::string_view tail = name.substr(colon == std::string_view::npos ? 0 : colon + 1);
+  for (const ServedModel* model : models.all()) {
+    if (model->adapters == nullptr) continue;
+    if (model->adapters->has(name)) return AdaptedName{model, std::string(name)};
+    // Once it has had adapters, what follows its name is one of them, and no tag: nobody gets the base's answers instead.
+    const bool is_base = !head.empty() && (model->id == head || may_name(head, model->id));
+    if (is_base && (model->adapters->has(tail) || (model->adapters->had_any() && tail != "latest")))
+      return AdaptedName{model, std::string(tail)};
+  }
+  return std::nullopt;
 }
 
 Result<void> check_service(const ServiceStatus& status) {
@@ -28,12 +109,20 @@ Result<void> check_service(const ServiceStatus& status) {
 }
 
 Result<ModelHold> take_model(const ServiceStatus& status, const AskedModel& asked) {
-  if (status.host == nullptr || status.models.find_network(asked.name) != nullptr) {
-    const Result<const ServedModel*> found = find_model(status.models, asked.name);
-    if (!found) return found.error();
-    return ModelHold(ModelHold(), *found);  // it outlives all that use it
+  std::vector<AdapterChoice> choices = asked.adapters;
+  std::string name = asked.name;
+  if (std::optional<AdaptedName> adapted = adapted_name(status.models, name)) {
+    name = adapted->base->id;
+    choices.insert(choices.begin(), AdapterChoice{std::move(adapted->adapter)});
   }
-  return status.host->take(asked.name, asked.keep_alive);
+  if (status.host == nullptr || status.models.find_network(name) != nullptr) {
+    const Result<const ServedModel*> found = find_model(status.models, name);
+    if (!found) return found.error();
+    return with_adapters(ModelHold(ModelHold(), *found), choices);  // it outlives all that use it
+  }
+  ModelHold base = status.host->take(name, asked.keep_alive);
+  if (base == nullptr) return base;
+  return with_adapters(std::move(base), choices);
 }
 
 asio::awaitable<Result<ModelHold>> await_model(const ServiceStatus& status, Abandonment& abandonment, AskedModel asked) {
@@ -43,7 +132,8 @@ asio::awaitable<Result<ModelHold>> await_model(const ServiceStatus& status, Aban
     if (abandonment.is_abandoned()) co_return Error{ErrorCode::kCancelled, "nobody waits for the model any more", ""};
     co_await wait->arrived.wait();
   }
-  co_return std::move(*wait->result);
+  if (!*wait->result) co_return wait->result->error();
+  co_return with_adapters(**wait->result, asked.adapters);
 }
 
 }  // namespace braid::net

@@ -1,6 +1,7 @@
 // The model that a request asks for, which may have to be loaded first.
 #pragma once
 
+#include "braid/adapters.h"
 #include "braid/model_host.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
@@ -11,21 +12,32 @@
 #include <boost/asio/awaitable.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace braid::net {
 
 struct AskedModel {
   std::string name;  // empty: any
   std::optional<KeepAlive> keep_alive = {};
+  std::vector<AdapterChoice> adapters = {};
 };
 
-// What `body`, an object, names in its member `model`.
-Result<AskedModel> asked_model(const Value& body);
+// What `body`, an object, names in its members `model`, and in `adapter` and `lora`, which are taken out of it.
+Result<AskedModel> asked_model(Value& body);
+
+// A model and one of its adapters, as one name means both: the adapter's own, or "model:adapter".
+struct AdaptedName {
+  const ServedModel* base;
+  std::string adapter;
+};
+// Nothing: it is the name of a model, or of nobody. Loop only.
+std::optional<AdaptedName> adapted_name(const ModelDirectory& models, std::string_view name);
 
 // Whether this server has, or may get, a model that could answer.
 Result<void> check_service(const ServiceStatus& status);
 
-// In use, when it is loaded. A null hold: it has to be waited for. Errors are those of find_model().
+// In use, when it is loaded, with its adapters. A null hold: it has to be waited for. Errors are those of find_model() and Adapters::apply().
 Result<ModelHold> take_model(const ServiceStatus& status, const AskedModel& asked);
 
 // After a null hold: waits until it is loaded. kCancelled when it was abandoned before. `status` and `abandonment` outlive the wait.

@@ -78,6 +78,9 @@ struct ServerOptions {
   bool open_metrics = false;              // GET /metrics needs no key
   std::vector<std::string> cors_origins;  // of web pages that may read answers; "localhost": this machine's; "*": all
 
+  // Folders below which requests of an administrator may name adapters to be loaded; none: they may not.
+  std::vector<std::string> adapter_dirs;
+
   // For POST /reload: reads keys and certificates again and returns the number of keys. What cannot be read changes nothing and is an
   // error. Empty: the route answers 404.
   std::function<Result<std::size_t>()> reload;

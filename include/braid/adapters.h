@@ -1,0 +1,69 @@
+// Adapters of a served model, as the HTTP side sees them: immutable revisions under names. Everything here belongs to the loop's thread.
+#pragma once
+
+#include "braid/result.h"
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+struct ServedModel;
+
+// The revision that a name stands for.
+struct AdapterFacts {
+  std::string name;
+  std::string revision;  // of all that its answers depend on, besides the base
+  std::string path;      // of its folder or file
+  std::int64_t created = 0;
+  std::int32_t rank = 0;  // the largest
+  std::int64_t parameters = 0;
+  std::uint64_t bytes = 0;     // that it has taken
+  std::uint32_t number = 0;    // in llama-server's list
+  std::uint64_t requests = 0;  // that have named this revision
+};
+
+// One of those that a request names, by name or number.
+struct AdapterChoice {
+  std::string name;
+  std::optional<std::uint32_t> number = {};
+  float scale = 1.0F;
+};
+
+// Where a new revision comes from.
+struct AdapterSource {
+  std::string path;      // a folder of PEFT, or a GGUF file; or
+  std::string tensors;   // a safetensors file itself: those of the adapter that has the name, whose configuration holds further
+  bool partial = false;  // tensors that it does not have stay what they are
+  std::string checksum;  // SHA-256 of the safetensors or GGUF file, in hexadecimal digits; empty: any
+};
+
+class Adapters {
+ public:
+  virtual ~Adapters() = default;
+
+  // In the order of their numbers.
+  virtual std::vector<AdapterFacts> list() const = 0;
+  virtual bool has(std::string_view name) const = 0;
+  virtual bool had_any() const = 0;  // now or before
+
+  // The base as these adapters make it, with an id and a fingerprint of its own. It stays the same while it lives, whatever becomes of the
+  // names. kNotFound: no such adapter; kInvalidArgument: they cannot be used together, or in that share; kOverloaded: too many are in use.
+  virtual Result<std::shared_ptr<const ServedModel>> apply(std::shared_ptr<const ServedModel> base,
+                                                           std::span<const AdapterChoice> choices) = 0;
+
+  // Reads and prepares it elsewhere than on the loop and the strand; then the name stands for it. Whatever fails changes nothing.
+  // kInvalidArgument: there is one of that name, and it is not to be replaced; or something of the files, which the message names.
+  virtual boost::asio::awaitable<Result<AdapterFacts>> load(std::string name, AdapterSource source, bool replace) = 0;
+
+  // Who uses it goes on. kNotFound.
+  virtual Result<void> unload(std::string_view name) = 0;
+};
+
+}  // namespace braid

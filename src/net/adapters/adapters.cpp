@@ -1,0 +1,161 @@
+#include "net/adapters/adapters.h"
+
+#include "net/adapters/facts.h"
+#include "net/adapters/sources.h"
+#include "net/http/error_response.h"
+#include "net/json/fields.h"
+#include "net/json/parse.h"
+#include "net/json/write.h"
+#include "net/service/asked_model.h"
+
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <fmt/format.h>
+#include <iterator>
+#include <spdlog/spdlog.h>
+#include <utility>
+
+namespace braid::net::adapters {
+namespace {
+
+namespace asio = boost::asio;
+
+// As vLLM's clients expect it.
+http::Response said(std::string text) {
+  http::Response response;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = std::move(text);
+  return response;
+}
+
+http::Response not_loaded(std::string_view name) {
+  return http::error_response({ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"});
+}
+
+http::Response facts_of(const ServedModel& base, const AdapterFacts& facts) {
+  http::Response response;
+  append_facts(response.body, base, facts);
+  return response;
+}
+
+// The base that adapters are asked for, in use.
+Result<ModelHold> base_of(const ServiceStatus& status, const std::string& name) {
+  if (const Result<void> serves = check_service(status); !serves) return serves.error();
+  Result<ModelHold> base = take_model(status, AskedModel{name});
+  if (!base) return base;
+  if (*base == nullptr) return Error{ErrorCode::kNotFound, fmt::format("the model '{}' is not loaded", name), "model"};
+  if ((*base)->adapters == nullptr) return invalid_argument(fmt::format("the model '{}' takes no adapters", (*base)->id), "model");
+  return base;
+}
+
+struct Loaded {
+  ModelHold base;
+  AdapterFacts facts;
+};
+
+asio::awaitable<Result<Loaded>> load_from(const Service& service, Wanted wanted) {
+  const Result<ModelHold> base = base_of(service.status, wanted.model);
+  if (!base) co_return base.error();
+  Adapters& adapters = *(*base)->adapters;
+  // Named, because g++ 12 destroys some temporaries of such an expression twice.
+  asio::awaitable<Result<AdapterFacts>> loading = adapters.load(wanted.name, std::move(wanted.source), wanted.replace);
+  const Result<AdapterFacts> facts = co_await std::move(loading);
+  if (!facts) co_return facts.error();
+  spdlog::info("adapter {} of {}: revision {}, rank {}, {} bytes", facts->name, (*base)->id, facts->revision, facts->rank, facts->bytes);
+  co_return Loaded{*base, *facts};
+}
+
+// Reads the body with `read`, loads, and answers what `answer` makes of it.
+template <class Read, class Tell>
+asio::awaitable<http::Response> run(std::shared_ptr<Service> service, std::string body, Read read, Tell tell) {
+  Result<Loaded> loaded = Error{ErrorCode::kInternal, "the request failed inside the server", ""};
+  try {
+    Result<Wanted> wanted = read(body, *service);
+    if (!wanted) co_return http::error_response(wanted.error());
+    asio::awaitable<Result<Loaded>> loading = load_from(*service, std::move(*wanted));
+    loaded = co_await std::move(loading);
+  } catch (const std::exception& bug) {
+    spdlog::error("loading an adapter: {}", bug.what());
+  }
+  if (!loaded) co_return http::error_response(loaded.error());
+  co_return tell(*loaded);
+}
+
+http::Response tell_facts(const Loaded& loaded) { return facts_of(*loaded.base, loaded.facts); }
+
+}  // namespace
+
+http::Response list(const ServiceStatus& status) {
+  http::Response response;
+  response.body = R"({"object":"list","data":[)";
+  std::string_view separator = "";
+  for (const ServedModel* model : status.models.all()) {
+    if (model->adapters == nullptr) continue;
+    for (const AdapterFacts& facts : model->adapters->list()) {
+      response.body += std::exchange(separator, ",");
+      append_facts(response.body, *model, facts);
+    }
+  }
+  response.body += "]}";
+  return response;
+}
+
+http::Response show(const ServiceStatus& status, std::string_view name) {
+  const NamedAdapter found = find(status.models, name);
+  return found.base != nullptr ? facts_of(*found.base, found.facts) : not_loaded(name);
+}
+
+http::Response unload(const ServiceStatus& status, std::string_view name) {
+  const NamedAdapter found = find(status.models, name);
+  if (found.base == nullptr) return not_loaded(name);
+  const Result<void> unloaded = found.base->adapters->unload(found.facts.name);
+  if (!unloaded) return http::error_response(unloaded.error());
+  spdlog::info("adapter {} of {}: unloaded", found.facts.name, found.base->id);
+  http::Response response;
+  response.body = R"({"id":)";
+  json::append_lossy_string(response.body, found.facts.name);
+  response.body += R"(,"object":"adapter","deleted":true})";
+  return response;
+}
+
+asio::awaitable<http::Response> load(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
+  return run(std::move(service), std::move(body), read_load, tell_facts);
+}
+
+asio::awaitable<http::Response> load_lora(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
+  return run(std::move(service), std::move(body), read_vllm_load,
+             [](const Loaded& loaded) { return said(fmt::format("Success: LoRA adapter '{}' added successfully.", loaded.facts.name)); });
+}
+
+http::Response unload_lora(const ServiceStatus& status, std::string& body) {
+  const Result<Value> document = json::parse_object(body);
+  if (!document) return http::error_response(document.error());
+  const Value* name = document->find("lora_name");
+  if (name == nullptr) return http::error_response(invalid_argument("'lora_name' is missing", "lora_name"));
+  const Result<std::string> text = json::read_string(*name, "lora_name");
+  if (!text) return http::error_response(text.error());
+  const http::Response response = unload(status, *text);
+  return response.status == 200 ? said(fmt::format("Success: LoRA adapter '{}' removed successfully.", *text)) : response;
+}
+
+asio::awaitable<http::Response> update(std::shared_ptr<Service> service, std::shared_ptr<http::Connection>, std::string body) {
+  return run(std::move(service), std::move(body), read_update, tell_facts);
+}
+
+http::Response llama_list(const ServiceStatus& status) {
+  http::Response response;
+  response.body = "[";
+  const ServedModel* model = status.models.find({});
+  if (model != nullptr && model->adapters != nullptr) {
+    for (const AdapterFacts& facts : model->adapters->list()) {
+      if (response.body.size() > 1) response.body += ',';
+      fmt::format_to(std::back_inserter(response.body), R"({{"id":{},"path":)", facts.number);
+      json::append_lossy_string(response.body, facts.path);
+      response.body += R"(,"scale":0.0})";
+    }
+  }
+  response.body += ']';
+  return response;
+}
+
+}  // namespace braid::net::adapters
