@@ -219,6 +219,7 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
   const Result<std::string> architecture = file->string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
+  if (files::is_folder(options.model)) loaded.folder = options.model;
   loaded.weight_type = main_weight_type(*file);
   loaded.defaults = sampling_defaults(*file);
 

@@ -76,12 +76,20 @@ struct AccessOptions {
   net::access::Limits limits;  // of keys that have none of their own; without keys of all clients together
 };
 
+// An adapter that is loaded at the start.
+struct AdapterOption {
+  std::string model;  // the id of its base; empty: the first model
+  std::string name;
+  std::string path;  // a folder of PEFT, or a GGUF file
+};
+
 struct ServeOptions {
   ModelOptions model;                       // what holds for every model that is served
   std::vector<std::string> files;           // GGUF files and Hugging Face folders; empty: the embedded model
   std::vector<std::string> aliases;         // their ids in the API, in their order; empty: their file names
   std::vector<std::string> chat_templates;  // one for all, one for each in their order, or empty: their own
   std::vector<Pooling> poolings;            // of /v1/embeddings; likewise, or empty: what their files say
+  std::vector<AdapterOption> adapters;
   BatchOptions batch;
   DiskOptions disk;
   bool no_model = false;

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { before, after, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import Ajv2020 from "ajv/dist/2020.js";
-import { serve, sourceFolder } from "./support/processes.mjs";
+import { write_adapter } from "./support/adapters.mjs";
+import { serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
 import { events, post, story } from "./support/client.mjs";
 
 const cleanups = [];
@@ -14,8 +15,10 @@ before(async () => {
   const reference = (name) => join(sourceFolder, "test/model/reference", name);
   const models = { "braid-demo": join(sourceFolder, "models/demo-q8_0.gguf"), mlp: reference("networks/mlp") };
   for (const name of ["bert-rank", "bert-labels", "llama-reward"]) models[name] = reference(`encoders/${name}`);
+  const adapters = temporaryFolder({ after: (cleanup) => cleanups.push(cleanup) });
+  write_adapter(join(adapters, "demo-lora"), 1);
   const aliases = Object.keys(models).flatMap((name) => ["--alias", name]);
-  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...Object.values(models), "--kv-memory", "256M", ...aliases]);
+  server = await serve({ after: (cleanup) => cleanups.push(cleanup) }, [...Object.values(models), "--kv-memory", "256M", "--adapter-dir", adapters, ...aliases]);
   api = await (await fetch(`${server.url}/openapi.json`)).json();
   ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addSchema(api, "api");

@@ -83,6 +83,9 @@ Result<void> Engines::add(LoadedModel model) {
   if (served.drafts.nothing.empty()) served.defaults.speculate = options_.batch.speculate;
   served.codec = loaded.codec.get();
   served.constraints = loaded.constraints.get();
+  member->adapters = std::make_unique<ModelAdapters>(adapter_worker_, loaded.language_model->adapters(),
+                                                     AdapterBase{*loaded.language_model, *loaded.table, loaded.folder});
+  served.adapters = member->adapters.get();
   members_.push_back(std::move(member));
   return {};
 }
@@ -157,6 +160,24 @@ std::vector<std::string> Engines::descriptions() const {
     lines.push_back(fmt::format("network {}: {} parameters, inputs {}, outputs {}", member->served.id, member->served.parameters,
                                 names_of(member->predictor->inputs()), names_of(member->predictor->outputs())));
   return lines;
+}
+
+asio::awaitable<Result<void>> Engines::load_adapters() {
+  for (const AdapterOption& option : options_.adapters) {
+    const auto is_base = [&](const auto& member) { return option.model.empty() || member->served.id == option.model; };
+    const auto found = std::ranges::find_if(members_, is_base);
+    if (found == members_.end())
+      co_return invalid_argument(fmt::format("--lora {}: no model with the id '{}' takes adapters", option.name, option.model));
+    AdapterSource source;
+    source.path = option.path;
+    // Named, because g++ 12 destroys some temporaries of such an expression twice.
+    asio::awaitable<Result<AdapterFacts>> loading = (*found)->adapters->load(option.name, std::move(source), false);
+    const Result<AdapterFacts> facts = co_await std::move(loading);
+    if (!facts) co_return Error{facts.error().code, fmt::format("--lora {}: {}", option.name, facts.error().message), {}};
+    spdlog::info("adapter {} of {}: revision {}, rank {}, {} bytes", facts->name, (*found)->served.id, facts->revision, facts->rank,
+                 facts->bytes);
+  }
+  co_return Result<void>();
 }
 
 asio::awaitable<Result<void>> Engines::warm_up() {

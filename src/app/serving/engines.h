@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/options.h"
+#include "app/serving/model_adapters.h"
 #include "app/serving/model_loader.h"
 #include "app/serving/network_predictor.h"
 #include "braid/result.h"
@@ -13,6 +14,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -34,6 +36,8 @@ class Engines {
   // A line or two for each model, for whoever started the server.
   std::vector<std::string> descriptions() const;
 
+  // Those of --lora.
+  boost::asio::awaitable<Result<void>> load_adapters();
   boost::asio::awaitable<Result<void>> warm_up();
 
   // Whether steps are out, and how long the one that runs has been running.
@@ -59,6 +63,7 @@ class Engines {
   struct Member {
     LoadedModel model;
     ServedModel served;
+    std::unique_ptr<ModelAdapters> adapters;
     std::unique_ptr<sched::Scheduler> scheduler;
   };
 
@@ -85,6 +90,7 @@ class Engines {
   std::vector<std::unique_ptr<Member>> members_;  // in the order of the command line, as the next ones
   std::vector<std::unique_ptr<EncoderMember>> encoders_;
   std::vector<std::unique_ptr<NetworkMember>> networks_;
+  boost::asio::thread_pool adapter_worker_{1};  // reads and prepares adapters of the members, and so goes before them
 };
 
 }  // namespace braid::app

@@ -122,6 +122,10 @@ void Serving::on_loaded(Result<LoadedModels> loaded) {
 }
 
 asio::awaitable<void> Serving::become_ready() {
+  if (const Result<void> adapted = co_await engines_->load_adapters(); !adapted) {
+    fail(adapted.error());
+    co_return;
+  }
   if (!options_.no_warmup) {
     const Result<void> warm = co_await engines_->warm_up();
     if (!warm && !departure_->has_begun()) {

@@ -10,6 +10,44 @@
 
 namespace braid::app {
 
+namespace {
+
+// [MODEL:]NAME=PATH
+AdapterOption adapter_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::size_t colon = name.rfind(':');
+  AdapterOption adapter;
+  if (equals != std::string::npos) adapter.path = text.substr(equals + 1);
+  if (colon != std::string::npos) adapter.model = name.substr(0, colon);
+  adapter.name = name.substr(colon == std::string::npos ? 0 : colon + 1);
+  return adapter;
+}
+
+void add_adapters(CLI::App& group, ServeOptions& options) {
+  group
+      .add_option_function<std::vector<std::string>>(
+          "--lora",
+          [&options](const std::vector<std::string>& given) {
+    for (const std::string& text : given) options.adapters.push_back(adapter_of(text));
+          },
+          "An adapter, [MODEL:]NAME=PATH: a folder of PEFT, or a GGUF file; requests name it by NAME or MODEL:NAME; may be given several "
+          "times")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        const AdapterOption adapter = adapter_of(text);
+        return adapter.name.empty() || adapter.path.empty() ? "'" + text + "' is no [MODEL:]NAME=PATH" : "";
+      });
+  group
+      .add_option("--adapter-dir", options.http.adapter_dirs,
+                  "A folder below which an administrator's requests may name adapters to be loaded; may be given several times")
+      ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
 void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) {
   serve.add_option("model", options.files,
                    "GGUF files (of a split one the first part) and Hugging Face folders, served together; the embedded model if not given");
@@ -23,6 +61,7 @@ void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) 
       ->allow_extra_args(false)
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, Pooling>{{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}}));
+  add_adapters(group, options);
   group.add_flag("--no-model", options.no_model, "Start without a model");
 }
 

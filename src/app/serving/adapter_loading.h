@@ -1,0 +1,33 @@
+// From an adapter's source to a revision that can be computed with.
+#pragma once
+
+#include "braid/adapters.h"
+#include "braid/result.h"
+#include "kernels/kernel_table.h"
+#include "model/adapters/adapter.h"
+#include "model/adapters/stored_adapter.h"
+#include "model/language_model.h"
+
+#include <memory>
+#include <string>
+
+namespace braid::app {
+
+// What adapters are made for. Immutable; it outlives their making.
+struct AdapterBase {
+  const model::LanguageModel& model;
+  const kernels::KernelTable& table;
+  std::string folder;  // of the hub; empty: it was loaded from a file
+};
+
+// A revision, and what a later one may take over from it.
+struct LoadedAdapter {
+  std::shared_ptr<const model::Adapter> adapter;
+  std::shared_ptr<const model::PeftConfig> config;   // null: it was no folder of PEFT
+  std::shared_ptr<const files::ByteSource> tensors;  // as they were stored
+};
+
+// Any thread. `previous`: the revision that a source of tensors alone belongs to; null: there is none. Errors of files are kInvalidArgument.
+Result<LoadedAdapter> load_adapter(const AdapterSource& source, const LoadedAdapter* previous, const AdapterBase& base);
+
+}  // namespace braid::app

@@ -1,0 +1,176 @@
+#include "app/serving/model_adapters.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <fmt/format.h>
+#include <utility>
+
+namespace braid::app {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kMostNameLength = 128;
+constexpr std::size_t kMostTogether = 4;  // of one request: their revisions and scales are part of its blocks' key
+constexpr float kMostScale = 1e4F;
+
+std::int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// A colon divides a base's name from an adapter's.
+bool may_be_named(std::string_view name) {
+  return !name.empty() && name.size() <= kMostNameLength &&
+         std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != 0x7F && c != ':' && c != '"' && c != '\\'; });
+}
+
+// What an adapter makes of its base.
+struct AdaptedModel {
+  ServedModel served;
+  std::shared_ptr<const ServedModel> base;
+};
+
+}  // namespace
+
+// Keeps an index of the table for as long as somebody may name it.
+class ModelAdapters::Lease {
+ public:
+  Lease(std::shared_ptr<Indices> indices, std::uint32_t its_index, std::shared_ptr<const model::AdapterSet> set)
+      : index(its_index), indices_(std::move(indices)) {
+    indices_->table->set(index, std::move(set));
+  }
+  ~Lease() {
+    if (indices_->table != nullptr) indices_->table->set(index, nullptr);
+    indices_->free.push_back(index);
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  const std::uint32_t index;
+
+ private:
+  const std::shared_ptr<Indices> indices_;
+};
+
+ModelAdapters::ModelAdapters(asio::thread_pool& workers, model::AdapterTable& table, AdapterBase base)
+    : workers_(workers), base_(std::move(base)) {
+  indices_->table = &table;
+  for (std::uint32_t index = model::AdapterTable::kMost; index >= 1; --index) indices_->free.push_back(index);
+}
+
+ModelAdapters::~ModelAdapters() { indices_->table = nullptr; }
+
+std::vector<AdapterFacts> ModelAdapters::list() const {
+  std::vector<AdapterFacts> all;
+  for (const Entry& entry : entries_) all.push_back(entry.facts);
+  return all;
+}
+
+const ModelAdapters::Entry* ModelAdapters::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+Result<ModelAdapters::Entry*> ModelAdapters::chosen(const AdapterChoice& choice) {
+  if (!(choice.scale >= -kMostScale && choice.scale <= kMostScale))
+    return invalid_argument(fmt::format("an adapter's scale is {}, expected a number of {} to {}", choice.scale, -kMostScale, kMostScale),
+                            "adapter");
+  for (Entry& entry : entries_)
+    if (choice.number ? entry.facts.number == *choice.number : entry.facts.name == choice.name) return &entry;
+  if (!choice.number) return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", choice.name), "adapter"};
+  return Error{ErrorCode::kNotFound, fmt::format("no adapter with the id {} is loaded", *choice.number), "lora"};
+}
+
+Result<std::shared_ptr<const ModelAdapters::Lease>> ModelAdapters::lease(const std::string& revision,
+                                                                         std::vector<model::AdapterSet::Part> parts) {
+  std::erase_if(leases_, [](const auto& known) { return known.second.expired(); });
+  if (const auto known = leases_.find(revision); known != leases_.end()) return known->second.lock();
+  if (indices_->free.empty())
+    return Error{ErrorCode::kOverloaded, fmt::format("{} adapters are in use at once: try again later", model::AdapterTable::kMost), ""};
+  const std::uint32_t index = indices_->free.back();
+  indices_->free.pop_back();
+  auto lease = std::make_shared<const Lease>(indices_, index, std::make_shared<const model::AdapterSet>(std::move(parts)));
+  leases_[revision] = lease;
+  return std::shared_ptr<const Lease>(std::move(lease));
+}
+
+Result<std::shared_ptr<const ServedModel>> ModelAdapters::apply(std::shared_ptr<const ServedModel> base,
+                                                                std::span<const AdapterChoice> choices) {
+  if (choices.size() > kMostTogether)
+    return invalid_argument(fmt::format("{} adapters are named, expected at most {} in one request", choices.size(), kMostTogether),
+                            "adapter");
+  std::vector<model::AdapterSet::Part> parts;
+  std::string names;
+  std::string revision;
+  for (const AdapterChoice& choice : choices) {
+    const Result<Entry*> entry = chosen(choice);
+    if (!entry) return entry.error();
+    if (choice.scale == 0.0F) continue;
+    const AdapterFacts& facts = (*entry)->facts;
+    const bool whole = choices.size() == 1 && choice.scale == 1.0F;
+    if (!whole && !(*entry)->loaded->adapter->is_linear())
+      return invalid_argument(
+          fmt::format("the adapter '{}' has magnitudes or whole weights: it is used alone, and with a scale of 1", facts.name), "adapter");
+    parts.push_back({(*entry)->loaded->adapter, choice.scale});
+    names += (names.empty() ? "" : "+") + facts.name;
+    revision += (revision.empty() ? "" : "+") + facts.revision;
+    if (choice.scale != 1.0F) revision += fmt::format("*{}", choice.scale);
+    ++(*entry)->facts.requests;
+  }
+  if (parts.empty()) return base;
+  const Result<std::shared_ptr<const Lease>> use = lease(revision, std::move(parts));
+  if (!use) return use.error();
+  auto adapted = std::make_shared<AdaptedModel>(AdaptedModel{*base, base});
+  ServedModel& served = adapted->served;
+  served.id = fmt::format("{}:{}", base->id, names);
+  served.fingerprint += "-" + revision;
+  served.adapter = {(*use)->index, revision, *use};
+  return std::shared_ptr<const ServedModel>(adapted, &served);
+}
+
+asio::awaitable<Result<AdapterFacts>> ModelAdapters::load(std::string name, AdapterSource source, bool replace) {
+  if (!may_be_named(name))
+    co_return invalid_argument(
+        fmt::format("an adapter's name has 1 to {} characters, and no space, colon, quote or backslash", kMostNameLength), "name");
+  const Entry* before = find(name);
+  if (before != nullptr && !replace)
+    co_return invalid_argument(fmt::format("the adapter '{}' is loaded already: unload it, or ask that it is replaced", name), "name");
+  const std::shared_ptr<const LoadedAdapter> previous = before != nullptr ? before->loaded : nullptr;
+  const std::weak_ptr<char> alive = alive_;
+  const std::string path = source.path.empty() && before != nullptr ? before->facts.path : source.path;
+  // Named, because g++ 12 destroys some temporaries of such an expression twice.
+  auto making = [](AdapterSource from, std::shared_ptr<const LoadedAdapter> older,
+                   AdapterBase base) -> asio::awaitable<Result<LoadedAdapter>> { co_return load_adapter(from, older.get(), base); };
+  asio::awaitable<Result<LoadedAdapter>> made = making(std::move(source), previous, base_);
+  Result<LoadedAdapter> loaded = co_await asio::co_spawn(workers_, std::move(made), asio::use_awaitable);
+  if (alive.expired()) co_return Error{ErrorCode::kDraining, "the model is being unloaded", ""};
+  if (!loaded) co_return loaded.error();
+  const model::Adapter& adapter = *loaded->adapter;
+  AdapterFacts facts{.name = name,
+                     .revision = adapter.revision,
+                     .path = path,
+                     .created = seconds_now(),
+                     .rank = adapter.rank,
+                     .parameters = adapter.parameters,
+                     .bytes = adapter.storage.size()};
+  auto shared = std::make_shared<const LoadedAdapter>(std::move(*loaded));
+  const auto same = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; });
+  if (same == entries_.end()) {
+    facts.number = numbers_++;
+    entries_.push_back({facts, std::move(shared)});
+  } else {
+    facts.number = same->facts.number;
+    *same = {facts, std::move(shared)};
+  }
+  co_return facts;
+}
+
+Result<void> ModelAdapters::unload(std::string_view name) {
+  if (std::erase_if(entries_, [&](const Entry& entry) { return entry.facts.name == name; }) > 0) return {};
+  return Error{ErrorCode::kNotFound, fmt::format("the adapter '{}' is not loaded", name), "name"};
+}
+
+}  // namespace braid::app

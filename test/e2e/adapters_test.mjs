@@ -1,0 +1,178 @@
+// Adapters of a served model: chosen in three ways, loaded, updated and unloaded beside streams, each answer that of its own revision.
+import assert from "node:assert/strict";
+import path from "node:path";
+import { test } from "node:test";
+import { serve, temporaryFolder } from "./support/processes.mjs";
+import { events, frees_everything, post, story } from "./support/client.mjs";
+import { safetensors, tensors_of, write_adapter } from "./support/adapters.mjs";
+
+const names = ["one", "two", "three"];
+
+async function start(t, more = []) {
+  const folder = temporaryFolder(t);
+  names.forEach((name, i) => write_adapter(path.join(folder, name), i + 1));
+  write_adapter(path.join(folder, "late"), 9);
+  const loras = names.flatMap((name) => ["--lora", `${name}=${path.join(folder, name)}`]);
+  const server = await serve(t, [...loras, "--adapter-dir", folder, "--kv-memory", "128M", ...more]);
+  return { server, folder };
+}
+
+const wish = { prompt: story, max_tokens: 24, temperature: 0, ignore_eos: true };
+
+async function ask(server, fields) {
+  const response = await post(`${server.url}/v1/completions`, { ...wish, ...fields });
+  const answer = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(answer));
+  return { text: answer.choices[0].text, model: answer.model, fingerprint: answer.system_fingerprint, cached: answer.usage.prompt_tokens_details?.cached_tokens };
+}
+
+async function refused(server, path, fields, status) {
+  const response = await post(server.url + path, fields);
+  assert.equal(response.status, status);
+  return (await response.json()).error.message;
+}
+
+const unload = (server, name) => fetch(`${server.url}/v1/adapters/${name}`, { method: "DELETE" });
+
+test("an adapter is chosen by its name, its base's with it, a field or llama-server's list", async (t) => {
+  const { server } = await start(t);
+  const base = await ask(server, {});
+  const own = await ask(server, { model: "one" });
+  assert.equal(own.model, "braid-demo:one");
+  assert.notEqual(own.text, base.text);
+  const { data } = await (await fetch(`${server.url}/v1/adapters`)).json();
+  assert.deepEqual(data.map(({ id, base: of, rank }) => [id, of, rank]), names.map((name) => [name, "braid-demo", 4]));
+  assert.ok(own.fingerprint.endsWith(`-${data[0].revision}`), "the answer says its revision");
+  for (const fields of [{ model: "braid-demo:one" }, { adapter: "one" }, { adapter: { name: "one", scale: 1 } }, { lora: [{ id: 0, scale: 1 }] }])
+    assert.equal((await ask(server, fields)).text, own.text, JSON.stringify(fields));
+  assert.equal((await ask(server, { lora: [{ id: 0, scale: 0 }] })).text, base.text);
+  const both = await ask(server, { lora: [{ id: 0, scale: 0.5 }, { id: 1, scale: 0.75 }] });
+  assert.equal(both.model, "braid-demo:one+two");
+  assert.equal((await ask(server, { adapter: [{ name: "one", scale: 0.5 }, { name: "two", scale: 0.75 }] })).text, both.text);
+
+  const models = await (await fetch(`${server.url}/v1/models`)).json();
+  assert.deepEqual(models.data.map(({ id, parent }) => [id, parent]), [["braid-demo", undefined], ...names.map((name) => [name, "braid-demo"])]);
+  assert.equal((await (await fetch(`${server.url}/v1/models/two`)).json()).parent, "braid-demo");
+  assert.deepEqual((await (await fetch(`${server.url}/lora-adapters`)).json()).map(({ id }) => id), [0, 1, 2]);
+  assert.match(await refused(server, "/v1/completions", { ...wish, model: "braid-demo:nobody" }, 404), /the adapter 'nobody' is not loaded/);
+  assert.match(await refused(server, "/v1/completions", { ...wish, lora: [{ id: 7 }] }, 404), /no adapter with the id 7/);
+  assert.match(await refused(server, "/v1/completions", { ...wish, adapter: 3 }, 400), /adapter/);
+  const tokens = await (await post(`${server.url}/tokenize`, { model: "one", prompt: "fox" })).json();
+  assert.ok(tokens.tokens.length > 0, "texts are the base's");
+});
+
+test("rows of several adapters in one batch, and what is cached of them, are as alone", async (t) => {
+  const { server } = await start(t);
+  const wishes = Array.from({ length: 12 }, (_, i) => ({
+    model: ["braid-demo", ...names][i % 4], prompt: `${story} Number ${i}.`, temperature: i % 2, seed: i, max_tokens: 30, cache_salt: "alone" }));
+  const alone = [];
+  for (const each of wishes) alone.push((await ask(server, each)).text);
+  const again = wishes.map((each) => ({ ...each, cache_salt: "together" }));
+  assert.deepEqual((await Promise.all(again.map((each) => ask(server, each)))).map(({ text }) => text), alone);
+  assert.deepEqual((await Promise.all(again.map((each) => ask(server, each)))).map(({ text }) => text), alone, "from the cache");
+});
+
+test("adapters are loaded and unloaded beside streams, which end on the revision that they began with", async (t) => {
+  const { server, folder } = await start(t);
+  const loaded = await post(`${server.url}/v1/adapters`, { name: "late", path: "late" });
+  assert.equal(loaded.status, 200);
+  const first = await ask(server, { model: "late", max_tokens: 200 });
+  const stream = await post(`${server.url}/v1/completions`, { ...wish, model: "late", max_tokens: 200, stream: true });
+  const reading = events(stream);
+  let text = (await reading.next()).value.choices[0].text;
+
+  // Another one under the same name: nothing of the first is found in the cache, and nobody's running answer changes.
+  write_adapter(path.join(folder, "late"), 77);
+  assert.match(await refused(server, "/v1/adapters", { name: "late", path: "late" }, 400), /is loaded already/);
+  const replaced = await (await post(`${server.url}/v1/adapters`, { name: "late", path: "late", replace: true })).json();
+  const second = await ask(server, { model: "late", max_tokens: 200 });
+  assert.notEqual(second.text, first.text);
+  assert.ok(second.fingerprint.endsWith(replaced.revision));
+  assert.equal(second.cached ?? 0, 0);
+  assert.equal((await unload(server, "late")).status, 200);
+  assert.equal((await unload(server, "late")).status, 404);
+  assert.match(await refused(server, "/v1/completions", { ...wish, model: "late" }, 404), /'late'/);
+  for await (const event of reading) if (event !== "[DONE]") text += event.choices[0]?.text ?? "";
+  assert.equal(text, first.text, "the stream ended on its revision");
+
+  write_adapter(path.join(folder, "late"), 9);
+  const vllm = await post(`${server.url}/v1/load_lora_adapter`, { lora_name: "late", lora_path: path.join(folder, "late") });
+  assert.equal(await vllm.text(), "Success: LoRA adapter 'late' added successfully.");
+  assert.equal((await ask(server, { model: "late", max_tokens: 200 })).text, first.text);
+  const gone = await post(`${server.url}/v1/unload_lora_adapter`, { lora_name: "late" });
+  assert.equal(await gone.text(), "Success: LoRA adapter 'late' removed successfully.");
+  await frees_everything(server.url);
+});
+
+test("weights are updated whole and in part, and what does not fit changes nothing", async (t) => {
+  const { server, folder } = await start(t);
+  const update = (file) => fetch(`${server.url}/update_adapter_weights`, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });
+  const before = await ask(server, { model: "two" });
+  const tensors = tensors_of(2);
+  const name = "base_model.model.model.layers.3.self_attn.q_proj.lora_B.weight";
+  const changed = { [name]: tensors_of(5)[name] };
+  const answer = await (await update(safetensors(changed, { adapter: "two", partial: "true" }))).json();
+  const after = await ask(server, { model: "two" });
+  assert.ok(after.fingerprint.endsWith(answer.revision));
+  assert.notEqual(after.fingerprint, before.fingerprint);
+  const whole = await (await update(safetensors({ ...tensors, ...changed }, { adapter: "two" }))).json();
+  assert.equal(whole.revision, answer.revision, "the same tensors are the same revision");
+  assert.equal((await ask(server, { model: "two" })).text, after.text);
+
+  for (const [file, what] of [[safetensors(changed, { adapter: "two" }), /is missing/], [safetensors({ x: changed[name] }, { adapter: "two", partial: "true" }), /no tensor x/],
+    [safetensors(changed, { adapter: "nobody" }), /'nobody' is not loaded/], [Buffer.from("garbage, and more of it"), /safetensors/]]) {
+    const response = await update(file);
+    assert.ok(response.status >= 400 && response.status < 500, `${response.status}`);
+    assert.match((await response.json()).error.message, what);
+  }
+  assert.match(await refused(server, "/update_adapter_weights", { adapter: "two", path: "late", checksum: "00" }, 400), /SHA-256/);
+  assert.equal((await ask(server, { model: "two" })).text, after.text);
+  assert.equal((await post(`${server.url}/update_adapter_weights`, { adapter: "two", path: "two" })).status, 200);
+  assert.equal((await ask(server, { model: "two" })).text, before.text);
+  for (const outside of ["/etc", `${folder}/../x`, folder])
+    assert.match(await refused(server, "/v1/adapters", { name: "x", path: outside }, 403), /--adapter-dir/);
+  assert.match(await refused(server, "/v1/adapters", { name: "x", path: "nothing" }, 404), /nothing/);
+  assert.match(await refused(server, "/v1/adapters", { name: "a:b", path: "late" }, 400), /colon/);
+});
+
+test("a storm of streams on adapters that are loaded, updated, unloaded and cancelled", async (t) => {
+  const { server } = await start(t);
+  const revisions = new Map();  // solo answers of each, by fingerprint and wish
+  const update = (seed) => fetch(`${server.url}/update_adapter_weights`, { method: "POST", body: safetensors(tensors_of(seed), { adapter: "three" }) });
+  const prompts = Array.from({ length: 8 }, (_, i) => `${story} Part ${i}.`);
+  const heard = [];
+  let going = true;
+  const clients = Array.from({ length: 16 }, async (_, client) => {
+    for (let turn = 0; going; ++turn) {
+      const prompt = prompts[(client + turn) % prompts.length];
+      const model = ["braid-demo", "one", "three", "three", "late"][(client * 3 + turn) % 5];
+      const abort = new AbortController();
+      const response = await post(`${server.url}/v1/completions`, { ...wish, prompt, model, seed: 1, temperature: 0.7 }, { signal: abort.signal });
+      if (turn % 5 === 4) { abort.abort(); continue; }
+      const answer = await response.json();
+      if (response.status === 404) { assert.equal(model, "late"); continue; }
+      assert.equal(response.status, 200, JSON.stringify(answer));
+      heard.push({ model, prompt, fingerprint: answer.system_fingerprint, text: answer.choices[0].text });
+    }
+  });
+  for (let round = 0; round < 6; ++round) {
+    assert.equal((await update(3 + round % 3)).status, 200);
+    assert.equal((await post(`${server.url}/v1/adapters`, { name: "late", path: "late" })).status, 200);
+    await ask(server, { model: "late" });
+    assert.equal((await unload(server, "late")).status, 200);
+  }
+  going = false;
+  await Promise.all(clients);
+  assert.ok(heard.length > 16);
+  await post(`${server.url}/v1/adapters`, { name: "late", path: "late" });
+  for (const seed of [3, 4, 5]) {
+    await update(seed);
+    for (const model of ["braid-demo", "one", "three", "late"])
+      for (const prompt of prompts) {
+        const { text, fingerprint } = await ask(server, { prompt, model, seed: 1, temperature: 0.7, cache_salt: `${seed}` });
+        revisions.set(`${fingerprint} ${prompt}`, text);
+      }
+  }
+  for (const { fingerprint, prompt, text, model } of heard) assert.equal(text, revisions.get(`${fingerprint} ${prompt}`), model);
+  await frees_everything(server.url);
+});
