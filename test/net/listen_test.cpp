@@ -455,6 +455,19 @@ TEST_F(Takeover, TellsTheMemoryThatIsStillToBeTaken) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{5} << 30, ~std::uint64_t{0}}) EXPECT_EQ(told(bytes), bytes);
 }
 
+// It may fill its pool while its successor loads: asked again, it is not counted twice.
+TEST_F(Takeover, WhatIsTakenMeanwhileIsNotCountedTwice) {
+  constexpr std::size_t kTaken = std::size_t{64} << 20;
+  first.on_loop([this] { untouched = 3 * kTaken; });
+  const auto found = find_predecessor(path);
+  ASSERT_TRUE(found && *found) << found.error().message;
+  EXPECT_GT((*found)->untouched_now(), 3 * kTaken - kTaken / 4);
+  const std::vector<char> pool(kTaken, 'x');
+  EXPECT_LE((*found)->untouched_now(), 2 * kTaken) << pool.back();
+  EXPECT_GT((*found)->untouched_now(), 2 * kTaken - kTaken / 4);
+  EXPECT_EQ((*found)->untouched(), 3 * kTaken);
+}
+
 TEST(Predecessor, IsNobodyWhereNobodyListens) {
   const Folder folder;
   const auto nobody = find_predecessor(folder / "control");

@@ -29,7 +29,8 @@ class Handover {
 
   bool has_predecessor() const { return predecessor_.has_value(); }
   std::vector<net::FileDescriptor> take_disk_locks();
-  std::uint64_t untouched() const { return predecessor_ ? predecessor_->untouched() : 0; }  // Estate::untouched
+  // Of the predecessor's memory, what it will still take (Predecessor::untouched_now). Any thread until serve() is called.
+  std::uint64_t untouched() const { return predecessor_ ? predecessor_->untouched_now() : 0; }
 
   // What this server is to serve instead of opening its own; empty: nothing has been passed on.
   std::vector<net::ListeningSocket> take_sockets();

@@ -16,7 +16,9 @@
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
+#include <fstream>
 #include <spdlog/spdlog.h>
+#include <sstream>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -44,7 +46,7 @@ constexpr std::chrono::milliseconds kRetryHearing{100};  // when files have run 
 
 union Control {
   cmsghdr header;
-  std::array<char, CMSG_SPACE(kMaxFiles * sizeof(int))> bytes;
+  std::array<char, CMSG_SPACE(kMaxFiles * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes;
 };
 
 Error not_understood(const std::string& path, std::string_view reason) {
@@ -71,7 +73,18 @@ struct Message {
   std::string text;
   std::vector<FileDescriptor> files;
   std::string fault;  // why it is not whole, or nothing
+  pid_t sender = 0;
 };
+
+// Bytes of memory of its own; 0 where that cannot be seen.
+std::uint64_t resident_bytes(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  std::string name;
+  std::uint64_t kibibytes = 0;
+  for (std::string line; process > 0 && std::getline(status, line);)
+    if (std::istringstream words(line); words >> name >> kibibytes && name == "RssAnon:") return kibibytes * 1024;
+  return 0;
+}
 
 std::string fault_of(ssize_t size, int flags) {
   if (size == 0) return "it ended the connection before; its log says why";
@@ -93,8 +106,14 @@ Message receive_files(int connection) {
   while (size < 0 && errno == EINTR);  // a process that is stopped and goes on, for example
   std::string fault = fault_of(size, message.msg_flags);
   std::vector<FileDescriptor> files;
+  pid_t sender = 0;
   if (size <= 0) return {{}, {}, std::move(fault)};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS) {
+      ucred credentials{};
+      std::memcpy(&credentials, CMSG_DATA(header), sizeof credentials);
+      sender = credentials.pid;
+    }
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
       int number = -1;
@@ -102,7 +121,7 @@ Message receive_files(int connection) {
       files.emplace_back(number);
     }
   }
-  return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files), std::move(fault)};
+  return {std::string(text.data(), static_cast<std::size_t>(size)), std::move(files), std::move(fault), sender};
 }
 
 // What stands behind the greeting and a letter for each file; nothing where that is not what it should be.
@@ -127,6 +146,8 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
   predecessor.connection_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int connection = predecessor.connection_.get();
   ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  constexpr int kOn = 1;
+  ::setsockopt(connection, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);  // who passes it on may not be who has begun to listen
   int connected = 0;
   do connected = ::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   while (connected != 0 && errno == EINTR);
@@ -135,11 +156,13 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
     return not_understood(path, std::strerror(errno));
   }
   if (!is_trusted_peer(connection)) return not_understood(path, "it belongs to another user");
-  auto [text, files, fault] = receive_files(connection);
+  auto [text, files, fault, sender] = receive_files(connection);
   const std::optional<std::uint64_t> untouched = untouched_of(text, files.size());
   if (fault.empty() && !untouched) fault = "what it says is not what braid of this version says";
   if (!fault.empty()) return not_understood(path, "it did not pass on its sockets: " + fault);
   predecessor.estate_.untouched = *untouched;
+  predecessor.process_ = sender;
+  predecessor.resident_ = resident_bytes(sender);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const char kind = text[kGreeting.size() + i];
     if (kind == kDiskLock) {
@@ -156,6 +179,12 @@ Result<std::optional<Predecessor>> Predecessor::find(const std::string& path) {
     }
   }
   return std::optional<Predecessor>(std::move(predecessor));
+}
+
+std::uint64_t Predecessor::untouched_now() const {
+  const std::uint64_t resident = resident_ > 0 ? resident_bytes(process_) : 0;
+  const std::uint64_t taken = resident - std::min(resident, resident_);
+  return estate_.untouched - std::min(estate_.untouched, taken);
 }
 
 FileDescriptor Predecessor::dismiss() {

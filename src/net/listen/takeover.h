@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace braid::net {
@@ -41,6 +42,8 @@ class Predecessor {
   std::vector<ListeningSocket> take_sockets() { return std::move(estate_.sockets); }
   std::vector<FileDescriptor> take_disk_locks() { return std::move(estate_.disk_locks); }
   std::uint64_t untouched() const { return estate_.untouched; }
+  // What of it has not been taken since, as far as its process can be seen from here. Any thread.
+  std::uint64_t untouched_now() const;
   ListeningSocket take_control() { return std::move(control_); }  // of `path`
 
   // Once, when the sockets are served here; without it, the predecessor goes on. What it returns becomes readable when the predecessor has
@@ -51,6 +54,8 @@ class Predecessor {
   FileDescriptor connection_;
   ListeningSocket control_;
   Estate estate_;
+  pid_t process_ = 0;           // that passed it on; 0: not known
+  std::uint64_t resident_ = 0;  // bytes of it then
 };
 
 // Where a successor may announce itself. Loop only; its loop shares it until it has ended. After a succession, its destruction tells the
