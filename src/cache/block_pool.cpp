@@ -1,7 +1,9 @@
 #include "cache/block_pool.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 
 namespace braid::cache {
@@ -60,6 +62,23 @@ void BlockPool::forget(BlockId block) {
   if (forgotten.references > 0) return;
   unlink(block);
   empty_.push_back(block);
+}
+
+void BlockPool::withdraw(std::int32_t count, std::vector<BlockId>& taken) {
+  count = std::min(count, free());
+  const auto from_empty = std::min(static_cast<std::ptrdiff_t>(count), std::ssize(empty_));
+  const auto end = empty_.begin() + from_empty;  // the bottom of the stack has been empty for longest
+  withdrawn_.insert(withdrawn_.end(), empty_.begin(), end);
+  empty_.erase(empty_.begin(), end);
+  for (auto left = count - static_cast<std::int32_t>(from_empty); left > 0; --left) withdrawn_.push_back(take_oldest());
+  taken.insert(taken.end(), withdrawn_.end() - count, withdrawn_.end());
+}
+
+void BlockPool::restore(std::int32_t count) {
+  assert(count <= withdrawn() && "more than have been withdrawn");
+  const auto begin = withdrawn_.end() - count;
+  empty_.insert(empty_.begin(), begin, withdrawn_.end());
+  withdrawn_.erase(begin, withdrawn_.end());
 }
 
 std::int32_t BlockPool::empty_cached() {

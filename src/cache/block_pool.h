@@ -13,7 +13,8 @@ namespace braid::cache {
 // Index of a block in the arena, in [0, BlockPool::total()).
 using BlockId = std::int32_t;
 
-// Sole owner of the free list. Loop only. Every operation is O(1); nothing allocates after construction.
+// Sole owner of the free list. Loop only. Every operation is O(1); nothing but withdraw() allocates after
+// construction.
 //
 // All blocks are alike, whichever group of layers uses one, so that none is ever stranded with a group that has no use for it.
 //
@@ -43,6 +44,13 @@ class BlockPool {
   // They are not any more: a cached block is empty from now on.
   void forget(BlockId block);
 
+  // Takes free blocks out of use, empty ones first, of these the ones that were never handed out; appends which, `count` at most.
+  void withdraw(std::int32_t count, std::vector<BlockId>& taken);
+  // As many of them, empty, are in use again.
+  void restore(std::int32_t count);
+  std::int32_t withdrawn() const { return static_cast<std::int32_t>(withdrawn_.size()); }
+  std::int32_t usable() const { return total() - withdrawn(); }
+
   // All cached blocks are empty from now on, as if each had been taken; none counts as evicted. Returns how many there were.
   std::int32_t empty_cached();
 
@@ -70,8 +78,9 @@ class BlockPool {
   void link_newest(BlockId block);
   void unlink(BlockId block);
 
-  std::vector<Entry> entries_;      // [total + 1]: the last one joins both ends of the list of cached blocks
-  std::vector<BlockId> empty_;      // a stack: the block released last is the warmest and is handed out first
+  std::vector<Entry> entries_;  // [total + 1]: the last one joins both ends of the list of cached blocks
+  std::vector<BlockId> empty_;  // a stack: the block released last is the warmest and is handed out first
+  std::vector<BlockId> withdrawn_;
   std::vector<std::int32_t> held_;  // [groups]
   std::int32_t cached_ = 0;
   std::uint64_t evictions_ = 0;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace braid::files {
 
@@ -33,19 +34,36 @@ Result<Mapping> Mapping::reserve(std::size_t bytes, std::string_view purpose, Hu
   if (!only_huge) ::madvise(address, bytes, pages == HugePages::kOff ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   mapping.data_ = static_cast<std::byte*>(address);
   mapping.size_ = bytes;
+  mapping.page_ = only_huge ? kHugePage : static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return mapping;
 }
 
-Mapping::Mapping(Mapping&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), page_(other.page_) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(page_, other.page_);
   return *this;
 }
 
 Mapping::~Mapping() {
   if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void Mapping::discard(std::size_t begin, std::size_t end) const {
+  if (page_ == 0) return;
+  begin = (begin + page_ - 1) / page_ * page_;
+  end = std::min(end, size_) / page_ * page_;
+  if (begin < end) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
+
+std::size_t Mapping::resident() const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> present((size_ + page - 1) / page);
+  if (present.empty() || ::mincore(data_, size_, present.data()) != 0) return size_;
+  return page * static_cast<std::size_t>(std::ranges::count_if(present, [](unsigned char flags) { return (flags & 1U) != 0; }));
 }
 
 void Mapping::prefault(std::size_t begin, std::size_t end) const {

@@ -24,12 +24,19 @@ class Mapping {
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }  // whole pages where they are explicit
 
+  // The pages that lie in [begin, end) as a whole are the system's again: zeros, until somebody writes to them. Any thread.
+  void discard(std::size_t begin, std::size_t end) const;
+
+  // Bytes that are present. Any thread; reads a byte for each page.
+  std::size_t resident() const;
+
   // Makes the pages of [begin, end) present and writable now. Any thread.
   void prefault(std::size_t begin, std::size_t end) const;
 
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t page_ = 0;  // bytes
 };
 
 }  // namespace braid::files

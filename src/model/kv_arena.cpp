@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace braid::model {
 
@@ -35,6 +36,16 @@ kernels::KvLayer KvArena::layer(std::int32_t index) const {
 
 std::span<std::byte> KvArena::block(std::int32_t index) const {
   return {mapping_.data() + static_cast<std::size_t>(index) * block_bytes_, block_bytes_};
+}
+
+// Neighbours together: a page may belong to two of them.
+void KvArena::give_back(std::span<const std::int32_t> blocks) const {
+  std::vector<std::int32_t> sorted(blocks.begin(), blocks.end());
+  std::ranges::sort(sorted);
+  for (std::size_t first = 0, last = 0; first < sorted.size(); first = last) {
+    for (last = first + 1; last < sorted.size() && sorted[last] == sorted[last - 1] + 1;) ++last;
+    mapping_.discard(static_cast<std::size_t>(sorted[first]) * block_bytes_, static_cast<std::size_t>(sorted[last - 1] + 1) * block_bytes_);
+  }
 }
 
 void KvArena::prefault(kernels::ThreadTeam& team, const files::Progress& progress) const {

@@ -32,7 +32,11 @@ class KvArena {
   // All bytes of one block, block_bytes() of them and nothing else: what copying, parking or restoring a block moves.
   std::span<std::byte> block(std::int32_t index) const;
 
+  // Nobody uses them until they are written to as a whole: their memory is the system's.
+  void give_back(std::span<const std::int32_t> blocks) const;
+
   std::size_t bytes() const { return mapping_.size(); }
+  std::size_t resident() const { return mapping_.resident(); }
   void touch(std::size_t begin, std::size_t end) const { mapping_.prefault(begin, end); }  // the pages of these bytes
 
   // Touches every page, so that no step pays for it.

@@ -28,9 +28,14 @@ KvGrowth::KvGrowth(const KvArena& arena) : arena_(arena) {
 
 KvGrowth::~KvGrowth() = default;
 
+void KvGrowth::stop() {
+  if (is_stopped_.exchange(true)) return;
+  thread_ = std::jthread();  // it ends within a piece
+}
+
 void KvGrowth::reach(std::int32_t blocks) {
   const std::size_t end = static_cast<std::size_t>(blocks) * arena_.block_bytes();
-  if (present() >= end) return;
+  if (is_over() || present() >= end) return;
   is_awaited_ = true;
   {
     const std::lock_guard lock(mutex_);

@@ -20,17 +20,22 @@ class KvGrowth {
   KvGrowth(const KvGrowth&) = delete;
   KvGrowth& operator=(const KvGrowth&) = delete;
 
+  // Nothing is made present any more but by who writes to it. Strand.
+  void stop();
+
   // Before a step that uses blocks up to the `blocks`th: what is not present of them yet, it makes so. Strand.
   void reach(std::int32_t blocks);
 
   std::size_t present() const { return present_.load(std::memory_order_acquire); }  // bytes. Any thread.
-  bool is_over() const { return present() == arena_.bytes(); }
+  bool is_over() const { return is_stopped() || present() == arena_.bytes(); }
+  bool is_stopped() const { return is_stopped_.load(std::memory_order_acquire); }  // any thread
 
  private:
   void touch_piece();
 
   const KvArena& arena_;
-  std::mutex mutex_;                     // of who touches: the thread, piece by piece, or a step that has caught up with it
+  std::mutex mutex_;  // of who touches: the thread, piece by piece, or a step that has caught up with it
+  std::atomic<bool> is_stopped_{false};
   std::atomic<bool> is_awaited_{false};  // by a step
   std::atomic<std::size_t> present_{0};
   std::jthread thread_;

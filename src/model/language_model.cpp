@@ -63,6 +63,7 @@ Result<MemoryEstimate> estimate_memory(const files::GgufFile& file, const kernel
   return MemoryEstimate{.weights = weights->packed_bytes,
                         .workspace = Workspace::bytes(dimensions->model, *weights, table, dimensions->workspace),
                         .kv_block = dimensions->kv.block_bytes(),
+                        .context = dimensions->context,
                         .kv_groups = dimensions->kv.visibilities(),
                         .state_blocks = dimensions->kv.states.blocks()};
 }
@@ -74,19 +75,25 @@ Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const files::GgufFile
   kernels::ThreadTeam& team = *options.team;
   auto dimensions = read_dimensions(file, table, options, team.size());
   if (!dimensions) return dimensions.error();
-  auto weights =
-      load_weights(file, dimensions->model, dimensions->context, table, team, options.progress, options.packing, options.huge_pages);
-  if (!weights) return weights.error();
+  std::shared_ptr<const Weights> weights = std::move(options.weights);
+  if (weights == nullptr) {
+    kernels::ThreadTeam& packers = options.packers != nullptr ? *options.packers : team;
+    auto loaded =
+        load_weights(file, dimensions->model, dimensions->context, table, packers, options.progress, options.packing, options.huge_pages);
+    if (!loaded) return loaded.error();
+    weights = std::make_shared<const Weights>(std::move(*loaded));
+  }
   auto space = Workspace::create(dimensions->model, *weights, table, dimensions->workspace, options.huge_pages);
   if (!space) return space.error();
   return std::unique_ptr<LanguageModel>(new LanguageModel(dimensions->model, table, std::move(options), dimensions->context, dimensions->kv,
-                                                          std::move(own_team), std::move(*weights), std::move(*space)));
+                                                          std::move(own_team), std::move(weights), std::move(*space)));
 }
 
 LanguageModel::LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context,
-                             KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, Weights weights, Workspace space)
+                             KvGroups kv_groups, std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights,
+                             Workspace space)
     : model_(model), options_(std::move(options)), context_(context), kv_groups_(std::move(kv_groups)), own_team_(std::move(own_team)),
-      team_(*options_.team), weights_(std::move(weights)),
+      team_(*options_.team), shared_weights_(std::move(weights)), weights_(*shared_weights_),
       head_(options_.judging ? ClassHead::judging(table, weights_.output, options_.judging->yes, options_.judging->no) : weights_.head),
       ropes_(rope_tables(model_, weights_.rope_divisors, context_)), transformer_(model_, weights_, ropes_, table, team_, &adapters_),
       space_(std::move(space)), slots_(static_cast<std::size_t>(options_.max_batch)), pools_(slots_.size()), outputs_(slots_.size()),
@@ -111,6 +118,12 @@ Result<void> LanguageModel::allocate_kv(std::int32_t blocks, Prefault prefault) 
     kv_->prefault(team_, options_.progress);
   }
   return {};
+}
+
+std::uint64_t LanguageModel::untouched_kv_bytes(std::uint64_t promised) const {
+  if (!kv_growth_) return 0;
+  const std::uint64_t present = kv_growth_->is_stopped() ? kv_->resident() : kv_growth_->present();
+  return promised - std::min<std::uint64_t>(promised, present);
 }
 
 // Blocks are handed out in the order in which the pool grows, and it grows faster than any step fills them, so there is hardly ever
@@ -182,6 +195,9 @@ void LanguageModel::move_blocks(const step::StepPlan& plan, step::StepResult& re
       for_written(load,
                   [&](std::size_t at, std::size_t bytes) { std::memcpy(kv_->block(load.block).data() + at, load.bytes + at, bytes); });
     });
+  if (plan.given_back.empty()) return;
+  if (kv_growth_) kv_growth_->stop();
+  kv_->give_back(plan.given_back);
 }
 
 void LanguageModel::run(const step::StepPlan& plan, step::StepResult& result) {

@@ -33,9 +33,12 @@
 namespace braid::model {
 
 struct LoadOptions {
-  int threads = 1;                      // of the kernel team, the strand's own included
-  kernels::ThreadTeam* team = nullptr;  // that it shares with other models and does not outlive; null: one of its own
-  std::vector<int> cpus = {};           // one for each of them, to which they are pinned; empty: not pinned
+  int threads = 1;                         // of the kernel team, the strand's own included
+  kernels::ThreadTeam* team = nullptr;     // that it shares with other models and does not outlive; null: one of its own
+  kernels::ThreadTeam* packers = nullptr;  // that pack the weights while `team` computes something else; null: `team`
+  // Those of a model loaded from the same file with the same packing, context and tier; null: the file's are packed.
+  std::shared_ptr<const Weights> weights = {};
+  std::vector<int> cpus = {};                                    // one for each of them, to which they are pinned; empty: not pinned
   files::HugePages huge_pages = files::HugePages::kTransparent;  // of weights, workspace and pool
   std::int32_t context_length = 0;                               // 0: the model's
   std::int32_t block_tokens = 16;
@@ -60,6 +63,7 @@ struct MemoryEstimate {
   std::uint64_t weights = 0;
   std::uint64_t workspace = 0;
   std::uint64_t kv_block = 0;  // one block of block_tokens positions
+  std::int32_t context = 0;    // tokens of a sequence
   std::vector<step::Visibility> kv_groups = {};
   std::int32_t state_blocks = 0;  // of a sequence's recurrent state
 };
@@ -85,10 +89,11 @@ class LanguageModel final : public step::StepExecutor {
   std::int32_t context_length() const { return context_; }
   std::int64_t classes() const { return head_.classes(); }  // of the head; 0: there is none
   std::int64_t parameters() const { return weights_.parameters; }
+  const std::shared_ptr<const Weights>& weights() const { return shared_weights_; }
   std::uint64_t weight_bytes() const { return weights_.packed_bytes; }
   std::uint64_t workspace_bytes() const { return space_.storage.size(); }
-  // Bytes of the pool that have been promised and have no pages yet. Any thread.
-  std::uint64_t untouched_kv_bytes() const { return kv_growth_ ? kv_->bytes() - kv_growth_->present() : 0; }
+  // Bytes of the pool, of which `promised` are in use, that have no pages yet. Any thread.
+  std::uint64_t untouched_kv_bytes(std::uint64_t promised) const;
 
   // What rows name by their adapter.
   AdapterTable& adapters() { return adapters_; }
@@ -114,7 +119,7 @@ class LanguageModel final : public step::StepExecutor {
   };
 
   LanguageModel(const ModelShape& model, const kernels::KernelTable& table, LoadOptions options, std::int32_t context, KvGroups kv_groups,
-                std::unique_ptr<kernels::ThreadTeam> own_team, Weights weights, Workspace space);
+                std::unique_ptr<kernels::ThreadTeam> own_team, std::shared_ptr<const Weights> weights, Workspace space);
 
   void check(const step::StepPlan& plan) const;
   void reach_blocks(const step::StepPlan& plan);
@@ -150,7 +155,8 @@ class LanguageModel final : public step::StepExecutor {
   const KvGroups kv_groups_;
   const std::unique_ptr<kernels::ThreadTeam> own_team_;  // null: it shares one
   kernels::ThreadTeam& team_;
-  const Weights weights_;
+  const std::shared_ptr<const Weights> shared_weights_;
+  const Weights& weights_;
   const ClassHead head_;
   const std::vector<RopeTable> ropes_;
   AdapterTable adapters_;

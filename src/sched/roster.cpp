@@ -24,8 +24,8 @@ constexpr std::int32_t kPassWindow = 16;
 
 Roster::Roster(const SchedulerOptions& options, store::BlockStore* store, std::function<void()> on_progress)
     : block_tokens_(options.block_tokens), groups_(options.groups, options.block_tokens, options.state_blocks),
-      pool_(options.blocks, groups_.count() + 1), write_through_(options.write_through), kv_verify_(options.kv_verify),
-      queue_(options.priority_ageing) {
+      pool_(options.blocks, groups_.count() + 1), target_(options.blocks), write_through_(options.write_through),
+      kv_verify_(options.kv_verify), queue_(options.priority_ageing) {
   if (options.prefix_cache) {
     prefix_index_.emplace(pool_, options.block_tokens, cache::xxh3_key, options.kv_identity, groups_.of_index());
     shared_prefill_.emplace(*prefix_index_, options.block_tokens);
@@ -220,7 +220,7 @@ cache::BlockId Roster::publish_tail(Sequence& sequence) {
 }
 
 std::int32_t Roster::margin() const {
-  return std::min(static_cast<std::int32_t>(batch_.size()) * groups_.count(), pool_.total() / kMarginPart);
+  return std::min(static_cast<std::int32_t>(batch_.size()) * groups_.count(), pool_.usable() / kMarginPart);
 }
 
 // It neither leads nor follows any more.

@@ -93,6 +93,11 @@ class Roster {
   // come back: the worst priority first, then who loses the least work for each block that it frees, then the worst rank; never the
   // first. Returns how many were preempted.
   std::int32_t make_room();
+  // The pool is to have so many blocks from now on, but no fewer than the longest of the sequences may need: returns how many. Fewer than
+  // there are come free as in make_room(), and are withdrawn then.
+  std::int32_t resize(std::int32_t blocks);
+  // What can be withdrawn of it now, to be given back by the plan. Returns how many were preempted for it.
+  std::int32_t shrink(std::vector<std::int32_t>& given_back);
   // With a window a prefill takes blocks as it goes on. Each that has none left gets its next one, before somebody who waits can hold it
   // as part of his prefix. False when there are too few.
   bool extend_prefills();
@@ -182,6 +187,7 @@ class Roster {
   std::int32_t block_tokens_;
   const Groups groups_;
   cache::BlockPool pool_;  // outlives the sequences below, as the groups do
+  std::int32_t target_;    // blocks that it is to have
   std::optional<cache::PrefixIndex> prefix_index_;
   std::optional<Restorer> restorer_;  // none without a disk tier
   const bool write_through_;

@@ -52,6 +52,34 @@ std::int32_t Roster::make_room() {
   return preempted;
 }
 
+std::int32_t Roster::resize(std::int32_t blocks) {
+  std::int64_t least = 1;
+  for (const SequenceMap* map : all()) {
+    for (const auto& [rank, sequence] : *map) {
+      if (sequence.phase == SequencePhase::kDone) continue;
+      const std::int32_t longest = sequence.prompt_tokens + std::max(sequence.stop.max_tokens, 1);
+      least = std::max(least, groups_.blocks_at_once(blocks_for(longest)) + groups_.state_blocks());
+    }
+  }
+  target_ = static_cast<std::int32_t>(std::clamp<std::int64_t>(blocks, std::min<std::int64_t>(least, pool_.total()), pool_.total()));
+  if (target_ > pool_.usable()) pool_.restore(target_ - pool_.usable());
+  return target_;
+}
+
+std::int32_t Roster::shrink(std::vector<std::int32_t>& given_back) {
+  const std::int32_t excess = pool_.usable() - target_;
+  if (excess <= 0) return 0;
+  std::int32_t preempted = 0;
+  while (!reclaim_outside(excess - promised(), nullptr)) {
+    Sequence* victim = next_victim();
+    if (victim == nullptr) break;
+    preempt(*victim);
+    ++preempted;
+  }
+  pool_.withdraw(excess, given_back);
+  return preempted;
+}
+
 bool Roster::extend_prefills() {
   if (!groups_.any_window()) return true;
   bool all_extended = true;

@@ -13,7 +13,7 @@ void Roster::reuse_state(Sequence& sequence) {
   state.source.clear();
   sequence.fork_source.clear();
   const std::int64_t needed = groups_.blocks_at_once(blocks_for(sequence.known())) + groups_.state_blocks() + groups_.count();
-  if (needed > pool_.total()) return path_.clear();
+  if (needed > pool_.usable()) return path_.clear();
   cache::SequenceView wanted = sequence.view().first(sequence.tokens.size() - 1);
   for (;;) {
     const auto [end, found] = prefix_index_->last_state(wanted, path_);

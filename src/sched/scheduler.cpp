@@ -47,11 +47,21 @@ drain_deadline_(loop), disk_timer_(loop), own_strand_(std::move(own_strand)),
 lane_(
     own_strand_ ? *own_strand_ : *shared, executor, [this] { wake_.notify_now(); }, [this] { wake_.notify(); }) {
   assert(!find_fault(options));
-  const auto rethrow = [](const std::exception_ptr& failure) {
+  spawn(loop, run());
+  if (roster_.disk_tier() != nullptr) spawn(loop, tend_disk());
+}
+
+void Scheduler::spawn(asio::io_context& loop, asio::awaitable<void> coroutine) {
+  ++coroutines_->running;
+  asio::co_spawn(loop, std::move(coroutine), [coroutines = coroutines_](const std::exception_ptr& failure) {
     if (failure) std::rethrow_exception(failure);  // a bug: it ends io_context::run()
-  };
-  asio::co_spawn(loop, run(), rethrow);
-  if (roster_.disk_tier() != nullptr) asio::co_spawn(loop, tend_disk(), rethrow);
+    --coroutines->running;
+    coroutines->ended.notify();
+  });
+}
+
+asio::awaitable<void> Scheduler::closed() {
+  while (coroutines_->running > 0) co_await coroutines_->ended.wait();
 }
 
 Scheduler::~Scheduler() { finish_all({ErrorCode::kDraining, "the server is shutting down", {}}); }
@@ -133,7 +143,9 @@ void Scheduler::turn() noexcept {
   time_to_drain_.reset();
   while (const Step* step = lane_.returned()) {
     apply(*step);
+    const bool gave_back = !step->plan.given_back.empty();
     lane_.pop();
+    if (gave_back && on_given_back_) on_given_back_();
   }
   while (lane_.take_turn()) {
     if (post_next()) continue;
@@ -176,6 +188,7 @@ bool Scheduler::plan_next() {
 
   if (Sequence* suspect = quarantine_.next_alone(roster_.batch()); suspect != nullptr && add_alone(*suspect, step)) return post(step);
 
+  counters_.preemptions += static_cast<std::uint64_t>(roster_.shrink(plan.given_back));
   counters_.preemptions += static_cast<std::uint64_t>(roster_.make_room());
   full_.clear();
   if (options_.draft_tokens > 0) begin_drafts();
@@ -266,6 +279,13 @@ void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) noexcept {
 void Scheduler::on_drained(Sequence& sequence) noexcept {
   roster_.resume(sequence);
   wake_.notify();
+}
+
+std::int32_t Scheduler::resize(std::int32_t blocks, std::function<void()> on_given_back) {
+  options_.blocks = roster_.resize(blocks);
+  on_given_back_ = std::move(on_given_back);
+  wake_.notify();
+  return options_.blocks;
 }
 
 void Scheduler::begin_drain() {

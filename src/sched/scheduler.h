@@ -21,6 +21,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,10 +57,16 @@ class Scheduler final : public Engine, private TicketListener {
   // Lookup by GenerationRequest::id: where it is, or nullopt when unknown or finished.
   std::optional<SequencePhase> find(std::string_view id) const;
 
+  // The pool is to have so many blocks, at most as many as at first and no fewer than the sequences that are there may need: returns how
+  // many. Sequences give theirs up as in a preemption. `on_given_back` is called when memory has been given back.
+  std::int32_t resize(std::int32_t blocks, std::function<void()> on_given_back);
+
   // No new work from now on: submit() answers kDraining. What was accepted goes on.
   void begin_drain();
   // After begin_drain(): true when all that was accepted has ended, false when the deadline came first. One caller at a time.
   boost::asio::awaitable<bool> drained(std::chrono::steady_clock::time_point deadline);
+  // After it has drained: returns when nothing of it is left on the loop, so that it may be destroyed while the loop goes on.
+  boost::asio::awaitable<void> closed();
   // Drains at once: every remaining stream ends with Finish{kCancelled, reason}.
   void abort_remaining(const Error& reason);
 
@@ -68,6 +75,13 @@ class Scheduler final : public Engine, private TicketListener {
   Scheduler(boost::asio::io_context& loop, std::unique_ptr<ComputeStrand> own_strand, ComputeStrand* shared, step::StepExecutor& executor,
             const SchedulerOptions& options, store::BlockStore* store);
 
+  // Its coroutines, whose ends may come when it is gone.
+  struct Coroutines {
+    std::uint32_t running = 0;
+    Signal ended;
+  };
+
+  void spawn(boost::asio::io_context& loop, boost::asio::awaitable<void> coroutine);
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> tend_disk();
   bool has_ended() const;
@@ -117,12 +131,14 @@ class Scheduler final : public Engine, private TicketListener {
   std::uint64_t answer_tokens_ = 0;
   std::optional<std::chrono::seconds> time_to_drain_;  // of this turn
   StallWatch stall_watch_;
+  std::function<void()> on_given_back_;
   bool draining_ = false;
   bool warned_of_drafts_ = false;
   boost::asio::steady_timer drain_deadline_;
   boost::asio::steady_timer disk_timer_;
   bool has_ended_ = false;  // its coroutine has
   Signal wake_;
+  const std::shared_ptr<Coroutines> coroutines_ = std::make_shared<Coroutines>();
   const std::unique_ptr<ComputeStrand> own_strand_;
   StrandLane lane_;  // last: its step has ended before anything that this names is destroyed
 };

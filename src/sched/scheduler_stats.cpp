@@ -44,7 +44,7 @@ EngineStats Scheduler::stats() const {
   }
   stats.block_tokens = static_cast<std::uint32_t>(options_.block_tokens);
   stats.caches_prefixes = options_.prefix_cache;
-  stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().total());
+  stats.blocks_total = static_cast<std::uint32_t>(roster_.pool().usable());
   stats.blocks_free = static_cast<std::uint32_t>(roster_.pool().free());
   count_groups(stats);
   stats.blocks_cached = static_cast<std::uint32_t>(roster_.pool().cached());

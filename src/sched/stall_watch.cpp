@@ -24,8 +24,8 @@ void StallWatch::look() {
 void StallWatch::await(Clock::time_point deadline) {
   is_waiting_ = true;
   timer_.expires_at(deadline);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
+  timer_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+    if (error || alive.expired()) return;
     is_waiting_ = false;
     tend();
   });

@@ -9,12 +9,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace braid::sched {
 
-// First they lose their blocks, then their sequence. Loop only; its timer runs only while somebody is stalled. The io_context is not run
-// any more when it is destroyed.
+// First they lose their blocks, then their sequence. Loop only; its timer runs only while somebody is stalled.
 class StallWatch {
  public:
   // `drop` ends a sequence for the reason given, and may destroy it. `tended` is called when it has been looked after them: what came free
@@ -36,6 +36,7 @@ class StallWatch {
   std::function<void(Sequence&, const std::string&)> drop_;
   std::function<void()> tended_;
   boost::asio::steady_timer timer_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // what a timer that has run out asks for
   bool is_waiting_ = false;
   std::uint64_t seen_ = 0;  // Roster::stalls() at the last look
 };

@@ -140,28 +140,30 @@ struct StateSnapshot {
   std::uint32_t block_begin = 0;  // into StepPlan::blocks
 };
 
-// A step works off saves, then checks, then forks in their order, then loads, then rows. So a block that the plan gives to a new owner can
+// A step works off saves, then checks, then forks in their order, then loads, then what is given back, then rows. So a block that the plan gives to a new owner can
 // still be saved, checked or copied, and rows read what was loaded. No fork reads or writes what the same plan loads. A plan may have no rows.
 struct StepPlan {
   std::uint64_t id = 0;
   std::vector<BlockCopy> saves;  // from the arena to the buffer
   std::vector<BlockCheck> checks;
   std::vector<BlockFork> forks;
-  std::vector<BlockCopy> loads;   // from the buffer to the arena
-  std::vector<SlotStart> starts;  // applied before the rows
-  std::vector<StepRow> rows;      // at most one for a slot
+  std::vector<BlockCopy> loads;          // from the buffer to the arena
+  std::vector<std::int32_t> given_back;  // blocks that nobody uses: their memory is the system's until they are written to again
+  std::vector<SlotStart> starts;         // applied before the rows
+  std::vector<StepRow> rows;             // at most one for a slot
   std::vector<StateSnapshot> snapshots;
   std::vector<GivenVectors> given;
   std::vector<TokenId> tokens;
   std::vector<std::int32_t> blocks;
 
-  bool moves_blocks() const { return !saves.empty() || !checks.empty() || !loads.empty(); }
+  bool moves_blocks() const { return !saves.empty() || !checks.empty() || !loads.empty() || !given_back.empty(); }
 
   void clear() {
     saves.clear();
     checks.clear();
     forks.clear();
     loads.clear();
+    given_back.clear();
     starts.clear();
     rows.clear();
     snapshots.clear();

@@ -148,5 +148,31 @@ TEST(BlockTable, GivesItsBlocksBack) {
   EXPECT_EQ(pool.free(), 4);
 }
 
+TEST(BlockPool, WithdrawnBlocksAreHandedOutNoMore) {
+  BlockPool pool(6);
+  std::vector<BlockId> evicted;
+  pool.on_evict([&evicted](BlockId block) { evicted.push_back(block); });
+  const BlockId used = pool.allocate().value();
+  const BlockId cached = pool.allocate().value();
+  pool.keep(cached);
+  pool.release(cached);
+  std::vector<BlockId> taken;
+  pool.withdraw(2, taken);
+  EXPECT_EQ(taken, (std::vector<BlockId>{5, 4})) << "those that were never handed out";
+  EXPECT_EQ(pool.usable(), 4);
+  EXPECT_EQ(pool.free(), 3);
+  pool.withdraw(9, taken);
+  EXPECT_EQ(taken.size(), 5U);
+  EXPECT_EQ(evicted, std::vector<BlockId>{cached});
+  EXPECT_EQ(pool.allocate(), std::nullopt);
+  pool.release(used);
+  EXPECT_EQ(pool.allocate(), used);
+  pool.restore(5);
+  EXPECT_EQ(pool.usable(), 6);
+  std::set<BlockId> seen = {used};
+  while (const std::optional<BlockId> block = pool.allocate()) EXPECT_TRUE(seen.insert(*block).second);
+  EXPECT_EQ(seen.size(), 6U);
+}
+
 }  // namespace
 }  // namespace braid::cache

@@ -159,5 +159,31 @@ TEST(KvGrowth, ASmallArenaIsOverAtOnce) {
   EXPECT_TRUE(KvGrowth(arena).is_over());
 }
 
+TEST(KvArena, GivesTheMemoryOfBlocksBack) {
+  const KvLayout layout{.layers = 4, .kv_heads = 4, .head_dim = 64, .block_tokens = 16, .type = kernels::KvType::kF16};  // 64 KiB a block
+  const KvArena arena = KvArena::create(layout, 64, files::HugePages::kOff).value();
+  for (std::int32_t i = 0; i < 64; ++i) std::ranges::fill(arena.block(i), std::byte{7});
+  const std::size_t full = arena.resident();
+  EXPECT_EQ(full, arena.bytes());
+  const std::vector<std::int32_t> given = {9, 3, 4, 5, 63};
+  arena.give_back(given);
+  EXPECT_EQ(arena.resident(), full - given.size() * arena.block_bytes());
+  EXPECT_EQ(arena.block(4)[100], std::byte{0});
+  EXPECT_EQ(arena.block(2)[100], std::byte{7});
+  EXPECT_EQ(arena.block(6)[0], std::byte{7});
+}
+
+TEST(KvGrowth, StopsWhenMemoryIsGivenBack) {
+  const KvLayout layout{.layers = 8, .kv_heads = 8, .head_dim = 128, .block_tokens = 16, .type = kernels::KvType::kF16};  // 512 KiB a block
+  const KvArena arena = KvArena::create(layout, 1024, files::HugePages::kOff).value();
+  KvGrowth growth(arena);
+  growth.stop();
+  EXPECT_TRUE(growth.is_over());
+  const std::size_t present = arena.resident();
+  arena.give_back(std::vector<std::int32_t>{0, 1});
+  growth.reach(1024);
+  EXPECT_LE(arena.resident(), present);
+}
+
 }  // namespace
 }  // namespace braid::model::test

@@ -138,12 +138,13 @@ void FakeModel::copy_blocks(const step::StepPlan& plan, step::StepResult& result
     std::memcpy(block(fork.to), block(fork.from), bytes);
   }
   for (const step::BlockCopy& load : plan.loads) std::memcpy(block(load.block), load.bytes, bytes);
+  for (const std::int32_t given : plan.given_back) std::memset(block(given), 0, bytes);
 }
 
 // A block that a row writes to belongs to no other row of the step, not even to one that turns out finished: its blocks are not free
 // before it is back.
 void FakeModel::check_blocks(const step::StepPlan& plan) {
-  if (plan.rows.empty() && plan.saves.empty() && plan.checks.empty() && plan.loads.empty()) violation("an empty step");
+  if (plan.rows.empty() && !plan.moves_blocks()) violation("an empty step");
   std::map<std::int32_t, int> named;
   std::vector<std::int32_t> written;
   std::set<step::SlotId> slots;

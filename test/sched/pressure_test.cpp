@@ -117,5 +117,64 @@ TEST(Pressure, PreemptedSequenceWithAFullStreamWaitsForItsReader) {
   }
 }
 
+// The memory that a pool gives back may be another model's at once.
+TEST(Pressure, APoolShrinksUnderItsSequencesAndGrowsAgain) {
+  for (const bool cached : {true, false}) {
+    SchedulerOptions options = tight(200);
+    options.prefix_cache = cached;
+    Rig rig(options);
+    int given_back = 0;
+    for (int i = 0; i < 20; ++i) rig.start(5 + i % 11, 60 + i);
+    ASSERT_TRUE(rig.run_until([&] { return rig.clients[3]->tokens.size() > 20; }));
+    EXPECT_EQ(rig.scheduler->resize(30, [&given_back] { ++given_back; }), 30);
+    ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().blocks_total == 30; }));
+    EXPECT_GT(rig.scheduler->stats().preemptions + rig.scheduler->stats().finished, 0U);
+    ASSERT_TRUE(rig.run_until([&] { return given_back > 0; }));
+    ASSERT_TRUE(rig.run_until([&] { return rig.clients[8]->finished(); }));
+    EXPECT_EQ(rig.scheduler->resize(200, {}), 200);
+    EXPECT_EQ(rig.scheduler->stats().blocks_total, 200U);
+    for (int i = 0; i < 5; ++i) rig.start(9, 30);
+    rig.run_to_end();
+    for (const auto& client : rig.clients) rig.expect_right(*client);
+  }
+}
+
+TEST(Pressure, APoolKeepsWhatItsLongestSequenceNeeds) {
+  Rig rig(tight(100));
+  rig.start(20, 180);  // fifty blocks
+  Client& other = rig.start(4, 8);
+  EXPECT_EQ(rig.scheduler->resize(10, {}), 50);
+  EXPECT_EQ(rig.scheduler->resize(1000, {}), 100) << "as many as at first";
+  EXPECT_EQ(rig.scheduler->resize(10, {}), 50);
+  ASSERT_TRUE(rig.run_until([&] { return rig.clients[0]->finished() && other.finished(); }));
+  EXPECT_EQ(rig.scheduler->resize(10, {}), 10);
+  ASSERT_TRUE(rig.run_until([&] { return rig.scheduler->stats().blocks_total == 10; }));
+  EXPECT_FALSE(rig.scheduler->submit(Rig::tinted({}, Rig::prompt_of(60, 1), 4))) << "the pool holds forty tokens";
+  rig.start(20, 10);
+  rig.run_to_end();
+  for (const auto& client : rig.clients) rig.expect_right(*client);
+}
+
+// As a model's that is unloaded while the server goes on.
+TEST(Lifecycle, AClosedSchedulerIsDestroyedWhileTheLoopGoesOn) {
+  Rig rig;
+  for (int i = 0; i < 4; ++i) rig.start(6, 20);
+  rig.submit(6, 20).ticket.reset();  // cancelled, and perhaps in a step
+  bool is_closed = false;
+  ASSERT_TRUE(rig.run_until([&] { return rig.clients[0]->finished() && rig.clients[3]->finished(); }));
+  const auto close = [&]() -> boost::asio::awaitable<void> {
+    rig.scheduler->begin_drain();
+    co_await rig.scheduler->drained(std::chrono::steady_clock::time_point::max());
+    co_await rig.scheduler->closed();
+    rig.scheduler.reset();
+    is_closed = true;
+  };
+  boost::asio::co_spawn(rig.loop, close(), boost::asio::detached);
+  ASSERT_TRUE(rig.run_until([&] { return is_closed; }));
+  rig.loop.restart();
+  rig.loop.run();  // whatever was left in the queue
+  for (std::size_t i = 0; i < 4; ++i) rig.expect_right(*rig.clients[i]);
+}
+
 }  // namespace
 }  // namespace braid::sched::test

@@ -255,7 +255,7 @@ std::vector<net::FileDescriptor> Engines::copy_disk_locks() const {
 
 std::uint64_t Engines::untouched() const {
   std::uint64_t bytes = 0;
-  for (const auto& member : members_) bytes += member->model.language_model->untouched_kv_bytes();
+  for (const auto& member : members_) bytes += member->model.language_model->untouched_kv_bytes(member->model.kv.bytes);
   return bytes;
 }
 
