@@ -15,7 +15,7 @@ std::optional<std::string> difference_of_tokens(const text::ModelCodec& large, c
   return std::nullopt;
 }
 
-Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team,
+Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& options, const Loading& loading,
                                                         const text::ModelCodec& codec) {
   if (options.draft.empty()) return std::shared_ptr<model::ModelDrafter>();
   const Result<files::GgufFile> file = open_model(options.draft);
@@ -27,16 +27,17 @@ Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& opti
   if (!own) return own.error();
   if (const auto difference = difference_of_tokens(codec, **own))
     return invalid_argument(fmt::format("--draft {}: its tokens are not those of the model: {}", options.draft, *difference));
-  model::LoadOptions load = load_options(options, max_batch);
-  load.threads = team.size();
-  load.team = &team;
+  model::LoadOptions load = load_options(options, loading.max_batch);
+  load.threads = loading.team->size();
+  load.team = loading.team;
+  load.packers = loading.packers;
   load.context_length = 0;
   load.kv_limit = 0;
   auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
   if (!language_model) return language_model.error();
   if ((*language_model)->kv_groups().states.blocks() > 0)
     return invalid_argument(fmt::format("--draft {}: a model with recurrent layers cannot go back behind a wrong guess", options.draft));
-  return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(max_batch));
+  return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch));
 }
 
 }  // namespace braid::app

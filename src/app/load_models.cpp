@@ -30,17 +30,12 @@ std::uint64_t untouched_bytes(const LoadedModel& loaded, bool identify_kv) {
   return loaded.language_model->workspace_bytes() + (identify_kv ? disk_buffer_bytes(loaded.language_model->kv_groups()) : 0);
 }
 
-KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch) {
-  const model::LanguageModel& model = *loaded.language_model;
-  KvDemand demand;
-  demand.block_bytes = model.kv_groups().block_bytes() + (loaded.draft != nullptr ? loaded.draft->block_bytes() : 0);
-  demand.block_tokens = options.block_size;
-  demand.groups = model.kv_groups().visibilities();
-  demand.state_blocks = model.kv_groups().states.blocks();
-  demand.max_batch = max_batch;
-  demand.model_context = model.context_length();
-  demand.asked_context = options.context;
-  return demand;
+Result<LoadedModel> load_named_weights(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading) {
+  Result<LoadedModel> weights = load_weights(options.model, file, loading);
+  if (!weights) return weights;
+  weights->id = options.id;
+  if (options.pooling) weights->pooling = *options.pooling;
+  return weights;
 }
 
 Result<void> allocate_kv(LoadedModel& loaded, const KvDemand& demand) {
@@ -81,23 +76,58 @@ Result<void> divide_kv(std::vector<LoadedModel>& loaded, std::span<const ServedM
 
 }  // namespace
 
-Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, std::int32_t max_batch, kernels::ThreadTeam& team,
-                                             const files::Progress& progress, bool identify_kv, std::uint64_t untouched) {
+KvDemand kv_demand(const model::MemoryEstimate& estimate, const ModelOptions& options, std::int32_t max_batch) {
+  KvDemand demand;
+  demand.block_bytes = estimate.kv_block;
+  demand.block_tokens = options.block_size;
+  demand.groups = estimate.kv_groups;
+  demand.state_blocks = estimate.state_blocks;
+  demand.max_batch = max_batch;
+  demand.model_context = estimate.context;
+  demand.asked_context = options.context;
+  return demand;
+}
+
+KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch) {
+  const model::LanguageModel& model = *loaded.language_model;
+  return kv_demand({.kv_block = model.kv_groups().block_bytes() + (loaded.draft != nullptr ? loaded.draft->block_bytes() : 0),
+                    .context = model.context_length(),
+                    .kv_groups = model.kv_groups().visibilities(),
+                    .state_blocks = model.kv_groups().states.blocks()},
+                   options, max_batch);
+}
+
+Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, Loading loading,
+                                             const std::function<std::uint64_t()>& untouched) {
   std::vector<LoadedModel> loaded;
   if (models.empty()) return loaded;
+  const std::uint64_t others = untouched ? untouched() : 0;
+  std::uint64_t own = loading.untouched;
   for (const ServedModelOptions& model : models) {
-    Result<LoadedModel> weights = load_weights(model.model, max_batch, team, progress, identify_kv, untouched);
+    const Result<files::GgufFile> file = open_model(model.model.model);
+    if (!file) return file.error();
+    loading.untouched = own + others;
+    Result<LoadedModel> weights = load_named_weights(model, *file, loading);
     if (!weights) return weights.error();
-    weights->id = model.id;
-    if (model.pooling) weights->pooling = *model.pooling;
-    untouched += untouched_bytes(*weights, identify_kv);
+    own += untouched_bytes(*weights, loading.identify_kv);
     loaded.push_back(std::move(*weights));
   }
-  const Result<MemoryLeft> left = memory_left_for(models.front().model, untouched);
+  const Result<MemoryLeft> left = memory_left_for(models.front().model, own + (untouched ? untouched() : 0));
   if (!left) return left.error();
-  if (const Result<void> divided = divide_kv(loaded, models, max_batch, *left); !divided) return divided.error();
+  if (const Result<void> divided = divide_kv(loaded, models, loading.max_batch, *left); !divided) return divided.error();
   for (LoadedModel& model : loaded)
-    if (identify_kv) model.kv_identity = model::kv_identity(model.model_revision, *model.language_model);
+    if (loading.identify_kv) model.kv_identity = model::kv_identity(model.model_revision, *model.language_model);
+  return loaded;
+}
+
+Result<LoadedModel> load_beside(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading,
+                                std::uint64_t kv_bytes) {
+  Result<LoadedModel> loaded = load_named_weights(options, file, loading);
+  if (!loaded) return loaded;
+  KvDemand demand = demand_of(*loaded, options.model, loading.max_batch);
+  demand.bytes = kv_bytes;
+  if (const Result<void> allocated = allocate_kv(*loaded, demand); !allocated) return allocated.error();
+  if (loading.identify_kv) loaded->kv_identity = model::kv_identity(loaded->model_revision, *loaded->language_model);
   return loaded;
 }
 
@@ -105,7 +135,8 @@ Result<SingleModel> load_model(const ModelOptions& options, std::int32_t max_bat
   Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options);
   if (!team) return team.error();
   const ServedModelOptions model{.model = options, .id = model_id(options.model.empty() ? kEmbeddedModelName : options.model)};
-  auto loaded = load_models(std::span(&model, 1), max_batch, **team, progress, identify_kv);
+  auto loaded =
+      load_models(std::span(&model, 1), {.max_batch = max_batch, .team = team->get(), .progress = progress, .identify_kv = identify_kv});
   if (!loaded) return loaded.error();
   return SingleModel{std::move(*team), std::move(loaded->front())};
 }

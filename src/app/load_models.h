@@ -8,17 +8,26 @@
 #include "kernels/thread_team.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace braid::app {
 
-// Loads one after the other, then divides among their KV pools what is left. They compute with `team`, which outlives them. `progress` is
-// called on this thread. `identify_kv`: for a cache that outlives the process. `untouched`: bytes that another process will still take.
-// Takes as long as it takes; any thread.
-Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, std::int32_t max_batch, kernels::ThreadTeam& team,
-                                             const files::Progress& progress, bool identify_kv, std::uint64_t untouched = 0);
+// Loads one after the other, then divides among their KV pools what is left. They compute with loading.team, which outlives them. `untouched`:
+// asked after all weights are in, bytes that another process will still take. Takes as long as it takes; any thread.
+Result<std::vector<LoadedModel>> load_models(std::span<const ServedModelOptions> models, Loading loading,
+                                             const std::function<std::uint64_t()>& untouched = {});
+
+// One more, beside others that run: with a pool of `kv_bytes`.
+Result<LoadedModel> load_beside(const ServedModelOptions& options, const files::GgufFile& file, const Loading& loading,
+                                std::uint64_t kv_bytes);
+
+KvDemand demand_of(const LoadedModel& loaded, const ModelOptions& options, std::int32_t max_batch);
+
+// What its pool may be made of; all but the bytes.
+KvDemand kv_demand(const model::MemoryEstimate& estimate, const ModelOptions& options, std::int32_t max_batch);
 
 // A model that has a process for itself.
 struct SingleModel {

@@ -203,25 +203,22 @@ Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& optio
   return std::make_unique<kernels::ThreadTeam>(threads, std::move(*cpus));
 }
 
-Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team, files::Progress progress,
-                                 bool identify, std::uint64_t untouched) {
-  const Result<files::GgufFile> file = open_model(options.model);
-  if (!file) return file.error();
+Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufFile& file, const Loading& loading) {
   const Result<const kernels::KernelTable*> table =
-      choose_kernels(options, model::has_float_weights(*file, {options.float_type, options.fast_weights}));
+      choose_kernels(options, model::has_float_weights(file, {options.float_type, options.fast_weights}));
   if (!table) return table.error();
 
   LoadedModel loaded;
   loaded.id = model_id(options.model.empty() ? kEmbeddedModelName : options.model);
   loaded.table = *table;
-  loaded.fingerprint =
-      fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type), model_digest(*file, load_options(options, max_batch)));
-  const Result<std::string> architecture = file->string_or("general.architecture", "");
+  loaded.fingerprint = fingerprint((*table)->name, options.kv_type.value_or((*table)->kv_type),
+                                   model_digest(file, load_options(options, loading.max_batch)));
+  const Result<std::string> architecture = file.string_or("general.architecture", "");
   if (!architecture) return architecture.error();
   loaded.architecture = *architecture;
   if (files::is_folder(options.model)) loaded.folder = options.model;
-  loaded.weight_type = main_weight_type(*file);
-  loaded.defaults = sampling_defaults(*file);
+  loaded.weight_type = main_weight_type(file);
+  loaded.defaults = sampling_defaults(file);
 
   if (const Result<void> read = read_vector_rules(options.model, loaded); !read) return read.error();
   std::vector<text::TemplateSource> templates;
@@ -230,30 +227,36 @@ Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_b
     if (!read) return read.error();
     templates = std::move(*read);
   }
-  auto codec = text::ModelCodec::from_gguf(*file, std::move(templates));
+  auto codec = text::ModelCodec::from_gguf(file, std::move(templates));
   if (!codec) return codec.error();
   loaded.codec = std::move(*codec);
   for (const std::string& warning : loaded.codec->warnings()) spdlog::warn("{}", warning);
   loaded.constraints = std::make_unique<const grammar::Compiler>([codec = loaded.codec.get()] { return constraint_vocabulary(*codec); });
 
-  model::LoadOptions load = load_options(options, max_batch);
-  load.threads = team.size();
-  load.team = &team;
+  model::LoadOptions load = load_options(options, loading.max_batch);
+  load.threads = loading.team->size();
+  load.team = loading.team;
+  load.packers = loading.packers;
   const auto ends = loaded.codec->end_of_generation();
   load.end_tokens.assign(ends.begin(), ends.end());
-  load.progress = std::move(progress);
-  if (judges_by_name(loaded.id) && file->tensor("cls.output.weight") == nullptr) load.judging = judging_tokens(*loaded.codec);
+  load.progress = loading.progress;
+  if (judges_by_name(loaded.id) && file.tensor("cls.output.weight") == nullptr) load.judging = judging_tokens(*loaded.codec);
   if (load.judging) loaded.pairs = PairForm::kJudgment;
   loaded.threads = load.threads;
-  if (const auto fits = check_memory(*file, **table, options, load, untouched); !fits) return fits.error();
-  auto draft = load_draft(options, max_batch, team, *loaded.codec);
+  const std::string key = weights_key(options, **table);
+  if (loading.shelf != nullptr) load.weights = loading.shelf->find(key);
+  if (load.weights == nullptr)
+    if (const auto fits = check_memory(file, **table, options, load, loading.untouched); !fits) return fits.error();
+  auto draft = load_draft(options, loading, *loaded.codec);
   if (!draft) return draft.error();
   load.drafter = loaded.draft = std::move(*draft);
   cache::PrefixKey revision;
-  if (identify) revision = model::model_revision(*file, team, load.progress);
-  auto language_model = model::LanguageModel::load(*file, **table, std::move(load));
+  if (loading.identify_kv)
+    revision = model::model_revision(file, loading.packers != nullptr ? *loading.packers : *loading.team, load.progress);
+  auto language_model = model::LanguageModel::load(file, **table, std::move(load));
   if (!language_model) return language_model.error();
   loaded.language_model = std::move(*language_model);
+  if (loading.shelf != nullptr) loading.shelf->put(key, loaded.language_model->weights());
   const Result<std::string> config = config_text(options.model);
   if (!config) return config.error();
   set_classes(options.model, *config, loaded);

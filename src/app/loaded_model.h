@@ -3,6 +3,7 @@
 
 #include "app/memory.h"
 #include "app/options.h"
+#include "app/weight_shelf.h"
 #include "braid/pooled_model.h"
 #include "braid/request_defaults.h"
 #include "braid/result.h"
@@ -69,10 +70,19 @@ RequestDefaults or_defaults(RequestDefaults own, const RequestDefaults& others);
 // The threads that compute, as the options have them.
 Result<std::unique_ptr<kernels::ThreadTeam>> make_team(const ModelOptions& options);
 
-// All but the KV pool and what follows from it. It computes with `team`, which outlives it; `untouched`: bytes that have been promised to
-// others and count as taken. `identify`: for a cache that outlives the process; model_revision is wanted.
-Result<LoadedModel> load_weights(const ModelOptions& options, std::int32_t max_batch, kernels::ThreadTeam& team, files::Progress progress,
-                                 bool identify, std::uint64_t untouched);
+// How models are loaded.
+struct Loading {
+  std::int32_t max_batch = 256;
+  kernels::ThreadTeam* team = nullptr;     // that computes with them, and outlives them
+  kernels::ThreadTeam* packers = nullptr;  // that pack their weights; null: `team`, which computes nothing meanwhile
+  WeightShelf* shelf = nullptr;            // null: nobody else has the same weights
+  files::Progress progress = {};           // called on the thread that loads
+  bool identify_kv = false;                // for a cache that outlives the process: model_revision is wanted
+  std::uint64_t untouched = 0;             // bytes that have been promised to others and count as taken
+};
+
+// All but the KV pool and what follows from it.
+Result<LoadedModel> load_weights(const ModelOptions& options, const files::GgufFile& file, const Loading& loading);
 
 // "weights 30.0 MiB, KV pool 3.50 GiB (262144 tokens), workspace 12.1 MiB".
 std::string describe_memory(const LoadedModel& loaded);

@@ -40,8 +40,8 @@ struct KvDemand {
   std::vector<step::Visibility> groups{{}};  // of layers, each with blocks of its own
   std::int32_t state_blocks = 0;             // of a sequence's recurrent state
   std::int32_t max_batch = 256;
-  std::int32_t model_context = 0;             // what the model was trained for
-  std::optional<std::int32_t> asked_context;  // --ctx
+  std::int32_t model_context = 0;                  // what the model was trained for
+  std::optional<std::int32_t> asked_context = {};  // --ctx
 };
 
 // Bytes of the pool with which max_batch sequences of the whole context can run at once.

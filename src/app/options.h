@@ -83,13 +83,23 @@ struct AdapterOption {
   std::string path;  // a folder of PEFT, or a GGUF file
 };
 
+// Which models are in memory, and for how long.
+struct ResidenceOptions {
+  std::int32_t max_models = 0;                      // loaded at once; 0: as many as fit
+  std::optional<std::uint64_t> memory;              // bytes that all of them may take; what the system leaves otherwise
+  std::chrono::milliseconds load_timeout{300'000};  // for which a request waits for its model
+  std::chrono::milliseconds keep_alive{300'000};    // of a model that a request has loaded, after its last one; max(): for ever
+};
+
 struct ServeOptions {
   ModelOptions model;                       // what holds for every model that is served
-  std::vector<std::string> files;           // GGUF files and Hugging Face folders; empty: the embedded model
+  std::vector<std::string> files;           // GGUF files and Hugging Face folders; empty: the embedded model, or none with models_dirs
   std::vector<std::string> aliases;         // their ids in the API, in their order; empty: their file names
   std::vector<std::string> chat_templates;  // one for all, one for each in their order, or empty: their own
   std::vector<Pooling> poolings;            // of /v1/embeddings; likewise, or empty: what their files say
   std::vector<AdapterOption> adapters;
+  std::vector<std::string> models_dirs;  // folders whose models can be asked for
+  ResidenceOptions residence;
   BatchOptions batch;
   DiskOptions disk;
   bool no_model = false;

@@ -20,7 +20,8 @@ std::string model_id(std::string_view path) {
 }
 
 std::vector<ServedModelOptions> models_of(const ServeOptions& options) {
-  const std::vector<std::string> files = options.files.empty() ? std::vector<std::string>(1) : options.files;
+  const bool is_embedded = options.files.empty() && options.models_dirs.empty();
+  const std::vector<std::string> files = is_embedded ? std::vector<std::string>(1) : options.files;
   std::vector<ServedModelOptions> models;
   for (std::size_t i = 0; i < files.size(); ++i) {
     ServedModelOptions& model = models.emplace_back();
@@ -34,9 +35,15 @@ std::vector<ServedModelOptions> models_of(const ServeOptions& options) {
   return models;
 }
 
-DiskOptions disk_options_of(const DiskOptions& disk, const std::string& id, std::size_t models) {
-  if (models == 1) return disk;
-  DiskOptions part = disk;
+DiskOptions disk_options_of(const ServeOptions& options, const std::string& id) {
+  constexpr std::size_t kUsualModels = 4;  // that are loaded at once, where any number may be
+  std::size_t models = std::max<std::size_t>(1, options.files.size());
+  if (!options.models_dirs.empty()) {
+    const auto most = static_cast<std::size_t>(options.residence.max_models);
+    models = std::max<std::size_t>({2, options.files.size(), most > 0 ? most : kUsualModels});
+  }
+  if (models == 1) return options.disk;
+  DiskOptions part = options.disk;
   std::string name = id;
   std::ranges::replace(name, '/', '_');
   if (name.starts_with('.')) name.front() = '_';

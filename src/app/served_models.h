@@ -12,10 +12,10 @@ namespace braid::app {
 // The file's name without folder, ".gguf" and "-00001-of-0000N".
 std::string model_id(std::string_view path);
 
-// In the order of the command line; the embedded model where none is named. The lists' lengths fit (models_fault).
+// In the order of the command line; the embedded model where neither one nor a folder of them is named. The lists' lengths fit (models_fault).
 std::vector<ServedModelOptions> models_of(const ServeOptions& options);
 
-// The part of `disk` that one of `models` models has: of several each has a folder of its own, and an equal share of the room.
-DiskOptions disk_options_of(const DiskOptions& disk, const std::string& id, std::size_t models);
+// The part of --kv-disk that a model has: where there may be several, each has a folder of its own, and an equal share of the room.
+DiskOptions disk_options_of(const ServeOptions& options, const std::string& id);
 
 }  // namespace braid::app

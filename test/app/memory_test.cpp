@@ -139,7 +139,7 @@ TEST(KvMemory, IsHalfOfWhatIsAvailable) { EXPECT_EQ(kv_memory({1'000'000, "ulimi
 TEST(LoadModels, LeavesAPredecessorWhatItWillStillTake) {
   const ServedModelOptions model{.model = ModelOptions(), .id = "demo"};
   const auto team = make_team(model.model).value();
-  const auto refused = load_models(std::span(&model, 1), 4, *team, {}, false, std::uint64_t{1} << 50U);
+  const auto refused = load_models(std::span(&model, 1), {.max_batch = 4, .team = team.get()}, [] { return std::uint64_t{1} << 50U; });
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("raise that, name a smaller model"), std::string::npos) << refused.error().message;
 }

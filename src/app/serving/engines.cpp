@@ -1,12 +1,7 @@
 #include "app/serving/engines.h"
 
-#include "app/disk_cache.h"
-#include "app/served_models.h"
-#include "app/warm_up.h"
-
 #include <algorithm>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
@@ -15,109 +10,44 @@ namespace asio = boost::asio;
 
 namespace {
 
-// What a pass over whole texts may take of the strand before others have their turn: so long an answer's next token may wait for it.
-constexpr std::int32_t kMostOfStepMs = 10;
-
-std::int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
-  DraftMeans means;
-  means.model = loaded.draft != nullptr;
-  if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
-  if (loaded.language_model->kv_groups().states.blocks() > 0)
-    means.nothing = "this model has recurrent layers, whose states cannot go back behind tokens that were guessed";
-  return means;
-}
-
 std::string names_of(std::span<const TensorSignature> signatures) {
   std::string names;
   for (const TensorSignature& signature : signatures) names += (names.empty() ? "" : ", ") + signature.name;
   return names;
 }
 
+SlotOptions slot_options(const ServeOptions& options) {
+  SlotOptions slots;
+  slots.most_loaded = static_cast<std::size_t>(options.residence.max_models);
+  slots.load_timeout = options.residence.load_timeout;
+  slots.keep_alive = options.residence.keep_alive;
+  slots.most_waiting = static_cast<std::size_t>(options.batch.max_waiting);
+  slots.memory = {options.residence.memory, options.model.kv_memory};
+  slots.any_name = options.any_model_name;
+  slots.warm_up = !options.no_warmup;
+  return slots;
+}
+
 }  // namespace
 
-Engines::Engines(asio::io_context& loop, const ServeOptions& options, std::function<void()> on_busy)
-    : loop_(loop), options_(options), strand_(loop, std::move(on_busy)) {}
+Engines::Engines(asio::io_context& loop, const ServeOptions& options, Hooks hooks, std::unique_ptr<kernels::ThreadTeam> team)
+    : loop_(loop), options_(options), hooks_(std::move(hooks)), team_(std::move(team)), strand_(loop, hooks_.on_busy) {}
 
-Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedModels models, const ServeOptions& options,
-                                                 std::function<void()> on_busy) {
-  std::unique_ptr<Engines> engines(new Engines(loop, options, std::move(on_busy)));
-  engines->team_ = std::move(models.team);
-  for (LoadedModel& model : models.models)
-    if (const Result<void> added = engines->add(std::move(model)); !added) return added.error();
-  for (LoadedEncoder& model : models.encoders) engines->add(std::move(model));
+Result<std::unique_ptr<Engines>> Engines::create(asio::io_context& loop, LoadedModels models, const ServeOptions& options, Hooks hooks) {
+  std::unique_ptr<Engines> engines(new Engines(loop, options, std::move(hooks), std::move(models.team)));
+  engines->workshop_ = std::make_unique<LoadingThread>(loop, engines->strand_, *engines->team_, options, std::move(models.shelf));
+  FindModels find;
+  if (!options.models_dirs.empty()) find = [&options] { return find_models(options); };
+  engines->slots_ = std::make_unique<ModelSlots>(loop, *engines->workshop_, slot_options(options), std::move(find), std::move(models.found),
+                                                 engines->hooks_.on_changed);
+  for (LoadedModel& model : models.models) {
+    auto engine = make_engine(loop, engines->strand_, std::move(model), options);
+    if (!engine) return engine.error();
+    engines->slots_->put(std::move(*engine));
+  }
+  for (LoadedEncoder& model : models.encoders) engines->slots_->put(make_engine(loop, engines->strand_, std::move(model), options));
   for (LoadedNetwork& network : models.networks) engines->add(std::move(network));
   return engines;
-}
-
-Result<void> Engines::add(LoadedModel model) {
-  sched::SchedulerOptions options = scheduler_options(model, options_.batch, options_.model.block_size);
-  options.disk_always = options_.disk.always;
-  options.write_through = options_.disk.write_through;
-  if (const std::optional<Error> fault = sched::find_fault(options)) return *fault;
-  auto member = std::make_unique<Member>();
-  member->model = std::move(model);
-  const LoadedModel& loaded = member->model;
-  member->scheduler = std::make_unique<sched::Scheduler>(loop_, strand_, *loaded.language_model, options, loaded.disk_cache.get());
-  ServedModel& served = member->served;
-  served.id = loaded.id;
-  served.created = unix_seconds();
-  served.context_length = options.context_length;
-  served.most_waiting = static_cast<std::size_t>(options.max_waiting);
-  served.architecture = loaded.architecture;
-  served.bytes = loaded.language_model->weight_bytes();
-  served.weight_type = loaded.weight_type;
-  served.parameters = loaded.language_model->parameters();
-  served.fingerprint = loaded.fingerprint;
-  served.engine = member->scheduler.get();
-  served.pooling = loaded.pooling;
-  served.vectors = loaded.vectors;
-  served.classes = loaded.classes;
-  served.pairs = loaded.pairs;
-  served.generates = loaded.generates;
-  served.defaults = or_defaults(options_.defaults, loaded.defaults);
-  served.drafts = draft_means(loaded, options_.batch);
-  if (served.drafts.nothing.empty()) served.defaults.speculate = options_.batch.speculate;
-  served.codec = loaded.codec.get();
-  served.constraints = loaded.constraints.get();
-  member->adapters = std::make_unique<ModelAdapters>(adapter_worker_, loaded.language_model->adapters(),
-                                                     AdapterBase{*loaded.language_model, *loaded.table, loaded.folder});
-  served.adapters = member->adapters.get();
-  members_.push_back(std::move(member));
-  return {};
-}
-
-void Engines::add(LoadedEncoder model) {
-  auto member = std::make_unique<EncoderMember>();
-  member->model = std::move(model);
-  const LoadedEncoder& loaded = member->model;
-  member->engine = std::make_unique<sched::EncodingEngine>(
-      loop_, strand_, *loaded.encoder,
-      sched::EncodingOptions{.context_length = loaded.context,
-                             .vocabulary = loaded.encoder->shape().vocabulary,
-                             .max_waiting = options_.batch.max_waiting,
-                             .priority_ageing = options_.batch.priority_ageing,
-                             .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, options_.batch.prefill_slice_ms)),
-                             .before_steps = [this] { team_->pin_strand(); }});
-  ServedModel& served = member->served;
-  served.id = loaded.id;
-  served.created = unix_seconds();
-  served.context_length = loaded.context;
-  served.most_waiting = static_cast<std::size_t>(options_.batch.max_waiting);
-  served.architecture = loaded.encoder->shape().family;
-  served.parameters = loaded.encoder->weights().parameters;
-  served.bytes = loaded.encoder->weights().bytes;
-  served.fingerprint = loaded.fingerprint;
-  served.engine = member->engine.get();
-  served.codec = loaded.codec.get();
-  served.pooling = loaded.pooling;
-  served.vectors = loaded.vectors;
-  served.classes = loaded.classes;
-  served.generates = false;
-  encoders_.push_back(std::move(member));
 }
 
 void Engines::add(LoadedNetwork network) {
@@ -125,7 +55,7 @@ void Engines::add(LoadedNetwork network) {
   member->predictor = std::make_unique<NetworkPredictor>(loop_, strand_, std::move(network.network), *team_,
                                                          static_cast<std::size_t>(options_.batch.max_waiting));
   member->served = {.id = std::move(network.id),
-                    .created = unix_seconds(),
+                    .created = now_in_unix_seconds(),
                     .parameters = network.parameters,
                     .revision = std::move(network.revision),
                     .predictor = member->predictor.get()};
@@ -134,8 +64,7 @@ void Engines::add(LoadedNetwork network) {
 
 ModelDirectory Engines::directory() const {
   std::vector<const ServedModel*> models;
-  for (const auto& member : members_) models.push_back(&member->served);
-  for (const auto& member : encoders_) models.push_back(&member->served);
+  for (const ServedEngine* engine : slots_->engines()) models.push_back(&engine->served());
   std::vector<const ServedNetwork*> networks;
   for (const auto& member : networks_) networks.push_back(&member->served);
   return ModelDirectory(std::move(models), options_.any_model_name, std::move(networks));
@@ -143,19 +72,10 @@ ModelDirectory Engines::directory() const {
 
 std::vector<std::string> Engines::descriptions() const {
   std::vector<std::string> lines;
-  for (const auto& member : members_) {
-    const ServedModel& served = member->served;
-    lines.push_back(fmt::format("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served.id,
-                                served.architecture, static_cast<double>(served.parameters) / 1e6, served.context_length,
-                                member->model.table->name, member->model.threads));
-    lines.push_back(fmt::format("memory: {}", describe_memory(member->model)));
-  }
-  for (const auto& member : encoders_) {
-    const ServedModel& served = member->served;
-    lines.push_back(fmt::format("model {}: {}, {:.1f} million parameters, texts of {} tokens, vectors of {}{}", served.id,
-                                served.architecture, static_cast<double>(served.parameters) / 1e6, served.context_length,
-                                served.vectors.width, served.classes ? fmt::format(", {} classes", served.classes.labels.size()) : ""));
-  }
+  for (const ServedEngine* engine : slots_->engines())
+    for (std::string& line : engine->description()) lines.push_back(std::move(line));
+  if (!options_.models_dirs.empty())
+    lines.push_back(fmt::format("{} models can be asked for, {} are loaded", slots_->known().size(), slots_->engines().size()));
   for (const auto& member : networks_)
     lines.push_back(fmt::format("network {}: {} parameters, inputs {}, outputs {}", member->served.id, member->served.parameters,
                                 names_of(member->predictor->inputs()), names_of(member->predictor->outputs())));
@@ -164,25 +84,27 @@ std::vector<std::string> Engines::descriptions() const {
 
 asio::awaitable<Result<void>> Engines::load_adapters() {
   for (const AdapterOption& option : options_.adapters) {
-    const auto is_base = [&](const auto& member) { return option.model.empty() || member->served.id == option.model; };
-    const auto found = std::ranges::find_if(members_, is_base);
-    if (found == members_.end())
+    const std::vector<ServedEngine*> engines = slots_->engines();
+    const auto found = std::ranges::find_if(engines, [&](const ServedEngine* engine) {
+      return engine->served().adapters != nullptr && (option.model.empty() || engine->served().id == option.model);
+    });
+    if (found == engines.end())
       co_return invalid_argument(fmt::format("--lora {}: no model with the id '{}' takes adapters", option.name, option.model));
+    const ServedModel& base = (*found)->served();
     AdapterSource source;
     source.path = option.path;
     // Named, because g++ 12 destroys some temporaries of such an expression twice.
-    asio::awaitable<Result<AdapterFacts>> loading = (*found)->adapters->load(option.name, std::move(source), false);
+    asio::awaitable<Result<AdapterFacts>> loading = base.adapters->load(option.name, std::move(source), false);
     const Result<AdapterFacts> facts = co_await std::move(loading);
     if (!facts) co_return Error{facts.error().code, fmt::format("--lora {}: {}", option.name, facts.error().message), {}};
-    spdlog::info("adapter {} of {}: revision {}, rank {}, {} bytes", facts->name, (*found)->served.id, facts->revision, facts->rank,
-                 facts->bytes);
+    spdlog::info("adapter {} of {}: revision {}, rank {}, {} bytes", facts->name, base.id, facts->revision, facts->rank, facts->bytes);
   }
   co_return Result<void>();
 }
 
 asio::awaitable<Result<void>> Engines::warm_up() {
-  for (const auto& member : members_) {
-    Result<void> warm = co_await app::warm_up(*member->scheduler, member->served.context_length);
+  for (ServedEngine* engine : slots_->engines()) {
+    Result<void> warm = co_await engine->warm_up();
     if (!warm) co_return warm;
   }
   co_return Result<void>();
@@ -190,35 +112,19 @@ asio::awaitable<Result<void>> Engines::warm_up() {
 
 std::string Engines::state() const {
   std::string text;
-  for (const auto& member : members_) {
-    const EngineStats stats = member->scheduler->stats();
-    if (members_.size() > 1) text += fmt::format("{}{}: ", text.empty() ? "" : "; ", member->served.id);
-    text += fmt::format("{} sequences run and {} wait, {} of {} KV blocks are free", stats.prefilling + stats.decoding, stats.waiting,
-                        stats.blocks_free, stats.blocks_total);
-  }
-  for (const auto& member : encoders_) {
-    const EngineStats stats = member->engine->stats();
-    text += fmt::format("{}{}: {} texts are computed and {} wait", text.empty() ? "" : "; ", member->served.id, stats.prefilling,
-                        stats.waiting);
+  const std::vector<ServedEngine*> engines = slots_->engines();
+  for (const ServedEngine* engine : engines) {
+    if (engines.size() > 1) text += fmt::format("{}{}: ", text.empty() ? "" : "; ", engine->served().id);
+    text += engine->state();
   }
   for (const auto& member : networks_)
     text += fmt::format("{}{}: {} predictions", text.empty() ? "" : "; ", member->served.id, member->predictor->count());
-  return text;
+  return text.empty() ? "no model is loaded" : text;
 }
 
 asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until) {
-  for (const auto& member : members_) member->scheduler->begin_drain();
-  for (const auto& member : encoders_) member->engine->begin_drain();
   for (const auto& member : networks_) member->predictor->begin_drain();
-  bool all = true;
-  for (const auto& member : members_) {
-    const bool ended = co_await member->scheduler->drained(until);
-    all = all && ended;
-  }
-  for (const auto& member : encoders_) {
-    const bool ended = co_await member->engine->drained(until);
-    all = all && ended;
-  }
+  bool all = co_await slots_->drain(until);
   for (const auto& member : networks_) {
     const bool ended = co_await member->predictor->drained(until);
     all = all && ended;
@@ -227,35 +133,29 @@ asio::awaitable<bool> Engines::drain(std::chrono::steady_clock::time_point until
 }
 
 void Engines::abort_remaining(const Error& reason) {
-  for (const auto& member : members_) member->scheduler->abort_remaining(reason);
-  for (const auto& member : encoders_) member->engine->abort_remaining(reason);
+  for (ServedEngine* engine : slots_->engines()) engine->abort_remaining(reason);
   for (const auto& member : networks_) member->predictor->abort_remaining(reason);
 }
 
 bool Engines::awaits_predecessor() const {
-  return std::ranges::any_of(members_,
-                             [](const auto& member) { return member->model.disk_cache && member->model.disk_cache->awaits_predecessor(); });
+  return std::ranges::any_of(slots_->engines(), [](const ServedEngine* engine) { return engine->awaits_predecessor(); });
 }
 
 void Engines::take_over() {
-  for (const auto& member : members_) {
-    if (!member->model.disk_cache || !member->model.disk_cache->awaits_predecessor()) continue;
-    spdlog::info("disk cache: the server before this one has ended; {} is looked through",
-                 disk_options_of(options_.disk, member->served.id, members_.size()).directory);
-    member->model.disk_cache->take_over();
-  }
+  for (ServedEngine* engine : slots_->engines())
+    if (engine->awaits_predecessor()) engine->take_over();
 }
 
 std::vector<net::FileDescriptor> Engines::copy_disk_locks() const {
   std::vector<net::FileDescriptor> locks;
-  for (const auto& member : members_)
-    if (net::FileDescriptor lock = copy_lock(member->model.disk_cache.get()); lock.get() >= 0) locks.push_back(std::move(lock));
+  for (const ServedEngine* engine : slots_->engines())
+    if (net::FileDescriptor lock = engine->copy_disk_lock(); lock.get() >= 0) locks.push_back(std::move(lock));
   return locks;
 }
 
 std::uint64_t Engines::untouched() const {
   std::uint64_t bytes = 0;
-  for (const auto& member : members_) bytes += member->model.language_model->untouched_kv_bytes(member->model.kv.bytes);
+  for (const ServedEngine* engine : slots_->engines()) bytes += engine->untouched();
   return bytes;
 }
 

@@ -1,16 +1,16 @@
-// The engines of all models that are served: a scheduler for each, or a queue for a small network; one strand for all.
+// All that is computed with in a server: one strand and its team, the models that take turns on it, and small networks.
 #pragma once
 
 #include "app/options.h"
-#include "app/serving/model_adapters.h"
+#include "app/serving/catalogue.h"
+#include "app/serving/loading_thread.h"
 #include "app/serving/model_loader.h"
+#include "app/serving/model_slots.h"
 #include "app/serving/network_predictor.h"
 #include "braid/result.h"
 #include "braid/served_model.h"
 #include "net/http/file_descriptor.h"
 #include "sched/compute_strand.h"
-#include "sched/encoding_engine.h"
-#include "sched/scheduler.h"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -24,15 +24,21 @@
 
 namespace braid::app {
 
-// Loop only. Destroyed after the server whose sessions hold tickets, and before the io_context.
+// Loop only. Destroyed after the server whose sessions hold models, and before the io_context.
 class Engines {
  public:
-  // What of the options contradicts itself is an error. `on_busy` is called when a step is posted while none was out. `options` outlive it.
-  static Result<std::unique_ptr<Engines>> create(boost::asio::io_context& loop, LoadedModels models, const ServeOptions& options,
-                                                 std::function<void()> on_busy);
+  struct Hooks {
+    std::function<void()> on_busy;     // a step is posted while none was out
+    std::function<void()> on_changed;  // directory() is another one
+  };
 
-  // Valid while this lives.
+  // What of the options contradicts itself is an error. `options` outlive them.
+  static Result<std::unique_ptr<Engines>> create(boost::asio::io_context& loop, LoadedModels models, const ServeOptions& options,
+                                                 Hooks hooks);
+
+  // What is loaded. Valid until the loop goes on.
   ModelDirectory directory() const;
+  ModelHost& host() { return *slots_; }
   // A line or two for each model, for whoever started the server.
   std::vector<std::string> descriptions() const;
 
@@ -60,37 +66,22 @@ class Engines {
   std::uint64_t untouched() const;
 
  private:
-  struct Member {
-    LoadedModel model;
-    ServedModel served;
-    std::unique_ptr<ModelAdapters> adapters;
-    std::unique_ptr<sched::Scheduler> scheduler;
-  };
-
-  struct EncoderMember {
-    LoadedEncoder model;
-    ServedModel served;
-    std::unique_ptr<sched::EncodingEngine> engine;
-  };
-
   struct NetworkMember {
     ServedNetwork served;
     std::unique_ptr<NetworkPredictor> predictor;
   };
 
-  Engines(boost::asio::io_context& loop, const ServeOptions& options, std::function<void()> on_busy);
-  Result<void> add(LoadedModel model);
-  void add(LoadedEncoder model);
+  Engines(boost::asio::io_context& loop, const ServeOptions& options, Hooks hooks, std::unique_ptr<kernels::ThreadTeam> team);
   void add(LoadedNetwork network);
 
   boost::asio::io_context& loop_;
   const ServeOptions& options_;
+  const Hooks hooks_;
   std::unique_ptr<kernels::ThreadTeam> team_;
   sched::ComputeStrand strand_;
-  std::vector<std::unique_ptr<Member>> members_;  // in the order of the command line, as the next ones
-  std::vector<std::unique_ptr<EncoderMember>> encoders_;
-  std::vector<std::unique_ptr<NetworkMember>> networks_;
-  boost::asio::thread_pool adapter_worker_{1};  // reads and prepares adapters of the members, and so goes before them
+  std::unique_ptr<LoadingThread> workshop_;
+  std::unique_ptr<ModelSlots> slots_;
+  std::vector<std::unique_ptr<NetworkMember>> networks_;  // in the order of the command line
 };
 
 }  // namespace braid::app

@@ -63,7 +63,7 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited) const {
   const bool has_disk = !options_.disk.directory.empty();
   Result<std::unique_ptr<kernels::ThreadTeam>> team = make_team(options_.model);
   if (!team) return team.error();
-  LoadedModels loaded{std::move(*team), {}, {}, {}};
+  LoadedModels loaded{.team = std::move(*team), .models = {}, .encoders = {}, .networks = {}, .found = find_models(options_), .shelf = {}};
   std::vector<ServedModelOptions> language_models;
   for (ServedModelOptions& model : models_of(options_)) {
     if (holds_network(model.model.model)) {
@@ -76,12 +76,15 @@ Result<LoadedModels> ModelLoader::load(Inheritance inherited) const {
       language_models.push_back(std::move(model));
     }
   }
-  auto models = load_models(language_models, options_.batch.max_batch, *loaded.team, show, has_disk, inherited.untouched);
+  auto models = load_models(
+      language_models,
+      {.max_batch = options_.batch.max_batch, .team = loaded.team.get(), .shelf = &loaded.shelf, .progress = show, .identify_kv = has_disk},
+      inherited.untouched);
   if (!models) return models.error();
   loaded.models = std::move(*models);
   if (!has_disk) return loaded;
   for (LoadedModel& model : loaded.models) {
-    auto opened = open_disk_cache(disk_options_of(options_.disk, model.id, loaded.models.size()), model, loop_, inherited.disk_locks);
+    auto opened = open_disk_cache(disk_options_of(options_, model.id), model, loop_, inherited.disk_locks);
     if (!opened) return opened.error();
     model.disk_cache = std::move(*opened);
   }

@@ -6,6 +6,8 @@
 #include "app/network_folder.h"
 #include "app/options.h"
 #include "app/service_manager.h"
+#include "app/serving/catalogue.h"
+#include "app/weight_shelf.h"
 #include "braid/result.h"
 #include "kernels/thread_team.h"
 #include "net/http/file_descriptor.h"
@@ -19,18 +21,20 @@
 
 namespace braid::app {
 
-// What is served, in the order of the command line, and the team that computes all of it.
+// What is served from the start, in the order of the command line, and the team that computes all of it.
 struct LoadedModels {
   std::unique_ptr<kernels::ThreadTeam> team;
   std::vector<LoadedModel> models;      // they compute with the team
   std::vector<LoadedEncoder> encoders;  // likewise
   std::vector<LoadedNetwork> networks;
+  std::vector<FoundModel> found;  // all that can be asked for
+  WeightShelf shelf;              // with the weights of `models`
 };
 
 // What a server leaves that still runs.
 struct Inheritance {
   std::vector<net::FileDescriptor> disk_locks;  // of the folders of --kv-disk, to which it still writes
-  std::uint64_t untouched = 0;                  // bytes of memory that it will still take
+  std::function<std::uint64_t()> untouched;     // bytes of memory that it will still take; any thread
 };
 
 // Loop only, but for its thread, which hands over what it has loaded and ends. While it runs, the io_context has work.

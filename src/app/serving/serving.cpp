@@ -57,7 +57,7 @@ Watchdog::Hooks Serving::watchdog_hooks() {
           .on_recovered =
               [this] {
     spdlog::warn("the late step has ended");
-    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.models};
+    if (status_.state == ServiceState::kLate) status_ = {ServiceState::kReady, {}, status_.models, status_.host};
           },
       .on_hung = [](Watchdog::Seconds age) {
         complain(fmt::format("a step has been running for {:.0f} s and will not end: giving up", age.count()));
@@ -83,7 +83,7 @@ Result<void> Serving::start() {
     status_ = {ServiceState::kNoModel, "started without a model", {}};
     if (announce_ready()) say("ready without a model");
   } else {
-    loader_.start({handover_.take_disk_locks(), handover_.untouched()},
+    loader_.start({handover_.take_disk_locks(), [this] { return handover_.untouched(); }},
                   [this](Result<LoadedModels> loaded) { on_loaded(std::move(loaded)); });
   }
   return {};
@@ -112,7 +112,12 @@ Result<void> Serving::begin_serving() {
 
 void Serving::on_loaded(Result<LoadedModels> loaded) {
   if (!loaded) return fail(loaded.error());
-  Result<std::unique_ptr<Engines>> engines = Engines::create(loop_, std::move(*loaded), options_, [this] { watchdog_.arm(); });
+  Engines::Hooks hooks{.on_busy = [this] { watchdog_.arm(); },
+                       .on_changed =
+                           [this] {
+    if (engines_ && status_.state != ServiceState::kLoading) status_.models = engines_->directory();
+                       }};
+  Result<std::unique_ptr<Engines>> engines = Engines::create(loop_, std::move(*loaded), options_, std::move(hooks));
   if (!engines) return fail(engines.error());
   engines_ = std::move(*engines);
   for (const std::string& line : engines_->descriptions()) say("{}", line);
@@ -135,7 +140,7 @@ asio::awaitable<void> Serving::become_ready() {
   }
   if (departure_->has_begun()) co_return;
   if (options_.model.huge_pages != files::HugePages::kOff) grow_in_huge_pages(kStreamsMemory);
-  status_ = {ServiceState::kReady, {}, engines_->directory()};
+  status_ = {ServiceState::kReady, {}, engines_->directory(), &engines_->host()};
   if (announce_ready()) say("ready after {:.2f} s", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 

@@ -1,6 +1,7 @@
 #include "net/adapters/adapters.h"
 #include "net/admin/cache_stats.h"
 #include "net/admin/metrics.h"
+#include "net/admin/models.h"
 #include "net/admin/prefix_cache.h"
 #include "net/admin/probes.h"
 #include "net/admin/reload.h"
@@ -56,6 +57,7 @@ constexpr RecalledJob kInputTokens = {[](Value& body, const ServedModel& model, 
 }};
 constexpr Answer kAbort = [](Q q) { return admin::abort(q.service, q.body, q.client); };
 constexpr Answer kReload = [](Q q) { return admin::reload(q.service, q.body); };
+constexpr Answer kIsSleeping = [](Q q) { return admin::is_sleeping(q.service.status, q.query); };
 constexpr Answer kProps = [](Q q) { return admin::props(q.service, q.query); };
 constexpr Answer kSlots = [](Q q) { return admin::slots(q.service, q.query, q.client); };
 constexpr Answer kResetPrefixCache = [](Q q) { return admin::reset_prefix_cache(q.service, q.body); };
@@ -114,6 +116,11 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kGet, "/", false, Caller::kAnybody, kRoot},
     {Method::kGet, "/page/", true, Caller::kAnybody, kPageFile},
     {Method::kGet, "/api/version", false, Caller::kAnybody, kOllamaVersion},
+    {Method::kPost, "/models/load", false, Caller::kAdministrator, admin::load_model},
+    {Method::kPost, "/models/unload", false, Caller::kAdministrator, admin::unload_model},
+    {Method::kPost, "/sleep", false, Caller::kAdministrator, admin::sleep},
+    {Method::kPost, "/wake_up", false, Caller::kAdministrator, admin::wake},
+    {Method::kGet, "/is_sleeping", false, Caller::kKey, kIsSleeping},
     {Method::kGet, "/models", false, Caller::kKey, kModels},
     {Method::kGet, "/models/", true, Caller::kKey, kModel},
     {Method::kGet, "/props", false, Caller::kKey, kProps},

@@ -66,6 +66,9 @@ class Dialect {
   // How long the body wants its model to stay loaded. Any thread.
   virtual Result<std::optional<KeepAlive>> keep_alive(const Value& /*body*/) const { return std::optional<KeepAlive>(); }
 
+  // The whole answer to a body that wants nothing but its model to be unloaded, the model's id being known.
+  virtual std::optional<std::string> unload_answer(const Value& /*body*/, std::string_view /*id*/) const { return std::nullopt; }
+
   // Of what the body does not hold but names, so that read() takes as long as if it were there. Any thread.
   virtual std::size_t recalled_bytes(const Value& /*body*/, std::string_view /*client*/) const { return 0; }
 

@@ -95,7 +95,7 @@ class Generation final : WakeHint {
     if (!prepared && prepared.error().code == ErrorCode::kCancelled && miss_deadline(Progress::kQueued)) co_return failure_->error;
     if (!prepared) co_return prepared.error();
     model_ = std::move(prepared->model);
-    record_.model = model_->id;
+    if (model_ != nullptr) record_.model = model_->id;
     if (connection_.gone()) co_return Error{ErrorCode::kCancelled, "the client has gone", ""};
     request_.body = std::string();  // neither it nor the prompt is needed while the answer runs
     call_ = std::move(prepared->call);

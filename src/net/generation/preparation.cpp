@@ -52,6 +52,18 @@ struct Preparation {
     return {};
   }
 
+  // True when that is all that is wanted: the answer is there. On the loop.
+  bool unloads(const ServiceStatus& status) {
+    if (status.host == nullptr) return false;
+    const Result<std::string> id = status.host->find(asked.name);
+    std::optional<std::string> answer = id ? dialect.unload_answer(*document, *id) : std::nullopt;
+    if (!answer) return false;
+    status.host->unload(*id);  // nobody waits for it
+    call.emplace();
+    call->said_at_once = std::move(answer);
+    return true;
+  }
+
   Result<void> read() {
     Result<Wish> wish = dialect.read(*document, *model, client);
     if (!wish) return wish.error();
@@ -149,6 +161,7 @@ asio::awaitable<Result<Prepared>> prepare(Service& service, const Dialect& diale
     if (!ran) co_return ran.error();
   }
   if (!result) co_return result.error();
+  if (preparation.unloads(service.status)) co_return preparation.take();
   Result<ModelHold> model = take_model(service.status, preparation.asked);
   if (model && *model == nullptr) model = co_await await_model(service.status, abandonment, preparation.asked);
   if (!model) co_return model.error();

@@ -17,7 +17,7 @@
 namespace braid::net {
 
 struct Prepared {
-  ModelHold model;      // that the body names
+  ModelHold model;      // that the body names; null where the call is said at once, and the model only unloaded
   GenerationCall call;  // its constraint is compiled
   std::vector<std::vector<TokenId>> prompts;
 };

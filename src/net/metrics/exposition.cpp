@@ -1,5 +1,7 @@
 #include "net/metrics/exposition.h"
 
+#include "braid/model_host.h"
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,9 +93,9 @@ void add_system(FamilyList& families, const SystemFigures& figures) {
                      *figures.group_throttled_seconds);
 }
 
-// Of several models each series says of which it is.
-void add_engines(FamilyList& families, const ModelDirectory& models) {
-  if (models.all().size() == 1) return add_engine(families, models.all().front()->engine->stats());
+// Of several models each series says of which it is, also where only one of them is loaded.
+void add_engines(FamilyList& families, const ModelDirectory& models, bool are_several) {
+  if (models.all().size() == 1 && !are_several) return add_engine(families, models.all().front()->engine->stats());
   for (const ServedModel* model : models.all()) {
     FamilyList engine;
     add_engine(engine, model->engine->stats());
@@ -105,7 +107,7 @@ FamilyList gather_metrics(const Counters& counters, const http::ConnectionSet& c
                           const SystemFigures& figures) {
   FamilyList families;
   add_http(families, counters, connections);
-  add_engines(families, status.models);
+  add_engines(families, status.models, status.host != nullptr && status.host->known().size() > 1);
   add_system(families, figures);
   return families;
 }

@@ -7,6 +7,7 @@
 #include "net/ollama/options.h"
 #include "net/openai/embeddings.h"
 #include "net/openai/request.h"
+#include "net/wish/keep_alive.h"
 #include "net/wish/parameters.h"
 
 #include <array>
@@ -49,9 +50,9 @@ Result<void> read_dimensions(BodyFields&, Value& value, const std::string& path)
 }
 
 constexpr std::array kVectorMembers = {
-    Parameter{"model", wish::accept_string},  Parameter{"truncate", wish::FlagRule{&Wish::cuts_prompt_end}},
-    Parameter{"dimensions", read_dimensions}, Parameter{"options", read_options},
-    Parameter{"keep_alive", read_keep_alive},
+    Parameter{"model", wish::accept_string},   Parameter{"truncate", wish::FlagRule{&Wish::cuts_prompt_end}},
+    Parameter{"dimensions", read_dimensions},  Parameter{"options", read_options},
+    Parameter{"keep_alive", check_keep_alive},
 };
 constexpr std::array kInput = {Parameter{"input", read_input}};
 constexpr std::array kPrompt = {Parameter{"prompt", read_input}};
@@ -105,6 +106,7 @@ class VectorsDialect : public Dialect {
  public:
   std::string_view id_prefix() const override { return "ollama-"; }
   const Voice& voice() const override { return kVoice; }
+  Result<std::optional<KeepAlive>> keep_alive(const Value& body) const override { return wish::keep_alive_of(body); }
 };
 
 class Embed final : public VectorsDialect {

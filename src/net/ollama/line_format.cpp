@@ -41,14 +41,20 @@ struct Piece {
   }
 };
 
-std::string line_head(const ServedModel& model) {
-  return R"({"model":)" + json::quoted(model.id) + R"(,"created_at":")" + timestamp(std::time(nullptr)) + '"';
+std::string line_head(std::string_view id) {
+  return R"({"model":)" + json::quoted(id) + R"(,"created_at":")" + timestamp(std::time(nullptr)) + '"';
+}
+
+// Of an answer to nothing.
+std::string line_without_answer(std::string_view id, bool chat, std::string_view reason) {
+  const std::string_view answer = chat ? R"(,"message":{"role":"assistant","content":""})" : R"(,"response":"")";
+  return fmt::format(R"({}{},"done":true,"done_reason":"{}"}})", line_head(id), answer, reason);
 }
 
 class LineFormat final : public AnswerFormat {
  public:
   LineFormat(const ServedModel& model, bool logprobs, bool chat)
-      : codec_(*model.codec), logprobs_(logprobs), chat_(chat), head_(line_head(model)) {}
+      : codec_(*model.codec), logprobs_(logprobs), chat_(chat), head_(line_head(model.id)) {}
 
   // A call is one line, with its arguments whole: it waits for what follows it.
   void append_delta(std::string& out, std::uint32_t, const Delta& delta, const DeltaTokens& tokens, const Usage&) override {
@@ -140,10 +146,9 @@ std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprob
   return std::make_unique<LineFormat>(model, logprobs, chat);
 }
 
-std::string load_line(const ServedModel& model, bool chat) {
-  const std::string_view answer = chat ? R"(,"message":{"role":"assistant","content":""})" : R"(,"response":"")";
-  return fmt::format(R"({}{},"done":true,"done_reason":"load"}})", line_head(model), answer);
-}
+std::string load_line(const ServedModel& model, bool chat) { return line_without_answer(model.id, chat, "load"); }
+
+std::string unload_line(std::string_view id, bool chat) { return line_without_answer(id, chat, "unload"); }
 
 http::Response error_response(const Error& error) {
   http::Response response = http::error_response(error);

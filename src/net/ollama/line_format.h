@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace braid::net::ollama {
 
@@ -17,6 +18,9 @@ std::unique_ptr<AnswerFormat> line_format(const ServedModel& model, bool logprob
 
 // The answer where nothing was asked: the model is loaded.
 std::string load_line(const ServedModel& model, bool chat);
+
+// The same where it is to be unloaded.
+std::string unload_line(std::string_view id, bool chat);
 
 // {"error":…} with the status of the error.
 http::Response error_response(const Error& error);

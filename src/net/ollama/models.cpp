@@ -1,15 +1,21 @@
 #include "net/ollama/models.h"
 
+#include "braid/model_host.h"
 #include "net/generation/parser/answer_syntax.h"
 #include "net/json/write.h"
 #include "net/ollama/options.h"
 #include "net/ollama/timestamp.h"
 
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <openssl/sha.h>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -91,8 +97,14 @@ http::Response tags(const ServiceStatus& status) {
 }
 
 http::Response running(const ServiceStatus& status) {
-  return list_of(status, [](std::string& out, const ServedModel& model) {
-    fmt::format_to(std::back_inserter(out), R"(,"expires_at":"{}","size_vram":0,"context_length":{})", kNever, model.context_length);
+  std::map<std::string, std::int64_t, std::less<>> ends;  // of those that are to be unloaded
+  if (status.host != nullptr)
+    for (const KnownModel& model : status.host->known())
+      if (model.expires) ends[model.id] = std::chrono::system_clock::to_time_t(*model.expires);
+  return list_of(status, [&ends](std::string& out, const ServedModel& model) {
+    const auto end = ends.find(model.id);
+    fmt::format_to(std::back_inserter(out), R"(,"expires_at":"{}","size_vram":0,"context_length":{})",
+                   end != ends.end() ? timestamp(end->second) : std::string(kNever), model.context_length);
   });
 }
 

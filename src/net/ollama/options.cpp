@@ -2,6 +2,7 @@
 
 #include "net/json/fields.h"
 #include "net/wish/defaults.h"
+#include "net/wish/keep_alive.h"
 #include "net/wish/parameters.h"
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 #include <limits>
 #include <span>
-#include <string_view>
 
 namespace braid::net::ollama {
 namespace {
@@ -43,22 +43,6 @@ constexpr std::array kOptions = {
     Parameter{"stop", wish::read_stop},
 };
 
-// 300, 1.5h, 5m30s, -1m: numbers with units, as Go writes them; a number alone is seconds.
-bool is_duration(std::string_view text) {
-  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  if (text.empty()) return false;
-  while (!text.empty()) {
-    const std::size_t digits = text.find_first_not_of("0123456789.");
-    const std::string_view number = text.substr(0, digits);
-    if (number.empty() || number == "." || std::ranges::count(number, '.') > 1) return false;
-    text.remove_prefix(number.size());
-    constexpr std::array<std::string_view, 8> kUnits = {"ns", "us", "\u00b5s", "\u03bcs", "ms", "s", "m", "h"};
-    const auto unit = std::ranges::find_if(kUnits, [text](std::string_view one) { return text.starts_with(one); });
-    if (unit != kUnits.end()) text.remove_prefix(unit->size());
-  }
-  return true;
-}
-
 }  // namespace
 
 // What Ollama samples with where `options` and the operator are silent.
@@ -85,12 +69,9 @@ Result<void> read_options(BodyFields& fields, Value& value, const std::string& p
   return {};
 }
 
-Result<void> read_keep_alive(BodyFields&, Value& value, const std::string& path) {
-  if (value.number()) return {};
-  const auto* text = value.get_if<std::string>();
-  if (text == nullptr) return json::wrong_type(path, "a duration", value);
-  if (is_duration(*text)) return {};
-  return invalid_argument(fmt::format("'{}' is no duration, such as 5m, 1h30m or -1", path), path);
+Result<void> check_keep_alive(BodyFields&, Value& value, const std::string& path) {
+  const auto kept = wish::read_keep_alive(value, path);
+  return kept ? Result<void>() : kept.error();
 }
 
 }  // namespace braid::net::ollama

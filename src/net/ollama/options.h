@@ -16,7 +16,7 @@ void set_defaults(Wish& wish, const RequestDefaults& defaults);
 
 Result<void> read_options(wish::BodyFields& fields, Value& value, const std::string& path);
 
-// A number of seconds, or a duration as Go writes it. Checked and nothing more: a model stays loaded here.
-Result<void> read_keep_alive(wish::BodyFields& fields, Value& value, const std::string& path);
+// What Dialect::keep_alive has read.
+Result<void> check_keep_alive(wish::BodyFields& fields, Value& value, const std::string& path);
 
 }  // namespace braid::net::ollama

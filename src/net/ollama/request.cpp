@@ -113,7 +113,7 @@ Result<void> read_tools(BodyFields& fields, Value& value, const std::string& pat
 constexpr std::array kCommon = {
     Parameter{"model", wish::accept_string}, Parameter{"stream", wish::FlagRule{&Wish::stream}},
     Parameter{"options", read_options},      Parameter{"format", read_format},
-    Parameter{"think", read_think},          Parameter{"keep_alive", read_keep_alive},
+    Parameter{"think", read_think},          Parameter{"keep_alive", check_keep_alive},
     Parameter{"logprobs", read_logprobs},    Parameter{"top_logprobs", wish::read_top_logprobs},
 };
 

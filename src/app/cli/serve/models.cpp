@@ -1,6 +1,7 @@
 // Which models are served, and under which names.
 #include "app/cli/model.h"
 #include "app/cli/serve/groups.h"
+#include "app/option_types.h"
 #include "app/served_models.h"
 
 #include <fmt/format.h>
@@ -62,12 +63,29 @@ void add_served_models(CLI::App& serve, CLI::App& group, ServeOptions& options) 
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, Pooling>{{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kFirst}}));
   add_adapters(group, options);
+  group
+      .add_option("--models-dir", options.models_dirs,
+                  "A folder whose GGUF files and Hugging Face folders are loaded when a request names them; several times")
+      ->type_name("DIR")
+      ->allow_extra_args(false)
+      ->check(CLI::ExistingDirectory);
+  add_integer(group, "--max-models", options.residence.max_models, 0, 10'000,
+              "Models in memory at once: the one unused for longest makes room; 0: as many as fit");
+  add_size(group, "--memory", options.residence.memory,
+           "Memory of all models together, KV pools included; what the machine or its control group leaves if not given");
+  add_timeout(group, "--load-timeout", options.residence.load_timeout, "How long a request waits for its model to be loaded");
+  add_duration(group, "--keep-alive", options.residence.keep_alive,
+               "How long a model that a request has loaded stays so after its last one; keep_alive of Ollama's requests wins");
   group.add_flag("--no-model", options.no_model, "Start without a model");
 }
 
 std::string models_fault(const ServeOptions& options) {
   if (options.no_model && !options.files.empty()) return fmt::format("--no-model contradicts the model '{}'", options.files.front());
-  const std::size_t models = std::max<std::size_t>(1, options.files.size());
+  if (options.no_model && !options.models_dirs.empty()) return "--no-model contradicts --models-dir";
+  const std::size_t most = options.models_dirs.empty() ? 1 : 0;
+  const std::size_t models = std::max<std::size_t>(most, options.files.size());
+  if (options.residence.max_models > 0 && models > static_cast<std::size_t>(options.residence.max_models))
+    return fmt::format("--max-models {} contradicts {} models that are named", options.residence.max_models, models);
   const auto count_fault = [&](const char* name, std::size_t given, bool one_for_all) -> std::string {
     if (given == 0 || given == models || (given == 1 && one_for_all)) return "";
     return fmt::format("{} is given {} times for {} models: give it {}once for each, in their order", name, given, models,

@@ -1,0 +1,222 @@
+#include "app/serving/served_engine.h"
+
+#include "app/disk_cache.h"
+#include "app/load_models.h"
+#include "app/serving/memory_share.h"
+#include "app/serving/model_adapters.h"
+#include "app/warm_up.h"
+#include "sched/encoding_engine.h"
+#include "sched/scheduler.h"
+#include "store/options.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <spdlog/spdlog.h>
+#include <utility>
+
+namespace braid::app {
+
+namespace asio = boost::asio;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a pass over whole texts may take of the strand before others have their turn: so long an answer's next token may wait for it.
+constexpr std::int32_t kMostOfStepMs = 10;
+
+DraftMeans draft_means(const LoadedModel& loaded, const BatchOptions& batch) {
+  DraftMeans means;
+  means.model = loaded.draft != nullptr;
+  if (batch.speculate == DraftMethod::kOff) means.nothing = "this server was started with --speculate off";
+  if (loaded.language_model->kv_groups().states.blocks() > 0)
+    means.nothing = "this model has recurrent layers, whose states cannot go back behind tokens that were guessed";
+  return means;
+}
+
+class LanguageEngine final : public ServedEngine {
+ public:
+  LanguageEngine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel model, const sched::SchedulerOptions& options,
+                 const ServeOptions& serving, std::int32_t least_blocks)
+      : model_(std::move(model)), least_blocks_(least_blocks),
+        scheduler_(std::make_unique<sched::Scheduler>(loop, strand, *model_.language_model, options, model_.disk_cache.get())) {
+    served_.id = model_.id;
+    served_.created = now_in_unix_seconds();
+    served_.context_length = options.context_length;
+    served_.most_waiting = static_cast<std::size_t>(options.max_waiting);
+    served_.architecture = model_.architecture;
+    served_.bytes = model_.language_model->weight_bytes();
+    served_.weight_type = model_.weight_type;
+    served_.parameters = model_.language_model->parameters();
+    served_.fingerprint = model_.fingerprint;
+    served_.engine = scheduler_.get();
+    served_.pooling = model_.pooling;
+    served_.vectors = model_.vectors;
+    served_.classes = model_.classes;
+    served_.pairs = model_.pairs;
+    served_.generates = model_.generates;
+    served_.defaults = or_defaults(serving.defaults, model_.defaults);
+    served_.drafts = draft_means(model_, serving.batch);
+    if (served_.drafts.nothing.empty()) served_.defaults.speculate = serving.batch.speculate;
+    served_.codec = model_.codec.get();
+    served_.constraints = model_.constraints.get();
+    served_.adapters = adapters_.get();
+  }
+
+  std::vector<std::string> description() const override {
+    return {fmt::format("model {}: {}, {:.1f} million parameters, context {}, {} kernels, {} threads", served_.id, served_.architecture,
+                        static_cast<double>(served_.parameters) / 1e6, served_.context_length, model_.table->name, model_.threads),
+            fmt::format("memory: {}", describe_memory(model_))};
+  }
+
+  std::string state() const override {
+    const EngineStats stats = scheduler_->stats();
+    return fmt::format("{} sequences run and {} wait, {} of {} KV blocks are free", stats.prefilling + stats.decoding, stats.waiting,
+                       stats.blocks_free, stats.blocks_total);
+  }
+
+  EngineMemory memory() const override {
+    const model::LanguageModel& model = *model_.language_model;
+    const std::uint64_t buffers = model_.disk_cache ? store::StoreOptions().buffer_memory : 0;
+    return {model.weights().get(), model.weight_bytes(), model.workspace_bytes() + buffers + draft_bytes(), pool_bytes()};
+  }
+
+  std::uint64_t untouched() const override { return model_.language_model->untouched_kv_bytes(pool_bytes()); }
+
+  bool resize_pool(std::uint64_t bytes, std::function<void()> on_given_back) override {
+    const std::uint64_t had = pool_bytes();
+    const std::uint64_t blocks = std::min<std::uint64_t>(bytes / block_bytes(), static_cast<std::uint64_t>(model_.kv.blocks));
+    blocks_ = scheduler_->resize(std::max(least_blocks_, static_cast<std::int32_t>(blocks)), std::move(on_given_back));
+    return pool_bytes() < had;
+  }
+
+  asio::awaitable<Result<void>> warm_up() override {
+    auto warm = app::warm_up(*scheduler_, served_.context_length);
+    co_return co_await std::move(warm);
+  }
+
+  void begin_drain() override { scheduler_->begin_drain(); }
+  asio::awaitable<bool> drained(Clock::time_point until) override { return scheduler_->drained(until); }
+  void abort_remaining(const Error& reason) override { scheduler_->abort_remaining(reason); }
+
+  asio::awaitable<std::shared_ptr<void>> end() override {
+    scheduler_->begin_drain();
+    co_await scheduler_->drained(Clock::time_point::max());
+    co_await scheduler_->closed();
+    scheduler_.reset();
+    model_.disk_cache.reset();  // it is the loop's
+    adapters_.reset();
+    co_return std::make_shared<Remains>(std::move(model_), std::move(adapter_worker_));
+  }
+
+  bool awaits_predecessor() const override { return model_.disk_cache && model_.disk_cache->awaits_predecessor(); }
+  void take_over() override {
+    spdlog::info("disk cache of {}: the server before this one has ended; its folder is looked through", served_.id);
+    model_.disk_cache->take_over();
+  }
+  net::FileDescriptor copy_disk_lock() const override { return copy_lock(model_.disk_cache.get()); }
+
+ private:
+  std::uint64_t block_bytes() const { return model_.language_model->kv_groups().block_bytes(); }
+  // Its pool keeps its first size.
+  std::uint64_t draft_bytes() const {
+    if (model_.draft == nullptr) return 0;
+    return model_.draft->model().weight_bytes() + static_cast<std::uint64_t>(model_.kv.blocks) * model_.draft->block_bytes();
+  }
+  std::uint64_t pool_bytes() const { return static_cast<std::uint64_t>(blocks_) * block_bytes(); }
+
+  using Worker = std::unique_ptr<asio::thread_pool>;
+  // The worker may still read an adapter for the model, so it ends before it.
+  struct Remains {
+    Remains(LoadedModel its_model, Worker its_worker) : model(std::move(its_model)), worker(std::move(its_worker)) {}
+    LoadedModel model;
+    Worker worker;
+  };
+
+  LoadedModel model_;
+  Worker adapter_worker_ = std::make_unique<asio::thread_pool>(1);
+  std::int32_t blocks_ = model_.kv.blocks;  // that the pool has now
+  const std::int32_t least_blocks_;
+  std::unique_ptr<ModelAdapters> adapters_ = std::make_unique<ModelAdapters>(
+      *adapter_worker_, model_.language_model->adapters(), AdapterBase{*model_.language_model, *model_.table, model_.folder});
+  std::unique_ptr<sched::Scheduler> scheduler_;
+};
+
+class EncoderEngine final : public ServedEngine {
+ public:
+  EncoderEngine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedEncoder model, const BatchOptions& batch)
+      : model_(std::move(model)),
+        engine_(std::make_unique<sched::EncodingEngine>(
+            loop, strand, *model_.encoder,
+            sched::EncodingOptions{.context_length = model_.context,
+                                   .vocabulary = model_.encoder->shape().vocabulary,
+                                   .max_waiting = batch.max_waiting,
+                                   .priority_ageing = batch.priority_ageing,
+                                   .most_of_step = std::chrono::milliseconds(std::min(kMostOfStepMs, batch.prefill_slice_ms)),
+                                   .before_steps = [team = &model_.encoder->team()] { team->pin_strand(); }})) {
+    served_.id = model_.id;
+    served_.created = now_in_unix_seconds();
+    served_.context_length = model_.context;
+    served_.most_waiting = static_cast<std::size_t>(batch.max_waiting);
+    served_.architecture = model_.encoder->shape().family;
+    served_.parameters = model_.encoder->weights().parameters;
+    served_.bytes = model_.encoder->weights().bytes;
+    served_.fingerprint = model_.fingerprint;
+    served_.engine = engine_.get();
+    served_.codec = model_.codec.get();
+    served_.pooling = model_.pooling;
+    served_.vectors = model_.vectors;
+    served_.classes = model_.classes;
+    served_.generates = false;
+  }
+
+  std::vector<std::string> description() const override {
+    return {fmt::format("model {}: {}, {:.1f} million parameters, texts of {} tokens, vectors of {}{}", served_.id, served_.architecture,
+                        static_cast<double>(served_.parameters) / 1e6, served_.context_length, served_.vectors.width,
+                        served_.classes ? fmt::format(", {} classes", served_.classes.labels.size()) : "")};
+  }
+
+  std::string state() const override {
+    const EngineStats stats = engine_->stats();
+    return fmt::format("{} texts are computed and {} wait", stats.prefilling, stats.waiting);
+  }
+
+  EngineMemory memory() const override { return {this, served_.bytes, 0, 0}; }
+  asio::awaitable<Result<void>> warm_up() override { co_return Result<void>(); }
+
+  void begin_drain() override { engine_->begin_drain(); }
+  asio::awaitable<bool> drained(Clock::time_point until) override { return engine_->drained(until); }
+  void abort_remaining(const Error& reason) override { engine_->abort_remaining(reason); }
+
+  asio::awaitable<std::shared_ptr<void>> end() override {
+    engine_->begin_drain();
+    co_await engine_->drained(Clock::time_point::max());
+    engine_.reset();
+    co_return std::make_shared<LoadedEncoder>(std::move(model_));
+  }
+
+ private:
+  LoadedEncoder model_;
+  std::unique_ptr<sched::EncodingEngine> engine_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ServedEngine>> make_engine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedModel model,
+                                                  const ServeOptions& options) {
+  sched::SchedulerOptions scheduling = scheduler_options(model, options.batch, options.model.block_size);
+  scheduling.disk_always = options.disk.always;
+  scheduling.write_through = options.disk.write_through;
+  if (const std::optional<Error> fault = sched::find_fault(scheduling)) return *fault;
+  const KvDemand demand = demand_of(model, options.model, options.batch.max_batch);
+  const auto least = static_cast<std::int32_t>(least_pool(demand) / demand.block_bytes);
+  return std::unique_ptr<ServedEngine>(std::make_unique<LanguageEngine>(loop, strand, std::move(model), scheduling, options, least));
+}
+
+std::unique_ptr<ServedEngine> make_engine(asio::io_context& loop, sched::ComputeStrand& strand, LoadedEncoder model,
+                                          const ServeOptions& options) {
+  return std::make_unique<EncoderEngine>(loop, strand, std::move(model), options.batch);
+}
+
+}  // namespace braid::app
