@@ -5,6 +5,7 @@
 #include "braid/engine.h"
 #include "braid/generation_request.h"
 #include "braid/model_name.h"
+#include "braid/model_registry.h"
 #include "braid/pooled_model.h"
 #include "braid/predictor.h"
 #include "braid/request_defaults.h"
@@ -58,11 +59,12 @@ struct ServedModel {
   ClassRules classes = {};
   PairForm pairs = PairForm::kPair;
   DraftMeans drafts = {};
-  bool generates = true;         // false: it reads whole texts and makes no answer
-  std::uint64_t bytes = 0;       // of its weights
-  std::string weight_type = {};  // of most of them, such as Q4_K; empty: not known
-  Adapters* adapters = nullptr;  // whose base it is, owned as the engine; null: it can have none
-  AdapterUse adapter = {};       // that its requests use
+  bool generates = true;                                    // false: it reads whole texts and makes no answer
+  std::uint64_t bytes = 0;                                  // of its weights
+  std::string weight_type = {};                             // of most of them, such as Q4_K; empty: not known
+  Adapters* adapters = nullptr;                             // whose base it is, owned as the engine; null: it can have none
+  AdapterUse adapter = {};                                  // that its requests use
+  std::shared_ptr<const ModelSettings> settings = nullptr;  // what its maker wants, for Ollama's routes; null: nothing
 };
 
 // A model in use: while one lives, it is not unloaded. Loop only; the model itself may be read on any thread.

@@ -195,6 +195,45 @@ TEST(Ollama, ATemplateThatThinksSaysSo) {
   EXPECT_THAT(server.ask(post("/api/show", "{}")).body, HasSubstr(R"("embedding","thinking")"));
 }
 
+// What a Modelfile says of the model.
+TEST(Ollama, ItsMakersWishesHoldUnderThoseOfARequest) {
+  FakeCodec codec;
+  ServedModel model;
+  model.codec = &codec;
+  ModelSettings settings;
+  settings.system = "Be kind.";
+  settings.parameters = {{"temperature", 0.25}, {"top_k", 7}, {"num_ctx", 4096}, {"unheard_of", "x"}, {"stop", ValueList{"END"}}};
+  settings.messages = {ValueDict{{"role", "user"}, {"content", "first"}}, ValueDict{{"role", "assistant"}, {"content", "second"}}};
+  model.settings = std::make_shared<const ModelSettings>(settings);
+  const auto read = [&](auto reader, const char* body) {
+    std::string text = body;
+    Value document = net::json::parse(text).value();
+    return reader(document, model);
+  };
+  const auto roles = [](const net::Wish& wish) {
+    std::string all;
+    for (const Value& message : *std::get<ChatPrompt>(wish.prompt).messages.get_if<ValueList>())
+      all += *message.find("content")->get_if<std::string>() + "|";
+    return all;
+  };
+  const auto plain = read(net::ollama::read_chat, R"({"messages":[{"role":"user","content":"now"}]})");
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(roles(*plain), "Be kind.|first|second|now|");
+  EXPECT_FLOAT_EQ(plain->sampling.temperature, 0.25F);
+  EXPECT_EQ(plain->sampling.top_k, 7);
+  const auto own = read(net::ollama::read_chat, R"({"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"now"}],)"
+                                                R"("options":{"temperature":0.5}})");
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(roles(*own), "Be brief.|first|second|now|");
+  EXPECT_FLOAT_EQ(own->sampling.temperature, 0.5F);
+  EXPECT_EQ(own->sampling.top_k, 7);
+  EXPECT_EQ(roles(*read(net::ollama::read_generate, R"({"prompt":"now"})")), "Be kind.|first|second|now|");
+  EXPECT_EQ(roles(*read(net::ollama::read_generate, R"({"prompt":"now","system":"Be brief."})")), "Be brief.|first|second|now|");
+  const auto wrong = read(net::ollama::read_chat, R"({"messages":[{"role":"user","content":"now"},{"role":5}]})");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().param, "messages[1].role") << "the model's own messages do not count";
+}
+
 TEST(Ollama, IsKnownByItsRoot) {
   TestServer server;
   const Reply root = server.ask(get("/"));

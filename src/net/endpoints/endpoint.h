@@ -48,6 +48,11 @@ using Work = boost::asio::awaitable<http::Response> (*)(std::shared_ptr<Service>
 using Errand = boost::asio::awaitable<bool> (*)(std::shared_ptr<Service>, std::shared_ptr<http::Connection>, http::Request request,
                                                 RequestRecord& record);
 
+// The same for a body of any length: it reads it itself, from Request::rest, and the connection ends with it.
+struct Upload {
+  Errand run;
+};
+
 // As a TextJob, of what the server remembers of its client, too. Any thread; it may be long with a short body.
 struct RecalledJob {
   Result<TextAnswer> (*run)(Value& body, const ServedModel& model, Dialects& dialects, std::string_view client);
@@ -58,7 +63,7 @@ struct Endpoint {
   std::string_view path;  // without /v1, unless only the path with it means this
   bool argument;          // one more path segment (or several: model ids may hold slashes) follows
   Caller caller;
-  std::variant<DialectOf, TextJob, RecalledJob, Work, Errand, Answer> handler;
+  std::variant<DialectOf, TextJob, RecalledJob, Work, Errand, Upload, Answer> handler;
 };
 
 // Every endpoint of the server.

@@ -48,6 +48,7 @@ std::string methods_of(const Endpoint& row) {
     if (other.path != row.path) continue;
     if (other.method == Method::kPost) methods += "POST, ";
     if (other.method == Method::kGet) methods += "GET, HEAD, ";
+    if (other.method == Method::kHead) methods += "HEAD, ";
     if (other.method == Method::kDelete) methods += "DELETE, ";
   }
   return methods + "OPTIONS";

@@ -4,6 +4,7 @@
 #include "net/admin/models.h"
 #include "net/admin/prefix_cache.h"
 #include "net/admin/probes.h"
+#include "net/admin/registry_list.h"
 #include "net/admin/reload.h"
 #include "net/admin/sequences.h"
 #include "net/admin/slots.h"
@@ -12,8 +13,11 @@
 #include "net/anthropic/models.h"
 #include "net/docs/documents.h"
 #include "net/endpoints/endpoint.h"
+#include "net/ollama/blobs.h"
 #include "net/ollama/dialects.h"
 #include "net/ollama/models.h"
+#include "net/ollama/stored_models.h"
+#include "net/ollama/transfers.h"
 #include "net/openai/models.h"
 #include "net/page/page.h"
 #include "net/predict/predict.h"
@@ -67,7 +71,6 @@ constexpr Answer kAdapter = [](Q q) { return adapters::show(q.service.status, q.
 constexpr Answer kUnloadAdapter = [](Q q) { return adapters::unload(q.service.status, q.argument); };
 constexpr Answer kUnloadLora = [](Q q) { return adapters::unload_lora(q.service.status, q.body); };
 constexpr Answer kLlamaAdapters = [](Q q) { return adapters::llama_list(q.service.status); };
-constexpr Answer kOllamaTags = [](Q q) { return ollama::tags(q.service.status); };
 constexpr Answer kOllamaPs = [](Q q) { return ollama::running(q.service.status); };
 constexpr Answer kRoot = [](Q q) {
   http::Response response = q.prefers_html ? page::index() : ollama::root();
@@ -110,8 +113,16 @@ constexpr auto kTable = std::to_array<Endpoint>({
     {Method::kPost, "/api/generate", false, Caller::kKey, &Dialects::ollama_generate},
     {Method::kPost, "/api/embed", false, Caller::kKey, &Dialects::ollama_embed},
     {Method::kPost, "/api/embeddings", false, Caller::kKey, &Dialects::ollama_embeddings},
-    {Method::kPost, "/api/show", false, Caller::kKey, TextJob{ollama::show, &ollama::kVoice}},
-    {Method::kGet, "/api/tags", false, Caller::kKey, kOllamaTags},
+    {Method::kPost, "/api/show", false, Caller::kKey, Work(ollama::show)},
+    {Method::kGet, "/api/tags", false, Caller::kKey, ollama::tags},
+    {Method::kPost, "/api/copy", false, Caller::kAdministrator, ollama::copy},
+    {Method::kDelete, "/api/delete", false, Caller::kAdministrator, ollama::remove},
+    {Method::kPost, "/api/create", false, Caller::kAdministrator, ollama::create},
+    {Method::kPost, "/api/pull", false, Caller::kAdministrator, ollama::pull},
+    {Method::kPost, "/api/push", false, Caller::kAdministrator, ollama::push},
+    {Method::kHead, "/api/blobs/", true, Caller::kAdministrator, ollama::find_blob},
+    {Method::kPost, "/api/blobs/", true, Caller::kAdministrator, Upload{ollama::receive_blob}},
+    {Method::kGet, "/registry", false, Caller::kKey, admin::list_registry},
     {Method::kGet, "/api/ps", false, Caller::kKey, kOllamaPs},
     {Method::kGet, "/", false, Caller::kAnybody, kRoot},
     {Method::kGet, "/page/", true, Caller::kAnybody, kPageFile},
@@ -160,6 +171,7 @@ bool is_open(const Endpoint& endpoint, const ServerOptions& options) {
 const Voice& voice_of(const Endpoint& endpoint, const Dialects& dialects, bool speaks_anthropic) {
   if (const auto* dialect = std::get_if<DialectOf>(&endpoint.handler)) return (dialects.**dialect)->voice();
   if (const auto* job = std::get_if<TextJob>(&endpoint.handler)) return *job->voice;
+  if (endpoint.path.starts_with("/api/")) return ollama::kVoice;
   return speaks_anthropic ? anthropic::kVoice : kOpenAiVoice;
 }
 

@@ -1,11 +1,14 @@
 // One HTTP request, parsed and complete.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace braid::net::http {
+
+class RequestReader;
 
 enum class Method { kGet, kHead, kPost, kDelete, kOptions, kOther };
 
@@ -29,6 +32,7 @@ struct Request {
   std::string body;
   bool is_whole = true;                                             // false: its header is enough for its answer, and its body was not read
   std::vector<std::pair<std::string, std::string>> answer_headers;  // of any answer to it
+  std::shared_ptr<RequestReader> rest = {};  // what goes on reading a body that comes in pieces; null: `body` is all of it
 };
 
 }  // namespace braid::net::http

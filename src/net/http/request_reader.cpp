@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/rfc7230.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 #include <optional>
 #include <utility>
@@ -17,7 +17,39 @@ namespace beast_http = boost::beast::http;
 constexpr std::size_t kMaxRequestIdBytes = 128;
 // What is left of a chunked body is never less ("0\r\n\r\n"); Beast asserts that it has so much of a last chunk's header.
 constexpr std::size_t kLeastChunkedRest = 5;
-constexpr int kMostPieces = 1024;  // of a chunked body at once: sizes and chunks
+constexpr int kMostPieces = 1024;                                 // of a chunked body at once: sizes and chunks
+constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 20;  // of what a client says that it will send
+
+// A string that grows with what comes: Beast's own would reserve whatever length a header names.
+struct GrowingBody {
+  using value_type = std::string;
+
+  class reader {
+   public:
+    template <bool is_request, class Fields>
+    reader(beast_http::header<is_request, Fields>&, value_type& body) : body_(body) {}
+
+    void init(const boost::optional<std::uint64_t>& length, boost::system::error_code& failure) {
+      body_.reserve(static_cast<std::size_t>(std::min(length.value_or(0), kReservedBytes)));
+      failure = {};
+    }
+    template <class Buffers>
+    std::size_t put(const Buffers& buffers, boost::system::error_code& failure) {
+      failure = {};
+      std::size_t bytes = 0;
+      for (auto piece = boost::asio::buffer_sequence_begin(buffers); piece != boost::asio::buffer_sequence_end(buffers); ++piece) {
+        const boost::asio::const_buffer buffer(*piece);
+        body_.append(static_cast<const char*>(buffer.data()), buffer.size());
+        bytes += buffer.size();
+      }
+      return bytes;
+    }
+    void finish(boost::system::error_code& failure) { failure = {}; }
+
+   private:
+    value_type& body_;
+  };
+};
 
 Method to_method(beast_http::verb verb) {
   switch (verb) {
@@ -82,11 +114,12 @@ std::optional<RequestReader::Failure> fault_of(const beast_http::request_header<
 
 }  // namespace
 
-struct RequestReader::Parser : beast_http::request_parser<beast_http::string_body> {};
+struct RequestReader::Parser : beast_http::request_parser<GrowingBody> {};
 
-RequestReader::RequestReader(const ReadLimits& limits) : parser_(std::make_unique<Parser>()), limits_(limits) {
+RequestReader::RequestReader(const ReadLimits& limits, std::function<bool(const Request&)> comes_in_pieces)
+    : parser_(std::make_unique<Parser>()), limits_(limits), comes_in_pieces_(std::move(comes_in_pieces)) {
   parser_->header_limit(static_cast<std::uint32_t>(limits.header_bytes));
-  parser_->body_limit(limits.body_bytes);
+  parser_->body_limit(boost::none);  // judge_header() and feed() hold it against the limit
 }
 
 RequestReader::~RequestReader() = default;
@@ -105,12 +138,10 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     boost::system::error_code failure;
     const std::size_t taken = parser_->put(boost::asio::buffer(bytes.data() + used, bytes.size() - used), failure);
     used += taken;
-    has_header_ = parser_->is_header_done() || failure == beast_http::error::body_limit;
+    has_header_ = parser_->is_header_done();
     if (failure && failure != beast_http::error::need_more) {
       if (failure == beast_http::error::header_limit) {
         fail(431, fmt::format("the request's headers are larger than {} bytes", limits_.header_bytes));
-      } else if (failure == beast_http::error::body_limit) {
-        fail(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
       } else {
         fail(400, fmt::format("the request is not valid HTTP: {}", failure.message()));
       }
@@ -118,8 +149,14 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     }
     const bool header_ends = stage_ == Stage::kHeader && parser_->is_header_done();
     stage_ = parser_->is_done() ? Stage::kComplete : parser_->is_header_done() ? Stage::kBody : Stage::kHeader;
-    if (std::optional<Failure> fault = header_ends ? fault_of(parser_->get(), parser_->chunked()) : std::nullopt) {
-      fail(fault->status, std::move(fault->message));
+    if (header_ends) judge_header();
+    if (stage_ == Stage::kFailed) break;
+    if (header_ends && in_pieces_) {
+      paused_ = true;
+      break;
+    }
+    if (!in_pieces_ && parser_->get().body().size() > limits_.body_bytes) {
+      fail(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
       break;
     }
     if (failure || taken == 0) break;
@@ -129,6 +166,16 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     fail(431, fmt::format("a chunk's header or the trailers are larger than {} bytes", limits_.header_bytes));
   return used;
 }
+
+// Once, at its end.
+void RequestReader::judge_header() {
+  if (std::optional<Failure> fault = fault_of(parser_->get(), parser_->chunked())) return fail(fault->status, std::move(fault->message));
+  in_pieces_ = comes_in_pieces_ && comes_in_pieces_(header());
+  if (!in_pieces_ && parser_->content_length().value_or(0) > limits_.body_bytes)
+    fail(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
+}
+
+std::string RequestReader::take_piece() { return std::exchange(parser_->get().body(), std::string()); }
 
 bool RequestReader::expects_continue() const {
   const auto& message = parser_->get();

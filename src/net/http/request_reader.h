@@ -4,6 +4,7 @@
 #include "net/http/request.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,7 +26,9 @@ class RequestReader {
     std::string message;
   };
 
-  explicit RequestReader(const ReadLimits& limits);
+  // A request whose header `comes_in_pieces` may have a body of any length: feed() returns at the header's end, and take_piece() gives what
+  // has been fed.
+  explicit RequestReader(const ReadLimits& limits, std::function<bool(const Request&)> comes_in_pieces = {});
   ~RequestReader();
 
   // Parses from the front of `bytes` and returns how many were used. The rest must be given again, with more behind it unless it
@@ -39,6 +42,9 @@ class RequestReader {
 
   Request take();  // in kComplete, once
 
+  bool in_pieces() const { return in_pieces_; }
+  std::string take_piece();  // of a body that comes in pieces, what has been read since the last time
+
   // What is known of a request before it is complete: no body, and before its header's end nothing.
   Request known() const;
 
@@ -46,10 +52,13 @@ class RequestReader {
   struct Parser;
 
   Request header() const;
+  void judge_header();
   void fail(int status, std::string message);
 
   std::unique_ptr<Parser> parser_;
   ReadLimits limits_;
+  std::function<bool(const Request&)> comes_in_pieces_;
+  bool in_pieces_ = false;
   Stage stage_ = Stage::kHeader;
   bool has_header_ = false;
   bool paused_ = false;

@@ -3,6 +3,7 @@
 #include "braid/model_host.h"
 #include "net/generation/parser/answer_syntax.h"
 #include "net/json/write.h"
+#include "net/ollama/model_entry.h"
 #include "net/ollama/options.h"
 #include "net/ollama/timestamp.h"
 
@@ -24,37 +25,6 @@ namespace {
 
 constexpr std::string_view kApiVersion = "0.12.0";
 constexpr std::string_view kNever = "2318-01-01T00:00:00Z";  // about when Ollama says so for a model that stays
-
-// 134.5M, 1.2B.
-std::string parameter_size(std::int64_t parameters) {
-  constexpr std::array<std::pair<double, char>, 3> kUnits = {{{1e9, 'B'}, {1e6, 'M'}, {1e3, 'K'}}};
-  const auto count = static_cast<double>(parameters);
-  for (const auto& [unit, letter] : kUnits)
-    if (count >= unit) return fmt::format("{:.1f}{}", count / unit, letter);
-  return fmt::to_string(parameters);
-}
-
-void append_details(std::string& out, const ServedModel& model) {
-  const std::string family = json::quoted(model.architecture);
-  fmt::format_to(std::back_inserter(out),
-                 R"("details":{{"parent_model":"","format":"gguf","family":{0},"families":[{0}],"parameter_size":"{1}",)"
-                 R"("quantization_level":{2}}})",
-                 family, parameter_size(model.parameters), json::quoted(model.weight_type.empty() ? "unknown" : model.weight_type));
-}
-
-// Of all that its answers depend on.
-std::string digest_of(const ServedModel& model) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(model.fingerprint.data()), model.fingerprint.size(), digest.data());
-  return fmt::format("{:02x}", fmt::join(digest, ""));
-}
-
-// The beginning of a model's object in a list.
-void append_entry(std::string& out, const ServedModel& model) {
-  const std::string name = json::quoted(model.id);
-  fmt::format_to(std::back_inserter(out), R"({{"name":{0},"model":{0},"size":{1},"digest":"{2}",)", name, model.bytes, digest_of(model));
-  append_details(out, model);
-}
 
 // What each model's `append` has said, in {"models":[…]}.
 template <class Append>
@@ -92,10 +62,6 @@ void append_capabilities(std::string& out, const ServedModel& model) {
 
 }  // namespace
 
-http::Response tags(const ServiceStatus& status) {
-  return list_of(status, [](std::string& out, const ServedModel& model) { out += R"(,"modified_at":")" + timestamp(model.created) + '"'; });
-}
-
 http::Response running(const ServiceStatus& status) {
   std::map<std::string, std::int64_t, std::less<>> ends;  // of those that are to be unloaded
   if (status.host != nullptr)
@@ -127,7 +93,7 @@ Result<TextAnswer> show(Value&, const ServedModel& model) {
                     json::quoted(parameters_of(model)) + R"(,"template":)";
   json::append_lossy_string(out, source);
   fmt::format_to(std::back_inserter(out), R"(,"modified_at":"{}",)", timestamp(model.created));
-  append_details(out, model);
+  append_details(out, facts_of(model), "");
   out += R"(,"model_info":{"general.architecture":)" + json::quoted(model.architecture);
   fmt::format_to(std::back_inserter(out), R"(,"general.parameter_count":{},{}:{}}},)", model.parameters,
                  json::quoted(model.architecture + ".context_length"), model.context_length);

@@ -1,4 +1,4 @@
-// GET /, /api/tags, /api/ps and /api/version, POST /api/show.
+// GET /, /api/ps and /api/version, POST /api/show of a model that is served.
 #pragma once
 
 #include "braid/result.h"
@@ -11,10 +11,7 @@
 
 namespace braid::net::ollama {
 
-// What is served; of a model only what is known here.
-http::Response tags(const ServiceStatus& status);
-
-// The same models: what is served is loaded, and stays so.
+// What is served is loaded, and stays so.
 http::Response running(const ServiceStatus& status);
 
 // By whose words its clients know that somebody speaks this API.

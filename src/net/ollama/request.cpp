@@ -3,6 +3,7 @@
 #include "net/json/fields.h"
 #include "net/ollama/line_format.h"
 #include "net/ollama/options.h"
+#include "net/ollama/own_settings.h"
 #include "net/wish/finish.h"
 #include "net/wish/parameters.h"
 #include "net/wish/tools.h"
@@ -161,19 +162,22 @@ Wish loaded(BodyFields fields, bool chat) {
 Result<Wish> read_chat(Value& body, const ServedModel& model) {
   BodyFields fields(model);
   set_defaults(fields.wish, model.defaults);
+  apply_own_parameters(fields);
   const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kChat)};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
   if (!fields.messages) return invalid_argument("'messages' is missing", "messages");
   ValueList messages = std::move(*fields.messages->get_if<ValueList>());
   if (messages.empty()) return loaded(std::move(fields), true);
-  const auto path_of = [](std::size_t index) { return at_index("messages", index); };
+  const std::size_t own = put_own_messages(messages, model);
+  const auto path_of = [own](std::size_t index) { return index < own ? std::string("model") : at_index("messages", index - own); };
   return wish::finish_chat(std::move(fields), std::move(messages), path_of, "messages");
 }
 
 Result<Wish> read_generate(Value& body, const ServedModel& model) {
   BodyFields fields(model);
   set_defaults(fields.wish, model.defaults);
+  apply_own_parameters(fields);
   const std::array tables = {std::span<const Parameter>(kCommon), std::span<const Parameter>(kRefused)};
   const Result<void> read = wish::read_parameters(fields, *body.get_if<ValueDict>(), tables);
   if (!read) return read.error();
@@ -192,6 +196,7 @@ Result<Wish> read_generate(Value& body, const ServedModel& model) {
   ValueList messages;
   if (!system.empty()) messages.emplace_back(ValueDict{{"role", "system"}, {"content", std::move(system)}});
   messages.emplace_back(ValueDict{{"role", "user"}, {"content", std::move(prompt)}});
+  put_own_messages(messages, model);
   const auto path_of = [last = messages.size() - 1](std::size_t index) { return std::string(index < last ? "system" : "prompt"); };
   return wish::finish_chat(std::move(fields), std::move(messages), path_of, "prompt");
 }

@@ -14,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ namespace {
 namespace asio = boost::asio;
 using http::Clock;
 using http::Connection;
+using http::ReadLimits;
 using http::Request;
 using http::RequestReader;
 using http::Response;
@@ -64,11 +66,26 @@ Request without_body(Request request) {
   return request;
 }
 
+// Whether it is for an endpoint that reads the body itself.
+bool is_upload(const Request& request) {
+  const Resolution resolution = resolve(request.method, request.target, request.speaks_anthropic);
+  const auto* route = std::get_if<Route>(&resolution);
+  return route != nullptr && std::holds_alternative<Upload>(route->endpoint->handler);
+}
+
+// A request whose body is read by its endpoint, if somebody sends it who is let in. It is the last one of its connection.
+Request begun_upload(const Service& service, const Connection& connection, std::shared_ptr<RequestReader> reader) {
+  Request request = without_body(reader->known());
+  if (is_body_wanted(service, connection, request)) request.rest = std::move(reader);
+  return request;
+}
+
 // Reads one request, or finds out that there is none. The first one of a connection is waited for also while the server closes: its
 // client cannot know.
 asio::awaitable<Received> receive(Service& service, Connection& connection, bool first) {
   const ServerOptions& options = service.options;
-  RequestReader reader({options.max_header_bytes, options.max_body_bytes});
+  const auto shared_reader = std::make_shared<RequestReader>(ReadLimits{options.max_header_bytes, options.max_body_bytes}, is_upload);
+  RequestReader& reader = *shared_reader;
   bool begun = false;
   std::size_t empty_line_bytes = 0;  // before the request
   Clock::time_point header_by;       // once begun
@@ -77,6 +94,7 @@ asio::awaitable<Received> receive(Service& service, Connection& connection, bool
     if (!begun) skip_empty_lines(connection, empty_line_bytes);
     const std::size_t used = reader.feed(connection.input());
     connection.consume(used);
+    if (reader.in_pieces()) co_return begun_upload(service, connection, shared_reader);
     if (reader.stage() == RequestReader::Stage::kComplete) co_return reader.take();
     if (reader.stage() == RequestReader::Stage::kFailed) co_return Failed{reader.failure(), reader.known()};
     if (!begun && (used > 0 || !connection.input().empty())) {
@@ -176,6 +194,10 @@ asio::awaitable<bool> work(std::shared_ptr<Service> service, Dialects& dialects,
   }
   if (const auto* errand = std::get_if<Errand>(&endpoint.handler)) {
     auto running = (*errand)(service, connection, std::move(request), record);
+    co_return co_await std::move(running);
+  }
+  if (const auto* upload = std::get_if<Upload>(&endpoint.handler)) {
+    auto running = upload->run(service, connection, std::move(request), record);
     co_return co_await std::move(running);
   }
   const auto* const own = std::get_if<Work>(&endpoint.handler);

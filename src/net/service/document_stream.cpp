@@ -32,7 +32,7 @@ asio::awaitable<bool> DocumentStream::answer(const http::Response& response) {
   if (response.refusal) service_.counters.count(refusal_of(*response.refusal));
   std::string bytes;
   http::append_head(bytes, response, http::Framing::kLength, request_, keep_alive);
-  bytes += response.body;
+  if (request_.method != http::Method::kHead) bytes += response.body;
   if (!co_await write(bytes)) co_return false;
   record_.end(response.status);
   co_return keep_alive;

@@ -1,6 +1,7 @@
 // What can be set about the HTTP side.
 #pragma once
 
+#include "braid/model_registry.h"
 #include "braid/result.h"
 #include "net/access/rules.h"
 #include "net/log/request_log.h"
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -84,6 +86,9 @@ struct ServerOptions {
   // For POST /reload: reads keys and certificates again and returns the number of keys. What cannot be read changes nothing and is an
   // error. Empty: the route answers 404.
   std::function<Result<std::size_t>()> reload;
+
+  // Of the models that can be listed, made, pulled and pushed; null: none.
+  std::shared_ptr<ModelRegistry> registry = nullptr;
 
   RequestLogOptions log;
 };

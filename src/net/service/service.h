@@ -15,11 +15,13 @@
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <spdlog/spdlog.h>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace braid::net {
 
@@ -33,6 +35,7 @@ Result<const ServedModel*> find_model(const ModelDirectory& models, std::string_
 Result<const ServedModel*> served_model(const ServiceStatus& status, std::string_view name = {});
 
 struct Wish;
+struct RegistryTask;
 
 // An answer that is being generated.
 struct RunningAnswer {
@@ -79,9 +82,11 @@ struct Service {
   std::string piece;  // of a streamed answer, while it is being written; one for all, so that it stays in the cache
   Closing closing = Closing::kNot;
   std::mt19937_64 random{std::random_device{}()};
-  std::unordered_map<std::string, RunningAnswer> answers;  // by id
-  std::uint32_t codec_jobs = 0;                            // given to the codec worker and not ended
-  boost::asio::thread_pool codec_worker{1};                // parses, renders and tokenises long requests
+  std::unordered_map<std::string, RunningAnswer> answers;    // by id
+  std::uint32_t codec_jobs = 0;                              // given to the codec worker and not ended
+  boost::asio::thread_pool codec_worker{1};                  // parses, renders and tokenises long requests
+  std::vector<std::weak_ptr<RegistryTask>> registry_tasks;   // that have not ended, and some that have
+  std::optional<boost::asio::thread_pool> registry_workers;  // registry_jobs.h; the last member: its threads end first
 };
 
 }  // namespace braid::net
