@@ -24,9 +24,6 @@ foreach(example nginx/braid.conf nginx/braid-upstreams.conf caddy/Caddyfile hapr
   get_filename_component(folder ${example} DIRECTORY)
   braid_package_file(${PROJECT_SOURCE_DIR}/deploy/${example} share/doc/braid/examples/${folder})
 endforeach()
-braid_package_file(${PROJECT_SOURCE_DIR}/deploy/completions/braid.bash share/bash-completion/completions RENAME braid)
-braid_package_file(${PROJECT_SOURCE_DIR}/deploy/completions/braid.zsh share/zsh/vendor-completions RENAME _braid)
-braid_package_file(${PROJECT_SOURCE_DIR}/deploy/completions/braid.fish share/fish/vendor_completions.d)
 
 # The manual is what --help says, as pages.
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/braid.1 DEPENDS braid ${PROJECT_SOURCE_DIR}/scripts/manual VERBATIM
@@ -34,9 +31,20 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/package/braid.1 DEPENDS braid ${
 add_custom_target(braid_manual ALL DEPENDS ${PROJECT_BINARY_DIR}/package/braid.1)
 braid_package_file(${PROJECT_BINARY_DIR}/package/braid.1 share/man/man1)
 braid_package_file(${PROJECT_SOURCE_DIR}/LICENSE share/doc/braid RENAME copyright)
-foreach(document README.md docs/metrics.md models/MODEL_CARD.md)
+foreach(document README.md docs/metrics.md docs/registry.md models/MODEL_CARD.md)
   braid_package_file(${PROJECT_SOURCE_DIR}/${document} share/doc/braid)
 endforeach()
+
+# What shells complete with, as the program itself writes it.
+set(completion ${PROJECT_BINARY_DIR}/package/completion)
+install(CODE "
+  file(MAKE_DIRECTORY ${completion})
+  foreach(shell bash zsh fish)
+    execute_process(COMMAND $<TARGET_FILE:braid> completion \${shell} OUTPUT_FILE ${completion}/\${shell} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()" COMPONENT package EXCLUDE_FROM_ALL)
+braid_package_file(${completion}/bash share/bash-completion/completions RENAME braid)
+braid_package_file(${completion}/zsh share/zsh/vendor-completions RENAME _braid)
+braid_package_file(${completion}/fish share/fish/vendor_completions.d RENAME braid.fish)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME braid)

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace braid::app {
 namespace {
@@ -58,6 +59,10 @@ Command parse_command_line(int argc, const char* const* argv) {
   const CLI::App* split = add_split(app, split_options);
   MergeCommandOptions merge_options;
   const CLI::App* merge = add_merge(app, merge_options);
+  ModelCommandOptions model_options;
+  const std::vector<CLI::App*> model_commands = add_model_commands(app, model_options);
+  std::string shell;
+  const CLI::App* completion = add_completion(app, shell);
 
   try {
     app.parse(argc, argv);
@@ -94,7 +99,13 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (const std::string fault = export_fault(export_options); !fault.empty()) return mistake(app, fault);
     return export_options;
   }
-  return mistake(app, "a command is needed: serve, config, run, info, convert, quantize, split, merge, cache or bench");
+  for (const CLI::App* command : model_commands)
+    if (*command) return model_options;
+  if (*completion) return Farewell{0, completion_script(app, shell)};
+  return mistake(
+      app,
+      "a command is needed: serve, config, run, pull, list, show, ps, stop, rm, cp, create, push, status, info, convert, quantize, "
+      "split, merge, cache or bench");
 }
 
 }  // namespace braid::app

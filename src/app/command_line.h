@@ -17,7 +17,7 @@ struct Farewell {
 
 using Command =
     std::variant<ServeOptions, ConfigOptions, RunOptions, ModelReportOptions, bench::BenchOptions, CacheExportOptions, CacheImportOptions,
-                 ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions, MergeCommandOptions, Farewell>;
+                 ConvertCommandOptions, QuantizeCommandOptions, SplitCommandOptions, MergeCommandOptions, ModelCommandOptions, Farewell>;
 
 Command parse_command_line(int argc, const char* const* argv);
 

@@ -1,5 +1,6 @@
 #include "app/conversation.h"
 
+#include "app/cli/model.h"
 #include "braid/printable.h"
 
 #include <boost/asio/co_spawn.hpp>
@@ -21,11 +22,31 @@ namespace {
 
 namespace asio = boost::asio;
 
-Value message(const char* role, const std::string& content) {
-  ValueDict fields;
-  fields.emplace_back("role", Value(role));
-  fields.emplace_back("content", Value(content));
-  return Value(std::move(fields));
+Value message(const char* role, const std::string& content) { return ValueDict{{"role", role}, {"content", content}}; }
+
+// The parameters that hold here, by Ollama's names; false: it is none of them, or the value is none of its.
+bool set_parameter(GenerationRequest& request, const std::string& name, const Value& value) {
+  const std::optional<double> number = value.number();
+  const auto* whole = value.get_if<std::int64_t>();
+  SamplingParams& sampling = request.sampling;
+  if (name == "num_predict" && whole != nullptr && *whole <= kMostTokens) {
+    request.stop.max_tokens = *whole > 0 ? static_cast<std::int32_t>(*whole) : std::numeric_limits<std::int32_t>::max();
+  } else if (name == "seed" && whole != nullptr && *whole >= 0) {
+    sampling.seed = static_cast<std::uint64_t>(*whole);
+  } else if (name == "top_k" && whole != nullptr && *whole >= 0 && *whole <= kMostTokens) {
+    sampling.top_k = static_cast<std::int32_t>(*whole);
+  } else if (name == "temperature" && number && *number >= 0 && *number <= 100) {
+    sampling.temperature = static_cast<float>(*number);
+  } else if (name == "top_p" && number && *number >= 0 && *number <= 1) {
+    sampling.top_p = static_cast<float>(*number);
+  } else if (name == "min_p" && number && *number >= 0 && *number <= 1) {
+    sampling.min_p = static_cast<float>(*number);
+  } else if (name == "repeat_penalty" && number && *number > 0 && *number <= 10) {
+    sampling.repetition_penalty = static_cast<float>(*number);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 std::uint64_t draw_seed() {
@@ -45,11 +66,19 @@ Conversation::~Conversation() {
   loop_.run();  // until the scheduler's coroutine has ended
 }
 
-Result<std::vector<TokenId>> Conversation::prompt_for(const std::string& text) const {
-  if (!loaded_.codec->has_chat_template()) return loaded_.codec->encode(text, EncodeOptions{});
-  ValueList messages = messages_;
-  if (!options_.system.empty()) messages.insert(messages.begin(), message("system", options_.system));
-  messages.push_back(message("user", text));
+Result<void> Conversation::check_parameter(const std::string& name, const Value& value) const {
+  GenerationRequest unused;
+  if (set_parameter(unused, name, value)) return {};
+  return invalid_argument(fmt::format(
+      "'{}' is no parameter here, or not with that value; there are temperature, top_p, top_k, min_p, repeat_penalty, num_predict and seed",
+      name));
+}
+
+Result<std::vector<TokenId>> Conversation::prompt_for(const ChatState& state) const {
+  if (!loaded_.codec->has_chat_template())
+    return loaded_.codec->encode(*state.messages.back().find("content")->get_if<std::string>(), EncodeOptions{});
+  ValueList messages = state.messages;
+  if (!state.system.empty()) messages.insert(messages.begin(), message("system", state.system));
   ChatPrompt prompt;
   prompt.messages = Value(std::move(messages));
   const Result<RenderedChat> rendered = loaded_.codec->render(prompt);
@@ -105,8 +134,8 @@ Result<void> Conversation::run_loop(TokenSource& tokens, std::string& spoken) {
   return *outcome;
 }
 
-Result<void> Conversation::answer(const std::string& text) {
-  Result<std::vector<TokenId>> prompt = prompt_for(text);
+Result<std::string> Conversation::answer(const ChatState& state) {
+  Result<std::vector<TokenId>> prompt = prompt_for(state);
   if (!prompt) return prompt.error();
   GenerationRequest request;
   request.prompt = std::move(*prompt);
@@ -116,16 +145,15 @@ Result<void> Conversation::answer(const std::string& text) {
   request.sampling.min_p = static_cast<float>(options_.min_p);
   request.sampling.seed = seed_;
   request.stop.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : std::numeric_limits<std::int32_t>::max();
+  for (const auto& [name, value] : state.parameters) set_parameter(request, name, value);
   Result<Ticket> ticket = scheduler_.submit(std::move(request));
   if (!ticket) return ticket.error();
 
   std::string spoken;
   const Result<void> streamed = run_loop(**ticket, spoken);
   fmt::print("\n");
-  if (!streamed) return streamed;
-  messages_.push_back(message("user", text));
-  messages_.push_back(message("assistant", spoken));
-  return {};
+  if (!streamed) return streamed.error();
+  return spoken;
 }
 
 }  // namespace braid::app

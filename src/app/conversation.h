@@ -1,6 +1,7 @@
 // Generation for a person at a terminal: one loaded model, one answer at a time, through the engine that serves clients.
 #pragma once
 
+#include "app/chat/chat_partner.h"
 #include "app/loaded_model.h"
 #include "app/options.h"
 #include "braid/result.h"
@@ -18,22 +19,21 @@ namespace braid::app {
 // One sequence at a time: the model is loaded with room for no more.
 inline constexpr BatchOptions kSingleUser = {.max_batch = 1};
 
-class Conversation {
+class Conversation final : public ChatPartner {
  public:
   // `loaded` and `options` outlive it.
   Conversation(const LoadedModel& loaded, const RunOptions& options);
-  ~Conversation();
+  ~Conversation() override;
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Answers on stdout, piece by piece, knowing what was said before; a model without a chat template continues the text instead.
-  // Ctrl-C ends the answer.
-  Result<void> answer(const std::string& text);
-
-  void forget() { messages_.clear(); }
+  std::string name() const override { return loaded_.id; }
+  Result<void> check_parameter(const std::string& name, const Value& value) const override;
+  // A model without a chat template continues the last message instead.
+  Result<std::string> answer(const ChatState& state) override;
 
  private:
-  Result<std::vector<TokenId>> prompt_for(const std::string& text) const;
+  Result<std::vector<TokenId>> prompt_for(const ChatState& state) const;
   boost::asio::awaitable<Result<void>> stream(TokenSource& tokens, const bool& interrupted, std::string& spoken);
   Result<void> run_loop(TokenSource& tokens, std::string& spoken);
 
@@ -41,7 +41,6 @@ class Conversation {
   const RunOptions& options_;
   const bool is_terminal_;  // where answers go
   std::uint64_t seed_;
-  ValueList messages_;
   boost::asio::io_context loop_{1};
   sched::Scheduler scheduler_;
 };

@@ -71,6 +71,14 @@ struct LogOptions {
   net::TrustedProxies proxies;
 };
 
+// Where this machine's models are, and where others come from.
+struct DataOptions {
+  std::string folder;                      // --data-dir; empty: data_folder()
+  std::vector<std::string> model_folders;  // watched besides
+  std::string registry_mirror;             // URL; empty: none
+  std::string ca_file;                     // of servers that are pulled from; empty: the system's
+};
+
 struct AccessOptions {
   std::string api_key_file;    // empty: none
   net::access::Limits limits;  // of keys that have none of their own; without keys of all clients together
@@ -100,6 +108,8 @@ struct ServeOptions {
   std::vector<AdapterOption> adapters;
   std::vector<std::string> models_dirs;  // folders whose models can be asked for
   ResidenceOptions residence;
+  DataOptions data;
+  bool is_ollama = false;  // listens where Ollama's clients look, too
   BatchOptions batch;
   DiskOptions disk;
   bool no_model = false;
@@ -131,8 +141,26 @@ struct ConfigOptions {
   std::string file;  // to look at, or to write; empty: the usual one, or standard output
 };
 
+// `braid pull`, `list` and so on.
+struct ModelCommandOptions {
+  enum class Action { kPull, kPush, kList, kShow, kRunning, kStop, kRemove, kCopy, kCreate, kStatus };
+  Action action = Action::kList;
+  DataOptions data;
+  std::string host;                     // URL of the server; empty: whichever has the data folder open, or none
+  std::vector<std::string> names;       // of models
+  std::string modelfile = "Modelfile";  // "-": standard input
+  std::string quantize;                 // empty: as they are
+  bool insecure = false;
+  bool verbose = false;
+  bool modelfile_only = false;
+  bool names_only = false;
+  bool json = false;
+};
+
 struct RunOptions {
   ModelOptions model;
+  DataOptions data;
+  std::string host;             // URL of the server that answers; empty: whichever has the data folder open, or none
   std::string prompt;           // empty: an interactive chat
   std::string system;           // system prompt, or empty
   std::int32_t max_tokens = 0;  // of one answer; 0: the rest of the context

@@ -1,5 +1,7 @@
 // /openapi.json: a valid document, whose examples hold against the running server.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, after, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -74,11 +76,24 @@ test("the document is valid OpenAPI 3.1", async () => {
   assert.match(api.openapi, /^3\.1\./);
 });
 
+// They ask another server, or change or answer nothing that could be looked at here: registry_test has them.
+const elsewhere = new Set(["/api/pull", "/api/push", "/api/copy", "/api/delete", "/api/blobs/{digest}"]);
+
+// What the example of /api/create is made from.
+async function make_base() {
+  const bytes = readFileSync(join(sourceFolder, "models/demo-q8_0.gguf"));
+  const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+  assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "POST", body: bytes })).status, 201);
+  assert.equal((await post(`${server.url}/api/create`, { model: "base", files: { "base.gguf": digest }, stream: false })).status, 200);
+}
+
 test("every example is answered as described", async () => {
+  await make_base();
   for (const [path, operations] of Object.entries(api.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
       const name = `${method} ${path}`;
       if (path === "/infill") continue;  // the embedded model was not trained to fill gaps
+      if (elsewhere.has(path)) continue;
       const body = operation.requestBody?.content["application/json"];
       if (body) validator("paths", path, method, "requestBody", "content", "application/json", "schema")(body.example, `${name}: request`);
       const response = await execute(path, method, operation);

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace braid::app {
 
@@ -31,6 +32,12 @@ CLI::App* add_convert(CLI::App& app, ConvertCommandOptions& options);
 CLI::App* add_quantize(CLI::App& app, QuantizeCommandOptions& options);
 CLI::App* add_split(CLI::App& app, SplitCommandOptions& options);
 CLI::App* add_merge(CLI::App& app, MergeCommandOptions& options);
+
+// pull, push, list, show, ps, stop, rm, cp, create and status.
+std::vector<CLI::App*> add_model_commands(CLI::App& app, ModelCommandOptions& options);
+
+CLI::App* add_completion(CLI::App& app, std::string& shell);
+std::string completion_script(const CLI::App& app, const std::string& shell);  // of all commands that have been added
 
 CLI::App* add_bench(CLI::App& app, bench::BenchOptions& options);
 

@@ -1,4 +1,4 @@
-// Options of every command that loads a model.
+// Options of every command that loads or keeps models.
 #pragma once
 
 #include "app/options.h"
@@ -15,6 +15,7 @@ inline constexpr char kChatTemplateHelp[] =
 
 // All but the chat template.
 void add_model_options(CLI::App& app, ModelOptions& options);
+void add_data_options(CLI::App& app, DataOptions& options);
 void add_chat_template(CLI::App& app, ModelOptions& options);
 
 }  // namespace braid::app

@@ -10,7 +10,8 @@ namespace braid::app {
 
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* run = app.add_subcommand("run", "Answer one prompt, or chat, in the terminal");
-  run->add_option("model", options.model.model, "A GGUF file or a Hugging Face folder; the embedded model if not given");
+  run->add_option("model", options.model.model,
+                  "A GGUF file, a Hugging Face folder, or the name of a model that is here; the embedded model if not given");
   run->add_option("prompt", options.prompt, "What to answer; a chat if not given");
   run->add_option("--system", options.system, "System prompt");
   add_integer(*run, "--max-tokens", options.max_tokens, 0, kMostTokens, "Longest answer in tokens; 0: what the context leaves");
@@ -21,7 +22,12 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_seed(*run, "--seed", options.seed, "Makes the answer repeatable");
   add_model_options(*run, options.model);
   add_chat_template(*run, options.model);
-  run->footer("With one argument: a name that ends in .gguf, or that exists, is the model; anything else is the prompt.");
+  run->add_option("--host", options.host, "URL of a server that answers; the one that has the data folder open, or none, if not given")
+      ->type_name("URL")
+      ->envname("BRAID_HOST");
+  add_data_options(*run, options.data);
+  run->footer(
+      "With one argument: a name that ends in .gguf, that exists, or that a model here has is the model; anything else is the prompt.");
   return run;
 }
 

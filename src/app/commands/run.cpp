@@ -1,17 +1,23 @@
+#include "app/chat/chat_session.h"
+#include "app/chat/line_editor.h"
+#include "app/chat/remote_partner.h"
 #include "app/commands/commands.h"
 #include "app/conversation.h"
+#include "app/embedded_model.h"
 #include "app/load_models.h"
 #include "app/load_progress.h"
-#include "braid/printable.h"
+#include "app/models/data_folder.h"
+#include "app/models/model_service.h"
+#include "app/models/open_registry.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
-#include <iostream>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <string>
-#include <unistd.h>
+#include <utility>
 
 namespace braid::app {
 namespace {
@@ -23,23 +29,86 @@ Result<SingleModel> load(const ModelOptions& options) {
       [&progress](std::string_view what, std::uint64_t done, std::uint64_t total) { progress.show(what, done, total); }, false);
 }
 
-// One line of stdin an answer, until its end.
-int chat(Conversation& conversation, const std::string& model) {
-  const bool terminal = isatty(STDIN_FILENO) == 1;
-  if (terminal) fmt::print("{}: type a message; Ctrl-C stops an answer, Ctrl-D leaves, /new starts over.\n", printable(model));
-  for (std::string line;;) {
-    if (terminal) fmt::print("\n> ");
-    std::fflush(stdout);
-    if (!std::getline(std::cin, line)) break;
-    if (line == "/new") conversation.forget();
-    if (line.empty() || line == "/new") continue;
-    if (const auto answered = conversation.answer(line); !answered) {
-      report(answered.error());
-      if (answered.error().code == ErrorCode::kContextLength) fmt::print(stderr, "braid: /new starts over\n");
-    }
+// Whether the word may only be the name of a model: no file, and not within the binary.
+bool may_be_model(const std::string& word) {
+  std::error_code ignored;
+  return !word.empty() && !word.ends_with(".gguf") && word != kEmbeddedModelName && !std::filesystem::exists(word, ignored) &&
+         word.find_first_of(" \t\n") == std::string::npos;
+}
+
+// Answers the prompt of the options, or else whatever is typed.
+int answer(ChatPartner& partner, ChatState state, const RunOptions& options) {
+  if (!options.prompt.empty()) {
+    state.messages.push_back(ValueDict{{"role", "user"}, {"content", options.prompt}});
+    const Result<std::string> said = partner.answer(state);
+    return said ? EXIT_SUCCESS : report(said.error());
   }
-  if (terminal) fmt::print("\n");
+  const std::string folder = data_folder(options.data.folder);
+  std::error_code ignored;
+  LineEditor editor(std::filesystem::is_directory(folder, ignored) ? folder + "/history" : "");
+  ChatSession(partner, editor, std::move(state), folder).run();
   return EXIT_SUCCESS;
+}
+
+// What the model's maker wants, beneath what the command line says.
+ChatState state_of(const RunOptions& options, const ModelSettings& settings) {
+  const RunOptions usual;
+  ChatState state{options.system.empty() ? settings.system : options.system, {}, settings.messages};
+  for (const auto& [name, value] : settings.parameters) {
+    const bool is_said = (name == "temperature" && options.temperature != usual.temperature) ||
+                         (name == "top_p" && options.top_p != usual.top_p) || (name == "top_k" && options.top_k != usual.top_k) ||
+                         (name == "min_p" && options.min_p != usual.min_p) || (name == "seed" && options.seed) ||
+                         (name == "num_predict" && options.max_tokens != usual.max_tokens);
+    if (!is_said) state.parameters.emplace_back(name, value);
+  }
+  return state;
+}
+
+int run_here(const RunOptions& options, const ModelSettings& settings) {
+  const auto loaded = load(options.model);
+  if (!loaded) return report(loaded.error());
+  Conversation conversation(loaded->model, options);
+  return answer(conversation, state_of(options, settings), options);
+}
+
+// Through a server; what its model's maker wants it knows itself.
+int run_there(const std::string& url, const RunOptions& options) {
+  const RunOptions usual;
+  ChatState state{options.system, {}, {}};
+  const auto add = [&](const char* name, bool is_said, Value value) {
+    if (is_said) state.parameters.emplace_back(name, std::move(value));
+  };
+  add("temperature", options.temperature != usual.temperature, options.temperature);
+  add("top_p", options.top_p != usual.top_p, options.top_p);
+  add("top_k", options.top_k != usual.top_k, options.top_k);
+  add("min_p", options.min_p != usual.min_p, options.min_p);
+  add("num_predict", options.max_tokens != usual.max_tokens, options.max_tokens);
+  if (options.seed) state.parameters.emplace_back("seed", static_cast<std::int64_t>(*options.seed));
+  const std::unique_ptr<ChatPartner> partner = remote_partner(url, options.model.model, options.data);
+  return answer(*partner, std::move(state), options);
+}
+
+// By its name: of the server that runs, or of the data folder. Nullopt: there is none.
+std::optional<int> run_named(RunOptions options) {
+  const std::string folder = data_folder(options.data.folder);
+  std::optional<std::string> server = options.host.empty() ? server_of(folder) : std::optional(options.host);
+  if (server) {
+    const Result<Value> shown = remote_service(*server, options.data)->show(options.model.model, false);
+    if (shown) return run_there(*server, options);
+    if (shown.error().code != ErrorCode::kNotFound) return report(shown.error());
+    return std::nullopt;
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder + "/manifests", ignored)) return std::nullopt;
+  const Result<std::shared_ptr<ModelRegistry>> registry = open_registry(options.data, false);
+  if (!registry) return report(registry.error());
+  const Result<StoredModel> found = (*registry)->find(options.model.model);
+  if (!found) return std::nullopt;
+  const Result<ModelSettings> settings = (*registry)->settings(found->name);
+  if (!settings) return report(settings.error());
+  (*registry)->note_use(found->name);
+  options.model.model = found->path;
+  return run_here(options, *settings);
 }
 
 }  // namespace
@@ -47,12 +116,18 @@ int chat(Conversation& conversation, const std::string& model) {
 int run_command(const RunOptions& options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("braid"));
   spdlog::set_level(spdlog::level::warn);
-  const auto loaded = load(options.model);
-  if (!loaded) return report(loaded.error());
-  Conversation conversation(loaded->model, options);
-  if (options.prompt.empty()) return chat(conversation, loaded->model.id);
-  const auto answered = conversation.answer(options.prompt);
-  return answered ? EXIT_SUCCESS : report(answered.error());
+  const bool one_word = options.model.model.empty() && may_be_model(options.prompt);  // which may be either
+  if (one_word || may_be_model(options.model.model)) {
+    RunOptions named = options;
+    if (one_word) named.model.model = std::exchange(named.prompt, std::string());
+    if (const std::optional<int> code = run_named(std::move(named))) return *code;
+    if (!one_word) {
+      report({ErrorCode::kNotFound,
+              fmt::format("there is neither a file nor a model '{}'; `braid list` tells which there are", options.model.model), ""});
+      return kExitNotFound;
+    }
+  }
+  return run_here(options, {});
 }
 
 }  // namespace braid::app

@@ -2,6 +2,7 @@
 
 #include "app/heap.h"
 #include "app/key_file.h"
+#include "app/models/open_registry.h"
 #include "app/signals.h"
 #include "app/standard_stream.h"
 #include "app/version.h"
@@ -71,6 +72,9 @@ Result<void> Serving::start() {
   if (!keys) return keys.error();
   net::ServerOptions http = http_options(std::move(*keys));
   http.reload = [this] { return read_again(); };
+  Result<std::shared_ptr<ModelRegistry>> registry = registry_to_serve(options_.data);
+  if (!registry) return registry.error();
+  http.registry = std::move(*registry);
   server_.emplace(loop_, std::move(http), status_);
   departure_.emplace(Departure::Parts{loop_, options_, manager_, status_, *server_, engines_, [this] { stop(); }});
   if (const Result<void> found = handover_.find(); !found) return found;
@@ -107,6 +111,7 @@ Result<void> Serving::begin_serving() {
   if (const std::size_t count = server_->addresses().size(); !options_.takeover.empty() && count > most)
     return invalid_argument(fmt::format("--takeover can pass on {} addresses, and there are {}", most, count));
   for (const std::string& address : server_->addresses()) say("braid {} listening on {}", kVersion, address);
+  note_ = leave_note(options_.data, server_->addresses());
   return {};
 }
 

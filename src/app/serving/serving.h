@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/logging.h"
+#include "app/models/data_folder.h"
 #include "app/options.h"
 #include "app/service_manager.h"
 #include "app/serving/departure.h"
@@ -74,6 +75,7 @@ class Serving {
   Watchdog watchdog_;
   Handover handover_;  // its end tells a successor that the disk tier is closed: it goes after the engines
   std::unique_ptr<Engines> engines_;
+  std::optional<ServerNote> note_;     // by which commands find this server
   std::optional<net::Server> server_;  // after the engines: it goes first
   std::optional<Departure> departure_;
   boost::asio::signal_set signals_;

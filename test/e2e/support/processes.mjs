@@ -78,7 +78,8 @@ export function longModel(t) {
 // With `ready` false it does not wait for the model.
 export async function serve(t, args = [], { ready = true, env = {}, prefix = [], binary = braidBinary, port = ["--port", "0"] } = {}) {
   const command = [...prefix, binary, "serve", ...port, ...args];
-  const server = new Process(t, command[0], command.slice(1), { env: { ...process.env, ...env } });
+  const data = env.BRAID_DATA_DIR ?? temporaryFolder(t);  // nobody else's models
+  const server = new Process(t, command[0], command.slice(1), { env: { ...process.env, BRAID_DATA_DIR: data, ...env } });
   server.url = (await server.line(/listening on (https?:\S+)/))[1];
   server.port = Number(new URL(server.url).port);
   if (ready) await server.line(/^ready/);

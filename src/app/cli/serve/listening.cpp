@@ -54,6 +54,7 @@ void add_listen_options(CLI::App& app, ServeOptions& options) {
          },
          "More addresses, or others instead where neither --host nor --port is given")
       ->type_name("HOST:PORT");
+  app.add_flag("--ollama", options.is_ollama, "Listens on 127.0.0.1:11434, too, where clients of Ollama look");
   app.add_option("--unix-socket", http.unix_socket, "Unix socket to listen on, for processes of this user")->type_name("PATH");
   app.add_option_function<std::string>(
          "--unix-mode",
@@ -105,6 +106,7 @@ void settle_listen_options(const CLI::App& serve, ServeOptions& options) {
   const bool is_only = options.http.listen.empty() && options.http.unix_socket.empty();
   options.names_addresses = is_named || !is_only;
   if (is_named || is_only) options.http.listen.insert(options.http.listen.begin(), options.address);
+  if (options.is_ollama) options.http.listen.push_back({"127.0.0.1", 11434});
 }
 
 std::string listen_fault(const ServeOptions& options) {

@@ -16,6 +16,7 @@ CLI::App* add_serve(CLI::App& app, ServeOptions& options, std::string& config) {
   add_served_models(*serve, model, options);
   add_model_options(model, options.model);
   model.add_flag("--no-warmup", options.no_warmup, "Skip the first prefill and decode before /readyz");
+  add_data_options(*serve->add_option_group("Registry"), options.data);
   add_batch_options(*serve->add_option_group("Batching"), options.batch);
   add_speculation_options(*serve->add_option_group("Speculation"), options);
   add_cache_options(*serve->add_option_group("Cache"), options);

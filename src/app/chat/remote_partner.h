@@ -1,0 +1,14 @@
+// A model of a server, in a chat at the terminal.
+#pragma once
+
+#include "app/chat/chat_partner.h"
+#include "app/options.h"
+
+#include <memory>
+#include <string>
+
+namespace braid::app {
+
+std::unique_ptr<ChatPartner> remote_partner(const std::string& url, const std::string& model, const DataOptions& data);
+
+}  // namespace braid::app

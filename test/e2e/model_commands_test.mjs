@@ -1,0 +1,118 @@
+// `braid pull, list, show, rm, cp, create, push, status` and so on, with a server and without one.
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { braid, Process, braidBinary, run, serve, sourceFolder, temporaryFolder } from "./support/processes.mjs";
+import { demo, digestOf, registry } from "./support/registries.mjs";
+
+const demoFile = path.join(sourceFolder, "models/demo-q8_0.gguf");
+
+// Runs commands on one data folder; each gives what it printed, or what it complained of where another code is meant.
+function commands(t, data, env = {}) {
+  return async (args, { code = 0, ...options } = {}) => {
+    const ended = await braid(t, args, { env: { ...process.env, BRAID_DATA_DIR: data, ...env }, ...options });
+    assert.equal(ended.code, code, `${args.join(" ")}: ${ended.stderr}${ended.stdout}`);
+    return code === 0 ? ended.stdout : ended.stderr;
+  };
+}
+
+function modelfile(t, text) {
+  const file = path.join(temporaryFolder(t), "Modelfile");
+  writeFileSync(file, text);
+  return file;
+}
+
+// The same with and without a server.
+async function manage(t, command) {
+  await command(["create", "base", "-f", modelfile(t, `FROM ${demoFile}\nSYSTEM "Be brief."\nPARAMETER stop x\n`)]);
+  await command(["create", "kind", "-f", "-"], { input: "FROM base\nPARAMETER temperature 0.5\n" });
+  await command(["cp", "kind", "me/kinder:v1"]);
+  assert.deepEqual((await command(["list", "--names"])).split("\n").sort(), ["base:latest", "kind:latest", "me/kinder:v1"]);
+  assert.match(await command(["list"]), /^NAME +ID +SIZE +QUANTISATION +MODIFIED\n.*Q8_0/s);
+  const listed = JSON.parse(await command(["ls", "kind", "--json"]));
+  assert.deepEqual(listed.data.map((model) => model.id).sort(), ["kind:latest", "me/kinder:v1"]);
+  assert.equal(listed.data[0].parent, "base:latest");
+  assert.match(await command(["show", "kind"]), /architecture +llama[^]*System\nBe brief\./);
+  assert.equal(JSON.parse(await command(["show", "kind", "--json"])).parameters, "stop x\ntemperature 0.5");
+  const again = await command(["show", "kind", "--modelfile"]);
+  await command(["create", "again", "-f", "-"], { input: again });
+  assert.equal(JSON.parse(await command(["show", "again", "--json"])).system, "Be brief.");
+  await command(["rm", "kind", "me/kinder:v1", "again"]);
+  assert.equal(await command(["list", "--names"]), "base:latest");
+  assert.match(await command(["show", "none"], { code: 4 }), /model 'none' not found/);
+  assert.match(await command(["rm", "none"], { code: 4 }), /not found/);
+  assert.match(await command(["create", "x", "-f", "-"], { input: "FROM ./none.gguf\n", code: 4 }), /there is no such file/);
+  assert.match(await command(["create", "x", "-f", "-"], { input: "FORM base\n", code: 2 }), /line 1 of the Modelfile/);
+  assert.match(await command(["create", "../x", "-f", "-"], { input: "FROM base\n", code: 2 }), /is no name of a model/);
+}
+
+test("without a server", async (t) => {
+  const command = commands(t, temporaryFolder(t));
+  await manage(t, command);
+  assert.match(await command(["status"]), /^no server is running\n1 models in /);
+  assert.equal(JSON.parse(await command(["status", "--json"])).server, null);
+  assert.match(await command(["ps"], { code: 3 }), /no server is running/);
+  assert.match(await command(["stop", "base"], { code: 3 }), /no server is running/);
+});
+
+test("through the server that has the folder open", async (t) => {
+  const data = temporaryFolder(t);
+  const server = await serve(t, [], { env: { BRAID_DATA_DIR: data } });
+  const command = commands(t, data);
+  await manage(t, command);
+  const status = JSON.parse(await command(["status", "--json"]));
+  assert.equal(status.server, server.url);
+  assert.match(await command(["ps"]), /braid-demo/);
+  assert.match(await command(["list", "--host", "127.0.0.1:1"], { code: 3 }), /cannot be reached/);
+});
+
+test("a folder of weights, and one that is pulled and pushed", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:1b", demo());
+  const command = commands(t, temporaryFolder(t), { BRAID_REGISTRY_MIRROR: source.url });
+  const steps = (await command(["pull", "demo:1b", "--json"])).split("\n").map((line) => JSON.parse(line));
+  assert.equal(steps.at(-1).status, "success");
+  await command(["cp", "demo:1b", `${source.host}/me/demo`]);
+  await command(["push", "--insecure", `http://${source.host}/me/demo`]);
+  assert.ok(source.models.has("me/demo:latest"));
+  assert.match(await command(["pull", "demo:2b"], { code: 4 }), /has no manifest/);
+  const folder = temporaryFolder(t);
+  mkdirSync(path.join(folder, "weights"));
+  assert.match(await command(["create", "x", "-f", modelfile(t, `FROM ${folder}/weights\n`)], { code: 2 }), /give one of the two/);
+});
+
+test("Ctrl-C ends a pull, and the next one goes on", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:latest", demo());
+  Object.assign(source.faults, { delay: 30, step: 256 * 1024 });
+  const data = temporaryFolder(t);
+  const env = { ...process.env, BRAID_DATA_DIR: data, BRAID_REGISTRY_MIRROR: source.url };
+  const pull = new Process(t, braidBinary, ["pull", "demo", "--json"], { env });
+  await pull.line(/"completed":[0-9]{7}/);
+  pull.child.kill("SIGINT");
+  assert.equal((await pull.exited).code, 130);
+  source.faults.delay = 0;
+  const before = source.requests.length;
+  await commands(t, data, { BRAID_REGISTRY_MIRROR: source.url })(["pull", "demo"]);
+  const range = source.requests.slice(before).find((request) => request.url.endsWith(digestOf(demo()))).range;
+  assert.ok(!range.startsWith("bytes=0-"), range);
+});
+
+// A shell's own answer to a line that is not finished.
+test("bash completes commands, options and names", async (t) => {
+  const data = temporaryFolder(t);
+  const command = commands(t, data);
+  await command(["create", "base", "-f", modelfile(t, `FROM ${demoFile}\n`)]);
+  const script = await command(["completion", "bash"]);
+  const complete = async (words) => {
+    const line = `PATH="${path.dirname(braidBinary)}:$PATH"\n${script}\nCOMP_WORDS=(${words.join(" ")})\nCOMP_CWORD=${words.length - 1}\n_braid\nprintf '%s\\n' "\${COMPREPLY[@]}"\n`;
+    const ended = await run(t, "bash", ["-c", line], { env: { ...process.env, BRAID_DATA_DIR: data } });
+    assert.equal(ended.code, 0, ended.stderr);
+    return ended.stdout.split("\n");
+  };
+  assert.deepEqual(await complete(["braid", "pu"]), ["pull", "push"]);
+  assert.ok((await complete(["braid", "serve", "--data"])).includes("--data-dir"));
+  assert.deepEqual(await complete(["braid", "show", "ba"]), ["base:latest"]);
+  for (const shell of ["zsh", "fish"]) assert.match(await command(["completion", shell]), /braid list --names/);
+});

@@ -1,0 +1,280 @@
+// The models of this machine: made, copied, removed, pulled and pushed with the official ollama package.
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { Ollama } from "ollama";
+import { serve, temporaryFolder } from "./support/processes.mjs";
+import { post } from "./support/client.mjs";
+import { certificate, demo, digestOf, hub, registry } from "./support/registries.mjs";
+
+const blobsOf = (data) => readdirSync(path.join(data, "blobs")).sort();
+const namesOf = async (client) => (await client.list()).models.map((model) => model.name);
+
+// A server with nothing but the embedded model, and what talks to it.
+async function start(t, args = [], env = {}) {
+  const data = env.BRAID_DATA_DIR ?? temporaryFolder(t);
+  const server = await serve(t, args, { env: { ...env, BRAID_DATA_DIR: data } });
+  return { server, data, client: new Ollama({ host: server.url }) };
+}
+
+// A model "base" of uploaded weights.
+async function makeBase(server, client) {
+  const digest = digestOf(demo());
+  assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "HEAD" })).status, 404);
+  assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "POST", body: demo() })).status, 201);
+  assert.equal((await fetch(`${server.url}/api/blobs/${digest}`, { method: "HEAD" })).status, 200);
+  assert.deepEqual(await client.create({ model: "base", files: { "base.gguf": digest } }), { status: "success" });
+}
+
+test("a model is made of uploaded weights, and others from it", async (t) => {
+  const { server, client, data } = await start(t);
+  await makeBase(server, client);
+  const steps = [];
+  const made = await client.create({ model: "kind", from: "base", system: "Be kind.", template: "{{ .Prompt }}", license: ["free"],
+    parameters: { temperature: 0.5, stop: ["a", "b c"] }, messages: [{ role: "user", content: "hello" }], stream: true });
+  for await (const step of made) steps.push(step.status);
+  assert.equal(steps.at(-1), "success");
+  assert.ok(steps.some((step) => step.startsWith("using existing layer sha256:")));
+  const shown = await client.show({ model: "kind" });
+  assert.equal(shown.system, "Be kind.");
+  assert.equal(shown.template, "{{ .Prompt }}");
+  assert.equal(shown.license, "free");
+  assert.equal(shown.parameters, 'temperature 0.5\nstop a\nstop "b c"');
+  assert.equal(shown.details.parent_model, "base:latest");
+  assert.equal(shown.details.family, "llama");
+  assert.equal(shown.details.quantization_level, "Q8_0");
+  assert.deepEqual(shown.messages, [{ role: "user", content: "hello" }]);
+  assert.equal(shown.model_info["general.architecture"], "llama");
+  assert.equal(shown.model_info["tokenizer.ggml.tokens"], null);
+  assert.match(shown.modelfile, /^FROM kind:latest$/m);
+  assert.ok(shown.capabilities.includes("completion"));
+  const verbose = await (await post(`${server.url}/api/show`, { model: "kind", verbose: true })).json();
+  assert.ok(verbose.model_info["tokenizer.ggml.tokens"].length > 100);
+  assert.ok(verbose.tensors.some((tensor) => tensor.name === "token_embd.weight"));
+
+  await client.copy({ source: "kind", destination: "other/kind:v2" });
+  assert.deepEqual((await namesOf(client)).sort(), ["base:latest", "braid-demo", "kind:latest", "other/kind:v2"]);
+  const listed = await (await fetch(`${server.url}/v1/registry?name=kind&capability=completion`)).json();
+  assert.deepEqual(listed.data.map((model) => [model.id, model.aliases]).sort(), [["kind:latest", ["other/kind:v2"]], ["other/kind:v2", ["kind:latest"]]]);
+  assert.deepEqual((await (await fetch(`${server.url}/v1/registry?architecture=gemma`)).json()).data, []);
+
+  const before = blobsOf(data).length;
+  await client.delete({ model: "kind" });
+  assert.equal(blobsOf(data).length, before);  // the copy has them
+  await client.delete({ model: "other/kind:v2" });
+  assert.deepEqual(blobsOf(data).filter((name) => name === digestOf(demo()).replace(":", "-")).length, 1);
+  await client.delete({ model: "base" });
+  assert.deepEqual(blobsOf(data), []);
+  await assert.rejects(client.delete({ model: "base" }), { status_code: 404 });
+});
+
+test("what cannot be made says why, and leaves nothing", async (t) => {
+  const { server, client, data } = await start(t);
+  await makeBase(server, client);
+  const before = blobsOf(data);
+  const refused = async (body, status, pattern) => {
+    const answer = await post(`${server.url}/api/create`, { stream: false, ...body });
+    assert.equal(answer.status, status, JSON.stringify(body));
+    assert.match((await answer.json()).error, pattern);
+  };
+  await refused({ model: "x", from: "bass" }, 404, /model 'bass' not found; there is base:latest; nothing is downloaded/);
+  await refused({ model: "../x", from: "base" }, 400, /is no name of a model/);
+  await refused({ model: "x" }, 400, /give one of the two/);
+  await refused({ model: "x", files: { "a.gguf": `sha256:${"0".repeat(64)}` } }, 400, /has not been uploaded/);
+  await refused({ model: "x", files: { "../../a": digestOf(demo()) } }, 400, /no plain name/);
+  await refused({ model: "x", from: "base", messages: [{ role: "user" }] }, 400, /'messages\[0\].content' is missing/);
+  await refused({ model: "x", from: "base", parameters: { stop: {} } }, 400, /the parameter 'stop'/);
+  await refused({ model: "x", from: "base", adapters: { a: digestOf(demo()) } }, 400, /'adapters' are not supported/);
+  await refused({ model: "x", from: "base", quantize: "q0" }, 400, /'q0' is no quantisation/);
+  await assert.rejects(client.create({ model: "x", from: "nothing" }), /not found/);
+  const wrong = await fetch(`${server.url}/api/blobs/sha256:${"1".repeat(64)}`, { method: "POST", body: "abc" });
+  assert.equal(wrong.status, 400);
+  assert.match((await wrong.json()).error, /have the digest sha256:ba7816bf/);
+  assert.equal((await fetch(`${server.url}/api/blobs/sha256:..%2F..%2Fx`, { method: "POST", body: "abc" })).status, 400);
+  assert.deepEqual(blobsOf(data), before);
+  assert.deepEqual((await namesOf(client)).sort(), ["base:latest", "braid-demo"]);
+});
+
+test("weights are rounded on the way", async (t) => {
+  const { server, client } = await start(t);
+  await makeBase(server, client);
+  await client.create({ model: "full", from: "base", quantize: "q4_0", stream: false }).then(
+    () => assert.fail("what is rounded already is not rounded again"), (error) => assert.match(error.message, /quantised/));
+});
+
+test("who may change what is here is an administrator", async (t) => {
+  const keys = path.join(temporaryFolder(t), "keys");
+  writeFileSync(keys, "boss sk-boss admin\nuser sk-user\n");
+  const { server } = await start(t, ["--api-key-file", keys]);
+  const status = async (method, route, key, body = "{}") =>
+    (await fetch(server.url + route, { method, headers: { Authorization: `Bearer ${key}` }, ...(method === "HEAD" ? {} : { body }) })).status;
+  for (const [method, route] of [["POST", "/api/create"], ["POST", "/api/pull"], ["POST", "/api/push"], ["POST", "/api/copy"], ["DELETE", "/api/delete"],
+    ["HEAD", `/api/blobs/sha256:${"0".repeat(64)}`], ["POST", `/api/blobs/sha256:${"0".repeat(64)}`]]) {
+    assert.equal(await status(method, route, "sk-user"), 403, route);
+    assert.notEqual(await status(method, route, "sk-boss"), 403, route);
+  }
+  assert.equal((await fetch(`${server.url}/v1/registry`, { headers: { Authorization: "Bearer sk-user" } })).status, 200);
+});
+
+test("a model is pulled in ranges, and is there when all of it is", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:1b", demo(), "Be brief.");
+  const { client, data } = await start(t, [], { BRAID_REGISTRY_MIRROR: source.url });
+  const steps = [];
+  for await (const step of await client.pull({ model: "demo:1b", stream: true })) steps.push(step);
+  assert.equal(steps[0].status, "pulling manifest");
+  assert.equal(steps.at(-1).status, "success");
+  const last = steps.filter((step) => step.digest === digestOf(demo())).at(-1);
+  assert.equal(last.completed, last.total);
+  assert.equal(last.total, demo().length);
+  assert.equal((await client.show({ model: "demo:1b" })).system, "Be brief.");
+  assert.deepEqual(await namesOf(client), ["braid-demo", "demo:1b"]);
+  assert.ok(blobsOf(data).every((name) => /^sha256-[0-9a-f]{64}$/.test(name)));
+  const asked = source.requests.length;
+  await client.pull({ model: "demo:1b" });
+  assert.equal(source.requests.length, asked + 1);  // the manifest alone
+  await assert.rejects(client.pull({ model: "demo:2b" }), /has no manifest of demo:2b/);
+});
+
+test("connections that break, and servers that are busy, are asked once more", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:latest", demo());
+  Object.assign(source.faults, { cuts: 3, cutAfter: 3_000_000, statuses: [503] });
+  const { client } = await start(t, [], { BRAID_REGISTRY_MIRROR: source.url });
+  await client.pull({ model: "demo" });
+  const ranges = source.requests.filter((request) => request.url.endsWith(digestOf(demo()))).map((request) => request.range);
+  assert.equal(ranges.length, 5);
+  assert.ok(ranges.slice(2).every((range) => !range.startsWith("bytes=0-")), ranges.join());  // each goes on where the one before was
+});
+
+test("a server without ranges sends it all", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:latest", demo());
+  Object.assign(source.faults, { noRanges: true, cuts: 1, cutAfter: 3_000_000 });
+  const { client } = await start(t, [], { BRAID_REGISTRY_MIRROR: source.url });
+  await client.pull({ model: "demo" });
+  assert.ok((await namesOf(client)).includes("demo:latest"));
+});
+
+test("wrong bytes, short files and manifests that lie become no model", async (t) => {
+  const source = await registry(t);
+  const { client, data } = await start(t, [], { BRAID_REGISTRY_MIRROR: source.url });
+  const manifest = source.put("library/demo:latest", demo());
+  source.faults.wrong = true;
+  await assert.rejects(client.pull({ model: "demo" }), /has the digest sha256:.*it has been removed/);
+  source.faults.wrong = false;
+  source.faults.short = 1000;
+  await assert.rejects(client.pull({ model: "demo" }), /shorter than it was said to be|ends too early/);
+  source.faults.short = 0;
+  const longer = structuredClone(manifest);
+  longer.layers[0].size -= 1000;
+  source.models.set("library/demo:latest", JSON.stringify(longer));
+  await assert.rejects(client.pull({ model: "demo" }), /longer than it was said to be|has the digest/);
+  for (const layer of [{ digest: "sha256:../../../etc/passwd" }, { size: -1 }, { mediaType: "application/vnd.ollama.image.file", name: "../x" }]) {
+    const lying = structuredClone(manifest);
+    Object.assign(lying.layers[0], layer);
+    source.models.set("library/demo:latest", JSON.stringify(lying));
+    await assert.rejects(client.pull({ model: "demo" }), /the manifest of demo:latest has a/);
+  }
+  for (const text of ["", "[]", "{", "x".repeat(5_000_000)]) {
+    source.models.set("library/demo:latest", text);
+    await assert.rejects(client.pull({ model: "demo" }));
+  }
+  assert.deepEqual(await namesOf(client), ["braid-demo"]);
+  assert.ok(!existsSync(path.join(data, "manifests/registry.ollama.ai")));
+});
+
+test("over TLS, with a token that anybody gets; without encryption only where that is allowed", async (t) => {
+  const tls = await certificate(t);
+  const source = await registry(t, { tls, token: true });
+  source.put("a/demo:latest", demo());
+  const { client } = await start(t, ["--ca-file", tls.cert]);
+  await client.pull({ model: `${source.host}/a/demo` });
+  assert.ok((await namesOf(client)).includes(`${source.host}/a/demo:latest`));
+  const { client: stranger } = await start(t);
+  await assert.rejects(stranger.pull({ model: `${source.host}/a/demo` }), /name who vouches for it with --ca-file/);
+  const plain = await registry(t);
+  plain.put("a/demo:latest", demo());
+  await assert.rejects(client.pull({ model: `http://${plain.host}/a/demo` }), /without encryption/);
+  await client.pull({ model: `http://${plain.host}/a/demo`, insecure: true });
+});
+
+test("from a hub: by quantisation, with its token, strict about names", async (t) => {
+  const other = Buffer.concat([demo(), Buffer.alloc(32)]);
+  const files = { "README.md": Buffer.from("hello"), "demo-Q8_0.gguf": demo(), "demo-Q4_K_M.gguf": other };
+  const source = await hub(t, files, { token: "hf_secret" });
+  source.extra.push({ type: "file", path: "../../evil-Q2_K.gguf", size: 3, oid: "0", lfs: { oid: "0".repeat(64), size: 3 } });
+  const { client, data } = await start(t, [], { HF_ENDPOINT: source.url, HF_TOKEN: "hf_secret" });
+  await client.pull({ model: "hf.co/owner/name:q8_0" });
+  const [, listed] = (await client.list()).models;
+  assert.equal(listed.name, "hf.co/owner/name:q8_0");
+  assert.ok(blobsOf(data).includes(`sha256-${digestOf(demo()).slice(7)}`));
+  await assert.rejects(client.pull({ model: "hf.co/owner/name:Q2_K" }), /has no Q2_K; it has Q4_K_M, Q8_0/);
+  await assert.rejects(client.pull({ model: "hf.co/owner/none" }), /has no owner\/none/);
+  const { client: stranger } = await start(t, [], { HF_ENDPOINT: source.url });
+  await assert.rejects(stranger.pull({ model: "hf.co/owner/name" }), /HF_TOKEN/);
+});
+
+test("a pull that is killed goes on where it was", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:latest", demo());
+  Object.assign(source.faults, { delay: 20, step: 512 * 1024 });
+  const data = temporaryFolder(t);
+  const blob = digestOf(demo()).replace(":", "-");
+  for (let round = 0; round < 3; ++round) {
+    const { server, client } = await start(t, ["--no-model"], { BRAID_REGISTRY_MIRROR: source.url, BRAID_DATA_DIR: data });
+    assert.deepEqual(await namesOf(client), []);
+    const pulled = round * 6_000_000;
+    await assert.rejects((async () => {
+      for await (const step of await client.pull({ model: "demo", stream: true })) if (step.completed > pulled + 4_000_000) server.child.kill("SIGKILL");
+    })());
+    await server.exited;
+    assert.ok(!existsSync(path.join(data, "blobs", blob)));
+  }
+  const before = source.requests.length;
+  const { client } = await start(t, ["--no-model"], { BRAID_REGISTRY_MIRROR: source.url, BRAID_DATA_DIR: data });
+  await client.pull({ model: "demo" });
+  assert.equal(digestOf(readFileSync(path.join(data, "blobs", blob))), digestOf(demo()));
+  const range = source.requests.slice(before).find((request) => request.url.endsWith(digestOf(demo()))).range;
+  assert.ok(Number(range.match(/bytes=(\d+)-/)[1]) > 4_000_000, range);
+});
+
+test("a client that goes ends its pull, and the next one goes on", async (t) => {
+  const source = await registry(t);
+  source.put("library/demo:latest", demo());
+  Object.assign(source.faults, { delay: 30, step: 256 * 1024 });
+  const { client } = await start(t, [], { BRAID_REGISTRY_MIRROR: source.url });
+  const stream = await client.pull({ model: "demo", stream: true });
+  await assert.rejects(async () => { for await (const step of stream) if (step.completed > 1_000_000) stream.abort(); }, { name: "AbortError" });
+  source.faults.delay = 0;
+  await client.pull({ model: "demo" });
+  assert.ok((await namesOf(client)).includes("demo:latest"));
+});
+
+test("a model is pushed, and pulled from there by another", async (t) => {
+  const target = await registry(t);
+  const { server, client } = await start(t);
+  await makeBase(server, client);
+  const name = `${target.host}/me/base`;
+  await client.copy({ source: "base", destination: name });
+  await assert.rejects(client.push({ model: name }), /https?:\/\//);
+  await client.push({ model: `http://${name}`, insecure: true });
+  assert.ok(target.models.has("me/base:latest"));
+  const { client: other } = await start(t);
+  await other.pull({ model: `http://${name}`, insecure: true });
+  assert.ok((await namesOf(other)).includes(`${name}:latest`));
+});
+
+test("a damaged database is made again", async (t) => {
+  const data = temporaryFolder(t);
+  const first = await start(t, [], { BRAID_DATA_DIR: data });
+  await makeBase(first.server, first.client);
+  first.server.child.kill("SIGKILL");
+  await first.server.exited;
+  writeFileSync(path.join(data, "registry.db"), "this is no database, and long enough to be looked at as one".repeat(100));
+  rmSync(path.join(data, "registry.db-wal"), { force: true });
+  const second = await start(t, [], { BRAID_DATA_DIR: data });
+  assert.ok((await namesOf(second.client)).includes("base:latest"));
+  assert.ok(readdirSync(data).some((name) => name.startsWith("registry.db.damaged-")));
+});
