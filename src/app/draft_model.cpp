@@ -1,19 +1,13 @@
 #include "app/draft_model.h"
 
 #include "app/loaded_model.h"
+#include "app/text_map.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <utility>
 
 namespace braid::app {
-
-std::optional<std::string> difference_of_tokens(const text::ModelCodec& large, const text::ModelCodec& small) {
-  if (large.vocab_size() != small.vocab_size()) return fmt::format("{} tokens instead of {}", small.vocab_size(), large.vocab_size());
-  for (TokenId id = 0; id < large.vocab_size(); ++id)
-    if (large.token_bytes(id) != small.token_bytes(id))
-      return fmt::format("the token {} is '{}' instead of '{}'", id, small.token_bytes(id), large.token_bytes(id));
-  return std::nullopt;
-}
 
 Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& options, const Loading& loading,
                                                         const text::ModelCodec& codec) {
@@ -23,10 +17,13 @@ Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& opti
   const Result<const kernels::KernelTable*> table =
       choose_kernels(options, model::has_float_weights(*file, {options.float_type, options.fast_weights}));
   if (!table) return table.error();
-  const auto own = text::ModelCodec::from_gguf(*file);
+  auto own = text::ModelCodec::from_gguf(*file);
   if (!own) return own.error();
-  if (const auto difference = difference_of_tokens(codec, **own))
-    return invalid_argument(fmt::format("--draft {}: its tokens are not those of the model: {}", options.draft, *difference));
+  std::unique_ptr<const model::TokenMap> map;
+  if (const auto difference = difference_of_tokens(codec, **own)) {
+    spdlog::info("--draft {}: its tokens are not those of the model ({}): they are mapped by their text", options.draft, *difference);
+    map = make_text_map(codec, std::move(*own));
+  }
   model::LoadOptions load = load_options(options, loading.max_batch);
   load.threads = loading.team->size();
   load.team = loading.team;
@@ -37,7 +34,7 @@ Result<std::shared_ptr<model::ModelDrafter>> load_draft(const ModelOptions& opti
   if (!language_model) return language_model.error();
   if ((*language_model)->kv_groups().states.blocks() > 0)
     return invalid_argument(fmt::format("--draft {}: a model with recurrent layers cannot go back behind a wrong guess", options.draft));
-  return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch));
+  return std::make_shared<model::ModelDrafter>(std::move(*language_model), static_cast<std::size_t>(loading.max_batch), std::move(map));
 }
 
 }  // namespace braid::app

@@ -18,7 +18,7 @@ namespace braid::app {
 // Which model, how it is computed, and its memory.
 struct ModelOptions {
   std::string model;         // a GGUF file or a Hugging Face folder; empty: the embedded one
-  std::string draft;         // another one with the same tokens, which guesses for it; empty: none
+  std::string draft;         // another one, which guesses for it; empty: none
   std::int32_t threads = 0;  // of the compute strand; 0: all usable CPUs
   bool pin_threads = false;  // each of them to a CPU of its own
   files::HugePages huge_pages = files::HugePages::kTransparent;

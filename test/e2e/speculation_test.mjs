@@ -54,7 +54,7 @@ test("answers are the same with guesses and without, alone and together", async 
   assert.equal(streamed.text, said);
 
   const counts = await metrics(guessing.url);
-  for (const source of ["prediction", "ngram", "grammar"])
+  for (const source of ["prediction", "ngram", "suffix", "grammar"])
     assert.ok(counts.get(`braid_draft_tokens_accepted_total{source="${source}",position="1"}`) > 0, source);
   const none = await ask(guessing, ["/v1/completions", text({ speculative: { method: "off" } })]);
   assert.equal(none.usage.completion_tokens_details, undefined);
@@ -94,11 +94,23 @@ test("a small model guesses for the embedded one", async (t) => {
   assert.ok(counts.get(`braid_draft_tokens_accepted_total{source="draft",position="1"}`) > 0);
 });
 
+test("one with other tokens does, too", { skip: !process.env.BRAID_TEST_DATA && "BRAID_TEST_DATA is not set" }, async (t) => {
+  const draft = path.join(process.env.BRAID_TEST_DATA, "models/stories260K-q8_0.gguf");
+  const plain = await serve(t, ["--no-warmup", "--speculate", "off", "--kv-memory", "64M"]);
+  const guessing = await serve(t, ["--no-warmup", "--draft", draft, "--kv-memory", "64M"]);
+  const body = text({ speculative: { method: "draft" } });
+  const answer = await (await post(`${guessing.url}/v1/completions`, body)).json();
+  assert.deepEqual(answer_of(answer), answer_of(await (await post(`${plain.url}/v1/completions`, text())).json()));
+  const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } = answer.usage.completion_tokens_details;
+  assert.ok(accepted + rejected > 0, "it guesses");
+});
+
 test("a draft that is none is refused before anything is served", async (t) => {
   for (const [args, pattern] of [
     [["--draft", "/nowhere.gguf"], /nowhere\.gguf/],
     [["--draft", "x.gguf", "--speculate", "off"], /--draft contradicts --speculate off/],
     [["--speculate", "draft"], /--draft/],
+    [["--speculate", "mtp"], /heads/],
     [["a.gguf", "b.gguf", "--draft", "x.gguf"], /guesses for one model/],
   ]) {
     const server = new Process(t, braidBinary, ["serve", "--port", "0", ...args]);

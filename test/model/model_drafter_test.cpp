@@ -119,6 +119,39 @@ TEST(ModelDrafter, GuessesTheSameWhateverItsCachesHold) {
   EXPECT_EQ(drafted(*drafter, 2, longer), expected) << "by another slot";
 }
 
+// Two tokens of the large model for each of the small one's.
+class Halves final : public TokenMap {
+ public:
+  void to_small(std::span<const TokenId> piece, std::vector<TokenId>& tokens) const override {
+    for (const TokenId token : piece)
+      if (token % 2 == 0) tokens.push_back(token / 2);
+  }
+  void to_large(std::span<const TokenId> piece, std::vector<TokenId>& tokens) const override {
+    for (const TokenId token : piece) tokens.insert(tokens.end(), {2 * token, 2 * token + 1});
+  }
+};
+
+TEST(ModelDrafter, WithOtherTokensGuessesByWhatTheyStandFor) {
+  const auto own = make_drafter();
+  ModelDrafter mapped(load(), 4, std::make_unique<Halves>());
+  mapped.allocate_kv(kDrafterBlocks).value();
+  start(*own, 0);
+  start(mapped, 0);
+  std::vector<TokenId> text = prompt_of(50, 4);
+  for (int round = 0; round < 4; ++round) {
+    std::vector<TokenId> large;
+    Halves().to_large(text, large);
+    std::vector<TokenId> expected;
+    Halves().to_large(drafted(*own, 0, text), expected);
+    expected.resize(std::min<std::size_t>(expected.size(), 4));
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(drafted(mapped, 0, large), expected) << "round " << round;
+    text.push_back(expected[0] / 2);
+  }
+  const std::vector<TokenId> odd{1, 3, 5};
+  EXPECT_TRUE(drafted(mapped, 0, odd).empty()) << "it stands for nothing";
+}
+
 TEST(ModelDrafter, CatchesUpWithALongPromptByAndBy) {
   const auto drafter = make_drafter();
   start(*drafter, 0);

@@ -33,8 +33,9 @@ std::size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b
 
 }  // namespace
 
-ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots)
-    : model_(std::move(model)), caches_(slots), by_slot_(slots, kNoCache), sampling_(slots) {
+ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots, std::unique_ptr<const TokenMap> map)
+    : model_(std::move(model)), map_(std::move(map)), mapped_(map_ != nullptr ? slots : 0), caches_(slots), by_slot_(slots, kNoCache),
+      sampling_(slots) {
   for (Cache& cache : caches_) cache.blocks.resize(model_->kv_groups().groups.size());
 }
 
@@ -54,7 +55,8 @@ Result<void> ModelDrafter::allocate_kv(std::int32_t blocks) {
 
 void ModelDrafter::start(const step::SlotStart& start) {
   end(start.slot);
-  sampling_[start.slot] = drawing(start.sampling, model_->shape().vocab);
+  sampling_[start.slot] =
+      map_ == nullptr ? drawing(start.sampling, model_->shape().vocab) : SamplingParams{.temperature = 0.0F, .top_logprobs = 0};
 }
 
 void ModelDrafter::end(step::SlotId slot) {
@@ -171,7 +173,27 @@ void ModelDrafter::take_guesses() {
   going_.resize(kept);
 }
 
-void ModelDrafter::draft(std::span<DraftWish> wishes) {
+void ModelDrafter::draft(std::span<DraftWish> wishes) { map_ == nullptr ? draft_own(wishes) : draft_mapped(wishes); }
+
+void ModelDrafter::draft_mapped(std::span<DraftWish> wishes) {
+  own_wishes_.clear();
+  for (const DraftWish& wish : wishes) {
+    Mapped& mapped = mapped_[wish.slot];
+    mapped.guesses.resize(wish.guesses.size());
+    const std::span<const TokenId> text = mapped.text.map(wish.text, *map_);
+    if (!text.empty()) own_wishes_.push_back({wish.slot, text, mapped.guesses, 0});
+  }
+  draft_own(own_wishes_);
+  for (const DraftWish& own : own_wishes_) {
+    DraftWish& wish = *std::ranges::find(wishes, own.slot, &DraftWish::slot);
+    mapped_guesses_.clear();
+    map_->to_large(own.guesses.first(own.count), mapped_guesses_);
+    wish.count = std::min(mapped_guesses_.size(), wish.guesses.size());
+    std::copy_n(mapped_guesses_.begin(), wish.count, wish.guesses.begin());
+  }
+}
+
+void ModelDrafter::draft_own(std::span<DraftWish> wishes) {
   ++step_;
   going_.clear();
   plan_.clear();

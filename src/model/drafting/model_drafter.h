@@ -1,8 +1,10 @@
-// A small model with the same tokens that guesses for a large one.
+// A small model that guesses for a large one.
 #pragma once
 
 #include "braid/result.h"
 #include "model/drafting/drafter.h"
+#include "model/drafting/mapped_text.h"
+#include "model/drafting/token_map.h"
 #include "step/step.h"
 
 #include <cstddef>
@@ -17,13 +19,13 @@ namespace braid::model {
 class LanguageModel;
 
 // It draws as the large one does, with the same seeds at the same positions, so that where both are of one mind they say the same also at a
-// temperature. Sequences have caches in a pool of its own, which are computed as guesses are wanted: a few hundred tokens in a step, so that
+// temperature; where its tokens are others, it reads and guesses by the text that they stand for, its own best ones. Sequences have caches in a pool of its own, which are computed as guesses are wanted: a few hundred tokens in a step, so that
 // a long prompt is caught up with by and by. A sequence that has ended, or was preempted, leaves its cache to the next one that begins like
 // it; where blocks are short, the cache that was not used for longest is given up. Strand only.
 class ModelDrafter final : public Drafter {
  public:
-  // Without recurrent layers. `slots`: of the large model, and no more than its own.
-  ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots);
+  // Without recurrent layers. `slots`: of the large model, and no more than its own. `map`: null where both have the same tokens.
+  ModelDrafter(std::unique_ptr<LanguageModel> model, std::size_t slots, std::unique_ptr<const TokenMap> map = nullptr);
   ~ModelDrafter() override;
 
   // Before the first step: as LanguageModel's, so many for each group of its layers.
@@ -50,6 +52,14 @@ class ModelDrafter final : public Drafter {
     Cache* cache = nullptr;
   };
 
+  // A wish in its own tokens.
+  struct Mapped {
+    MappedText text;
+    std::vector<TokenId> guesses;
+  };
+
+  void draft_mapped(std::span<DraftWish> wishes);
+  void draft_own(std::span<DraftWish> wishes);
   Cache& cache_of(const DraftWish& wish);
   bool cover(Cache& cache, std::size_t positions);
   bool take_blocks_of_others();
@@ -61,6 +71,10 @@ class ModelDrafter final : public Drafter {
   void take_guesses();
 
   const std::unique_ptr<LanguageModel> model_;
+  const std::unique_ptr<const TokenMap> map_;  // null: both have the same tokens
+  std::vector<Mapped> mapped_;                 // by slot; empty without a map
+  std::vector<DraftWish> own_wishes_;
+  std::vector<TokenId> mapped_guesses_;
   std::vector<std::int32_t> free_;
   std::vector<Cache> caches_;
   std::vector<std::size_t> by_slot_;

@@ -14,7 +14,7 @@ void add_speculation_options(CLI::App& app, ServeOptions& options) {
       ->default_str("auto")
       ->check(CLI::IsMember(std::vector<std::string>(kDraftMethodNames.begin(), kDraftMethodNames.end())));
   add_integer(app, "--draft-tokens", options.batch.draft_tokens, 1, 64, "Tokens that are guessed at once for an answer, at most");
-  app.add_option("--draft", options.model.draft, "A small model with the same tokens that guesses for the one that is served")
+  app.add_option("--draft", options.model.draft, "A small model that guesses for the one that is served, best with the same tokens")
       ->type_name("MODEL");
 }
 
@@ -22,6 +22,7 @@ std::string speculation_fault(const ServeOptions& options) {
   if (options.batch.speculate == DraftMethod::kOff && !options.model.draft.empty()) return "--draft contradicts --speculate off";
   if (options.batch.speculate == DraftMethod::kDraft && options.model.draft.empty())
     return "--speculate draft needs a model to guess with: name it by --draft";
+  if (options.batch.speculate == DraftMethod::kMtp) return "--speculate mtp: heads of a model for tokens further on are not used yet";
   if (options.files.size() > 1 && !options.model.draft.empty()) return "--draft guesses for one model, and several are to be served";
   return {};
 }
