@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The same requests with guessed tokens and without, in turns on one server: how many times as fast answers come.
 
-speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat] MODEL.gguf
+speculation.py --braid BRAID [--draft DRAFT.gguf] [--method auto] [--clients 1,8,32] [--rounds 9] [--kind chat|text|repeat|edit] MODEL.gguf
 """
-import argparse, http.client, json, random, re, statistics, subprocess, sys, threading, time
+import argparse, http.client, json, os, random, re, statistics, subprocess, sys, threading, time
 
 SUBJECTS = ["a brave fox and a lost kite", "an owl who could not sleep", "a bear in the snow", "a mouse and a big cheese",
             "a boat on the lake", "a girl and her red hat", "two friends and a tree", "a dog who found a bone"]
@@ -33,6 +33,8 @@ def body_of(args, index, method):
     if args.kind == "text":  # no two alike
         ids = [random.Random(index).randrange(300, 1900) for _ in range(64)]
         return "/v1/completions", {"prompt": ids, **more}
+    if args.kind == "edit":
+        return "/v1/completions", {"prompt": args.texts[index % 8], **more, "temperature": 0}
     return "/v1/completions", {"prompt": STORY * 4 + SUBJECTS[index % 8], **more, "temperature": 0}
 
 
@@ -47,14 +49,34 @@ def ask(port, path, body, out):
                 [c.get("text") or c["message"]["content"] for c in answer["choices"]]))
 
 
-def run(args, port, clients, method, first):
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as file: fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def texts_that_repeat(args, port):
+    """Prompts that hold what the model says to their ends, so that its answers mostly say it again."""
+    texts = []
+    for index in range(8):
+        ids = [random.Random(index).randrange(300, 1900) for _ in range(32)]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": ids, "max_tokens": args.answer, "temperature": 0, "ignore_eos": True,
+                                                                  "return_token_ids": True}), {"Content-Type": "application/json"})
+        said = json.loads(connection.getresponse().read())["choices"][0]["token_ids"]
+        texts.append(ids + said + ids[-16:])
+    return texts
+
+
+def run(args, server, clients, method, first):
+    pid, port = server
+    clock = (lambda: cpu_seconds(pid)) if args.cpu else time.perf_counter
     answers, threads = [], []
-    begin = time.perf_counter()
+    begin = clock()
     for i in range(clients):
         threads.append(threading.Thread(target=ask, args=(port, *body_of(args, first + i, method), answers)))
     for thread in threads: thread.start()
     for thread in threads: thread.join()
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     return sum(a[0] for a in answers) / seconds, sum(a[1] for a in answers), sum(a[2] for a in answers), sorted(str(a[3]) for a in answers)
 
 
@@ -68,20 +90,22 @@ def main():
     parser.add_argument("--answer", type=int, default=128, help="tokens of an answer")
     parser.add_argument("--tokens", type=int, default=8, help="--draft-tokens")
     parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat"])
+    parser.add_argument("--kind", default="chat", choices=["chat", "text", "repeat", "edit"])
+    parser.add_argument("--cpu", action="store_true", help="by the server's CPU time, where other programs run; with --threads 1")
     parser.add_argument("--kv-memory", default="512M")
     parser.add_argument("model", nargs="*", help="and more options of braid serve, behind --")
     args = parser.parse_args()
     server, port = start(args)
     try:
+        if args.kind == "edit": args.texts = texts_that_repeat(args, port)
         for clients in map(int, args.clients.split(",")):
             for method in ("off", args.method):
-                run(args, port, clients, method, 0)  # prompts are cached from here on
+                run(args, (server.pid, port), clients, method, 0)  # prompts are cached from here on
             ratios, rates, accepted, rejected = [], [], 0, 0
             for round in range(args.rounds):
                 pair = {}
                 for method in ("off", args.method) if round % 2 == 0 else (args.method, "off"):
-                    pair[method] = run(args, port, clients, method, 0 if args.kind == "chat" else round * clients)
+                    pair[method] = run(args, (server.pid, port), clients, method, 0 if args.kind == "chat" else round * clients)
                 if pair["off"][3] != pair[args.method][3]:
                     sys.exit("answers differ")
                 ratios.append(pair[args.method][0] / pair["off"][0])
