@@ -282,6 +282,7 @@ void LanguageModel::draft(const step::StepPlan& plan, step::StepResult& result) 
   for (const step::StepRow& row : plan.rows) drafts_.add(row.slot, static_cast<std::size_t>(draft_room(row)));
   drafts_.make(slots_);
   result.draft_failure = drafts_.failure();
+  result.draft_work = drafts_.work();
 }
 
 // No further than its blocks, its answer and the context reach.

@@ -1,12 +1,20 @@
 #include "sched/draft_pace.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace braid::sched {
 namespace {
 
 constexpr float kOwnMemory = 24.0F;   // guesses of a sequence
 constexpr float kAllMemory = 512.0F;  // and of all
+constexpr float kShareWeight = 0.2F;  // of a step's guesses in what a sequence's come from
+constexpr double kPassWeight = 0.1;   // of a step in what a pass takes
+constexpr double kMostSurprise = 2.0;
+
+std::size_t batch_of(std::int32_t rows) {
+  return std::min(static_cast<std::size_t>(std::bit_width(static_cast<std::uint32_t>(rows))), std::size_t{16}) - 1;
+}
 
 }  // namespace
 
@@ -38,23 +46,35 @@ void DraftPace::begin_step(const StepCost& cost, const StepShape& rows, bool is_
   row_seconds_ = cost.is_known() ? cost.decode_seconds(more) - step_seconds_ : 0.0;
 }
 
+// A pass of the model that guesses for all rows of this step; of a batch that it has not had, what one like it took.
+double DraftPace::pass_seconds() const {
+  const std::size_t wanted = batch_of(rows_);
+  for (std::size_t away = 0; away < kBatches; ++away) {
+    if (wanted >= away && pass_seconds_[wanted - away] > 0.0) return pass_seconds_[wanted - away];
+    if (wanted + away < kBatches && pass_seconds_[wanted + away] > 0.0) return pass_seconds_[wanted + away];
+  }
+  return 0.0;
+}
+
 // Whether one more makes the batch faster, if all its sequences do so: what it brings for the time that it takes is to be more than what the
 // step brings as it is, tokens by seconds.
-bool DraftPace::pays(double chance, double expected, std::int32_t drafts) const {
+bool DraftPace::pays(double chance, double expected, std::int32_t drafts, double guess_seconds) const {
   if (step_seconds_ == 0.0) return true;  // to be learned
-  const double seconds = step_seconds_ / rows_ + row_seconds_ * drafts;
-  return chance * seconds > kMargin * row_seconds_ * (1.0 + expected);
+  const double more = row_seconds_ + guess_seconds;
+  const double seconds = step_seconds_ / rows_ + more * drafts;
+  return chance * seconds > kMargin * more * (1.0 + expected);
 }
 
 std::int32_t DraftPace::drafts(DraftHistory& history, std::int32_t most) const {
   most = std::min(most, most_);
   if (most <= 0 || rows_ == 0 || is_full_) return 0;
+  const double guess_seconds = static_cast<double>(history.by_model) * pass_seconds() / rows_;
   double chance = 1.0;  // that all guesses up to a place are right
   double expected = 0.0;
   std::int32_t count = 0;
   while (count < most) {
     chance *= history.record.chance(static_cast<std::size_t>(count), all_);
-    if (!pays(chance, expected, count)) break;
+    if (!pays(chance, expected, count, guess_seconds)) break;
     expected += chance;
     ++count;
   }
@@ -62,19 +82,28 @@ std::int32_t DraftPace::drafts(DraftHistory& history, std::int32_t most) const {
     history.idle_steps = 0;
     return count;
   }
-  if (++history.idle_steps < history.patience) return 0;
+  if (!pays(1.0, 0.0, 0, guess_seconds) || ++history.idle_steps < history.patience) return 0;
   history.idle_steps = 0;
   history.patience = std::min(history.patience * 2, kMostPatience);
   return std::min(most, kProbe);
 }
 
-void DraftPace::observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted) {
+void DraftPace::observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model) {
   if (drafted == 0) return;
+  history.by_model += (static_cast<float>(by_model) / static_cast<float>(drafted) - history.by_model) * kShareWeight;
   history.accepted += accepted;
   history.rejected += drafted - accepted;
   history.record.observe(drafted, accepted, kOwnMemory);
   all_.observe(drafted, accepted, kAllMemory);
   if (accepted == drafted) history.patience = DraftHistory().patience;
+}
+
+// Where nothing was guessed the model has read what it lacked of long texts, which happens once.
+void DraftPace::observe(const step::DraftWork& work) {
+  if (work.passes == 0 || work.rows == 0) return;
+  double& known = pass_seconds_[batch_of(work.rows)];
+  const double seconds = work.seconds / work.passes;
+  known = known == 0.0 ? seconds : known + (std::min(seconds, kMostSurprise * known) - known) * kPassWeight;
 }
 
 }  // namespace braid::sched

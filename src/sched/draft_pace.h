@@ -1,7 +1,8 @@
-// How many tokens are worth guessing for a sequence: by how often guesses have been right, and by what a row more takes.
+// How many tokens are worth guessing for a sequence: by how often guesses have been right, and by what a row more takes and the guess itself.
 #pragma once
 
 #include "sched/step_cost.h"
+#include "step/step.h"
 
 #include <array>
 #include <cstddef>
@@ -35,8 +36,9 @@ struct DraftHistory {
   DraftRecord record;
   std::int32_t accepted = 0;  // in all
   std::int32_t rejected = 0;
+  float by_model = 0.5F;        // share of its guesses that a model made
   std::int32_t idle_steps = 0;  // since something was guessed, while it does not pay
-  std::int32_t patience = 8;    // so many of them until it is tried again
+  std::int32_t patience = 16;   // so many of them until it is tried again
 };
 
 // Loop only. No clock of its own.
@@ -44,21 +46,26 @@ class DraftPace {
  public:
   explicit DraftPace(std::int32_t most) : most_(most) {}
 
-  // Before the rows of a step: `decoding` sequences will have one each, which begin as `rows` say. With `is_full` nothing is guessed: there
-  // are others who wait for the machine.
+  // Before the rows of a step, one of each sequence, which are `rows` without guesses. With `is_full` nothing is guessed: others wait for
+  // the machine.
   void begin_step(const StepCost& cost, const StepShape& rows, bool is_full);
 
   // At most `most` for a sequence of this step. Counts its steps in which none are worth it.
   std::int32_t drafts(DraftHistory& history, std::int32_t most) const;
 
-  void observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted);
+  // Of `drafted` tokens a model had guessed `by_model`.
+  void observe(DraftHistory& history, std::int32_t drafted, std::int32_t accepted, std::int32_t by_model);
+  void observe(const step::DraftWork& work);
 
  private:
   static constexpr double kMargin = 1.1;     // by which a guess must be worth more than it takes
   static constexpr std::int32_t kProbe = 2;  // guessed when it is tried again
   static constexpr std::int32_t kMostPatience = 512;
 
-  bool pays(double chance, double expected, std::int32_t drafts) const;
+  static constexpr std::size_t kBatches = 16;  // of 1, 2 to 3, 4 to 7 and so on rows
+
+  bool pays(double chance, double expected, std::int32_t drafts, double guess_seconds) const;
+  double pass_seconds() const;
 
   std::int32_t most_;
   DraftRecord all_;
@@ -66,6 +73,7 @@ class DraftPace {
   double row_seconds_ = 0.0;   // that a row more takes
   std::int32_t rows_ = 0;      // of this step
   bool is_full_ = false;
+  std::array<double, kBatches> pass_seconds_{};  // of a model that guesses, by the size of its batch; 0: not known
 };
 
 }  // namespace braid::sched

@@ -172,7 +172,8 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
   // A step that skipped rows was shorter than its shape says, one that moved blocks was longer.
   const bool all_ran = std::ranges::all_of(step.result.rows, [](const step::RowResult& row) { return row.ran; });
   if (!all_ran || step.plan.moves_blocks() || seconds <= 0.0) return pace_.pass_over(shape);
-  pace_.observe(shape, seconds);
+  pace_.observe(shape, seconds - step.result.draft_work.seconds);
+  draft_pace_.observe(step.result.draft_work);
   if (shape.prefill_tokens > 0) return;
   double tokens = 0.0;
   for (const step::RowResult& row : step.result.rows) tokens += row.sampled ? 1.0 + row.more_count : 0.0;
@@ -183,13 +184,15 @@ void Scheduler::count(const Step& step, const StepShape& planned) {
 void Scheduler::count_drafts(Sequence& sequence, const step::RowResult& row, const step::StepResult& step) {
   const auto accepted = static_cast<std::int32_t>(row.more_count);
   const std::int32_t drafted = row.finished ? accepted : row.drafted;
-  draft_pace_.observe(sequence.drafts, drafted, accepted);
+  std::int32_t by_model = 0;
   for (std::int32_t i = 0; i < drafted; ++i) {
     const std::size_t place = std::min(static_cast<std::size_t>(i), DraftStats::kPlaces - 1);
-    const auto source = static_cast<std::size_t>(step.more[row.more_begin + static_cast<std::uint32_t>(i)].source);
-    ++counters_.drafts.drafted[source][place];
-    if (i < accepted) ++counters_.drafts.accepted[source][place];
+    const DraftSource source = step.more[row.more_begin + static_cast<std::uint32_t>(i)].source;
+    ++counters_.drafts.drafted[static_cast<std::size_t>(source)][place];
+    if (i < accepted) ++counters_.drafts.accepted[static_cast<std::size_t>(source)][place];
+    by_model += source == DraftSource::kDraft ? 1 : 0;
   }
+  draft_pace_.observe(sequence.drafts, drafted, accepted, by_model);
 }
 
 // Also for a sequence that has been preempted meanwhile: its token is right, whatever becomes of its blocks.

@@ -6,6 +6,7 @@
 #include "braid/generation_request.h"
 #include "braid/media_span.h"
 #include "braid/token_event.h"
+#include "step/answer_automaton.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,7 @@ struct SlotStart {
   Pooling pooling = Pooling::kNone;
   PooledOutput pooled_output = PooledOutput::kVector;  // what the model's head makes of the vector in its place: class scores
   Speculation speculation = {.method = DraftMethod::kOff};
+  RecentAnswers recent = {};  // of the same client; null: none
 };
 
 // Whether the choice of a token looks at those before it.
@@ -219,6 +221,13 @@ struct RowResult {
   std::exception_ptr failure = nullptr;
 };
 
+// What a model that guesses took of a step: `passes` one after the other, in which `rows` sequences took part at first.
+struct DraftWork {
+  double seconds = 0.0;
+  std::int32_t passes = 0;
+  std::int32_t rows = 0;
+};
+
 struct StepResult {
   std::uint64_t id = 0;
   std::vector<RowResult> rows;  // in the order of the plan's rows
@@ -228,8 +237,9 @@ struct StepResult {
   std::vector<AnswerToken> more;
   std::vector<float> vectors;
   std::exception_ptr draft_failure;  // guessing threw: some rows that verify had nothing to verify
-  double seconds = 0.0;              // time on the strand
-  std::exception_ptr failure;        // the step threw: no row has run, and saves and loads may be undone
+  DraftWork draft_work;
+  double seconds = 0.0;        // time on the strand, what was guessed with included
+  std::exception_ptr failure;  // the step threw: no row has run, and saves and loads may be undone
 
   void clear() {
     rows.clear();
@@ -239,6 +249,7 @@ struct StepResult {
     more.clear();
     vectors.clear();
     draft_failure = nullptr;
+    draft_work = {};
     seconds = 0.0;
     failure = nullptr;
   }

@@ -26,7 +26,7 @@ StepShape rows(int count) {
 
 DraftHistory history_of(DraftPace& pace, int observations, std::int32_t drafted, std::int32_t accepted) {
   DraftHistory history;
-  for (int i = 0; i < observations; ++i) pace.observe(history, drafted, accepted);
+  for (int i = 0; i < observations; ++i) pace.observe(history, drafted, accepted, 0);
   return history;
 }
 
@@ -54,29 +54,49 @@ TEST(DraftPace, GuessesNothingInABatchWhoseRowsCostAsMuchAsTokensBring) {
   pace.begin_step(cost, rows(1), false);
   EXPECT_GE(pace.drafts(history, 8), 3);
   pace.begin_step(cost, rows(200), false);
-  EXPECT_EQ(pace.drafts(history, 8), 0);
+  for (int step = 0; step < 2000; ++step) ASSERT_EQ(pace.drafts(history, 8), 0) << "nor is it tried: no chance would be enough";
   pace.begin_step(cost, rows(1), true);
   EXPECT_EQ(pace.drafts(history, 8), 0) << "others wait for the machine";
+}
+
+// A model's pass takes as long for one sequence as for several, so that it pays less the fewer there are.
+TEST(DraftPace, CountsWhatGuessingItselfTakes) {
+  DraftPace pace(8);
+  const StepCost cost = cost_of(10e-3, 0.1e-3);
+  DraftHistory history;
+  for (int i = 0; i < 60; ++i) pace.observe(history, 8, 8, 8);
+  pace.begin_step(cost, rows(1), false);
+  EXPECT_EQ(pace.drafts(history, 8), 8) << "nobody knows yet what that takes";
+  for (int i = 0; i < 20; ++i) pace.observe({.seconds = 8 * 1e-3, .passes = 8, .rows = 1});
+  EXPECT_EQ(pace.drafts(history, 8), 8) << "a tenth of a step";
+  for (int i = 0; i < 60; ++i) pace.observe({.seconds = 8 * 20e-3, .passes = 8, .rows = 1});
+  EXPECT_EQ(pace.drafts(history, 8), 0) << "two steps";
+  DraftHistory by_text;
+  for (int i = 0; i < 60; ++i) pace.observe(by_text, 8, 8, 0);
+  EXPECT_EQ(pace.drafts(by_text, 8), 8) << "its guesses come from its text";
+  pace.begin_step(cost, rows(30), false);
+  for (int i = 0; i < 20; ++i) pace.observe({.seconds = 8 * 2e-3, .passes = 8, .rows = 30});
+  EXPECT_GT(pace.drafts(history, 8), 0) << "shared by thirty";
 }
 
 // Ever more seldom while that is in vain.
 TEST(DraftPace, TriesAgainNowAndThen) {
   DraftPace pace(8);
   DraftHistory history = history_of(pace, 60, 2, 0);
-  const StepCost cost = cost_of(1e-3, 1e-3);
+  const StepCost cost = cost_of(2e-3, 1e-3);
   int probes = 0;
   for (int step = 0; step < 2000; ++step) {
     pace.begin_step(cost, rows(1), false);
     if (const std::int32_t drafts = pace.drafts(history, 8); drafts > 0) {
       ++probes;
-      pace.observe(history, drafts, 0);
+      pace.observe(history, drafts, 0, 0);
     }
   }
   EXPECT_GE(probes, 4);
   EXPECT_LE(probes, 12);
   for (int step = 0; step < 600; ++step) {
     pace.begin_step(cost, rows(1), false);
-    if (const std::int32_t drafts = pace.drafts(history, 8); drafts > 0) pace.observe(history, drafts, drafts);
+    if (const std::int32_t drafts = pace.drafts(history, 8); drafts > 0) pace.observe(history, drafts, drafts, 0);
   }
   pace.begin_step(cost_of(10e-3, 1e-3), rows(1), false);
   EXPECT_GT(pace.drafts(history, 8), 1) << "by now they are right";

@@ -3,6 +3,7 @@
 #include "model/drafting/constraint_path.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace braid::model {
@@ -25,6 +26,7 @@ void Drafts::clear() {
   guesses_.clear();
   sources_.clear();
   failure_ = nullptr;
+  work_ = {};
 }
 
 void Drafts::resize(std::size_t room) {
@@ -55,6 +57,7 @@ void Drafts::make(std::span<const Slot> slots) {
 
 // Whatever it does, the step goes on.
 void Drafts::ask_drafter() {
+  const auto begin = std::chrono::steady_clock::now();
   try {
     drafter_->draft(wishes_);
     failures_ = 0;
@@ -63,9 +66,12 @@ void Drafts::ask_drafter() {
     if (++failures_ == kMostFailures) drafter_.reset();
     return;
   }
+  work_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  work_.rows = static_cast<std::int32_t>(wishes_.size());
   for (std::size_t i = 0; i < wishes_.size(); ++i) {
     Row& row = rows_[wishing_[i]];
     row.count = std::min(wishes_[i].count, row.room);
+    work_.passes = std::max(work_.passes, static_cast<std::int32_t>(row.count));
     std::fill_n(sources_.begin() + static_cast<std::ptrdiff_t>(row.begin), row.count, DraftSource::kDraft);
   }
 }

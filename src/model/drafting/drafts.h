@@ -35,6 +35,8 @@ class Drafts {
   std::span<const TokenId> of(std::size_t row) const { return std::span(guesses_).subspan(rows_[row].begin, rows_[row].count); }
   std::span<const DraftSource> sources(std::size_t row) const { return std::span(sources_).subspan(rows_[row].begin, rows_[row].count); }
 
+  // What the drafter took of this step.
+  const step::DraftWork& work() const { return work_; }
   // What went wrong in this step, if anything: the drafter threw, and its guesses are missing.
   const std::exception_ptr& failure() const { return failure_; }
 
@@ -56,6 +58,7 @@ class Drafts {
   std::shared_ptr<Drafter> drafter_;
   int failures_ = 0;
   std::exception_ptr failure_;
+  step::DraftWork work_;
   std::vector<SequenceText> texts_;  // by slot
   std::vector<Row> rows_;            // of the plan
   std::vector<TokenId> guesses_;
