@@ -96,6 +96,7 @@ struct GenerationRequest {
   // Turns of the prompt, counted from its end, its last one being 0, behind which others will go on (cache_control): a model with recurrent
   // layers keeps its state there, if it tells turns apart.
   std::vector<std::int32_t> marked_turns;
+  std::string client;                // who asks; empty: nobody in particular. Answers to one are guessed from others to it
   std::string cache_salt;            // requests share cached prefixes only with those of the same salt; empty is one of them
   std::int32_t priority = 0;         // [-100, 100]; lower first
   Pooling pooling = Pooling::kNone;  // other than kNone: one PooledVector comes, and no answer; max_tokens does not count

@@ -136,6 +136,7 @@ void BatchPlanner::add_start(Sequence& sequence, step::StepPlan& plan) const {
   start.mirostat_mu = sequence.mirostat_mu;
   start.constraint = sequence.constraint;
   if (draft_tokens_ > 0) start.speculation = sequence.speculation;
+  start.recent = sequence.recent;
   if (step::needs_history(start)) {
     start.history_begin = static_cast<std::uint32_t>(plan.tokens.size());
     start.history_count = static_cast<std::uint32_t>(sequence.tokens.size());

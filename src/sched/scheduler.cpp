@@ -77,6 +77,7 @@ Result<Ticket> Scheduler::submit(GenerationRequest request) {
   auto ticket = std::make_unique<SequenceTicket>(listener, options_.stream_capacity);
   Sequence& sequence = roster_.enqueue(std::move(request), *room, std::chrono::steady_clock::now());
   ticket->attach(sequence);
+  if (options_.draft_tokens > 0 && sequence.shares_answers()) sequence.recent = recent_answers_.of(sequence.client, sequence.cache_salt);
   ++counters_.submitted;
   roster_.prefetch(sequence);
   wake_.notify();
@@ -243,6 +244,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, std::optional<Er
   const bool is_cancelled = reason == FinishReason::kCancelled;
   ++(is_cancelled ? counters_.cancelled : counters_.finished);
   count_answer(sequence);
+  if (!is_cancelled && reason != FinishReason::kError) learn(sequence);
   quarantine_.forget(sequence);
   roster_.remove(sequence, is_cancelled);
 }
@@ -252,6 +254,12 @@ void Scheduler::count_answer(const Sequence& sequence) {
   if (sequence.generated() == 0) return;
   ++answered_;
   answer_tokens_ += static_cast<std::uint64_t>(sequence.generated());
+}
+
+void Scheduler::learn(const Sequence& sequence) {
+  if (options_.draft_tokens == 0 || !sequence.shares_answers()) return;
+  const auto answer = std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.prompt_tokens));
+  recent_answers_.add(sequence.client, sequence.cache_salt, answer);
 }
 
 void Scheduler::deliver() {
@@ -272,6 +280,7 @@ void Scheduler::on_abandoned(Sequence& sequence, bool is_complete) noexcept {
   sequence.ticket = nullptr;
   ++(is_complete ? counters_.finished : counters_.cancelled);
   count_answer(sequence);
+  if (is_complete) learn(sequence);
   roster_.remove(sequence, !is_complete);
   wake_.notify();  // its slot or blocks may be what another one waits for
 }

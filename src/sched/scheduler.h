@@ -8,6 +8,7 @@
 #include "sched/options.h"
 #include "sched/prefill_pace.h"
 #include "sched/quarantine.h"
+#include "sched/recent_answers.h"
 #include "sched/roster.h"
 #include "sched/stall_watch.h"
 #include "sched/strand_lane.h"
@@ -107,6 +108,7 @@ class Scheduler final : public Engine, private TicketListener {
   void deliver();
   void count_groups(EngineStats& stats) const;
   void count_answer(const Sequence& sequence);
+  void learn(const Sequence& sequence);
   Error overloaded(std::int32_t priority);
   void drop_slow_reader(Sequence& sequence, const std::string& reason);
 
@@ -117,6 +119,7 @@ class Scheduler final : public Engine, private TicketListener {
   BatchPlanner planner_;
   PrefillPace pace_;
   DraftPace draft_pace_;
+  RecentAnswers recent_answers_;
   Roster roster_;
   Quarantine quarantine_;
   EngineStats counters_;

@@ -85,12 +85,14 @@ struct Sequence {
         constraint(std::move(request.constraint)), stop(std::move(request.stop)), tokens(std::move(request.prompt)),
         prompt_tokens(static_cast<std::int32_t>(tokens.size())), prompt_logprobs(request.prompt_logprobs), pooling(request.pooling),
         pooled_output(request.pooled_output), media(std::move(request.media)), media_vectors(std::move(request.media_vectors)),
-        adapter(std::move(request.adapter)), cache_salt(std::move(request.cache_salt)), speculation(std::move(request.speculation)),
-        marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
+        adapter(std::move(request.adapter)), client(std::move(request.client)), cache_salt(std::move(request.cache_salt)),
+        speculation(std::move(request.speculation)), marked_turns(std::move(request.marked_turns)), blocks(pool, groups), fork_source(pool),
         state(groups.has_states() ? std::make_unique<RecurrentState>(pool) : nullptr), progress(groups.block_tokens()) {
     stop.max_tokens = answer_room;
   }
 
+  // Its answer may be guessed from others to the same client, and others from it.
+  bool shares_answers() const { return speculation.method == DraftMethod::kAuto || speculation.method == DraftMethod::kSuffix; }
   // What it knows, for the prefix cache.
   cache::SequenceView view() const { return {{adapter.revision, cache_salt}, tokens, media}; }
   std::int32_t known() const { return static_cast<std::int32_t>(tokens.size()); }
@@ -142,6 +144,7 @@ struct Sequence {
   const std::vector<MediaSpan> media;
   const MediaVectors media_vectors;
   const AdapterUse adapter;
+  const std::string client;
   const std::string cache_salt;
   const Speculation speculation;
   const std::vector<std::int32_t> marked_turns;
@@ -155,6 +158,7 @@ struct Sequence {
   const std::unique_ptr<RecurrentState> state;  // null: the model has none
   Progress progress;
   DraftHistory drafts;
+  step::RecentAnswers recent;                 // when it was submitted
   cache::PrefixKey saved_key;                 // of the last block that the disk tier has been offered
   float mirostat_mu = 0.0F;                   // the sampling state after the last token that has come back
   std::int32_t reported = 0;                  // leading prompt tokens that the consumer has, where prompt_logprobs asks for them

@@ -127,6 +127,30 @@ TEST(SequenceText, ComesBackAfterAPreemptionWhereItWas) {
   EXPECT_THAT(text.tokens(), ElementsAre(1, 2, 3, 10, 11));
 }
 
+step::RecentAnswers recent_of(std::vector<std::vector<TokenId>> answers) {
+  auto recent = std::make_shared<std::vector<std::shared_ptr<const step::AnswerAutomaton>>>();
+  for (std::vector<TokenId>& answer : answers) recent->push_back(std::make_shared<const step::AnswerAutomaton>(std::move(answer)));
+  return recent;
+}
+
+TEST(SequenceText, GuessesFromTheRecentAnswerThatHasMostInCommon) {
+  SequenceText text;
+  DraftSource source{};
+  step::SlotStart start = start_with(DraftMethod::kAuto);
+  start.recent = recent_of({{4, 1, 2, 3, 50, 51, 52}, {9, 8, 1, 2, 3, 60, 61, 62}});
+  text.start(start, std::vector<TokenId>{5, 1, 2, 3, 40, 41, 9, 8, 1, 2, 3});
+  EXPECT_THAT(guess(text, 8, &source), ElementsAre(60, 61, 62)) << "five tokens in common, with its own text three";
+  EXPECT_EQ(source, DraftSource::kSuffix);
+  for (const TokenId token : {60, 7, 7, 4, 1, 2, 3}) text.append(token);
+  EXPECT_THAT(guess(text, 2), ElementsAre(50, 51));
+  start.speculation.method = DraftMethod::kNgram;
+  text.start(start, std::vector<TokenId>{5, 1, 2, 3, 40, 41, 9, 8, 1, 2, 3});
+  EXPECT_THAT(guess(text, 8, &source), ElementsAre(40, 41)) << "others' answers are not looked at";
+  start.speculation.method = DraftMethod::kSuffix;
+  text.start(start, std::vector<TokenId>{1, 2, 3, 40, 41, 1, 2, 3, 40, 41});
+  EXPECT_THAT(guess(text, 8), ElementsAre()) << "nor its own text";
+}
+
 // 7, then 8 or 9, then 3, then the end, 2.
 class Path final : public ConstraintState {
  public:

@@ -17,6 +17,7 @@ struct GenerationCall : Wish {
   GenerationCall() = default;
   explicit GenerationCall(Wish wish) : Wish(std::move(wish)) {}
 
+  std::string client;                                            // GenerationRequest's
   std::shared_ptr<const Constraint> constraint;                  // what the spec was compiled to
   std::vector<std::shared_ptr<const TextSearch>> stop_searches;  // of stop_patterns
   std::vector<std::string> schema_ignored;                       // paths of what its schemas say and it does not keep

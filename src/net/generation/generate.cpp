@@ -123,6 +123,7 @@ class Generation final : WakeHint {
     const std::string id = service_.new_id(dialect_.id_prefix());
     if (!call_.reads_cache) call_.cache_salt += kOwnSalt + id;  // shared with nobody
     const std::uint64_t seed = call_.seeded ? call_.sampling.seed : service_.new_seed();
+    call_.client = visit_.account().name();
     meter_.set_prompts(prompts.size(), prompt_tokens);
     Result<std::vector<GenerationRequest>> requests = make_requests(*model_, call_, id, seed, std::move(prompts), dialect_.voice());
     if (!requests) return requests.error();

@@ -169,6 +169,7 @@ GenerationRequest request_of(const GenerationCall& call, std::vector<TokenId> pr
   request.stop.max_tokens = std::min(call.max_tokens.value_or(context), room);
   request.stop.min_tokens = std::min(request.stop.min_tokens, request.stop.max_tokens);
   request.marked_turns = call.marked_turns;
+  request.client = call.client;
   request.cache_salt = call.cache_salt;
   request.priority = call.priority.value_or(0);
   request.prompt_logprobs = call.echo ? std::max(call.prompt_logprobs, call.sampling.top_logprobs) : call.prompt_logprobs;

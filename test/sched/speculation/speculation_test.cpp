@@ -161,6 +161,7 @@ std::vector<GenerationRequest> make_requests(std::size_t count, const Constraint
     if (random() % 9 == 0) request.prompt_logprobs = 1;
     request.priority = static_cast<std::int32_t>(random() % 3) - 1;
     request.cache_salt = random() % 4 == 0 ? "salt" : "";
+    request.client = random() % 2 == 0 ? "one" : "other";
   }
   return requests;
 }
@@ -249,7 +250,8 @@ std::shared_ptr<const std::vector<TokenId>> prediction_of(std::mt19937& random, 
 }
 
 void want_guesses(std::vector<GenerationRequest>& requests, const std::vector<Answer>& plain) {
-  constexpr DraftMethod kMethods[] = {DraftMethod::kAuto, DraftMethod::kAuto, DraftMethod::kNgram, DraftMethod::kDraft, DraftMethod::kOff};
+  constexpr DraftMethod kMethods[] = {DraftMethod::kAuto,   DraftMethod::kAuto,  DraftMethod::kNgram,
+                                      DraftMethod::kSuffix, DraftMethod::kDraft, DraftMethod::kOff};
   std::mt19937 random(5);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Speculation& wanted = requests[i].speculation;
@@ -295,7 +297,8 @@ void compare(std::int32_t kv_limit) {
     expect_same(plain.answers, guessed.answers, accepted);
     EXPECT_GT(accepted, 0);
     EXPECT_GT(guessed.stats.preemptions, 0U);
-    for (const DraftSource source : {DraftSource::kPrediction, DraftSource::kNgram, DraftSource::kDraft, DraftSource::kGrammar})
+    for (const DraftSource source :
+         {DraftSource::kPrediction, DraftSource::kNgram, DraftSource::kSuffix, DraftSource::kDraft, DraftSource::kGrammar})
       EXPECT_GT(guessed.stats.drafts.accepted[static_cast<std::size_t>(source)][0], 0U) << static_cast<int>(source);
     EXPECT_GT(sum_of(guessed.stats.drafts.drafted), sum_of(guessed.stats.drafts.accepted));
     EXPECT_LT(guessed.stats.steps, guessed.stats.generated_tokens);
