@@ -1,11 +1,11 @@
 #include "app/config_file.h"
 
+#include "app/environment.h"
 #include "app/foreign_settings.h"
 #include "app/whole_file.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <functional>
@@ -159,15 +159,10 @@ class FileReader {
   std::set<std::string> seen_;
 };
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 // A variable that is empty counts as none. Several values stand between commas.
 void read_variable(CLI::Option& option) {
   const std::string name = variable_of(key_of(option));
-  const std::string text = variable(name.c_str());
+  const std::string text = environment_variable(name.c_str());
   if (text.empty() || option.count() > 0) return;
   try {
     YAML::Node value(text);
@@ -192,9 +187,9 @@ void read_variable(CLI::Option& option) {
 
 // The file that is read where none is named.
 std::string usual_file() {
-  if (std::string named = variable("BRAID_CONFIG"); !named.empty()) return named;
-  const std::string home = variable("HOME");
-  std::string folder = variable("XDG_CONFIG_HOME");
+  if (std::string named = environment_variable("BRAID_CONFIG"); !named.empty()) return named;
+  const std::string home = environment_variable("HOME");
+  std::string folder = environment_variable("XDG_CONFIG_HOME");
   if (folder.empty() && !home.empty()) folder = home + "/.config";
   std::error_code unreadable;
   for (const std::string& path : {folder.empty() ? std::string() : folder + "/braid/braid.yaml", std::string("/etc/braid/braid.yaml")})

@@ -97,7 +97,6 @@ class LanguageModel final : public step::StepExecutor {
 
   // What rows name by their adapter.
   AdapterTable& adapters() { return adapters_; }
-  const Weights& weights() const { return weights_; }
 
   // A plan that breaks step.h's rules sets `failure` before anything is changed.
   void execute(const step::StepPlan& plan, step::StepResult& result) override;

@@ -1,5 +1,4 @@
-#include "app/command_line.h"
-
+#include "app/parsed_command.h"
 #include "support/folder.h"
 
 #include <cstdlib>
@@ -14,21 +13,6 @@ namespace braid::app {
 namespace {
 
 using testing::HasSubstr;
-
-Command parse(std::initializer_list<const char*> arguments) {
-  std::vector<const char*> argv = {"braid"};
-  argv.insert(argv.end(), arguments);
-  return parse_command_line(static_cast<int>(argv.size()), argv.data());
-}
-
-// The text of a mistake.
-std::string mistake(std::initializer_list<const char*> arguments) {
-  const Command command = parse(arguments);
-  const auto* farewell = std::get_if<Farewell>(&command);
-  if (farewell == nullptr) return "accepted";
-  EXPECT_EQ(farewell->exit_code, 2);
-  return farewell->text;
-}
 
 TEST(CommandLine, ServeHasDefaults) {
   const auto options = std::get<ServeOptions>(parse({"serve"}));

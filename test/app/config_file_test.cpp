@@ -1,6 +1,6 @@
 // Options of `braid serve` from a file and from the environment.
 #include "app/cli/commands.h"
-#include "app/command_line.h"
+#include "app/parsed_command.h"
 #include "support/folder.h"
 
 #include <chrono>
@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,21 +18,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-Command parse(std::initializer_list<const char*> arguments) {
-  std::vector<const char*> argv = {"braid"};
-  argv.insert(argv.end(), arguments);
-  return parse_command_line(static_cast<int>(argv.size()), argv.data());
-}
-
-// The text of a mistake.
-std::string mistake(std::initializer_list<const char*> arguments) {
-  const Command command = parse(arguments);
-  const auto* farewell = std::get_if<Farewell>(&command);
-  if (farewell == nullptr) return "accepted";
-  EXPECT_EQ(farewell->exit_code, 2);
-  return farewell->text;
-}
 
 class ConfigFile : public testing::Test {
  protected:

@@ -1,6 +1,7 @@
 #include "app/models/data_folder.h"
 
-#include <cstdlib>
+#include "app/environment.h"
+
 #include <fmt/format.h>
 #include <utility>
 
@@ -9,17 +10,12 @@ namespace {
 
 constexpr std::size_t kMostAddressBytes = 4096;
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 }  // namespace
 
 std::string data_folder(const std::string& asked) {
   if (!asked.empty()) return asked;
-  if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/braid";
-  if (const std::string home = variable("HOME"); home.starts_with('/')) return home + "/.local/share/braid";
+  if (const std::string data = environment_variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/braid";
+  if (const std::string home = environment_variable("HOME"); home.starts_with('/')) return home + "/.local/share/braid";
   return "";
 }
 

@@ -67,7 +67,7 @@ Result<LoadedAdapter> load_adapter(const AdapterSource& source, const LoadedAdap
   };
   const Result<model::StoredAdapter> stored = read(source, previous, {base.model.shape(), base.folder});
   if (!stored) return refused(stored.error());
-  auto adapter = model::build_adapter(*stored, base.model.shape(), base.model.weights(), base.table);
+  auto adapter = model::build_adapter(*stored, base.model.shape(), *base.model.weights(), base.table);
   if (!adapter) return refused(adapter.error());
   return LoadedAdapter{std::move(*adapter), stored->config, stored->sources.front()};
 }

@@ -107,10 +107,13 @@ asio::awaitable<http::Response> show(std::shared_ptr<Service> service, std::shar
   if (!shown && shown.error().code == ErrorCode::kNotFound) {
     const Result<const ServedModel*> served = served_model(service->status, wish->model);
     Value document;
-    if (served)
-      shown = ollama::show(document, **served);
-    else if (shown.error().message.empty() || served.error().code != ErrorCode::kNotFound)
+    if (served) {
+      Result<TextAnswer> answer = ollama::show(document, **served);
+      if (!answer) co_return error_response(answer.error());
+      shown = std::move(answer->document);
+    } else if (shown.error().message.empty() || served.error().code != ErrorCode::kNotFound) {
       shown = served.error();
+    }
   }
   if (!shown) co_return error_response(shown.error());
   co_return json_response(std::move(*shown));
