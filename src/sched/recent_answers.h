@@ -17,7 +17,7 @@ namespace braid::sched {
 // change.
 class RecentAnswers {
  public:
-  static constexpr std::size_t kMostAnswers = 8;    // of a client
+  static constexpr std::size_t kMostAnswers = 8;   // of a client
   static constexpr std::size_t kMostTokens = 512;  // of an answer, its first ones
   static constexpr std::size_t kMostClients = 64;  // the one that was not answered for longest is forgotten
 
