@@ -32,8 +32,7 @@ void add_adapters(CLI::App& group, ServeOptions& options) {
           [&options](const std::vector<std::string>& given) {
     for (const std::string& text : given) options.adapters.push_back(adapter_of(text));
           },
-          "An adapter, [MODEL:]NAME=PATH: a folder of PEFT, or a GGUF file; requests name it by NAME or MODEL:NAME; may be given several "
-          "times")
+          "An adapter, [MODEL:]NAME=PATH: a folder of PEFT, or a GGUF file; requests name it without its path; several times")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
         const AdapterOption adapter = adapter_of(text);
