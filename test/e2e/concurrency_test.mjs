@@ -42,6 +42,7 @@ async function compare(t, args) {
 test("256 clients in one batch", async (t) => { await compare(t, []); });
 
 test("256 clients in a pool that is too small for them, with preemptions", async (t) => {
-  const server = await compare(t, ["--kv-memory", "8MiB"]);
+  // Answers that are guessed from equal ones would end before the others begin.
+  const server = await compare(t, ["--kv-memory", "8MiB", "--speculate", "off"]);
   assert.ok((await metric(server.url, "braid_preemptions_total")) > 0);
 });
