@@ -260,8 +260,10 @@ SchemaCompiler::Expr SchemaCompiler::compile_target(const std::string& reference
   const ExprId call = grammar_.call(rule);
   references_.emplace(reference, call);
   std::string place = path_;
-  if (!reference.starts_with("#")) place += '.';
-  for (const char c : reference.substr(reference.starts_with("#") ? 1 : 0)) place += c == '/' ? '.' : c;
+  if (&target != &root_) {
+    if (!reference.starts_with("#")) place += '.';
+    for (const char c : reference.substr(reference.starts_with("#") ? 1 : 0)) place += c == '/' ? '.' : c;
+  }
   const Expr body = compile(target, place);
   if (!body) return body;
   grammar_.define(rule, *body);

@@ -61,7 +61,8 @@ class SchemaCompiler {
   Expr compile_object(const ValueDict& schema, const std::string& path);
   // What an object's schema says of members by their names.
   struct Members {
-    ValueDict named;  // schemas
+    ValueDict named;                            // schemas
+    std::map<std::string, std::string> places;  // of those that do not stand in properties, behind the object's path
     std::set<std::string> required;
     bool forbidden = false;  // one that is required has a name that may not be
     bool listed = false;     // no others may be

@@ -19,6 +19,11 @@ const Value* additional_of(const ValueDict& schema) {
   return additional != nullptr ? additional : find(schema, "unevaluatedProperties");
 }
 
+// Where that stands.
+std::string place_of_additional(const ValueDict& schema) {
+  return find(schema, "additionalProperties") != nullptr ? ".additionalProperties" : ".unevaluatedProperties";
+}
+
 }  // namespace
 
 SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, const std::string& path) {
@@ -44,7 +49,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_array(const ValueDict& schema, cons
   if (items == nullptr && prefix != nullptr && min == 0) more = 0;  // none are invented
   ExprId rest = grammar_.nothing();
   if (more > 0) {
-    const Expr item = items == nullptr ? syntax_.value() : compile_within(*items, path + ".items");
+    const Expr item = items == nullptr ? syntax_.value()
+                                       : compile_within(*items, path + (find(schema, "items") != nullptr ? ".items" : ".unevaluatedItems"));
     if (!item) return item;
     rest = *item;
   }
@@ -92,7 +98,8 @@ SchemaCompiler::Expr SchemaCompiler::compile_object(const ValueDict& schema, con
       required = true;
       --owed;
     }
-    const Expr expr = compile_within(value, path + ".properties." + name);
+    const auto elsewhere = names.places.find(name);
+    const Expr expr = compile_within(value, path + (elsewhere != names.places.end() ? elsewhere->second : ".properties." + name));
     if (!expr) return expr;
     if (*expr == grammar_.nothing() && !required) continue;
     list.push_back({syntax_.member(grammar_.bytes(quote(name)), *expr), required});
@@ -123,7 +130,9 @@ std::optional<Error> SchemaCompiler::name_members(const ValueDict& schema, Membe
   if (required != nullptr)
     for (const Value& item : *required->get_if<ValueList>()) {
       const std::string& name = *item.get_if<std::string>();
-      if (find(out.named, name) == nullptr) out.named.emplace_back(name, matches_pattern(schema, name) ? Value(true) : otherwise);
+      if (find(out.named, name) != nullptr) continue;
+      out.named.emplace_back(name, matches_pattern(schema, name) ? Value(true) : otherwise);
+      out.places.emplace(name, place_of_additional(schema));
     }
   if (auto error = add_patterns(schema, out, path)) return error;
   return restrict_names(schema, out, path);
@@ -154,8 +163,15 @@ std::optional<Error> SchemaCompiler::add_patterns(const ValueDict& schema, Membe
   for (const auto& [pattern, value] : list) {
     const auto language = languages_.regex(pattern, true);
     if (!language) continue;  // left out where the patterns' own members are made
-    for (auto& [name, member] : out.named)
-      if (languages_.matches(*language, name)) member = ValueDict{{"allOf", ValueList{member, value}}};
+    for (auto& [name, member] : out.named) {
+      if (!languages_.matches(*language, name)) continue;
+      if (member == Value(true)) {
+        member = value;
+        out.places[name] = ".patternProperties." + pattern;
+      } else {
+        member = ValueDict{{"allOf", ValueList{member, value}}};
+      }
+    }
   }
   return std::nullopt;
 }
@@ -192,8 +208,10 @@ std::optional<Error> SchemaCompiler::list_names(const ValueDict& schema, const V
   std::erase_if(out.named, [&](const auto& member) { return !is_listed(member.first); });
   out.listed = true;
   for (const Value& item : names)
-    if (const auto* name = item.get_if<std::string>(); name != nullptr && !closed && find(out.named, *name) == nullptr)
+    if (const auto* name = item.get_if<std::string>(); name != nullptr && !closed && find(out.named, *name) == nullptr) {
       out.named.emplace_back(*name, additional == nullptr ? Value(true) : *additional);
+      out.places.emplace(*name, place_of_additional(schema));
+    }
   return out.named.size() > kMaxProperties ? give_up(out, place, kTooManyProperties) : std::nullopt;
 }
 
@@ -230,7 +248,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_other_members(const ValueDict& sche
   if (invented || (additional != nullptr && *additional == Value(false))) return grammar_.nothing();
   const Expr key = compile_keys(schema, names, path);
   if (!key || *key == grammar_.nothing()) return key;
-  const Expr value = additional == nullptr ? syntax_.value() : compile_within(*additional, path + ".additionalProperties");
+  const Expr value = additional == nullptr ? syntax_.value() : compile_within(*additional, path + place_of_additional(schema));
   return value && *value != grammar_.nothing() ? Expr(syntax_.member(*key, *value)) : value;
 }
 
